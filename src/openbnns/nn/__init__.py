@@ -232,10 +232,6 @@ _LATER = {"pytorch": None, "from_torch": "pytorch", "to_torch_state_dict": "pyto
 """Names that are imported when they are first used, and the modules that they are in."""
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
-
-
 def __getattr__(name: str) -> object:
     """What is imported when it is used; else a hint about what PyTorch has by a name that is not here."""
     if name in _LATER:
