@@ -36,7 +36,9 @@ def test_without_pytorch(call: Any) -> None:
 
 
 def test_nothing_is_imported_before_it_is_used() -> None:
-    program = "import sys; from openbnns import nn; print('openbnns.nn.pytorch' in sys.modules, 'from_torch' in dir(nn)); "
+    program = (
+        "import sys; from openbnns import nn; print('openbnns.nn.pytorch' in sys.modules, 'from_torch' in dir(nn)); "
+    )
     program += "nn.from_torch; print('openbnns.nn.pytorch' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True", "True", "False"]

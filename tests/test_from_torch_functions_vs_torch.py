@@ -318,6 +318,8 @@ case("embedding", lambda s, t: F.embedding(t, s.w) + F.one_hot(t, 5), tokens(5, 
 case("dropout", lambda s, x: F.dropout(x, 0.0, s.training) + F.dropout(x, 0.5, False) + torch.dropout(x, 0.3, False)
      + F.dropout1d(x, 0.0, s.training) + F.dropout2d(x[:, None], 0.0, s.training)[:, 0])  # fmt: skip
 
+case("modes", lambda s, x: _by_mode(s, x))
+
 # Losses, as part of a network.
 
 case("losses", lambda x, y: F.mse_loss(x, y) + F.l1_loss(x, y, reduction="sum") + F.smooth_l1_loss(x, y, beta=0.5)
@@ -358,6 +360,15 @@ def _filled(x: Any) -> Any:
         state = torch.tanh(state + x[:, t])
         outputs[t] = state
     return outputs.transpose(0, 1)
+
+
+def _by_mode(s: Any, x: Any) -> Any:
+    y = F.relu(x)
+    if s.training:
+        y = F.dropout(y * s.p, 0.0)
+    z = torch.tanh(y @ s.w.t())
+    z = z * 2 if s.training else torch.sigmoid(z) + 1
+    return (z.mean(1), y) if s.training else (z.sum(1), y)
 
 
 def _without_gradient(s: Any, x: Any) -> Any:
@@ -422,7 +433,15 @@ OPERATORS = {name for name in FUNCTIONS if name.startswith("__")}
 
 
 def test_every_function_is_tried() -> None:
-    seen = {"randn_like", "rand_like", "randn", "rand"}  # which have a test of their own
+    seen = {
+        "randn_like",
+        "rand_like",
+        "randn",
+        "rand",
+        "bernoulli_",
+        "uniform_",
+        "normal_",
+    }  # which have tests of their own
     for function, inputs in CASES.values():
         net = nn.from_torch(Expression(function), inputs if len(inputs) > 1 else inputs[0])
         seen |= {step.target for step in net._steps if step.kind == "function"}

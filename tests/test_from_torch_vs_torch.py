@@ -151,6 +151,53 @@ def test_dropout_follows_the_mode() -> None:
     assert 0.2 < (quarter == 0).mean() < 0.3
 
 
+class Filled(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return (
+            x.new_empty(x.shape).bernoulli_(0.3),
+            torch.empty(len(x), 1000).uniform_(-2, 3),
+            torch.empty_like(x).normal_(2, 3),
+        )
+
+
+class DropPath(torch.nn.Module):
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Any) -> Any:
+        if self.rate == 0.0 or not self.training:
+            return x
+        keep = 1 - self.rate
+        random = x.new_empty((x.shape[0],) + (1,) * (x.ndim - 1)).bernoulli_(keep)
+        if keep > 0.0:
+            random.div_(keep)
+        return x * random
+
+
+def test_paths_are_dropped_in_training_alone() -> None:
+    class Paths(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.linear = DropPath(0.25), DropPath(0.5), torch.nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.first(x), x + self.second(self.linear(x))
+
+    module, x = Paths(), np.ones((400, 3), np.float32)
+    net = nn.from_torch(module, x[:2])
+    dropped, summed = net(x)
+    assert all(np.allclose(row, 0) or np.allclose(row, 4 / 3) for row in dropped)
+    assert 0.18 < (dropped[:, 0] == 0).mean() < 0.32
+    assert 0.4 < np.isclose(summed, 1).all(1).mean() < 0.6
+    net.backward((np.zeros_like(dropped), np.ones_like(summed)))
+    kept = 400 - np.isclose(summed, 1).all(1).sum()
+    np.testing.assert_allclose(net.linear.bias.grad, 2 * kept, rtol=1e-5)
+    dropped, summed = net.eval()(x)
+    np.testing.assert_array_equal(dropped, x)
+    np.testing.assert_allclose(summed, x + module.linear(torch.tensor(x)).detach().numpy(), atol=1e-6)
+
+
 def test_random_numbers_are_drawn_anew() -> None:
     class Noise(torch.nn.Module):
         def forward(self, x: Any) -> Any:
@@ -166,6 +213,12 @@ def test_random_numbers_are_drawn_anew() -> None:
         assert 0 <= uniform.min() < 0.01 < 0.99 < uniform.max() < 1
         assert 2 <= shifted.min() < 2.01
         assert 0.9 < other.std() < 1.1
+    noise = nn.from_torch(Filled(), np.zeros((1, 1000), np.float32))(np.zeros((5, 1000), np.float32))
+    assert set(np.unique(noise[0])) == {0, 1}
+    assert 0.25 < noise[0].mean() < 0.35
+    assert -2 <= noise[1].min() < -1.9 < 2.9 < noise[1].max() < 3
+    assert 1.9 < noise[2].mean() < 2.1
+    assert 2.8 < noise[2].std() < 3.2
     vae = nn.from_torch(SamplingVAE(), floats(2, 6, 6))
     output, mu, _ = vae(floats(4, 6, 6))
     assert output.shape == (4, 36)

@@ -15,7 +15,7 @@ from ..module import Module
 from ..parameter import Parameter
 from ._layers import kind_of
 from ._network import Network, Part, Signature, described
-from ._recording import Record, Recorder, Ref, Trace, array_of
+from ._recording import RANDOM, Record, Recorder, Ref, Trace, array_of
 from ._steps import SIZES, batch_axis, for_all_batches, for_both_modes
 from ._tensor import Misfit
 from .errors import refusal, require_torch
@@ -138,8 +138,9 @@ def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any])
         named = dict(zip(names, samples, strict=bool(names)))
         return recorder.run(() if named else tuple(samples), named)
 
-    training = for_all_batches(run(True, SIZES[0]), run(True, SIZES[1]))
-    return for_both_modes(training, run(False, SIZES[0]))
+    training, evaluation = (for_all_batches(run(mode, SIZES[0]), run(mode, SIZES[1])) for mode in (True, False))
+    parts = dict(module.named_modules())
+    return for_both_modes(training, evaluation, lambda path: bool(getattr(parts[path], "track_running_stats", False)))
 
 
 def _call(module: Any, names: tuple[str, ...], samples: list[Any]) -> Any:
@@ -287,10 +288,13 @@ def _compare(torch: Any, module: Any, network: Network, names: tuple[str, ...], 
     module.eval()
     arrays = [array_of(x) for x in given]
     ours = network.eval()(*arrays)
-    if any(record.kind == "function" and "rand" in record.target for record in steps.records):
-        return
     with torch.no_grad():
         theirs = _call(module, names, [x.clone() for x in given])
+        if any(record.kind == "function" and record.target in RANDOM for record in steps.records):
+            again = _call(module, names, [x.clone() for x in given])
+            pairs = zip(_tensors(torch, theirs, steps.result), _tensors(torch, again, steps.result), strict=True)
+            if not all(torch.equal(a, b) for (a, _), (b, _) in pairs):
+                return  # numbers that evaluation draws cannot be compared
     shapes = {index: shape for record in steps.records for index, shape in record.shapes.items()}
     for x, (tensor, ref) in zip(_arrays(ours), _tensors(torch, theirs, steps.result), strict=True):
         axis, expected = batch_axis(shapes[ref.index]), array_of(tensor)

@@ -35,7 +35,8 @@ WRITTEN = {
     "F._threshold": "F.threshold", "log_sigmoid": "F.logsigmoid", "special_expit": "special.expit",
     "linalg_norm": "linalg.norm", "linalg_vector_norm": "linalg.vector_norm",
 }  # fmt: skip
-RANDOM = {"randn", "rand", "randn_like", "rand_like", "bernoulli", "normal", "randint", "randperm"}
+FILLING = {"bernoulli_", "uniform_", "normal_"}  # a tensor, whatever was in it
+RANDOM = {"randn", "rand", "randn_like", "rand_like", "bernoulli", "normal", "randint", "randperm", *FILLING}
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ class Recorder:
                 self._expect_change(*args)
             record, error = Record("function", name), None
             try:
-                record.args, record.kwargs = self._encode(args), self._encode(kwargs)
+                given = args[1:] if bare in FILLING else args
+                record.args, record.kwargs = self._encode(given), self._encode(kwargs)
             except Unsupported as problem:  # which does not matter to a function that looks at sizes alone
                 error = problem
             if name == "__iter__":  # which hides its tensors

@@ -1,19 +1,23 @@
 """Steps that hold for all batch sizes and both modes, from records that each hold for one.
 
-A module is recorded on batches of two sizes in training, and on one in evaluation. Sizes that grow with the batch are those
-of the batch; options that differ between the modes follow the mode. All else must be the same.
+A module is recorded on batches of two sizes, in training and in evaluation. Sizes that grow with the batch are those of the
+batch; options that differ between the modes follow the mode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 
 from ._recording import Record, Ref, Trace
 from .errors import Place, refusal
+
+BY_MODE = "a choice by the mode"
+"""The name of a step that no function of PyTorch is: one tensor in training, another one in evaluation."""
 
 SIZES = (2, 3)
 """Batch sizes that a module is recorded with."""
@@ -48,15 +52,114 @@ def for_all_batches(first: Trace, second: Trace) -> Trace:
     return Trace(records, _joined(first.result, second.result, _by_size(None)))
 
 
-def for_both_modes(training: Trace, evaluation: Trace) -> Trace:
-    """One trace from those of the two modes; ``training`` holds for all batch sizes."""
-    records = []
-    for a, b in _pairs(training, evaluation, "training and evaluation"):
-        if a.array is not None and not _same_constant(a, b):
+def for_both_modes(training: Trace, evaluation: Trace, keeps_statistics: Callable[[str], bool]) -> Trace:
+    """One trace from those of the two modes, which hold for all batch sizes.
+
+    Steps that only one of them has are all taken; where a later step reads another tensor in training than in evaluation, a
+    choice by the mode comes in front of it. ``keeps_statistics`` says which modules learn in training by being called.
+    """
+    merged = _Modes(training)
+    pairs = SequenceMatcher(None, _keys(training), _keys(evaluation), autojunk=False)
+    for kind, t0, t1, e0, e1 in pairs.get_opcodes():
+        if kind == "equal":
+            for a, b in zip(training.records[t0:t1], evaluation.records[e0:e1], strict=True):
+                merged.both(a, b)
+            continue
+        for record in training.records[t0:t1]:
+            merged.records.append(_following_mode(record))
+        for record in evaluation.records[e0:e1]:
+            if record.kind == "module" and keeps_statistics(record.target):
+                raise refusal(f"{_told(record)} keeps statistics, but is called in evaluation alone", record.place)
+            merged.evaluation_only(record)
+    return Trace(merged.records, merged.chosen(training.result, evaluation.result, None))
+
+
+def _keys(trace: Trace) -> list[tuple[str, str]]:
+    return [(record.kind, record.target) for record in trace.records]
+
+
+def _following_mode(record: Record) -> Record:
+    """A step of training alone; a dropout in it is one that follows the mode."""
+    if "dropout" in record.target and record.kwargs.get("training") is True:
+        return replace(record, kwargs=record.kwargs | {"training": ByMode(False, True)})
+    return record
+
+
+class _Modes:
+    """Steps of both modes; tensors have the numbers that they have in training."""
+
+    def __init__(self, training: Trace) -> None:
+        self.records: list[Record] = []
+        self._numbers: dict[int, int] = {}  # of tensors in evaluation
+        self._next = 1 + max((index for record in training.records for index in record.shapes), default=-1)
+        self._choices: dict[tuple[int, int], Ref] = {}
+        self._shapes = {index: shape for record in training.records for index, shape in record.shapes.items()}
+        self._dtypes = {index: letter for record in training.records for index, letter in record.dtypes.items()}
+
+    def both(self, a: Record, b: Record) -> None:
+        if list(a.shapes.values()) != list(b.shapes.values()):
+            raise refusal(f"{_told(a)} gives other shapes in training than in evaluation", a.place)
+        if a.array is not None and not np.array_equal(a.array, b.array, equal_nan=_floats(a.array)):
             raise refusal("a constant differs between training and evaluation", a.place)
-        resolve = _by_mode
-        records.append(replace(a, args=_joined(a.args, b.args, resolve), kwargs=_joined(a.kwargs, b.kwargs, resolve)))
-    return Trace(records, training.result)
+        args, kwargs = self.chosen(a.args, b.args, a), self.chosen(a.kwargs, b.kwargs, a)
+        self._numbers |= dict(zip(b.shapes, a.shapes, strict=True))
+        self.records.append(replace(a, args=args, kwargs=kwargs))
+
+    def evaluation_only(self, record: Record) -> None:
+        args, kwargs = self._renumbered(record.args), self._renumbered(record.kwargs)
+        for index in record.shapes:
+            self._numbers[index] = self._next
+            self._shapes[self._next], self._dtypes[self._next] = record.shapes[index], record.dtypes[index]
+            self._next += 1
+        shapes = {self._numbers[index]: shape for index, shape in record.shapes.items()}
+        dtypes = {self._numbers[index]: letter for index, letter in record.dtypes.items()}
+        outputs = self._renumbered(record.outputs)
+        self.records.append(replace(record, args=args, kwargs=kwargs, outputs=outputs, shapes=shapes, dtypes=dtypes))
+
+    def chosen(self, a: Any, b: Any, record: Record | None) -> Any:
+        """Arguments or results of both modes as one."""
+
+        def resolve(training: Any, evaluation: Any) -> Any:
+            if isinstance(training, Ref) and isinstance(evaluation, Ref):
+                return self._choice(training, evaluation, record)
+            if record is None:
+                raise refusal("forward gives results of another kind in training than in evaluation", None)
+            return ByMode(evaluation, training)
+
+        return _joined(a, self._renumbered(b), resolve)
+
+    def _choice(self, training: Ref, evaluation: Ref, record: Record | None) -> Ref:
+        key = training.index, evaluation.index
+        if key not in self._choices:
+            shape, place = self._shapes[training.index], None if record is None else record.place
+            if shape != self._shapes[evaluation.index]:
+                raise refusal(
+                    f"{shape} in training is {self._shapes[evaluation.index]} in evaluation",
+                    place,
+                    "Make both of one shape.",
+                )
+            made = self._choices[key] = Ref(self._next)
+            self._next += 1
+            self._shapes[made.index], self._dtypes[made.index] = shape, self._dtypes[training.index]
+            self.records.append(
+                Record(
+                    "function", BY_MODE, place, (training, evaluation), {}, made, {made.index: shape},
+                    {made.index: self._dtypes[training.index]},
+                )
+            )  # fmt: skip
+        return self._choices[key]
+
+    def _renumbered(self, given: Any) -> Any:
+        if isinstance(given, Ref):
+            return Ref(self._numbers[given.index])
+        if isinstance(given, (tuple, list)):
+            parts = [self._renumbered(part) for part in given]
+            return parts if isinstance(given, list) else tuple(parts)
+        if isinstance(given, dict):
+            return {name: self._renumbered(part) for name, part in given.items()}
+        if isinstance(given, slice):
+            return slice(*(self._renumbered(end) for end in (given.start, given.stop, given.step)))
+        return given
 
 
 def _pairs(first: Trace, second: Trace, what: str) -> list[tuple[Record, Record]]:
@@ -119,13 +222,6 @@ def _floats(array: Any) -> bool:
     return bool(array.dtype.kind == "f")
 
 
-def _same_constant(a: Record, b: Record) -> bool:
-    (shape,) = a.shapes.values()
-    axis = batch_axis(shape)
-    other = b.array if axis is None else np.take(b.array, 0, axis)
-    return np.array_equal(a.array, other, equal_nan=_floats(a.array))
-
-
 def _joined(a: Any, b: Any, resolve: Callable[[Any, Any], Any]) -> Any:
     """Two structures as one, where ``resolve`` decides about what differs."""
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):
@@ -155,9 +251,3 @@ def _by_size(place: Place | None) -> Callable[[Any, Any], Any]:
         )
 
     return resolve
-
-
-def _by_mode(training: Any, evaluation: Any) -> Any:
-    if isinstance(training, Size) and evaluation == SIZES[0] * training.rows:
-        return training
-    return ByMode(evaluation, training)

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 
 from ... import functional as F
+from ..._graph import current_graph
 from ..._value import Value
+from ...operations.choice import Choice
+from ...operations.random_numbers import RandomNumbers
+from .._functions import AsNumbers, Compare
 from .._recording import Kind
-from .._steps import ByMode, Size, batch_axis
+from .._steps import BY_MODE, ByMode, Size, batch_axis
 from .._tensor import Misfit, Tensor, held_parameter
-from ._registry import Call, add, operation, plain, refuse_unless
+from ._registry import FUNCTIONS, Call, add, operation, plain, refuse_unless
 
 LAYERS = "layers"
 LOSSES = "losses"
@@ -312,22 +316,55 @@ for _name in (
 # Random numbers.
 
 
-@operation(RANDOM, "randn_like", "rand_like", "randn", "rand")
-def random_numbers(call: Call, *given: Any, **named: Any) -> Any:
-    from ..._graph import current_graph
-    from ...operations.random_numbers import RandomNumbers
-
-    dtype = named.get("dtype")
-    if isinstance(dtype, Kind) and "float" not in dtype.name:
-        raise Misfit(f"random numbers of type {dtype.name} have no counterpart here")
-    if named.get("generator") is not None:
-        raise Misfit("a generator of PyTorch has no counterpart here")
-    if batch_axis(call.shape) is None:
+def _drawn(call: Call, *, normal: bool) -> Value:
+    """Random numbers for every sample, in the shape of the result."""
+    batch, graph = batch_axis(call.shape), current_graph()
+    assert graph is not None
+    if batch is None:
         raise Misfit(
             f"random numbers of shape {call.shape} are the same for all samples, which has no counterpart here"
         )
-    graph = current_graph()
-    assert graph is not None
     rest = [n for n in call.shape if not isinstance(n, Size)]
-    rows = next(n.rows for n in call.shape if isinstance(n, Size))
-    return graph.append(RandomNumbers(graph, rest, rows, normal=call.name.startswith("randn")))
+    return graph.append(RandomNumbers(graph, rest, call.shape[batch].rows, normal=normal))
+
+
+def _refuse_generator(generator: Any) -> None:
+    if generator is not None:
+        raise Misfit("a generator of PyTorch has no counterpart here")
+
+
+@operation(RANDOM, "randn_like", "rand_like", "randn", "rand")
+def random_numbers(call: Call, *given: Any, generator: Any = None, **named: Any) -> Any:
+    _refuse_generator(generator)
+    dtype = named.get("dtype")
+    if isinstance(dtype, Kind) and "float" not in dtype.name:
+        raise Misfit(f"random numbers of type {dtype.name} have no counterpart here")
+    return _drawn(call, normal=call.name.startswith("randn"))
+
+
+@operation(RANDOM, "bernoulli_")
+def bernoulli(call: Call, p: Any = 0.5, *, generator: Any = None) -> Any:
+    _refuse_generator(generator)
+    return AsNumbers.apply(Compare.apply(_drawn(call, normal=False), np.float32(plain(p, "p")), "lt"))
+
+
+@operation(RANDOM, "uniform_")
+def uniform(call: Call, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None, **named: Any) -> Any:
+    _refuse_generator(generator)
+    first, last = plain(named.get("from", low), "from"), plain(named.get("to", high), "to")
+    return F.add(F.mul(_drawn(call, normal=False), last - first), first)
+
+
+@operation(RANDOM, "normal_")
+def normal(call: Call, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
+    _refuse_generator(generator)
+    return F.add(F.mul(_drawn(call, normal=True), plain(std, "std")), plain(mean, "mean"))
+
+
+def by_mode(call: Call, training: Tensor, evaluation: Tensor) -> Any:
+    """What a module computes in one way in training and in another one in evaluation."""
+    first, second = training.batched, evaluation.batched
+    return first.graph.append(Choice(first, second))
+
+
+FUNCTIONS[BY_MODE] = by_mode
