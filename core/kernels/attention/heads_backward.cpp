@@ -150,7 +150,7 @@ template <bool kDrops, bool kScores>
 void Heads::limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_t visible, float lse) const {
   const Vec kept = splat(1.0f / (1.0f - s_.dropout)), scale = splat(s_.scale);
   const Vec subtracted = splat(lse), mean = splat(kScores ? t.factor[i] : 0.0f);
-  const Vec hidden = math::exp_not_positive(splat(-math::kInfinity) - subtracted);  // 0, or NaN in a row that is NaN
+  const Vec hidden = splat(lse > -math::kInfinity ? 0.0f : math::kNaN);
   const IntVec end = splat_int(static_cast<int32_t>(visible));
   float *const scores = t.scores + i * kBlock, *const ds = t.ds + i * kBlock;
   const uint32_t* words = t.words;
@@ -163,7 +163,7 @@ void Heads::limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_
       store(ds + place, p * ((kDrops ? dp * factor : dp) - mean) * scale);
     }
   };
-  auto probability = [&](int64_t place) { return math::exp_not_positive(load(scores + place) * scale - subtracted); };
+  auto probability = [&](int64_t place) { return weight(load(scores + place) * scale - subtracted); };
   over_row(
       visible, columns, strip_ * kBlock, [&](int64_t j, int64_t place) { put(j, place, probability(place)); },
       [&](int64_t j, int64_t place) { put(j, place, select(lanes_from(j) < end, probability(place), hidden)); },
@@ -182,7 +182,7 @@ void Heads::masked_gradients(const HeadsCall& call, const Tiles& t, const Added&
   const int64_t source = s_.source;
   auto put = [&](int64_t j, int64_t place) {
     Vec x = masked_score(to + place, scale, added, hidden, causal, row, source, column + j);
-    Vec p = math::exp_not_positive(x - subtracted);
+    Vec p = weight(x - subtracted);
     Vec factor = drops ? select(are_kept(words + j, threshold), kept, Vec{}) : splat(1.0f);
     store(to + place, p * factor);
     if (scores) store(ds + place, p * (load(ds + place) * factor - mean) * scale);

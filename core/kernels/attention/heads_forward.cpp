@@ -89,7 +89,7 @@ void Heads::softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t
     const Vec before = load(t.largest + first);
     const Vec largest = math::max(before, across_lanes(each, [](Vec a, Vec b) { return math::max(a, b); }));
     const Vec shift = select(largest == splat(-math::kInfinity), Vec{}, largest);
-    const Vec rescale = math::exp_not_positive(before - shift);
+    const Vec rescale = weight(before - shift);
     store(t.largest + first, largest);
     store(t.factor + first, shift);
     const float scale = pair.limited ? s_.scale : 1.0f;
@@ -167,7 +167,7 @@ Vec Heads::exponentials(float* scores, int64_t columns, int64_t visible, float s
   Vec sum{};
   auto exponential = [&](int64_t, int64_t place) {
     float* p = scores + place;
-    const Vec e = math::exp_not_positive(load(p) * factor - shifted);
+    const Vec e = weight(load(p) * factor - shifted);
     sum += e;
     store(p, e);
   };
