@@ -41,6 +41,9 @@ class Operation:
     keeps_output = False
     random = False  # draws random numbers in training
     stops_gradient = False  # its inputs get no gradient from it
+    repeatable = (
+        False  # its output may be computed a second time rather than kept: cheap, and its inputs are kept anyway
+    )
 
     def __init__(
         self, inputs: Sequence[Value], outputs: Value | Sequence[Value], parameters: Sequence[Parameter] = ()
@@ -65,6 +68,10 @@ class Operation:
     def passed_on(self) -> Sequence[int]:
         """Numbers of the inputs whose gradient is that of the output as it is, element by element."""
         return ()
+
+    def reads_where_told(self) -> bool:
+        """Whether ``backward`` reads inputs from the arrays it is given, wherever those of ``forward`` were."""
+        return False
 
     def fuse(self, following: Operation) -> bool:
         """Take over the work of the operation that alone reads this one's output; False if that cannot be."""

@@ -3,7 +3,8 @@
 Time runs from 0 to 2 n for n operations: operation i works forward at i and backward at 2 n - i. A value lives from the
 operation that writes it to the last one that reads it, on either side; its gradient lives from the backward step of its
 last reader to that of its writer. ``_memory.plan`` lets buffers share memory accordingly, and ``_gradients.py`` says which
-gradients are the same numbers.
+gradients are the same numbers. A value that is cheap to compute and that the backward pass needs once is not kept: it is
+computed again.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ class Program:
         self._gradient_blocks: dict[Value, Block] = {}
         self._added_blocks: dict[tuple[int, int], Block] = {}  # by step and target
         self._backward_steps = backward_steps(graph, self._wanted)
+        # By the step that reads it on the way back: where it lies then, and what computes it.
+        self._repeated: dict[tuple[int, Value], tuple[Block, Operation]] = {}
+        if not self._wide:
+            self._find_repeated()
         self._place_values()
         if training:
             self._place_gradients()
@@ -118,7 +123,8 @@ class Program:
                 ends[value] = again if step.keeps_output else i
             for value in step.inputs:
                 if value.storage.leaf is None:
-                    ends[value.storage] = max(ends[value.storage], again if step.keeps_inputs else i)
+                    end = again if step.keeps_inputs and (i, value.storage) not in self._repeated else i
+                    ends[value.storage] = max(ends[value.storage], end)
         for value in self.graph.outputs:
             if value.storage.leaf is None:
                 ends[value.storage] = self._last  # the caller reads it
@@ -128,6 +134,19 @@ class Program:
             if value not in self._outside:
                 lives = (0, self._last) if self._wide else (start, ends[value])
                 self._blocks[value] = Block(self._bytes(value), *lives)
+
+    def _find_repeated(self) -> None:
+        """Values of repeatable operations of which one step keeps its input, for a backward pass that reads it anywhere."""
+        producers = {value: step for step in self._steps for value in step.outputs if step.repeatable}
+        keepers: dict[Value, list[int]] = {}
+        for back in self._backward_steps:
+            for value in {v.storage for v in back.operation.inputs if back.operation.keeps_inputs}:
+                keepers.setdefault(value, []).append(back.index)
+        for value in producers.keys() & keepers.keys() - {v.storage for v in self.graph.outputs}:
+            index, *others = keepers[value]
+            if not others and self._goes_back(producers[value]) and self._steps[index].reads_where_told():
+                now = self._last - index
+                self._repeated[index, value] = Block(self._bytes(value), now, now), producers[value]
 
     def _goes_back(self, step: Operation) -> bool:
         return any(value in self._wanted for value in step.outputs)
@@ -172,6 +191,7 @@ class Program:
 
     def _allocate(self) -> int:
         blocks = [*self._blocks.values(), *self._gradient_blocks.values(), *self._added_blocks.values()]
+        blocks += [block for block, _ in self._repeated.values()]
         size = plan(list({id(block): block for block in blocks}.values()))
         memory = np.empty(size + ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % ALIGNMENT
@@ -243,8 +263,14 @@ class Program:
         count = len(operation.inputs)
         dy = [self._gradient(v) if v in self._gradient_blocks else None for v in operation.outputs]
         x, y = self.arrays(operation.inputs), self.arrays(operation.outputs)
-        call = operation.backward_all(x, y, dy, places[:count], places[count:])
-        calls = [call, *(addition for _, addition in sums)]
+        own: list[Call] = []
+        for number, value in enumerate(operation.inputs):
+            if (step.index, value.storage) in self._repeated:
+                block, producer = self._repeated[step.index, value.storage]
+                x[number], again = self._view(block, value), self._view(block, value.storage)
+                own.append(producer.forward_all(self.arrays(producer.inputs), [again], self.training))
+        own.append(operation.backward_all(x, y, dy, places[:count], places[count:]))
+        calls = [*own, *(addition for _, addition in sums)]
         self.backward_calls.append((operation, calls))
         self._backward.calls += calls
         if not any(value in needed for value in operation.outputs):
@@ -255,7 +281,7 @@ class Program:
             if any(place is not other for place, other in zip(places, fewer, strict=True)):
                 call = operation.backward_all(x, y, dy, fewer[:count], fewer[count:])
             of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
-            self._backward_of_parameters.calls += [call, *of_parameters]
+            self._backward_of_parameters.calls += [*own, *of_parameters]
 
     def wanted_gradients(self, operation: Operation) -> list[bool]:
         """Which inputs of an operation the backward pass gives a gradient."""

@@ -98,7 +98,9 @@ def _check_samples(outputs: Sequence[Array], targets: Sequence[Array], keys: Seq
     counts = {array.shape[:1] for array in (*outputs, *targets)}
     if len(counts) != 1 or () in counts:
         shapes = ", ".join(str(array.shape) for array in outputs)
-        known = ", ".join(f"the {called('targets', key)} {array.shape}" for key, array in zip(keys, targets, strict=True))
+        known = ", ".join(
+            f"the {called('targets', key)} {array.shape}" for key, array in zip(keys, targets, strict=True)
+        )
         raise ValueError(
             f"FunctionLoss: the outputs have shape {shapes}, {known}. All have one entry per sample, on the first axis."
         )

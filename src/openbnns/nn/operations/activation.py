@@ -27,7 +27,7 @@ class Activation(Operation):
         if len(self.block) > 1:
             self.block = (self.block[0], math.prod(self.block[1:]))
         self.keeps_output = along_axis or can_fuse(function)
-        self.keeps_inputs = not self.keeps_output
+        self.keeps_inputs = self.repeatable = not self.keeps_output
         super().__init__([x], x.like(x.sample))
 
     def prepare(self) -> None:

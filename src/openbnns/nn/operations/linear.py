@@ -23,6 +23,9 @@ class Linear(NormalizedOperation):
             return False
         return super().fuse(following)
 
+    def reads_where_told(self) -> bool:
+        return self.normalization is None  # else the layer goes by what its forward pass kept
+
     def prepare(self) -> None:
         bias = None if self.bias is None else self.bias.data
         outputs, inputs = self.weight.shape

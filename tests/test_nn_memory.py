@@ -1,4 +1,4 @@
-"""Gradients of sums lie in the memory of their parts, where nobody would see a difference."""
+"""What a backward pass does not copy and a forward pass does not keep, without a difference in any number."""
 
 from __future__ import annotations
 
@@ -126,3 +126,47 @@ def test_the_sums_of_residual_networks_cost_nothing_on_the_way_back(monkeypatch:
     plain = program()
     assert shared.arena_bytes <= plain.arena_bytes
     assert len(shared._backward.calls) == len(plain._backward.calls) - 2
+
+
+class Expanded(nn.Module):
+    """Cheap functions between linear layers, which the backward pass computes again."""
+
+    def __init__(self, *, twice: bool = False) -> None:
+        super().__init__()
+        self.wide = nn.ModuleList(nn.Linear(6, 24) for _ in range(3))
+        self.narrow = nn.ModuleList(nn.Linear(24, 6) for _ in range(3))
+        self.other, self.twice = nn.Linear(24, 6), twice
+
+    def forward(self, x: Any) -> Any:
+        for wide, narrow in zip(self.wide, self.narrow, strict=True):
+            h = F.gelu(wide(x))
+            x = narrow(h) + F.silu(x)
+            x = x + self.other(h) if self.twice else x
+        return x
+
+
+def test_cheap_values_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).standard_normal((7, 5, 6)).astype(np.float32)
+    dy = np.random.default_rng(1).standard_normal((7, 5, 6)).astype(np.float32)
+
+    def run() -> list[Any]:
+        net = Expanded().build((5, 6), seed=1)
+        results = []
+        for _ in range(3):
+            results += [net(x), net.backward(dy), *(p.grad.copy() for p in net.parameters() if p.used)]
+        net.requires_grad_(False)
+        net.narrow[0].requires_grad_()
+        results += [net(x), net.backward(dy), net.narrow[0].weight.grad.copy()]
+        return [*results, net.requires_grad_().program(7, training=True).arena_bytes]
+
+    again = run()
+    assert len(Expanded().build((5, 6)).program(7, training=True)._repeated) == 3
+    monkeypatch.setattr(_program.Program, "_find_repeated", lambda self: None)
+    kept = run()
+    assert again.pop() < kept.pop()
+    for ours, plain in zip(again, kept, strict=True):
+        np.testing.assert_array_equal(ours, plain)
+
+
+def test_what_is_read_twice_on_the_way_back_is_kept() -> None:
+    assert not Expanded(twice=True).build((5, 6)).program(7, training=True)._repeated
