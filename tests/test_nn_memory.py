@@ -170,3 +170,14 @@ def test_cheap_values_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_is_read_twice_on_the_way_back_is_kept() -> None:
     assert not Expanded(twice=True).build((5, 6)).program(7, training=True)._repeated
+
+
+def test_layers_share_what_they_need_for_a_moment() -> None:
+    def planned(layers: int) -> Any:
+        return nn.LSTM(16, 16, num_layers=layers).build((10, 16)).program(8, training=True)
+
+    two, three = planned(2), planned(3)
+    moment = max(block.size for block in three._scratch_blocks.values())
+    assert moment == 4 * 8 * 10 * (16 + 16)
+    assert three.arena_bytes - two.arena_bytes < moment
+    assert all(not step.scratch.size for step in three.graph.operations)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Call = Callable[[], object]
 
+NO_SCRATCH: Array = np.empty(0, np.float32)
+
 
 class FunctionCall(NamedTuple):
     """A call of a function on values; ``number`` tells it from all others."""
@@ -52,6 +54,7 @@ class Operation:
         self.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
         self.parameters = list(parameters)
         self.modules: list[Module] = []  # whose work this is; several once fused
+        self.scratch = NO_SCRATCH  # of the program and the direction that are being made
         self.functions: list[FunctionCall | None] = []  # that these modules made for it
 
     @property
@@ -76,6 +79,10 @@ class Operation:
     def fuse(self, following: Operation) -> bool:
         """Take over the work of the operation that alone reads this one's output; False if that cannot be."""
         return False
+
+    def scratch_size(self, batch: int, backward: bool) -> int:
+        """Numbers of ``scratch``, memory that holds nothing from one call to the next, for each of the two directions."""
+        return 0
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         """What to call for a forward pass on these arrays, which stay where they are."""

@@ -11,6 +11,7 @@ from .. import compute_norm
 from ._value import Array
 
 _BLOCK = 1 << 16
+_FEW = 1 << 12  # numbers, for which a native call is not worth it
 
 
 def total_norm(arrays: Sequence[Array], norm_type: float = 2.0) -> float:
@@ -20,7 +21,7 @@ def total_norm(arrays: Sequence[Array], norm_type: float = 2.0) -> float:
     total = 0.0
     for array in arrays:
         flat = array.reshape(-1)
-        if norm_type == 2.0 and flat.size > _BLOCK:
+        if norm_type == 2.0 and flat.size > _FEW:
             total += float(compute_norm(flat)[0]) ** 2  # native, on all threads
             continue
         for start in range(0, flat.size, _BLOCK):  # in pieces, so that little memory is needed

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..tensors import wide
 from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
-from ._graph import Call, Graph, Operation
+from ._graph import NO_SCRATCH, Call, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
 from ._places import places
 from ._steps import Steps, arrays
@@ -47,6 +47,7 @@ class Program:
     ) -> None:
         self.graph, self.batch, self.training = graph, batch, training
         self._wide = wide.active()
+        self._number = np.dtype(np.float64) if self._wide else FLOAT32  # of all values that are no whole numbers
         self._steps = graph.operations
         self._last = 2 * len(self._steps)
         self._outside = {value: pair for value, pair in zip(graph.inputs, outside, strict=False) if pair is not None}
@@ -62,6 +63,7 @@ class Program:
         self._place_values()
         if training:
             self._place_gradients()
+        self._scratch_blocks = self._place_scratch()
         self.arena_bytes = self._allocate()
         self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
         self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
@@ -71,9 +73,10 @@ class Program:
         self.inputs = [self._array(value) for value in graph.inputs]
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = Steps(self._lasting)
-        self._forward.calls = [
-            step.forward_all(self.arrays(step.inputs), self.arrays(step.outputs), training) for step in self._steps
-        ]
+        for i, step in enumerate(self._steps):
+            step.scratch = self._piece(self._scratch_blocks[i], self._number)
+            x, y = self.arrays(step.inputs), self.arrays(step.outputs)
+            self._forward.calls.append(step.forward_all(x, y, training))
         self._random = [step for step in self._steps if step.random]
         self.backward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
         self._backward = Steps(self._lasting)
@@ -84,6 +87,8 @@ class Program:
         self.input_gradients: list[Array | None] = []
         if training:
             self._bind_backward()
+        for step in self._steps:
+            step.scratch = NO_SCRATCH  # lives as long as the program
         for steps in (self._forward, self._backward, self._backward_of_parameters):
             self._lasting += arrays(steps.calls)
 
@@ -174,6 +179,16 @@ class Program:
                 self._gradient_blocks[value] = Block(self._bytes(value), 0, self._last)
         share(self.graph, self._backward_steps, self._join)
 
+    def _place_scratch(self) -> dict[int, Block]:
+        """What operations need for the time of a call, by that time."""
+        times = [(i, i, False) for i in range(len(self._steps))]
+        times += [(self._last - step.index, step.index, True) for step in self._backward_steps]
+        size = self._number.itemsize
+        return {
+            time: Block(size * self._steps[i].scratch_size(self.batch, backward), time, time)
+            for time, i, backward in times
+        }
+
     def _join(self, part: Value, whole: Value) -> None:
         """Lay the gradients of both into the same memory."""
         block, other = self._gradient_blocks[whole], self._gradient_blocks[part]
@@ -182,7 +197,7 @@ class Program:
 
     def _stored(self, value: Value) -> np.dtype[Any]:
         """The type of the memory of a value."""
-        return np.dtype(np.float64) if self._wide and value.dtype == FLOAT32 else value.dtype
+        return self._number if value.dtype == FLOAT32 else value.dtype
 
     def _bytes(self, value: Value | Parameter) -> int:
         if isinstance(value, Parameter):
@@ -192,6 +207,7 @@ class Program:
     def _allocate(self) -> int:
         blocks = [*self._blocks.values(), *self._gradient_blocks.values(), *self._added_blocks.values()]
         blocks += [block for block, _ in self._repeated.values()]
+        blocks += [block for block in self._scratch_blocks.values() if block.size]
         size = plan(list({id(block): block for block in blocks}.values()))
         memory = np.empty(size + ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % ALIGNMENT
@@ -263,6 +279,7 @@ class Program:
         count = len(operation.inputs)
         dy = [self._gradient(v) if v in self._gradient_blocks else None for v in operation.outputs]
         x, y = self.arrays(operation.inputs), self.arrays(operation.outputs)
+        operation.scratch = self._piece(self._scratch_blocks[self._last - step.index], self._number)
         own: list[Call] = []
         for number, value in enumerate(operation.inputs):
             if (step.index, value.storage) in self._repeated:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -55,12 +56,23 @@ class Lstm(Operation):
             filter_parameters=IN_PLACE,
         )
 
+    def scratch_size(self, batch: int, backward: bool) -> int:
+        steps, inputs = self.inputs[0].sample
+        return batch * steps * (self.hidden + (inputs if backward else 0))
+
+    def _by_steps(self, first: int, batch: int, *sizes: int) -> Array:
+        """Scratch for the steps of a sequence, behind ``first`` numbers per step and sample of it."""
+        steps = self.inputs[0].sample[0]
+        start, count = first * steps * batch, math.prod(sizes) * steps * batch
+        array: Array = self.scratch[start : start + count].reshape(steps, batch, *sizes)
+        return array
+
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
         batch, (steps, _), h = len(y[0]), self.inputs[0].sample, self.hidden
         kept = _Kept(self, batch, training, y[0].dtype)
         if training:
             self._trained = kept  # of the program being made, whose backward pass is next
-        outputs = np.empty((steps, batch, 1, h), y[0].dtype)
+        outputs = self._by_steps(0, batch, 1, h)
         final = [np.empty((1, 1, batch, h), y[0].dtype) for _ in range(2)]
         calls = kept.arrange(x, steps)
         if self._bias is not None:
@@ -73,11 +85,11 @@ class Lstm(Operation):
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
     ) -> Call:
-        batch, (steps, inputs) = len(y[0]), self.inputs[0].sample
+        batch, inputs = len(y[0]), self.inputs[0].sample[1]
         kept, h, kind = self._trained, self.hidden, y[0].dtype
-        arriving = None if dy[0] is None else np.empty((steps, batch, 1, h), kind)
+        arriving = None if dy[0] is None else self._by_steps(0, batch, 1, h)
         ends = [None if gradient is None else np.empty((1, 1, batch, h), kind) for gradient in dy[1:]]
-        leaving = None if dx[0] is None else np.empty((steps, batch, inputs), kind)
+        leaving = None if dx[0] is None else self._by_steps(h, batch, inputs)
         states = dx[1 : 1 + len(self.initial)]
         begins = [None if gradient is None else np.empty((1, 1, batch, h), kind) for gradient in states]
         bias = np.empty((4, 1, 1, h), kind) if any(gradient is not None for gradient in dp[2:]) else None
