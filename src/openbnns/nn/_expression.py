@@ -22,8 +22,8 @@ _NOT_YET = (
 
 _COMPARED = (
     "forward() is recorded once, before there are numbers, so it cannot branch on numbers, and values cannot be compared there. "
-    "What a comparison is for is often a function: relu, clamp, maximum, minimum, sign, hardshrink or threshold of nn.functional. "
-    "With a mask that is known before choose by nn.functional.where(mask, a, b); put any other into an nn.Function."
+    "Often a function of nn.functional does what the comparison is for: relu, clamp, maximum, minimum, sign, hardshrink or "
+    "threshold. With a mask that is known before choose by nn.functional.where(mask, a, b); put any other into an nn.Function."
 )
 
 

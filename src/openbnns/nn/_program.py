@@ -280,14 +280,14 @@ class Program:
         dy = [self._gradient(v) if v in self._gradient_blocks else None for v in operation.outputs]
         x, y = self.arrays(operation.inputs), self.arrays(operation.outputs)
         operation.scratch = self._piece(self._scratch_blocks[self._last - step.index], self._number)
-        own: list[Call] = []
+        repeated: list[Call] = []
         for number, value in enumerate(operation.inputs):
             if (step.index, value.storage) in self._repeated:
                 block, producer = self._repeated[step.index, value.storage]
                 x[number], again = self._view(block, value), self._view(block, value.storage)
-                own.append(producer.forward_all(self.arrays(producer.inputs), [again], self.training))
-        own.append(operation.backward_all(x, y, dy, places[:count], places[count:]))
-        calls = [*own, *(addition for _, addition in sums)]
+                repeated.append(producer.forward_all(self.arrays(producer.inputs), [again], self.training))
+        call = operation.backward_all(x, y, dy, places[:count], places[count:])
+        calls = [*repeated, call, *(addition for _, addition in sums)]
         self.backward_calls.append((operation, calls))
         self._backward.calls += calls
         if not any(value in needed for value in operation.outputs):
@@ -298,7 +298,7 @@ class Program:
             if any(place is not other for place, other in zip(places, fewer, strict=True)):
                 call = operation.backward_all(x, y, dy, fewer[:count], fewer[count:])
             of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
-            self._backward_of_parameters.calls += [*own, *of_parameters]
+            self._backward_of_parameters.calls += [*repeated, call, *of_parameters]
 
     def wanted_gradients(self, operation: Operation) -> list[bool]:
         """Which inputs of an operation the backward pass gives a gradient."""
