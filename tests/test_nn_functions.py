@@ -193,6 +193,27 @@ def test_loss_function_of_several_outputs() -> None:
                 assert gradient[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-6)
 
 
+def test_loss_function_computes_no_gradients_of_targets() -> None:
+    wanted: list[tuple[bool, ...]] = []
+
+    class Product(nn.Function):
+        @staticmethod
+        def forward(ctx: Any, y: Any, t: Any) -> Any:
+            ctx.save_for_backward(y, t)
+            return y * t
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            wanted.append(tuple(ctx.needs_input_grad))
+            y, t = ctx.saved_tensors
+            return dy * t, dy * y
+
+    y, t = numbers(4, 2), numbers(4, 2, seed=1)
+    _, gradient = nn.FunctionLoss(lambda y, t: Product.apply(y, t).mean())(y, t)
+    np.testing.assert_allclose(gradient, t / 8, rtol=1e-6)
+    assert wanted == [(True, False)]
+
+
 def test_loss_function_is_recorded_once() -> None:
     calls = []
 

@@ -30,8 +30,9 @@ class Program:
     """Runs a graph on ``batch`` samples. Inputs are read from ``inputs``, the results stand in ``outputs``.
 
     ``training`` adds the backward pass: it reads ``output_gradients``, and writes the gradients of the parameters that
-    require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs. ``outside`` says of
-    the first inputs where they lie already, and where their gradients go, if anywhere; None for one that needs memory.
+    require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs, of all or of some by
+    number. ``outside`` says of the first inputs where they lie already, and where their gradients go, if anywhere; None for
+    one that needs memory.
 
     Made in a block of ``float64_memory``, it has float64 in place of float32, and no two values share memory.
     """
@@ -42,7 +43,7 @@ class Program:
         batch: int,
         *,
         training: bool,
-        input_gradients: bool = False,
+        input_gradients: bool | Sequence[int] = False,
         outside: Sequence[tuple[Array, Array | None] | None] = (),
     ) -> None:
         self.graph, self.batch, self.training = graph, batch, training
@@ -51,7 +52,8 @@ class Program:
         self._steps = graph.operations
         self._last = 2 * len(self._steps)
         self._outside = {value: pair for value, pair in zip(graph.inputs, outside, strict=False) if pair is not None}
-        self._wanted = self._values_with_gradient(input_gradients) if training else set()
+        numbers = range(len(graph.inputs)) if input_gradients is True else input_gradients or ()
+        self._wanted = self._values_with_gradient([graph.inputs[i] for i in numbers]) if training else set()
         self._blocks: dict[Value, Block] = {}
         self._gradient_blocks: dict[Value, Block] = {}
         self._added_blocks: dict[tuple[int, int], Block] = {}  # by step and target
@@ -104,12 +106,10 @@ class Program:
 
     # Lives.
 
-    def _values_with_gradient(self, input_gradients: bool) -> set[Value]:
-        """Storages of the values that parameters, or the inputs if wanted, have a part in."""
-        wanted: set[Value] = set()
-        if input_gradients:
-            without = {value for value, (_, gradient) in self._outside.items() if gradient is None}
-            wanted = {v for v in self.graph.inputs if v.dtype == FLOAT32 and v not in without}
+    def _values_with_gradient(self, inputs: Sequence[Value]) -> set[Value]:
+        """Storages of the values that parameters or these inputs have a part in."""
+        without = {value for value, (_, gradient) in self._outside.items() if gradient is None}
+        wanted = {v for v in inputs if v.dtype == FLOAT32 and v not in without}
         for step in self._steps:
             if step.stops_gradient:
                 continue
@@ -248,7 +248,7 @@ class Program:
 
     def _bind_backward(self) -> None:
         self.output_gradients = [self._gradient(value) for value in self.graph.outputs]
-        needed = self._values_with_gradient(input_gradients=False)
+        needed = self._values_with_gradient([])
         for step in self._backward_steps:
             self._bind_step(step, needed)
         written = {owner(value) for value in self.graph.outputs}

@@ -186,8 +186,8 @@ class BoundFunction(BoundLoss):
             outside.append((output, self.gradients[i]) if lies else None)
             if not lies:
                 self._copied.append(i)
-        wanted = any(gradient is not None for gradient in self.gradients)
-        return Program(graph, len(self.outputs[0]), training=wanted, input_gradients=wanted, outside=outside)
+        wanted = [i for i, gradient in enumerate(self.gradients) if gradient is not None]  # of outputs, not of targets
+        return Program(graph, len(self.outputs[0]), training=bool(wanted), input_gradients=wanted, outside=outside)
 
     def run(self, sample_weights: Array | None = None) -> float:
         if sample_weights is not None:

@@ -71,9 +71,12 @@ class CustomFunction(Operation):
             np.zeros_like(result) if gradient is None else gradient for gradient, result in zip(dy, y, strict=True)
         ]
         places = [i for i, argument in enumerate(self.arguments) if isinstance(argument, Value)]
+        asked = {i for i, target in zip(places, dx, strict=True) if target is not None}
+        needs = tuple(i in asked for i in range(len(self.arguments)))
 
         def call() -> None:
             context = self._contexts.pop(_address(y))
+            context.needs_input_grad = needs
             gradients = as_list(self.function.backward(context, *arriving))
             if len(gradients) not in (len(self.arguments), len(x)):
                 raise ValueError(
