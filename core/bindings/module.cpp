@@ -12,6 +12,7 @@
 
 #include "bindings/choosing.h"
 #include "bindings/clipping_call.h"
+#include "bindings/exchange.h"
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/known_calls.h"
@@ -159,6 +160,7 @@ NB_MODULE(_core, m) {
   bind_optimizer(m);
   bind_clipping(m);
   bind_tensor(m);
+  bind_exchange(m);
   bind_known_calls(m);
   bind_replay(m);
   bind_interruption(m);

@@ -10,6 +10,7 @@
 #include "kernels/crop_resize/shape.h"
 #include "kernels/dropout/shape.h"
 #include "kernels/embedding/shape.h"
+#include "kernels/exchange/shape.h"
 #include "kernels/fully_connected/shape.h"
 #include "kernels/fused/shape.h"
 #include "kernels/loss/shape.h"
@@ -56,6 +57,14 @@
   PLAN(Plan, resize, const ResizeShape&)                                                              \
   PLAN(Plan, transposed_convolution, const ConvolutionShape&, const ActivationSpec&)                  \
   FUNCTION(void, band_part, const BandShape& s, const char* x, char* y, int threads)                  \
+  /* the sum of the squares of every `block` elements of x */                                          \
+  FUNCTION(void, block_squares, const float* x, double* sums, int64_t count, int64_t block,           \
+           int threads)                                                                               \
+  FUNCTION(void, channel_combination, const ChannelPlanes& s, float* y, const float* a,               \
+           const float* x, const float* by_a, const float* by_x, const float* mean,                   \
+           const float* plus, int threads)                                                            \
+  FUNCTION(void, channel_sums, const ChannelPlanes& s, const float* a, const float* b, double* sums,  \
+           int threads)                                                                               \
   FUNCTION(void, clip_by_global_norm, const ClippedTensor* tensors, int64_t count, double max_norm,   \
            double use_norm, int threads)                                                              \
   FUNCTION(void, compare, ComparedType type, Comparison operation, bool inverted, const void* a,      \
@@ -76,5 +85,7 @@
   FUNCTION(void, random_fill, const RandomFill& fill, int threads)                                    \
   FUNCTION(void, scatter, const Selection& s, Scattering kind, int threads)                           \
   FUNCTION(void, strided_copy, const StridedCopy& copy, int threads)                                  \
+  FUNCTION(void, sum_in_tree, const TreeSum& s, int threads)                                          \
+  FUNCTION(void, to_bfloat16, const float* x, uint16_t* y, int64_t count, int threads)                \
   FUNCTION(void, top_k, const TopKShape& s, const void* x, int64_t* indices, int threads)
 // clang-format on

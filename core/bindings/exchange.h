@@ -1,0 +1,9 @@
+// What ranks that train one network together need of native code: sums in the order of a tree, bfloat16, squares.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace openbnns {
+
+void bind_exchange(nanobind::module_& m);
+
+}  // namespace openbnns
