@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -35,6 +36,22 @@ class Batch(NamedTuple):
     def size(self) -> int:
         return len(self.numbers)
 
+    def part(self, start: int, end: int) -> Batch:
+        """Some of the samples."""
+        weights = None if self.weights is None else self.weights[start:end]
+        return Batch([a[start:end] for a in self.x], [a[start:end] for a in self.y], weights, self.numbers[start:end])
+
+
+class Parts(NamedTuple):
+    """Parts of a batch of ``size`` samples; None for those that are empty."""
+
+    size: int
+    batches: list[Batch | None]
+
+
+Cut = Callable[[int, int], Sequence[tuple[int, int]]]
+"""(number of a batch in its epoch, its samples) -> from where to where the parts of it go that are wanted."""
+
 
 class Source(ABC):
     """Gives batches. ``x_keys`` and ``y_keys`` are the keys of the parts of samples and targets."""
@@ -51,6 +68,10 @@ class Source(ABC):
     @abstractmethod
     def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, without those before ``first``."""
+
+    @abstractmethod
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+        """The same batches, of each only the parts that ``cut`` gives."""
 
     @property
     @abstractmethod
@@ -108,16 +129,31 @@ class ArraySource(Source):
         return Batch(self.x, self.y, self.weights, np.arange(len(self.x[0])))
 
     def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
+        order = self._order(number)
+        for start in range(first * self.batch_size, self.samples, self.batch_size):
+            yield self._batch(order, start, min(start + self.batch_size, self.samples))
+
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+        order = self._order(number)
+        for index in range(first, self.batches):
+            start = index * self.batch_size
+            size = min(self.batch_size, self.samples - start)
+            spans = cut(index, size)
+            yield Parts(size, [self._batch(order, start + a, start + b) if a < b else None for a, b in spans])
+
+    def _order(self, number: int) -> Array | None:
+        """Of the samples in an epoch; None if it is their own."""
         # RandomState, because its streams never change between versions of NumPy.
         order = None if self._seed is None else np.random.RandomState([self._seed, number]).permutation(self.samples)
         if self.rows is not None:
-            order = self.rows if order is None else self.rows[order]
-        for start in range(first * self.batch_size, self.samples, self.batch_size):
-            end = min(start + self.batch_size, self.samples)
-            chosen: Any = slice(start, end) if order is None else order[start:end]
-            weights = None if self.weights is None else self.weights[chosen]
-            numbers = np.arange(start, end) if order is None else chosen
-            yield Batch([a[chosen] for a in self.x], [a[chosen] for a in self.y], weights, numbers)
+            return self.rows if order is None else self.rows[order]
+        return order
+
+    def _batch(self, order: Array | None, start: int, end: int) -> Batch:
+        chosen: Any = slice(start, end) if order is None else order[start:end]
+        weights = None if self.weights is None else self.weights[chosen]
+        numbers = np.arange(start, end) if order is None else chosen
+        return Batch([a[chosen] for a in self.x], [a[chosen] for a in self.y], weights, numbers)
 
     @property
     def sizes(self) -> list[int]:
@@ -205,6 +241,11 @@ class IterableSource(Source):
         for index, batch in enumerate(self._checked(number, expected)):
             if index >= first:
                 yield batch
+
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+        with closing(self.epoch(number, first)) as batches:  # type: ignore[type-var]
+            for index, batch in enumerate(batches, first):
+                yield Parts(batch.size, [batch.part(a, b) if a < b else None for a, b in cut(index, batch.size)])
 
     def _checked(self, number: int, expected: int | None) -> Iterator[Batch]:
         """All batches of an epoch, each like the first one ever."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import transforms
-from ._batches import ArraySource, Batch, Source
+from ._batches import ArraySource, Batch, Cut, Parts, Source
 from ._parts import called, joined, keys_of, parts_of
 from ._value import Array
 from .data import require_finite
@@ -73,6 +73,16 @@ class Feed:
         if self.changes or self._order is not None or not self.source.checked:
             batches = self._all_prepared(batches, number)
         return read_ahead(batches, self.ahead) if self.ahead else batches
+
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+        """The batches of an epoch, without those before ``first``, of each only the parts that ``cut`` gives."""
+        parts = self._parts_prepared(self.source.parts(number, first, cut), number)
+        return read_ahead(parts, self.ahead) if self.ahead else parts
+
+    def _parts_prepared(self, given: Iterator[Parts], epoch: int) -> Iterator[Parts]:
+        with closing(given):  # type: ignore[type-var]
+            for size, batches in given:
+                yield Parts(size, [None if batch is None else self._prepared(batch, epoch) for batch in batches])
 
     def _all_prepared(self, batches: Iterator[Batch], epoch: int) -> Iterator[Batch]:
         with closing(batches):  # type: ignore[type-var]

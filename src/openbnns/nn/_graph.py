@@ -120,6 +120,8 @@ class Graph:
         self.modules: list[Module] = []  # those being called, outermost first
         self.function: FunctionCall | None = None  # the one that the latest module is in, without those that it calls
         self._calls = count()
+        # What is recorded in place of a batch normalization, if anything.
+        self.batch_normalization: Callable[..., Operation] | None = None
         self._leaves: dict[int, tuple[object, Value]] = {}  # parameters and constants as values, by identity
 
     @property

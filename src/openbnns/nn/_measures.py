@@ -86,6 +86,10 @@ class Measures:
     def add(self, passes: Passes, batch: Batch) -> None:
         """Count the batch whose forward pass was just made."""
         self.losses.add(passes)
+        self.count(passes, batch)
+
+    def count(self, passes: Passes, batch: Batch) -> None:
+        """The same for the metrics alone."""
         for running, index, target in self._of_one:
             running.add(passes.outputs[index], batch.y[target] if batch.y else None)
         for running in self._of_all:

@@ -28,7 +28,7 @@ def used_parameters(network: Module) -> dict[str, Parameter]:
     return {name: p for name, p in network.named_parameters() if p.used}
 
 
-class _Bound:
+class Bound:
     """A program, its losses, and where each writes the gradient of its output.
 
     Outputs may be the same elements in several shapes. Then all but the first write to memory of their own (``joins``).
@@ -75,7 +75,7 @@ class Passes:
         self.weights = [0.0] * len(self.loss)  # by which the losses of batches are averaged
         self.outputs: list[Array] = []
         self.seconds = dict.fromkeys(PHASES, 0.0)
-        self._bound: dict[int, _Bound] = {}
+        self._bound: dict[int, Bound] = {}
 
     @property
     def output_keys(self) -> list[Key]:
@@ -87,22 +87,56 @@ class Passes:
             self.target_keys = list(keys)
             self._bound.clear()
 
-    def bound(self, batch: int, *, training: bool) -> _Bound:
+    def bound(self, batch: int, *, training: bool) -> Bound:
         """The network with memory for so many samples, and its losses on that memory."""
         program = self.network.program(batch, training=training)
         found = self._bound.get(id(program))
         if found is None or found.program is not program:
             kept = self.network._programs.values()
             self._bound = {key: bound for key, bound in self._bound.items() if bound.program in kept}
-            structure = self.network._structure if self.joint else None
-            found = self._bound[id(program)] = _Bound(program, self.loss, structure)
+            found = self._bound[id(program)] = self.bind(program)
         return found
 
-    def forward(self, batch: Batch, *, training: bool, seed: tuple[int, int] | None = None) -> tuple[Program, float]:
-        """Compute outputs and losses; in training also the gradients of the outputs. Gives the loss of the batch."""
+    def bind(self, program: Program) -> Bound:
+        """The losses on the outputs of a program."""
+        return Bound(program, self.loss, self.network._structure if self.joint else None)
+
+    def weigh(self, batch: Batch, *, training: bool) -> list[float]:
+        """What the mean of each loss over this batch would divide by."""
+        return self.weigh_bound(self.bound(batch.size, training=training), batch)
+
+    def weigh_bound(self, bound: Bound, batch: Batch) -> list[float]:
+        if self.joint:  # a function has a mean over samples, whatever its targets
+            return [float(batch.size)]
+        return [loss.weigh(batch.y[i], self._weights_of(batch, i)) for i, loss in enumerate(bound.losses)]
+
+    def _weights_of(self, batch: Batch, output: int) -> Array | None:
+        """Of the samples, or of their positions, in the loss of an output."""
+        return batch.weights if self.class_weights is None else self.class_weights.combined(batch, output)
+
+    def forward(
+        self,
+        batch: Batch,
+        *,
+        training: bool,
+        seed: tuple[int, int] | None = None,
+        totals: Sequence[float] | None = None,
+    ) -> tuple[Program, float]:
+        """Compute outputs and losses; in training also the gradients of the outputs. Gives the loss of the batch.
+
+        With ``totals``, one for each output, the batch is part of a larger one whose means divide by these.
+        """
         began = perf_counter()
         bound = self.bound(batch.size, training=training)
         program = bound.program
+        self.fill(program, batch, seed)
+        program.forward()
+        total = self.evaluate(bound, batch, totals)
+        self.seconds["forward"] += perf_counter() - began
+        return program, total
+
+    def fill(self, program: Program, batch: Batch, seed: tuple[int, int] | None) -> None:
+        """Put samples into the inputs of a program."""
         if seed is not None:
             program.seed(*seed)
         for i, samples in enumerate(batch.x):
@@ -112,16 +146,17 @@ class Passes:
                     f"{program.inputs[i].shape[1:]}. All batches must have samples of one shape."
                 )
             program.fill(i, samples)
-        program.forward()
-        self.outputs = program.outputs
+
+    def evaluate(self, bound: Bound, batch: Batch, totals: Sequence[float] | None) -> float:
+        """Compute the losses of the outputs that a program has, and their gradients; gives the loss of the batch."""
+        self.outputs = bound.program.outputs
         total = 0.0
         for i, loss in enumerate(bound.losses):
             if self.joint:
                 loss.take_all(batch.y, self.target_keys)
             else:
                 loss.take(batch.y[i])
-            weights = batch.weights if self.class_weights is None else self.class_weights.combined(batch, i)
-            self.losses[i] = value = loss.run(weights)
+            self.losses[i] = value = loss.run(self._weights_of(batch, i), None if totals is None else totals[i])
             share = self.shares[i]
             if share != 1.0 and (gradient := bound.gradients[i]) is not None:
                 gradient *= np.float32(share)
@@ -129,8 +164,7 @@ class Passes:
             total += share * value
         for gradient, part in bound.joins:
             gradient += part
-        self.seconds["forward"] += perf_counter() - began
-        return program, total
+        return total
 
     def backward(self, program: Program) -> None:
         """Compute the gradients of the parameters."""

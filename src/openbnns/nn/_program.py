@@ -85,6 +85,9 @@ class Program:
         # Those that are needed if nobody wants the gradients of the inputs.
         self._backward_of_parameters = Steps(self._lasting)
         self.trained: list[Parameter] = []
+        # After how many calls of the backward pass of the parameters the gradient of each is final.
+        self.finished: dict[Parameter, int] = {}
+        self._backward_parts: dict[tuple[int, ...], list[Steps]] = {}
         self.output_gradients: list[Array | None] = []
         self.input_gradients: list[Array | None] = []
         if training:
@@ -299,6 +302,10 @@ class Program:
                 call = operation.backward_all(x, y, dy, fewer[:count], fewer[count:])
             of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
             self._backward_of_parameters.calls += [*repeated, call, *of_parameters]
+            done = len(self._backward_of_parameters.calls)
+            self.finished |= {
+                target.owner: done for target in step.targets if target.wanted and isinstance(target.owner, Parameter)
+            }
 
     def wanted_gradients(self, operation: Operation) -> list[bool]:
         """Which inputs of an operation the backward pass gives a gradient."""
@@ -354,6 +361,27 @@ class Program:
     def backward(self, *, input_gradients: bool = True) -> None:
         """Compute all gradients from ``output_gradients``, or only what those of the parameters take."""
         (self._backward if input_gradients else self._backward_of_parameters).run()
+
+    @property
+    def calls_of_parameters(self) -> list[Call]:
+        """The backward pass of the parameters."""
+        return self._backward_of_parameters.calls
+
+    @property
+    def lasting(self) -> list[object]:
+        """Arrays that live as long as the program."""
+        return self._lasting
+
+    def backward_in_parts(self, ends: tuple[int, ...]) -> list[Steps]:
+        """The backward pass of the parameters in parts, to be run in their order: each up to the call of that number."""
+        if ends not in self._backward_parts:
+            calls = self._backward_of_parameters.calls
+            parts = []
+            for start, end in zip((0, *ends), (*ends, len(calls)), strict=True):
+                parts.append(Steps(self._lasting))
+                parts[-1].calls = calls[start:end]
+            self._backward_parts[ends] = parts
+        return self._backward_parts[ends]
 
 
 def _zeroing(array: Array) -> Call:

@@ -50,9 +50,9 @@ class _Normalization(Layer):
     def _record(self, x: Value, kind: NormalizationType, shape: tuple[int, ...], sample: tuple[int, ...]) -> Value:
         """``shape`` is that of the parameters, ``sample`` what the layer sees."""
         weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
-        return x.graph.append(
-            operations.Normalization(x.graph, x, kind, sample, weight, bias, 1 - self.momentum, self.eps)
-        )
+        of_batch = x.graph.batch_normalization if kind.case == "batch" else None
+        made = operations.Normalization if of_batch is None else of_batch
+        return x.graph.append(made(x.graph, x, kind, sample, weight, bias, 1 - self.momentum, self.eps))
 
     def extra_repr(self) -> str:
         return f"eps={self.eps:g}"

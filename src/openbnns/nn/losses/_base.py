@@ -59,14 +59,20 @@ class BoundLoss:
         """Read the targets of a batch, which ``Loss.check`` accepts: they are not looked at again here."""
         raise NotImplementedError
 
-    def run(self, sample_weights: Array | None = None) -> float:
+    def weigh(self, targets: Array, sample_weights: Array | None = None) -> float:
+        """What a mean over these targets would divide by: 1 for a sum. The targets of the last ``take`` are gone then."""
+        self.take(targets)
+        return self._total(sample_weights)
+
+    def run(self, sample_weights: Array | None = None, total: float | None = None) -> float:
         """The loss of the output for these targets; its gradient goes to the gradient array.
 
         With reduction "none" it is the sum of the losses, which are in ``losses``.
         ``sample_weights`` is float32, one per sample (N,) or, for losses with several positions, per position (N, ...).
+        A mean divides by ``total`` if that is given: the targets are then a part of a larger batch, and so is the loss.
         """
         loss = self.loss
-        self.total_weight = total = self._total(sample_weights)
+        self.total_weight = total = self._total(sample_weights) if total is None else total
         factor = loss._scale / total if total else 0.0
         if self._reduces and sample_weights is None and self._weights is None and loss.reduction != "none":
             return self._reduce(factor)

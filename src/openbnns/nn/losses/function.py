@@ -189,17 +189,22 @@ class BoundFunction(BoundLoss):
         wanted = [i for i, gradient in enumerate(self.gradients) if gradient is not None]  # of outputs, not of targets
         return Program(graph, len(self.outputs[0]), training=bool(wanted), input_gradients=wanted, outside=outside)
 
-    def run(self, sample_weights: Array | None = None) -> float:
+    def _total(self, samples: Array | None) -> float:
+        return float(len(self.outputs[0]))
+
+    def run(self, sample_weights: Array | None = None, total: float | None = None) -> float:
         if sample_weights is not None:
             raise ValueError("FunctionLoss: sample weights cannot be put into a function. Use them inside it.")
+        own = self._total(None)
+        share = 1.0 if total is None else own / total
         program = self._program
         assert program is not None, "take comes first"
         for i in self._copied:
             program.fill(i, self.outputs[i])
-        value = float(program.forward())
-        self.total_weight = float(len(self.outputs[0]))
+        value = float(program.forward()) * share
+        self.total_weight = own if total is None else total
         if program.output_gradient is not None:
-            program.output_gradient[...] = 1
+            program.output_gradient[...] = share
             program.backward()
         for i in self._copied:
             gradient = self.gradients[i]

@@ -18,6 +18,9 @@ from ..losses import Loss
 class Running(ABC):
     """A metric while an epoch runs. ``arrays`` is all that it has collected, for checkpoints."""
 
+    keys: tuple[list[Key], list[Key]] | None = None
+    """Of the parts of outputs and targets, if it keeps them."""
+
     @abstractmethod
     def add(self, outputs: Any, targets: Any) -> None:
         """Count a batch. The arrays are overwritten afterwards, so what is kept of them is copied."""
@@ -31,6 +34,12 @@ class Running(ABC):
     @abstractmethod
     def restore(self, arrays: Mapping[str, Array]) -> None:
         """Take over what ``arrays`` gave in another process."""
+
+    def join(self, other: Running) -> None:
+        """Add what another one of the same metric has collected, on other samples. Ranks that train together need it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot join what several ranks have collected. Give it a method join(other)."
+        )
 
 
 class Metric(Listed, ABC):
@@ -83,6 +92,13 @@ class Counts(Running):
     def arrays(self) -> dict[str, Array]:
         return {"counts": self.counts}
 
+    def join(self, other: Running) -> None:
+        assert isinstance(other, Counts)
+        if not self.counts.size:
+            self.counts = np.array(other.counts)
+        elif other.counts.size:
+            self.counts = self.counts + other.counts
+
     def restore(self, arrays: Mapping[str, Array]) -> None:
         self.counts = counts_of(arrays, self.counts.shape).astype(self.counts.dtype)
 
@@ -112,13 +128,13 @@ class Gathered(Running):
         self, value: Callable[[Any, Any], float], prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None
     ) -> None:
         self._value, self._prepare = value, prepare
-        self._keys: tuple[list[Key], list[Key]] = ([None], [None])
+        self.keys: tuple[list[Key], list[Key]] = ([None], [None])
         self._parts: list[list[Array]] = []
 
     def add(self, outputs: Any, targets: Any) -> None:
         if self._prepare is not None:
             outputs, targets = self._prepare(outputs, targets)
-        self._keys = keys_of(outputs), keys_of(targets)
+        self.keys = keys_of(outputs), keys_of(targets)
         parts = [*parts_of(outputs), *parts_of(targets)]
         self._parts = self._parts or [[] for _ in parts]
         for kept, part in zip(self._parts, parts, strict=True):
@@ -127,8 +143,16 @@ class Gathered(Running):
     def value(self) -> float:
         if not self._parts:
             return float("nan")
-        whole, count = list(self.arrays().values()), len(self._keys[0])
-        return self._value(joined(self._keys[0], whole[:count]), joined(self._keys[1], whole[count:]))
+        whole, count = list(self.arrays().values()), len(self.keys[0])
+        return self._value(joined(self.keys[0], whole[:count]), joined(self.keys[1], whole[count:]))
+
+    def join(self, other: Running) -> None:
+        assert isinstance(other, Gathered)
+        if other._parts:
+            self.keys = other.keys
+            self._parts = self._parts or [[] for _ in other._parts]
+            for kept, more in zip(self._parts, other._parts, strict=True):
+                kept += more
 
     def arrays(self) -> dict[str, Array]:
         self._parts = [[np.concatenate(kept)] for kept in self._parts]

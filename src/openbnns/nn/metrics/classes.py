@@ -36,6 +36,11 @@ class _Share(Running):
     def arrays(self) -> dict[str, Array]:
         return {"counts": np.array([self._count, self._total], np.int64)}
 
+    def join(self, other: Running) -> None:
+        assert isinstance(other, _Share)
+        self._count += other._count
+        self._total += other._total
+
     def restore(self, arrays: Mapping[str, Array]) -> None:
         self._count, self._total = (int(number) for number in counts_of(arrays, (2,)))
 

@@ -96,14 +96,25 @@ class _Variance(Counts):
         wanted = targets.reshape(len(targets), -1).astype(np.float64)
         if not self.counts.size:
             self.counts = np.zeros((4, wanted.shape[1]))
-        before, mean, spread, error = self.counts
-        after = before + len(wanted)
         here = wanted.mean(0)
+        self._take(len(wanted), here, np.square(wanted - here).sum(0), np.square(difference).sum(0))
+
+    def _take(self, count: Any, here: Array, spread_here: Array, error_here: Array) -> None:
+        """Join so many samples with these means, squared distances from them and squared errors."""
+        before, mean, spread, error = self.counts
+        after = before + count
         shift = here - mean
-        spread += np.square(wanted - here).sum(0) + shift**2 * before * len(wanted) / after
-        mean += shift * len(wanted) / after
-        before += len(wanted)
-        error += np.square(difference).sum(0)
+        spread += spread_here + shift**2 * before * count / after
+        mean += shift * count / after
+        before += count
+        error += error_here
+
+    def join(self, other: Running) -> None:
+        assert isinstance(other, _Variance)
+        if not self.counts.size:
+            self.counts = np.array(other.counts)
+        elif other.counts.size:
+            self._take(*other.counts)
 
     def value(self) -> float:
         _, _, spread, error = self.counts
