@@ -8,7 +8,7 @@ SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -nam
              -o -name '*.map' -o -name '*.modulemap' -o -name '*.pc' -o -name '*.cmake' \)) CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install help train test test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz stub clean
+.PHONY: install help train test test-mpi test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz stub clean
 
 install: $(VENV)/.installed
 
@@ -16,6 +16,7 @@ help:
 	@echo "make            build the wheel and install it into $(VENV)"
 	@echo "make train      train a network on built-in digits; weights and a report in out/"
 	@echo "make test       the whole test suite; WORKERS=n tests at a time (now $(WORKERS))"
+	@echo "make test-mpi   training on 1 to 4 ranks of an MPI job (part of make test)"
 	@echo "make test-peers the tests that compare with PyTorch"
 	@echo "make test-core  the C++ tests of the kernels"
 	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
@@ -43,7 +44,7 @@ $(VENV)/.installed: $(VENV)/.created $(SOURCES)
 	@touch $@
 
 $(VENV)/.test-tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet "pytest>=7.4" "pytest-xdist>=3.3" "hypothesis>=6.80" "mypy>=1.10"
+	$(BIN)/python -m pip install --quiet "pytest>=7.4" "pytest-xdist>=3.3" "hypothesis>=6.80" "mypy>=1.10" "mpi4py>=4.0" "mpich>=4.2"
 	@touch $@
 
 $(VENV)/.check-tools: $(VENV)/.created pyproject.toml
@@ -66,6 +67,10 @@ test: install $(VENV)/.test-tools $(VENV)/.train-tools
 	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
 	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
 	$(BIN)/python tests/scoreboard.py --check
+
+# Training on several ranks, which make test does as well.
+test-mpi: install $(VENV)/.test-tools
+	$(BIN)/python -m pytest -q tests/mpi tests/test_distributed.py
 
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests

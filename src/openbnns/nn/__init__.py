@@ -13,6 +13,7 @@ from .._listing import of_module as _of_module
 from . import (
     checkpoints,
     data,
+    distributed,
     functional,
     initialisers,
     losses,
@@ -192,8 +193,8 @@ __all__ = [
     "CosineEmbeddingLoss", "HingeEmbeddingLoss", "SoftmaxCrossEntropyLoss", "SigmoidCrossEntropyLoss",
     "CategoricalCrossEntropyLoss", "MeanSquareErrorLoss", "MeanAbsoluteErrorLoss", "LogLoss", "HingeLoss",
     "CosineDistanceLoss", "YoloLoss", "FunctionLoss", "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer",
-    "Diverged", "Interrupted", "checkpoints", "data", "functional", "initialisers", "losses", "manual_seed", "models",
-    "schedules", "weights", "Callback", "EarlyStopping", "LearningRates", "metrics", "transforms", "Adagrad",
+    "Diverged", "Interrupted", "checkpoints", "data", "distributed", "functional", "initialisers", "losses", "manual_seed",
+    "models", "schedules", "weights", "Callback", "EarlyStopping", "LearningRates", "metrics", "transforms", "Adagrad",
     "Adamax", "EMA", "utils", "GRU", "RNN", "Transformer", "TransformerEncoder", "TransformerDecoder",
     "TransformerDecoderLayer", "SinusoidalEncoding", "LearnedEncoding", "RotaryEncoding", "LPPool1d", "LPPool2d",
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "MaxUnpool1d", "MaxUnpool2d",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -162,6 +162,7 @@ class Optimizer(Listed):
         self._rate = float(self._default_rate if lr is None else lr)
         self._options, self._clipping = options, clipping
         self._waiting = 0  # batches whose gradients have been added up for a step
+        self._norm: Callable[[], float] | None = None  # of all gradients, if somebody else measures it
         self._chosen = False  # whether somebody chose the parameters, as opposed to a trainer that took them all
         self._set([{}] if given is None else given)
         self._chosen = given is not None
@@ -348,7 +349,8 @@ class Optimizer(Listed):
                 if is_trained:
                     parameter.grad[...] *= 1.0 / (self._waiting + 1)
             self._waiting = 0
-        if len(self._bundles) > 1 and self._clipping is not None and self._clipping.case == "by_global_norm":
+        together = len(self._bundles) > 1 or self._norm is not None
+        if together and self._clipping is not None and self._clipping.case == "by_global_norm":
             self._share_norm(self._clipping)
         for bundle in self._bundles:
             self._run(bundle)
@@ -372,7 +374,8 @@ class Optimizer(Listed):
 
     def _share_norm(self, clipping: GradientClipping) -> None:
         """Clip by the norm of the gradients of all bundles, not of one."""
-        norm = total_norm([g for bundle in self._bundles for g in bundle.gradients])
+        gradients = [g for bundle in self._bundles for g in bundle.gradients]
+        norm = total_norm(gradients) if self._norm is None else self._norm()
         known = clipping.global_norm or (norm if math.isfinite(norm) else 0.0)
         for bundle in self._bundles:
             bundle.bnns.gradient_clipping = GradientClipping.by_global_norm(clipping.threshold, known)

@@ -31,6 +31,8 @@ _HASHED_WHOLE = 2**28
 _BLOCKS, _BLOCK = 2**12, 2**14
 # Settings that may be of several types.
 _NUMBERS_OR_NONE = {"learning rate", "early stopping", "validation data", "validation split", "class weights"}
+# Settings that checkpoints did not always have, and what they were before.
+_LATER = {"shards": 0, "synchronized batch normalization": False}
 
 
 def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any]:
@@ -104,6 +106,8 @@ def settings(run: Run) -> dict[str, Any]:
         "epochs": run.epochs,
         "batch size": feed.source.batch_size if isinstance(feed.source, ArraySource) else 0,
         "gradient accumulation": run.accumulate,
+        "shards": 0 if trainer.distributed is None else trainer.shards,
+        "synchronized batch normalization": trainer.sync_batch_norm,
         "early stopping": None if stopping is None else stopping.setting(),
         "metrics": describe_metrics(trainer.metrics),
         "loss": repr(trainer.loss) if trainer.loss_weights is None else f"{trainer.loss!r} times {trainer.loss_weights!r}",
@@ -179,6 +183,9 @@ def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
             raise DamagedFile(f"{path}: what it says about the run makes no sense ({what}).")
 
     state, theirs = found.state, found.state.get("settings")
+    if isinstance(theirs, dict):
+        for name in _LATER:
+            theirs.setdefault(name, _LATER[name])
     require(isinstance(theirs, dict) and set(theirs) == set(ours), "settings")
     assert isinstance(theirs, dict)
     for name, now in ours.items():

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from .weights import write_atomically
 
 if TYPE_CHECKING:
     from .trainer import Trainer
+
+
+_Result = TypeVar("_Result")
 
 
 class Diverged(ArithmeticError):
@@ -76,7 +79,7 @@ class Run:
         self.batches = feed.source.batches
         self.steps = -(-self.batches // self.accumulate)  # of the optimizer, in an epoch
         self.epoch = self.batch = 0
-        self.measures = Measures(trainer.metrics, self.passes)
+        self.measures = self.new_measures()
         self.best, self.best_weights = best, None if best.stopping is None else {}
         self.begins = True  # no checkpoint of this run is in the folder yet
         self.settings = {} if trainer.out is None else settings(self)
@@ -85,6 +88,30 @@ class Run:
         )
         self._accumulation = Accumulation(trainer.optimizer.parameters) if self.accumulate > 1 else None
         trainer.history = History()
+
+    def new_measures(self) -> Measures:
+        """For the metrics of an epoch."""
+        return Measures(self.trainer.metrics, self.passes)
+
+    def once(self, function: Callable[[], _Result]) -> _Result:
+        """What a function gives that only one process of a run may call."""
+        return function()
+
+    def agree(self, stop: StopRequest) -> None:
+        """Make all processes of a run know that one of them wants to stop."""
+
+    def optimizer_state(self) -> dict[str, Array]:
+        return self.trainer.optimizer.state_dict()
+
+    def load_optimizer_state(self, state: dict[str, Array]) -> None:
+        self.trainer.optimizer.load_state_dict(state, settings=False)
+
+    def _batches(self) -> Iterator[Any]:
+        """The rest of the epoch."""
+        return self.feed.epoch(self.epoch, self.batch)
+
+    def _validate(self, validation: Feed) -> dict[str, float]:
+        return self.trainer._measure(validation)
 
     best_weights: dict[str, Array] | None
     """Of the best epoch; empty if there is none yet, None if nobody asks."""
@@ -108,6 +135,7 @@ class Run:
                 self._run_epoch(progress, stop)
                 if self.batch == self.batches:
                     self._end_epoch(perf_counter() - began, progress)
+                    self.agree(stop)
                 if stop.requested:
                     self._interrupt(stop.signal_name)
         self._finish()
@@ -137,7 +165,7 @@ class Run:
 
     def _run_epoch(self, progress: Progress, stop: StopRequest) -> None:
         trainer = self.trainer
-        with closing(self.feed.epoch(self.epoch, self.batch)) as batches:  # type: ignore[type-var]
+        with closing(self._batches()) as batches:  # type: ignore[type-var]
             while self.batch < self.batches:
                 loss, samples = self._train_step(batches)
                 progress.advance(self.epoch, loss, samples)
@@ -152,12 +180,13 @@ class Run:
                     }
                     for call in self._on_step:
                         call(trainer, told)
+                self.agree(stop)
                 if stop.requested or trainer._stop_reason is not None:
                     break
             if self.batch == self.batches:
                 next(batches, None)  # refused if there is one: it would never be trained on
 
-    def _train_step(self, batches: Iterator[Batch]) -> tuple[float, int]:
+    def _train_step(self, batches: Iterator[Any]) -> tuple[float, int]:
         """One step of the optimizer, over one batch or several; gives their loss and number of samples."""
         trainer, passes, seconds = self.trainer, self.passes, self.passes.seconds
         count = min(self.accumulate, self.batches - self.batch)
@@ -218,26 +247,30 @@ class Run:
         record |= self.measures.values()
         if self.validation is not None:
             began, forward = perf_counter(), self.passes.seconds["forward"]
-            found = trainer._measure(self.validation)
+            found = self._validate(self.validation)
             self.passes.seconds |= {"validation": perf_counter() - began, "forward": forward}
             record |= {f"validation_{name}": value for name, value in found.items()}
         record["seconds"] = round(seconds, 3)
         record["phase_seconds"] = {name: round(value, 6) for name, value in self.passes.seconds.items()}
-        record["gradient_norms"] = {
-            name: float(np.linalg.norm(p.grad)) if p.requires_grad else 0.0
-            for name, p in used_parameters(trainer.network).items()
-        }
+        record["gradient_norms"] = self._gradient_norms()
         trainer.history.append(record)
         if self.best.stopping is not None and self.best.take(record):
             self.best_weights = {name: array.copy() for name, array in trainer.network.state_dict().items()}
         self.epoch, self.batch = self.epoch + 1, 0
-        self.measures = Measures(trainer.metrics, self.passes)
+        self.measures = self.new_measures()
         for call in self._on_epoch:
             call(trainer, record)
         if trainer.out is not None:
             save(self)
-            write_atomically(trainer.out / "history.json", json.dumps(trainer.history, indent=1).encode())
+            path, written = trainer.out / "history.json", json.dumps(trainer.history, indent=1).encode()
+            self.once(lambda: write_atomically(path, written))
         progress.end_epoch(record, self.epochs)
+
+    def _gradient_norms(self) -> dict[str, float]:
+        return {
+            name: float(np.linalg.norm(p.grad)) if p.requires_grad else 0.0
+            for name, p in used_parameters(self.trainer.network).items()
+        }
 
     def _require_finite(self) -> None:
         network = self.trainer.network

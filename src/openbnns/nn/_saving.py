@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import checkpoints
-from ._measures import Measures
 from ._resume import differences, examine, refuse_or_say
 from ._value import Array
 from .checkpoints import Checkpoint, CheckpointError
@@ -19,11 +18,12 @@ from .parameter import Mismatch
 
 if TYPE_CHECKING:
     from ._run import Run
+    from .trainer import Trainer
 
 # What makes the samples of an epoch, or what is counted over them, other ones.
 _OF_AN_EPOCH = {
     "batch size", "seed", "training data", "validation split", "metrics", "loss", "transforms", "gradient accumulation",
-    "class weights",
+    "class weights", "shards",
 }  # fmt: skip
 _OF_A_BEST_EPOCH = {"validation data", "validation split", "loss", "class weights"}
 
@@ -33,7 +33,7 @@ def save(run: Run) -> Path:
     trainer = run.trainer
     assert trainer.out is not None
     arrays = {f"network.{name}": array for name, array in trainer.network.state_dict().items()}
-    arrays |= {f"optimizer.{name}": array for name, array in trainer.optimizer.state_dict().items()}
+    arrays |= {f"optimizer.{name}": array for name, array in run.optimizer_state().items()}
     arrays |= {f"best.{name}": array for name, array in (run.best_weights or {}).items()}
     remembered, kept = _remembered(run.callbacks)
     arrays |= {f"callback.{name}": array for name, array in kept.items()}
@@ -49,12 +49,17 @@ def save(run: Run) -> Path:
         "history": trainer.history,
         "callbacks": remembered,
     }
-    if run.begins and checkpoints.set_aside(trainer.out):
+    begins, run.begins = run.begins, False
+    return run.once(lambda: _write(trainer, begins, run.step, Checkpoint(arrays, state)))
+
+
+def _write(trainer: Trainer, begins: bool, step: int, checkpoint: Checkpoint) -> Path:
+    assert trainer.out is not None
+    if begins and checkpoints.set_aside(trainer.out):
         trainer._say(
             f"{trainer.out}: the checkpoints of an earlier run are now in {trainer.out / checkpoints.EARLIER}."
         )
-    run.begins = False
-    return checkpoints.save(trainer.out, run.step, Checkpoint(arrays, state))
+    return checkpoints.save(trainer.out, step, checkpoint)
 
 
 def _remembered(callbacks: Sequence[Any]) -> tuple[list[Any], dict[str, Array]]:
@@ -95,7 +100,8 @@ def load(run: Run, *, override: bool) -> None:
     trainer = run.trainer
     assert trainer.out is not None
     ours, say = run.settings, trainer._say
-    found = checkpoints.latest(trainer.out, say, lambda path, found: examine(path, found, ours))
+    folder = trainer.out
+    found = run.once(lambda: checkpoints.latest(folder, say, lambda path, found: examine(path, found, ours)))
     if found is None:
         say(f"{trainer.out}: no checkpoint yet, starting from the beginning.")
         return
@@ -145,9 +151,9 @@ def _take(run: Run, found: Checkpoint, told: dict[str, str]) -> None:
         if "not trained" in told or _of_optimizer(state["settings"]) != _of_optimizer(run.settings):
             trainer._say("The optimizer starts anew: its state belongs to another one or to other parameters.")
         else:
-            trainer.optimizer.load_state_dict(found.part("optimizer"), settings=False)
+            run.load_optimizer_state(found.part("optimizer"))
         if state["batch"] and not _OF_AN_EPOCH & set(told):
-            measures = Measures(trainer.metrics, run.passes)
+            measures = run.new_measures()
             measures.restore(state["sums"], found.part("metric"))
             run.batch, run.measures = state["batch"], measures
     except (Mismatch, ValueError) as error:

@@ -69,6 +69,8 @@ class Module(Tree):
     ((5, 3), ['linear.weight'])
     """
 
+    _programs_kept = _PROGRAMS
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.__module__.startswith(__package__):
@@ -541,7 +543,7 @@ class Module(Tree):
         if program is None:
             program = Program(self._graph, batch, training=training, input_gradients=input_gradients)
         self._programs[key] = program
-        while len(self._programs) > _PROGRAMS:
+        while len(self._programs) > self._programs_kept:
             self._programs.popitem(last=False)
         return program
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +48,7 @@ from .schedules import Schedule, ScheduleName
 from .transforms import Draws
 
 if TYPE_CHECKING:
+    from .distributed import Communicator
     from .rate_finder import LearningRates
 
 __all__ = ["Diverged", "Interrupted", "Trainer"]
@@ -62,6 +64,12 @@ def _folder(out: Path) -> Path:
                 raise NotADirectoryError(f"Trainer: {place} is a file, but out is a folder. Give another name.")
             break
     return out
+
+
+def _make_folder(out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK):
+        raise PermissionError(f"{out}: the folder is not writable. Choose another one.")
 
 
 AnyLoss = Loss | LossName | Callable[..., Any]
@@ -93,6 +101,11 @@ class Trainer(Listed):
     With a folder ``out`` a checkpoint is written after every epoch, and when SIGINT or SIGTERM arrives; the folder belongs to
     one trainer at a time. ``force`` takes it over from a process on another host, of which one cannot tell whether it has ended.
     ``accuracy`` is that of the network: "fast", "exact", or whatever ``openbnns.set_accuracy`` has chosen.
+
+    ``distributed=True`` trains on all ranks of an MPI job, each with its part of the ``shards`` that every batch is cut into:
+    with bitwise the same result on any number of ranks (docs/distributed.md). A communicator of mpi4py, or an
+    ``nn.distributed.Communicator`` with options, takes some of the ranks. ``sync_batch_norm`` normalizes by the statistics of
+    whole batches, not of shards.
     """
 
     @spelled
@@ -124,6 +137,9 @@ class Trainer(Listed):
         quiet: bool = False,
         say: Callable[[str], None] = print,
         accuracy: Literal["fast", "exact"] | None = None,
+        distributed: Any = None,
+        shards: int = 16,
+        sync_batch_norm: bool = False,
     ) -> None:
         if not isinstance(network, Module):
             made = isinstance(network, type) and issubclass(network, Module)
@@ -160,8 +176,18 @@ class Trainer(Listed):
             check_metrics(self.metrics, self._losses, self._loss_keys, self._loss_keys)
         self.out = None if out is None else _folder(Path(out))
         self._force = force
-        self.quiet = quiet
-        self._say: Callable[[str], None] = (lambda text: None) if quiet else say
+        self.shards = whole_number(shards, "Trainer: shards", 1)
+        self.sync_batch_norm = bool(sync_batch_norm)
+        self.distributed: Communicator | None = None
+        if distributed is not None and distributed is not False:
+            from .distributed import Communicator
+
+            self.distributed = Communicator.of(distributed)
+        elif self.sync_batch_norm:
+            raise ValueError("Trainer: sync_batch_norm is for shards of a batch. Give distributed=True, too.")
+        self._is_first = self.distributed is None or self.distributed.rank == 0  # who alone writes and says something
+        self.quiet = quiet or not self._is_first
+        self._say: Callable[[str], None] = (lambda text: None) if self.quiet else say
         self.history = History()
         self.chosen_epoch = 0  # whose weights the network has after fit
         self.transforms: list[_transforms.Function] = []  # those of fit, which evaluate and predict apply as well
@@ -249,14 +275,31 @@ class Trainer(Listed):
         )
         with ExitStack() as held:
             if self.out is not None:
-                held.enter_context(locked(self.out, force=self._force, say=self._say))
-                checkpoints.remove_litter(self.out)
-            run = Run(self, feed, held_out, epochs, listening, best)
+                self._once(partial(self._take_folder, self.out, held))
+            run = self._run(feed, held_out, epochs, listening, best)
             if resume:
                 load(run, override=resume == "override")
             with deferred_signals() as stop:
                 run.go(stop)
         return self.history
+
+    def _once(self, function: Callable[[], None]) -> None:
+        """Do what only one process of a run may do."""
+        if self.distributed is None:
+            function()
+        else:
+            self.distributed.once(function)
+
+    def _take_folder(self, out: Path, held: ExitStack) -> None:
+        held.enter_context(locked(out, force=self._force, say=self._say))
+        checkpoints.remove_litter(out)
+
+    def _run(self, feed: Feed, held_out: Feed | None, epochs: int, called: list[Any], best: Best) -> Run:
+        if self.distributed is None:
+            return Run(self, feed, held_out, epochs, called, best)
+        from .distributed.run import DistributedRun
+
+        return DistributedRun(self, feed, held_out, epochs, called, best)
 
     def stop(self, reason: str = "a callback asked for it") -> None:
         """End the run after this step or epoch; for callbacks. What is done is kept, and ``resume=True`` goes on from there."""
@@ -342,19 +385,22 @@ class Trainer(Listed):
                 "Set it to True for those to train, or call requires_grad_() of a module."
             )
         usual, *others = feed.source.sizes
-        self.network.program(usual, training=True)
-        for rest in others:
-            try:
-                self.network.program(rest, training=True)
-            except ValueError as error:
-                raise ValueError(
-                    f"Trainer.fit: {(feed.source.batches - 1) * usual + rest} samples in batches of {usual} leave {rest} for the "
-                    f"last one, which does not do. {error} Choose another batch_size."
-                ) from None
+        if self.distributed is not None:
+            from .distributed.run import check_shards
+
+            check_shards(self, feed)
+        else:
+            self.network.program(usual, training=True)
+            for rest in others:
+                try:
+                    self.network.program(rest, training=True)
+                except ValueError as error:
+                    raise ValueError(
+                        f"Trainer.fit: {(feed.source.batches - 1) * usual + rest} samples in batches of {usual} leave {rest} for "
+                        f"the last one, which does not do. {error} Choose another batch_size."
+                    ) from None
         if self.out is not None:
-            self.out.mkdir(parents=True, exist_ok=True)
-            if not os.access(self.out, os.W_OK):
-                raise PermissionError(f"{self.out}: the folder is not writable. Choose another one.")
+            self._once(partial(_make_folder, self.out))
 
     def _fit_network(self, feed: Feed, who: str, *, training: bool = False) -> None:
         """Build the network for these samples, and refuse targets that do not fit what it gives for them."""

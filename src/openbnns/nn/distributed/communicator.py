@@ -1,0 +1,172 @@
+"""The ranks of an MPI job as a trainer sees them. mpi4py is imported when the first communicator is made, never before."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from ... import runtime
+from .._value import Array
+from ..choose import whole_number
+from .shards import Span, cut
+from .sums import BLOCK
+
+_Result = TypeVar("_Result")
+
+BUCKET_BYTES = 1 << 22
+_ITEM = 4  # bytes of a gradient
+
+
+class RankError(RuntimeError):
+    """Something went wrong on a rank; the message names rank, host and cause.
+
+    >>> from openbnns import nn
+    >>> issubclass(nn.distributed.RankError, RuntimeError)
+    True
+    """
+
+
+def _mpi() -> Any:
+    try:
+        return import_module("mpi4py.MPI")
+    except ImportError as error:
+        raise ImportError(
+            'Trainer: distributed needs mpi4py and an MPI library. Install them, e.g. by pip install "openbnns[mpi]" mpich. '
+            f"({error})"
+        ) from None
+
+
+class Communicator:
+    """Ranks that train one network together, and how they exchange gradients.
+
+    ``comm`` is a communicator of mpi4py, all ranks of the job unless given. Making one is collective: every rank does it.
+    The options are on the page docs/distributed.md; all ranks give the same.
+    """
+
+    def __init__(
+        self,
+        comm: Any = None,
+        *,
+        deterministic: bool = True,
+        transport: Literal["float32", "bfloat16"] = "float32",
+        shard_optimizer: bool = False,
+        bucket_bytes: int = BUCKET_BYTES,
+    ) -> None:
+        who = "distributed.Communicator"
+        if transport not in ("float32", "bfloat16"):
+            raise ValueError(f"{who}: transport is {transport!r}. Use 'float32' or 'bfloat16'.")
+        if not deterministic and (transport != "float32" or shard_optimizer):
+            raise ValueError(
+                f"{who}: deterministic=False leaves the sum to MPI's all-reduce, which knows neither bfloat16 nor chunks of "
+                "optimizers. Leave transport and shard_optimizer out."
+            )
+        self.deterministic, self.transport, self.shard_optimizer = bool(deterministic), transport, bool(shard_optimizer)
+        bucket = whole_number(bucket_bytes, f"{who}: bucket_bytes", 1)
+        self.bucket_elements = max(1, bucket // (_ITEM * BLOCK)) * BLOCK
+        self.mpi = _mpi()
+        whole = self.mpi.COMM_WORLD if comm is None else comm
+        if not isinstance(whole, self.mpi.Intracomm):
+            raise TypeError(f"{who}: comm must be a communicator of mpi4py, not {type(whole).__name__}.")
+        self.rank, self.size = int(whole.Get_rank()), int(whole.Get_size())
+        # Collectives on one communicator must begin in the same order on all ranks; those of buckets begin when they can.
+        self._control, self.chunks, self.gathers = whole.Dup(), whole.Dup(), whole.Dup()
+        self.hosts: list[str] = self._control.allgather(platform.node())
+        self.threads = self._share_cores()
+
+    @classmethod
+    def of(cls, given: Any) -> Communicator | None:
+        """What a trainer is given as ``distributed``."""
+        if given is None or given is False:
+            return None
+        if isinstance(given, Communicator):
+            return given
+        return cls(None if given is True else given)
+
+    def _share_cores(self) -> int:
+        """Let the ranks of a host share its cores, unless somebody has said how many threads there shall be."""
+        cores = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
+        everyone = self._control.allgather((platform.node(), cores))
+        sharing = everyone.count((platform.node(), cores))
+        threads = runtime.get_num_threads()
+        if sharing > 1 and not os.environ.get("OPENBNNS_NUM_THREADS"):
+            threads = min(threads, max(1, len(cores or range(os.cpu_count() or 1)) // sharing))
+            runtime.set_num_threads(threads)
+        return threads
+
+    def __repr__(self) -> str:
+        return f"Communicator(rank {self.rank} of {self.size})"
+
+    # Small messages.
+
+    def once(self, function: Callable[[], _Result]) -> _Result:
+        """What a function gives that only rank 0 calls; what it raises is raised on all ranks."""
+        outcome: Any = None
+        if self.rank == 0:
+            try:
+                outcome = True, function()
+            except Exception as error:
+                if self.size == 1:
+                    raise
+                outcome = False, error
+        done, value = self._control.bcast(outcome)
+        if not done:
+            raise value
+        found: _Result = value
+        return found
+
+    def gather(self, value: _Result) -> list[_Result]:
+        """The values of all ranks, on all of them."""
+        found: list[_Result] = self._control.allgather(value)
+        return found
+
+    def gather_first(self, value: _Result) -> list[_Result]:
+        """The values of all ranks, on rank 0 alone; elsewhere an empty list."""
+        return self._control.gather(value) or []
+
+    def gather_rows(self, own: Array, counts: list[int]) -> Array:
+        """Rows of float64 of all ranks, one below the other; every rank has ``counts[rank]`` of them."""
+        if self.size == 1:
+            return own
+        width = own.shape[1]
+        found = np.empty((sum(counts), width))
+        sizes = [count * width for count in counts]
+        self._control.Allgatherv(np.ascontiguousarray(own), [found, sizes])
+        return found
+
+    def gather_chunks(self, vector: Array, buckets: Sequence[Span]) -> None:
+        """Give all ranks the chunks that each has of every bucket of a vector, in place."""
+        requests = []
+        for start, stop in buckets if self.size > 1 else ():
+            chunks = self.chunks_of(stop - start)
+            sizes, places = [last - first for first, last in chunks], [first for first, _ in chunks]
+            whole = [vector[start:stop], sizes, places, self.mpi.FLOAT]
+            requests.append(self.gathers.Iallgatherv(self.mpi.IN_PLACE, whole))
+        self.mpi.Request.Waitall(requests)
+
+    def chunks_of(self, size: int) -> list[Span]:
+        """Which part of a bucket of this size belongs to which rank; sizes are multiples of ``BLOCK``."""
+        return [(first * BLOCK, last * BLOCK) for first, last in cut(size // BLOCK, self.size)]
+
+    def require_all(self, error: BaseException | None) -> None:
+        """Raise on all ranks if there was an error on one of them: its own there, elsewhere one that names the rank."""
+        told = None if error is None else f"{type(error).__name__}: {error}"
+        everyone = self._control.allgather(told)
+        if error is not None:
+            raise error
+        for rank, text in enumerate(everyone):
+            if text is not None:
+                raise RankError(f"Rank {rank} on {self.hosts[rank]} failed. {text}")
+
+    def abort(self, error: BaseException) -> None:
+        """End all ranks, because this one cannot go on: the others wait for it and would do so for ever."""
+        print(f"Rank {self.rank} on {self.hosts[self.rank]} failed:", file=sys.stderr)
+        traceback.print_exception(error)
+        sys.stderr.flush()
+        self._control.Abort(1)

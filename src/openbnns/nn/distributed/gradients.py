@@ -1,0 +1,93 @@
+"""The gradients of a network as one vector, in the order in which the backward pass finishes them, cut into buckets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from .._graph import Graph
+from .._memory import ALIGNMENT
+from .._program import Program
+from .._value import Array
+from ..module import Module
+from ..parameter import Parameter
+from .shards import Span
+from .sums import BLOCK, block_squares
+
+_FLOATS = ALIGNMENT // 4
+
+
+def vector(size: int) -> Array:
+    """Zeros that begin with a cache line."""
+    memory = np.zeros(size + _FLOATS, np.float32)
+    start = -memory.ctypes.data % ALIGNMENT // 4
+    return memory[start : start + size]
+
+
+def in_order(graph: Graph, parameters: Sequence[Parameter]) -> list[Parameter]:
+    """Parameters as the backward pass finishes them: first those that the forward pass begins to use last."""
+    first: dict[Parameter, int] = {}
+    for number, step in enumerate(graph.operations):
+        leaves = [value.storage.leaf for value in step.inputs]
+        for parameter in (*step.parameters, *(leaf for leaf in leaves if isinstance(leaf, Parameter))):
+            first.setdefault(parameter, number)
+    chosen = [p for p in parameters if p.used and p.requires_grad]
+    return sorted(chosen, key=lambda p: first.get(p, -1), reverse=True)
+
+
+class Gradients:
+    """Where the gradients of parameters lie from now on, and behind them ``extra`` numbers that are summed as well."""
+
+    def __init__(self, network: Module, parameters: Sequence[Parameter], extra: int, bucket: int) -> None:
+        """``bucket`` is how many elements go into one, a multiple of ``BLOCK``."""
+        assert network._graph is not None
+        self.parameters = in_order(network._graph, parameters)
+        self.places: list[Span] = []
+        end = 0
+        for parameter in self.parameters:
+            self.places.append((end, end + parameter.size))
+            end += -(-parameter.size // _FLOATS) * _FLOATS
+        self.size = end  # without the extra numbers
+        total = max(1, -(-(end + extra) // BLOCK)) * BLOCK
+        self.vector = vector(total)
+        self.extra = self.vector[end : end + extra]
+        self._place(self.vector)
+        self.buckets: list[Span] = [(start, min(start + bucket, total)) for start in range(0, total, bucket)]
+        network._programs.clear()  # which write to where the gradients were
+
+    def fits(self, parameters: Sequence[Parameter]) -> bool:
+        """Whether these are still the parameters that are trained."""
+        chosen = {p for p in parameters if p.used and p.requires_grad}
+        return chosen == set(self.parameters) and all(
+            p._grad is not None and p._grad.base is self.vector.base for p in self.parameters
+        )
+
+    @contextmanager
+    def at(self, vector: Array) -> Iterator[None]:
+        """While this lasts, gradients lie in another vector, in the same places: for programs that are made."""
+        self._place(vector)
+        try:
+            yield
+        finally:
+            self._place(self.vector)
+
+    def _place(self, vector: Array) -> None:
+        for parameter, (start, stop) in zip(self.parameters, self.places, strict=True):
+            parameter._grad = vector[start:stop].reshape(parameter.shape)
+
+    def finished(self, program: Program) -> list[int]:
+        """After how many calls of the backward pass each bucket is final."""
+        ends, calls, next_ = [], 0, 0
+        for _, stop in self.buckets:
+            while next_ < len(self.places) and self.places[next_][0] < stop:
+                calls = max(calls, program.finished.get(self.parameters[next_], 0))
+                next_ += 1
+            ends.append(calls)
+        return ends
+
+    def norm(self) -> float:
+        """Of all gradients together. Sums of blocks are added exactly, so it does not matter who has computed them."""
+        return math.sqrt(math.fsum(block_squares(self.vector[: self.size])))

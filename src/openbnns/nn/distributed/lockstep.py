@@ -1,0 +1,183 @@
+"""Passes over all shards of a rank at once, step by step, so that normalizations can meet: ``sync_batch_norm=True``.
+
+Every shard has layers and memory of its own, as they keep what the backward pass needs, and a vector for its gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from time import perf_counter
+
+import numpy as np
+
+from ... import engines
+from .._batches import Batch, Parts
+from .._graph import Call, Graph, recording
+from .._passes import Passes
+from .._program import Program
+from .._steps import Steps
+from .._structure import flatten
+from .._value import Array
+from ..module import Module
+from .communicator import Communicator
+from .gradients import Gradients, vector
+from .measures import ShardMeasures
+from .shards import Shards
+from .statistics import RunningStatistics
+from .sums import sum_in_tree
+from .synchronized import Meeting, SynchronizedNormalization
+
+
+class _Way:
+    """A forward or backward pass: its parts, and the meetings between them."""
+
+    def __init__(self, calls: Iterable[Call], lasting: list[object]) -> None:
+        self.parts, self.meetings = [Steps(lasting)], list[Meeting]()
+        for call in calls:
+            if isinstance(call, Meeting):
+                self.parts[-1].calls.append(call.first)
+                self.meetings.append(call)
+                self.parts.append(Steps(lasting))
+                self.parts[-1].calls.append(call.second)
+            else:
+                self.parts[-1].calls.append(call)
+
+
+class _Shard:
+    """The network with memory for one shard of so many samples, cut where its normalizations meet."""
+
+    def __init__(self, graph: Graph, samples: int, passes: Passes) -> None:
+        self.program = Program(graph, samples, training=True)
+        self.bound = passes.bind(self.program)
+        self.forward = _Way([call for _, call in self.program.forward_calls], self.program.lasting)
+        self.backward = _Way(self.program.calls_of_parameters, self.program.lasting)
+
+
+class Lockstep:
+    """All shards of this rank, together."""
+
+    def __init__(
+        self, network: Module, passes: Passes, gradients: Gradients, comm: Communicator, shards: Shards
+    ) -> None:
+        self._passes, self._gradients, self._comm, self._shards = passes, gradients, comm, shards
+        self._graphs = [_record(network) for _ in shards.own]
+        steps = self._graphs[0].operations
+        self._normalizations = [step for step in steps if isinstance(step, SynchronizedNormalization)]
+        self._joins = Shards(shards.count).own_joins  # of all shards
+        self._vectors = [vector(len(gradients.vector)) for _ in shards.own]  # of gradients
+        self._sums: list[Array] = []  # of several batches
+        self._made: dict[tuple[int, int], _Shard] = {}
+
+    def weigh(self, position: int, batch: Batch) -> list[float]:
+        """What the mean of each loss over this shard would divide by."""
+        return self._passes.weigh_bound(self._shard(position, batch.size).bound, batch)
+
+    def _shard(self, position: int, samples: int) -> _Shard:
+        key = position, samples
+        if key not in self._made:
+            with self._gradients.at(self._vectors[position]):
+                self._made[key] = _Shard(self._graphs[position], samples, self._passes)
+        return self._made[key]
+
+    def run(
+        self, batches: Sequence[Parts], totals: list[float], seed: int, number: int, measures: ShardMeasures
+    ) -> Array:
+        """Compute the gradients of all shards; gives what they contribute to the losses, a row for each."""
+        contributions = np.zeros((len(self._shards.own), len(totals)))
+        forward, backward = self._meetings()
+        seconds = self._passes.seconds
+        for i, parts in enumerate(batches):
+            shards = [None if b is None else self._shard(p, b.size) for p, b in enumerate(parts.batches)]
+            for position, (shard, batch) in enumerate(zip(shards, parts.batches, strict=True)):
+                if shard is not None and batch is not None:
+                    draw = (number + i) * self._shards.count + self._shards.own[position]
+                    self._passes.fill(shard.program, batch, (seed, draw))
+            began = perf_counter()
+            for meeting, total in enumerate(self._through([None if s is None else s.forward for s in shards], forward)):
+                self._normalizations[meeting].note(total)
+            for position, (shard, batch) in enumerate(zip(shards, parts.batches, strict=True)):
+                if shard is not None and batch is not None:
+                    self._passes.evaluate(shard.bound, batch, totals)
+                    contributions[position] += self._passes.losses
+                    measures.count_shard(self._shards.own[position], self._passes, batch)
+            seconds["forward"] += perf_counter() - began
+            began = perf_counter()
+            for _ in self._through([None if s is None else s.backward for s in shards], backward):
+                pass
+            for position, shard in enumerate(shards):
+                if shard is None:
+                    self._vectors[position].fill(0)
+            self._keep(i, len(batches))
+            seconds["backward"] += perf_counter() - began
+        return contributions
+
+    def _meetings(self) -> tuple[list[int], list[int]]:
+        """The sizes of what is summed at each meeting, which a rank without samples has to know as well."""
+        example = next(iter(self._made.values()), None) or self._shard(0, 1)
+        return [len(m.sums) for m in example.forward.meetings], [len(m.sums) for m in example.backward.meetings]
+
+    def _through(self, ways: Sequence[_Way | None], sizes: Sequence[int]) -> Iterator[Array]:
+        """Run all parts of a pass, and meet between them; gives what was summed."""
+        there = [way for way in ways if way is not None]
+        for number in range(len(sizes) + 1):
+            for way in there:
+                way.parts[number].run()
+            if number < len(sizes):
+                own = np.stack([np.zeros(sizes[number]) if way is None else way.meetings[number].sums for way in ways])
+                rows = self._comm.gather_rows(own, [b - a for a, b in self._shards.runs])
+                total = _sum_rows(rows, self._joins)
+                for way in there:
+                    way.meetings[number].sums[...] = total
+                yield total
+
+    def _keep(self, index: int, count: int) -> None:
+        """Add the gradients of a batch to those of the batches before it."""
+        if count == 1:
+            self._sums = self._vectors
+            return
+        if index == 0:
+            self._sums = [v.copy() for v in self._vectors]
+            return
+        for total, more in zip(self._sums, self._vectors, strict=True):
+            sum_in_tree(total, [total, more], [0, 1])
+
+    def subtrees(self) -> list[Array]:
+        """The sums over the subtrees of this rank; the last of them lies where the gradients belong."""
+        trees = self._shards.subtrees[self._shards.rank]
+        joins, first = self._shards.own_joins, self._shards.own.start
+        found = []
+        for tree in trees:
+            leaves = slice(tree[0] - first, tree[1] - first)
+            target = self._gradients.vector if tree is trees[-1] else self._sums[leaves.start]
+            sum_in_tree(target, self._sums[leaves], joins[leaves])
+            found.append(target)
+        return found
+
+
+def _sum_rows(rows: Array, joins: Sequence[int]) -> Array:
+    """The sum of all rows in the order of the tree."""
+    stack: list[Array] = []
+    for row, count in zip(rows, joins, strict=True):
+        stack.append(row)
+        for _ in range(count):
+            right = stack.pop()
+            stack[-1] = stack[-1] + right
+    return stack[0]
+
+
+def _record(network: Module) -> Graph:
+    """The network once more, with layers of its own and normalizations that meet."""
+    assert network._graph is not None
+    graph = Graph(np.random.RandomState(0), network.modules())
+    graph.batch_normalization = SynchronizedNormalization
+    values = [graph.input(value.sample) for value in network._graph.inputs]
+    with recording(graph):
+        outputs, _ = flatten(network(*values))
+    with engines.using_accuracy(network._recording()[1]):
+        graph.finish(outputs)
+    if RunningStatistics(graph).size:
+        raise ValueError(
+            "Trainer: sync_batch_norm is for batch normalization, but the network has an instance normalization with running "
+            "statistics, which belong to one shard at a time. Use track_running_stats=False."
+        )
+    return graph

@@ -1,0 +1,123 @@
+"""Small networks with data, to be trained on any number of ranks. Each gives a trainer and the arguments of its ``fit``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from openbnns import nn
+
+Problem = Callable[..., tuple[nn.Trainer, dict[str, Any]]]
+PROBLEMS: dict[str, Problem] = {}
+
+
+def problem(function: Problem) -> Problem:
+    PROBLEMS[function.__name__] = function
+    return function
+
+
+def numbers(*shape: int, seed: int = 0) -> Any:
+    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
+
+
+def classes(count: int, *shape: int, seed: int = 1) -> Any:
+    return np.random.RandomState(seed).randint(0, count, shape)
+
+
+@problem
+def mlp(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """Batches that no number of shards divides, and a last one with empty shards."""
+    net = nn.Sequential(nn.Linear(33), nn.ReLU(), nn.Linear(17), nn.Tanh(), nn.Linear(3))
+    trainer = nn.Trainer(net, "cross_entropy", nn.Adam(0.01), batch_size=37, seed=3, quiet=True, **options)
+    return trainer, {"x": numbers(42, 9), "y": classes(3, 42), "epochs": 3}
+
+
+@problem
+def cnn(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """Batch normalization, fused with a convolution and with a pooling and by itself; momentum, validation."""
+    net = nn.Sequential(
+        nn.Conv2d(8, 3, padding=1), nn.BatchNorm2d(), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6, 3), nn.BatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.Linear(5), nn.ReLU(), nn.BatchNorm1d(), nn.Linear(4),
+    )  # fmt: skip
+    trainer = nn.Trainer(
+        net, "cross_entropy", nn.SGD(0.05, momentum=0.9), batch_size=40, seed=1, quiet=True, metrics=["accuracy", "f1"],
+        early_stopping=2, **options,
+    )  # fmt: skip
+    x, y = numbers(76, 3, 14, 14), classes(4, 76)
+    tested = numbers(30, 3, 14, 14, seed=5), classes(4, 30, seed=6)
+    changes = [nn.transforms.Shift(1), nn.transforms.Noise(0.05)]
+    return trainer, {"x": x, "y": y, "epochs": 2, "validation": tested, "transforms": changes}
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(5, 11, num_layers=2, dropout=0.3), nn.Linear(2)
+
+    def forward(self, x: nn.Value) -> nn.Value:
+        steps, _ = self.lstm(x)
+        value: nn.Value = self.head(steps)
+        return value
+
+
+@problem
+def lstm(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """A mean over numbers, weights of samples, and gradients of three batches in a step."""
+    trainer = nn.Trainer(
+        Recurrent(), "mse", nn.RMSprop(0.01, momentum=0.5), batch_size=21, accumulate=3, seed=4, quiet=True,
+        metrics=["mae", "r2"], **options,
+    )  # fmt: skip
+    weights = np.random.RandomState(8).uniform(0.1, 2, 100).astype(np.float32)
+    return trainer, {"x": numbers(100, 7, 5), "y": numbers(100, 7, 2, seed=2), "sample_weights": weights, "epochs": 2}
+
+
+class Translator(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(30, 16), nn.LearnedEncoding(9)
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 24, dropout=0.2), 2)
+        self.head = nn.Linear(30)
+
+    def forward(self, x: nn.Value) -> nn.Value:
+        value: nn.Value = self.head(self.layers(self.places(self.words(x))))
+        return value
+
+
+@problem
+def transformer(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """Dropout, clipping by the global norm, and classes that are left out, other numbers of them in every shard."""
+    loss = nn.CrossEntropyLoss(ignore_index=29, dim=-1, weight=np.linspace(0.5, 2, 30))
+    trainer = nn.Trainer(
+        Translator(), loss, nn.AdamW(0.003), clip_norm=0.5, batch_size=32, seed=2, quiet=True, **options
+    )
+    words = classes(30, 70, 9)
+    targets = np.where(np.random.RandomState(7).uniform(size=words.shape) < 0.3, 29, (words + 1) % 29)
+    return trainer, {"x": words, "y": targets, "epochs": 2}
+
+
+class Two(nn.Module):
+    """Two outputs, a frozen parameter, and a normalization that is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm, self.left, self.right = nn.Linear(12), nn.BatchNorm1d(), nn.Linear(12), nn.Linear(1)
+        self.scale = nn.Parameter(np.ones(12, np.float32))
+
+    def forward(self, x: nn.Value) -> dict[str, nn.Value]:
+        body = self.norm(self.first(x)).relu() * self.scale
+        return {"again": self.norm(self.left(body)), "number": self.right(body)}
+
+
+@problem
+def two_outputs(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    net = Two()
+    net.first.requires_grad_(False)
+    trainer = nn.Trainer(
+        net, {"again": "cross_entropy", "number": nn.L1Loss(reduction="sum")}, nn.Adam(0.01), batch_size=64, seed=5,
+        quiet=True, loss_weights={"again": 1.0, "number": 0.01}, metrics={"mae": nn.metrics.MAE(output="number")}, **options,
+    )  # fmt: skip
+    x = numbers(165, 6)
+    y = {"again": classes(12, 165), "number": x[:, :1]}
+    return trainer, {"x": x, "y": y, "epochs": 2, "transforms": nn.transforms.Noise(0.1)}

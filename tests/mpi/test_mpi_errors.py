@@ -1,0 +1,32 @@
+"""What ranks cannot train on is refused on all of them, with the same words."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from jobs import run
+
+MESSAGES = {
+    "few_samples": r"ValueError: Trainer.fit: batches of 2 samples cannot be shared by 3 ranks.* Use fewer ranks",
+    "small_batches": r"ValueError: Trainer.fit: batches of 1 samples cannot be shared by 3 ranks.* larger batch_size",
+    "few_shards": r"ValueError: Trainer.fit: 2 shards cannot be shared by 3 ranks. Use .* at least shards=3",
+    "other_seed": r"RankError: Trainer.fit: rank 1 on \S+ differs from rank 0 on \S+ in weights, seed. Give all ranks the same",
+    "other_data": r"RankError: Trainer.fit: rank 2 on \S+ differs from rank 0 on \S+ in training data. Give",
+    "lonely_samples": r"ValueError: Trainer.fit: batches of 32 and 8 samples in 16 shards leave 1 for some shards.*"
+    r"BatchNorm1d: there is one value per channel.* Choose fewer shards, another batch_size, or sync_batch_norm=True",
+    "diverging": r"Diverged: The loss became (inf|nan) in epoch \d, step \d.* Use a smaller learning rate",
+    "no_communicator": r"TypeError: distributed.Communicator: comm must be a communicator of mpi4py, not str",
+    "other_way_to_sum": r"ValueError: distributed.Communicator: deterministic=False .* Leave transport and shard_optimizer out",
+    "clipped_parameters": r"ValueError: Communicator: shard_optimizer cuts parameters .* \(clip_norm\), or by value",
+}
+
+
+def test_all_ranks_say_what_is_wrong() -> None:
+    done = run(3, "refused.py", *MESSAGES)
+    assert done.returncode == 0, done.stderr
+    found = dict(map(json.loads, done.stdout.splitlines()))
+    for name, message in MESSAGES.items():
+        told = found[name]
+        assert len(told) == 3 and len(set(told)) == 1, f"{name}: {told}"
+        assert re.search(message, told[0]), f"{name}: {told[0]}"

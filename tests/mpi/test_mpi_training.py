@@ -1,0 +1,71 @@
+"""Training on several ranks gives bitwise the result of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jobs import differing, train
+from problems import PROBLEMS
+
+
+def test_any_number_of_ranks_gives_the_same_bits(tmp_path: Path) -> None:
+    """Of weights, running statistics, losses and metrics; one rank works with two threads."""
+    one = train(1, tmp_path, OPENBNNS_NUM_THREADS="2")
+    assert {key.split("/")[0] for key in one} == set(PROBLEMS)
+    assert all(np.isfinite(array).all() for array in one.values())
+    for ranks in (2, 3, 4):
+        assert differing(one, train(ranks, tmp_path, OPENBNNS_NUM_THREADS="1")) == [], f"{ranks} ranks"
+
+
+def test_a_run_may_go_on_with_another_number_of_ranks(tmp_path: Path) -> None:
+    """On 4, then on 2, then on 3, stopped in the middle of epochs: the end is that of one rank that never stopped."""
+    told = {"problems": ["cnn", "transformer"], "fit": {"epochs": 3}}
+    whole = train(1, tmp_path, told)
+    stopped = {**told, "out": str(tmp_path), "fit": {"epochs": 3, "resume": True}}
+    shared_out = {"communicator": {"shard_optimizer": True, "bucket_bytes": 4096}}  # which is nobody else's business
+    train(4, tmp_path, {**stopped, **shared_out, "stop_at": 1})
+    train(2, tmp_path, {**stopped, "stop_at": 4})
+    assert differing(whole, train(3, tmp_path, {**stopped, **shared_out})) == []
+
+
+def test_synchronized_batch_normalization_is_that_of_the_whole_batch(tmp_path: Path) -> None:
+    """The same bits on any number of ranks, and all but the last digits of a trainer that knows nothing of shards."""
+    told = {"problems": ["cnn", "two_outputs"], "fit": {"transforms": None}}
+    synchronized = {**told, "trainer": {"sync_batch_norm": True}}
+    one = train(1, tmp_path, synchronized)
+    assert differing(one, train(3, tmp_path, synchronized)) == []
+    plain = train(1, tmp_path, {**told, "plain": True})
+    for name in ("cnn/history", "two_outputs/history", "cnn/network/1.running_var", "cnn/network/11.weight"):
+        np.testing.assert_allclose(one[name], plain[name], rtol=1e-5, atol=1e-6, err_msg=name)
+    by_shards = train(1, tmp_path, told)
+    assert abs(by_shards["cnn/history"] - plain["cnn/history"]).max() > 1e-3
+
+
+def test_shards_change_no_more_than_the_last_digits(tmp_path: Path) -> None:
+    """But for batch normalization and dropout: weights of samples, ignored classes and several batches count as a whole."""
+    told = {"problems": ["mlp", "transformer", "lstm"], "without_dropout": True}
+    shards, plain = train(2, tmp_path, told), train(1, tmp_path, {**told, "plain": True})
+    for name in ("mlp/history", "transformer/history", "lstm/history", "mlp/network/4.weight"):
+        np.testing.assert_allclose(shards[name], plain[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_an_optimizer_that_is_shared_out_takes_the_same_steps(tmp_path: Path) -> None:
+    """Chunks of all ranks end within parameters; clipping, three optimizers, running statistics among the gradients."""
+    told = {"problems": ["cnn", "lstm", "transformer"]}
+    shared_out = {**told, "communicator": {"shard_optimizer": True, "bucket_bytes": 4096}}
+    one = train(1, tmp_path, told)
+    for ranks in (2, 3):
+        assert differing(one, train(ranks, tmp_path, shared_out)) == [], f"{ranks} ranks"
+
+
+@pytest.mark.parametrize("options", ({"deterministic": False}, {"transport": "bfloat16"}), ids=lambda o: next(iter(o)))
+def test_faster_ways_to_sum_give_nearly_the_same(options: dict[str, object], tmp_path: Path) -> None:
+    """All ranks still have the same weights, which train.py checks."""
+    told = {"problems": ["mlp", "cnn"], "fit": {"epochs": 1}}
+    exact, found = train(1, tmp_path, told), train(3, tmp_path, {**told, "communicator": options})
+    for name in exact:
+        np.testing.assert_allclose(found[name], exact[name], rtol=0.1, atol=0.02, err_msg=name)
+    if "transport" in options:
+        assert differing(exact, found) != []
