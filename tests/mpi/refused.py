@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 from problems import classes, numbers
 
@@ -49,6 +53,24 @@ def diverging() -> None:
     )
 
 
+def missing_file() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.npy"
+        if RANK != 1:
+            np.save(path, numbers(40, 5))
+
+        def batches() -> Iterator[Any]:
+            yield np.load(path), classes(3, 40)
+
+        trainer().fit(nn.data.Batches(batches, 1))
+
+
+def other_settings_than_the_checkpoint() -> None:
+    folder = MPI.COMM_WORLD.bcast(tempfile.mkdtemp() if RANK == 0 else None)
+    trainer(out=folder).fit(numbers(40, 5), classes(3, 40), epochs=1)
+    trainer(out=folder, shards=8).fit(numbers(40, 5), classes(3, 40), epochs=2, resume=True)
+
+
 def no_communicator() -> None:
     nn.distributed.Communicator("all of them")
 
@@ -71,7 +93,7 @@ if __name__ == "__main__":
         told = "nothing"
         try:
             globals()[name]()
-        except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
+        except Exception as error:
             told = f"{type(error).__name__}: {error}"
         everyone = MPI.COMM_WORLD.gather(told)
         if everyone is not None:

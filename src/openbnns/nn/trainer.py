@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -250,38 +250,48 @@ class Trainer(Listed):
         change if the learning rate does not depend on it. ``resume="override"`` goes on with the settings of this trainer
         all the same, from the weights of the checkpoint, and says what that means.
         """
-        if resume not in (True, False, "override"):
-            raise ValueError(f"Trainer.fit: resume is {resume!r}. Use True, False or 'override'.")
-        epochs = whole_number(epochs, "Trainer.fit: epochs", 1)
-        if resume and self.out is None:
-            raise CheckpointError(
-                "Trainer.fit: resume needs the folder of the checkpoints. Give the Trainer out=FOLDER."
+        with self._preparing():
+            if resume not in (True, False, "override"):
+                raise ValueError(f"Trainer.fit: resume is {resume!r}. Use True, False or 'override'.")
+            epochs = whole_number(epochs, "Trainer.fit: epochs", 1)
+            if resume and self.out is None:
+                raise CheckpointError(
+                    "Trainer.fit: resume needs the folder of the checkpoints. Give the Trainer out=FOLDER."
+                )
+            listening = _callbacks.check(callbacks)
+            if isinstance(self.schedule, schedules.ReduceLROnPlateau):  # it follows what is measured
+                self.schedule.reset()
+                listening.append(self.schedule)
+            changes = _transforms.check(transforms)
+            source = self._source(x, y, sample_weights, "Trainer.fit", batch_size=self.batch_size, seed=self.seed)
+            source, tested = self._validation(source, validation, validation_split)
+            best = self._best(tested is not None)
+            self.transforms, self._validation_split = changes, validation_split
+            feed = Feed(source, changes, seed=self.seed, training=True, ahead=self.read_ahead)
+            self._prepare(feed)
+            held_out = None if tested is None else self._evaluation_feed(tested, "Trainer.fit: validation", feed)
+            self._note(source, tested)
+            self._passes.class_weights = (
+                None
+                if class_weights is None
+                else ClassWeights(class_weights, self._losses, self._output_shapes(), source)
             )
-        listening = _callbacks.check(callbacks)
-        if isinstance(self.schedule, schedules.ReduceLROnPlateau):  # it follows what is measured
-            self.schedule.reset()
-            listening.append(self.schedule)
-        changes = _transforms.check(transforms)
-        source = self._source(x, y, sample_weights, "Trainer.fit", batch_size=self.batch_size, seed=self.seed)
-        source, tested = self._validation(source, validation, validation_split)
-        best = self._best(tested is not None)
-        self.transforms, self._validation_split = changes, validation_split
-        feed = Feed(source, changes, seed=self.seed, training=True, ahead=self.read_ahead)
-        self._prepare(feed)
-        held_out = None if tested is None else self._evaluation_feed(tested, "Trainer.fit: validation", feed)
-        self._note(source, tested)
-        self._passes.class_weights = (
-            None if class_weights is None else ClassWeights(class_weights, self._losses, self._output_shapes(), source)
-        )
-        with ExitStack() as held:
+        with self._running(), ExitStack() as held:
             if self.out is not None:
                 self._once(partial(self._take_folder, self.out, held))
-            run = self._run(feed, held_out, epochs, listening, best)
-            if resume:
-                load(run, override=resume == "override")
+            with self._preparing():
+                run = self._run(feed, held_out, epochs, listening, best)
+                if resume:
+                    load(run, override=resume == "override")
             with deferred_signals() as stop:
                 run.go(stop)
         return self.history
+
+    def _preparing(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.distributed is None else self.distributed.preparing()
+
+    def _running(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.distributed is None else self.distributed.running()
 
     def _once(self, function: Callable[[], None]) -> None:
         """Do what only one process of a run may do."""
@@ -291,6 +301,7 @@ class Trainer(Listed):
             self.distributed.once(function)
 
     def _take_folder(self, out: Path, held: ExitStack) -> None:
+        _make_folder(out)
         held.enter_context(locked(out, force=self._force, say=self._say))
         checkpoints.remove_litter(out)
 
@@ -399,8 +410,8 @@ class Trainer(Listed):
                         f"Trainer.fit: {(feed.source.batches - 1) * usual + rest} samples in batches of {usual} leave {rest} for "
                         f"the last one, which does not do. {error} Choose another batch_size."
                     ) from None
-        if self.out is not None:
-            self._once(partial(_make_folder, self.out))
+        if self.out is not None and self.distributed is None:
+            _make_folder(self.out)
 
     def _fit_network(self, feed: Feed, who: str, *, training: bool = False) -> None:
         """Build the network for these samples, and refuse targets that do not fit what it gives for them."""

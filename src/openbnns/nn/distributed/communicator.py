@@ -6,7 +6,8 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Literal, TypeVar
 
@@ -19,6 +20,7 @@ from .shards import Span, cut
 from .sums import BLOCK
 
 _Result = TypeVar("_Result")
+_Error = TypeVar("_Error", bound=BaseException)
 
 BUCKET_BYTES = 1 << 22
 _ITEM = 4  # bytes of a gradient
@@ -79,6 +81,7 @@ class Communicator:
         self._control, self.chunks, self.gathers = whole.Dup(), whole.Dup(), whole.Dup()
         self.hosts: list[str] = self._control.allgather(platform.node())
         self.threads = self._share_cores()
+        self._shared: BaseException | None = None  # the latest error that all ranks have raised
 
     @classmethod
     def of(cls, given: Any) -> Communicator | None:
@@ -117,7 +120,7 @@ class Communicator:
                 outcome = False, error
         done, value = self._control.bcast(outcome)
         if not done:
-            raise value
+            raise self.shared(value)
         found: _Result = value
         return found
 
@@ -154,15 +157,37 @@ class Communicator:
         """Which part of a bucket of this size belongs to which rank; sizes are multiples of ``BLOCK``."""
         return [(first * BLOCK, last * BLOCK) for first, last in cut(size // BLOCK, self.size)]
 
-    def require_all(self, error: BaseException | None) -> None:
-        """Raise on all ranks if there was an error on one of them: its own there, elsewhere one that names the rank."""
-        told = None if error is None else f"{type(error).__name__}: {error}"
-        everyone = self._control.allgather(told)
+    # Errors.
+
+    def shared(self, error: _Error) -> _Error:
+        """Note an error that all ranks raise, so that none has to end the others."""
+        self._shared = error
+        return error
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """What ranks do by themselves, without messages. If one of them fails, all do: the others name it and its host."""
+        error: Exception | None = None
+        try:
+            yield
+        except Exception as caught:
+            error = caught
+        everyone = self._control.allgather(None if error is None else f"{type(error).__name__}: {error}")
         if error is not None:
-            raise error
+            raise self.shared(error)
         for rank, text in enumerate(everyone):
             if text is not None:
-                raise RankError(f"Rank {rank} on {self.hosts[rank]} failed. {text}")
+                raise self.shared(RankError(f"Rank {rank} on {self.hosts[rank]} failed. {text}"))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """What ranks do together. One that fails alone ends all others, which wait for it."""
+        try:
+            yield
+        except BaseException as error:
+            if self.size > 1 and error is not self._shared:
+                self.abort(error)
+            raise
 
     def abort(self, error: BaseException) -> None:
         """End all ranks, because this one cannot go on: the others wait for it and would do so for ever."""

@@ -104,9 +104,11 @@ class DistributedRun(Run):
         for rank, other in enumerate(others, 1):
             differing = [name for name in first if other.get(name) != first[name]]
             if differing:
-                raise RankError(
-                    f"Trainer.fit: rank {rank} on {self.comm.hosts[rank]} differs from rank 0 on {self.comm.hosts[0]} in "
-                    f"{', '.join(differing)}. Give all ranks the same."
+                raise self.comm.shared(
+                    RankError(
+                        f"Trainer.fit: rank {rank} on {self.comm.hosts[rank]} differs from rank 0 on {self.comm.hosts[0]} in "
+                        f"{', '.join(differing)}. Give all ranks the same."
+                    )
                 )
 
     def new_measures(self) -> ShardMeasures:
@@ -121,7 +123,8 @@ class DistributedRun(Run):
         try:
             optimizer._norm = self._sharded.gradients.norm
             super().go(StopRequest())
-        except Interrupted:
+        except Interrupted as error:
+            self.comm.shared(error)
             self._give_back()
             raise
         finally:
@@ -166,7 +169,7 @@ class DistributedRun(Run):
         loss = sum(share * value for share, value in zip(passes.shares, found.values, strict=True))
         if not math.isfinite(loss):
             self._sharded.statistics.undo()
-            raise Diverged(self._where(given, loss, step))
+            raise self.comm.shared(Diverged(self._where(given, loss, step)))
         self.measures.losses.add(passes)
         began = perf_counter()
         (self._optimizer or trainer.optimizer).step()
@@ -194,7 +197,7 @@ class DistributedRun(Run):
 
     def _require_finite(self) -> None:
         if not all(np.isfinite(p.data).all() for p in used_parameters(self.trainer.network).values()):
-            raise Diverged(self._where([], math.nan, self.step - 1))
+            raise self.comm.shared(Diverged(self._where([], math.nan, self.step - 1)))
 
 
 def check_shards(trainer: Trainer, feed: Feed) -> None:
