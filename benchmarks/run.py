@@ -32,6 +32,7 @@ import lstm
 import matmul
 import memory
 import moves
+import mpi
 import normalization
 import openbnns
 import optimizer
@@ -68,6 +69,7 @@ FIGURES = (
     c_library,
     memory,
     training,
+    mpi,
     tensors,
 )
 

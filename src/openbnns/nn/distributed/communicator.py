@@ -22,8 +22,8 @@ from .sums import BLOCK
 _Result = TypeVar("_Result")
 _Error = TypeVar("_Error", bound=BaseException)
 
-BUCKET_BYTES = 1 << 22
 _ITEM = 4  # bytes of a gradient
+_SHARE, _SMALLEST, _LARGEST = 8, 1 << 18, 1 << 24  # buckets, unless told otherwise: how many, and their bytes
 
 
 class RankError(RuntimeError):
@@ -59,7 +59,7 @@ class Communicator:
         deterministic: bool = True,
         transport: Literal["float32", "bfloat16"] = "float32",
         shard_optimizer: bool = False,
-        bucket_bytes: int = BUCKET_BYTES,
+        bucket_bytes: int | None = None,
     ) -> None:
         who = "distributed.Communicator"
         if transport not in ("float32", "bfloat16"):
@@ -70,8 +70,7 @@ class Communicator:
                 "optimizers. Leave transport and shard_optimizer out."
             )
         self.deterministic, self.transport, self.shard_optimizer = bool(deterministic), transport, bool(shard_optimizer)
-        bucket = whole_number(bucket_bytes, f"{who}: bucket_bytes", 1)
-        self.bucket_elements = max(1, bucket // (_ITEM * BLOCK)) * BLOCK
+        self.bucket_bytes = None if bucket_bytes is None else whole_number(bucket_bytes, f"{who}: bucket_bytes", 1)
         self.mpi = _mpi()
         whole = self.mpi.COMM_WORLD if comm is None else comm
         if not isinstance(whole, self.mpi.Intracomm):
@@ -142,6 +141,12 @@ class Communicator:
         sizes = [count * width for count in counts]
         self._control.Allgatherv(np.ascontiguousarray(own), [found, sizes])
         return found
+
+    def buckets_of(self, size: int) -> list[Span]:
+        """A vector of so many elements, a multiple of ``BLOCK``, in buckets."""
+        usual = min(max(_ITEM * size // _SHARE, _SMALLEST), _LARGEST)
+        elements = max(1, (self.bucket_bytes or usual) // (_ITEM * BLOCK)) * BLOCK
+        return [(start, min(start + elements, size)) for start in range(0, size, elements)]
 
     def gather_chunks(self, vector: Array, buckets: Sequence[Span]) -> None:
         """Give all ranks the chunks that each has of every bucket of a vector, in place."""

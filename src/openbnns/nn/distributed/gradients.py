@@ -14,6 +14,7 @@ from .._program import Program
 from .._value import Array
 from ..module import Module
 from ..parameter import Parameter
+from .communicator import Communicator
 from .shards import Span
 from .sums import BLOCK, block_squares
 
@@ -41,8 +42,7 @@ def in_order(graph: Graph, parameters: Sequence[Parameter]) -> list[Parameter]:
 class Gradients:
     """Where the gradients of parameters lie from now on, and behind them ``extra`` numbers that are summed as well."""
 
-    def __init__(self, network: Module, parameters: Sequence[Parameter], extra: int, bucket: int) -> None:
-        """``bucket`` is how many elements go into one, a multiple of ``BLOCK``."""
+    def __init__(self, network: Module, parameters: Sequence[Parameter], extra: int, comm: Communicator) -> None:
         assert network._graph is not None
         self.parameters = in_order(network._graph, parameters)
         self.places: list[Span] = []
@@ -55,7 +55,7 @@ class Gradients:
         self.vector = vector(total)
         self.extra = self.vector[end : end + extra]
         self._place(self.vector)
-        self.buckets: list[Span] = [(start, min(start + bucket, total)) for start in range(0, total, bucket)]
+        self.buckets = comm.buckets_of(total)
         network._programs.clear()  # which write to where the gradients were
 
     def fits(self, parameters: Sequence[Parameter]) -> bool:

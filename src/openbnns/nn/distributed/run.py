@@ -95,7 +95,7 @@ class DistributedRun(Run):
         own = {"version": __version__, "weights": digest.hexdigest(), **(self.settings or settings(self))}
         options = self.comm
         own["communication"] = [
-            options.deterministic, options.transport, options.shard_optimizer, options.bucket_elements
+            options.deterministic, options.transport, options.shard_optimizer, options.bucket_bytes
         ]  # fmt: skip
         texts = {
             name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest() for name, value in own.items()

@@ -61,7 +61,7 @@ class ShardedPasses:
         self._graph = graph
         self.statistics = RunningStatistics(graph)
         extra = 0 if self._synchronized else self.statistics.size
-        self.gradients = Gradients(self._network, self._optimizer.parameters, extra, self._comm.bucket_elements)
+        self.gradients = Gradients(self._network, self._optimizer.parameters, extra, self._comm)
         self._stack: list[Array] = []
         self._lockstep: Lockstep | None = None
         if self._synchronized:
