@@ -121,3 +121,52 @@ def two_outputs(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
     x = numbers(165, 6)
     y = {"again": classes(12, 165), "number": x[:, :1]}
     return trainer, {"x": x, "y": y, "epochs": 2, "transforms": nn.transforms.Noise(0.1)}
+
+
+def _batches(epoch: int) -> Any:
+    """Of other sizes from batch to batch, with weights of samples; the last is smaller than the number of shards."""
+    random = np.random.RandomState(epoch)
+    for size in (33, 40, 7):
+        x = random.standard_normal((size, 4)).astype(np.float32)
+        yield x, (x[:, :1] > 0).astype(np.float32), random.uniform(0.5, 2, size).astype(np.float32)
+
+
+@problem
+def iterable(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """Batches from a function, a metric of all samples together, and yes or no."""
+    net = nn.Sequential(nn.Linear(6), nn.GELU(), nn.LayerNorm(), nn.Dropout(0.1), nn.Linear(1))
+    trainer = nn.Trainer(
+        net, "bce_with_logits", nn.Adam(0.01), seed=6, quiet=True, metrics=["auc", "accuracy"], **options
+    )
+    return trainer, {"x": nn.data.Batches(_batches, 3), "y": None, "epochs": 3}
+
+
+@problem
+def function(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """A loss that is a function of the output, weights of classes elsewhere, and a custom metric of whole epochs."""
+    net = nn.Sequential(nn.Linear(8), nn.SiLU(), nn.Linear(2))
+
+    def distance(y: nn.Value, t: nn.Value) -> nn.Value:
+        value: nn.Value = ((y - t) ** 2).mean(dim=1) + 0.01 * (y**2).mean()
+        return value
+
+    worst = nn.metrics.Custom(lambda y, t: float(abs(y - t).max()), whole_epoch=True, higher_is_better=False)
+    trainer = nn.Trainer(
+        net, distance, nn.SGD(0.05), batch_size=19, seed=7, quiet=True, metrics={"worst": worst}, **options
+    )
+    return trainer, {"x": numbers(50, 3), "y": numbers(50, 2, seed=3), "epochs": 2, "validation_split": 0.2}
+
+
+@problem
+def weighted(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """Weights of classes, a schedule that follows the validation loss, and an average of the weights."""
+    net = nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(3))
+    trainer = nn.Trainer(
+        net, nn.CrossEntropyLoss(label_smoothing=0.1), nn.Adam(0.02), batch_size=32, seed=8, quiet=True,
+        schedule=nn.ReduceLROnPlateau(patience=0, factor=0.5), **options,
+    )  # fmt: skip
+    tested = numbers(300, 5, seed=9), classes(3, 300, seed=10)
+    return trainer, {
+        "x": numbers(90, 5), "y": classes(3, 90), "epochs": 4, "class_weights": "balanced", "validation": tested,
+        "callbacks": [nn.EMA(net)],
+    }  # fmt: skip

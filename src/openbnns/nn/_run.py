@@ -253,6 +253,7 @@ class Run:
         record["seconds"] = round(seconds, 3)
         record["phase_seconds"] = {name: round(value, 6) for name, value in self.passes.seconds.items()}
         record["gradient_norms"] = self._gradient_norms()
+        record |= self._more()
         trainer.history.append(record)
         if self.best.stopping is not None and self.best.take(record):
             self.best_weights = {name: array.copy() for name, array in trainer.network.state_dict().items()}
@@ -265,6 +266,10 @@ class Run:
             path, written = trainer.out / "history.json", json.dumps(trainer.history, indent=1).encode()
             self.once(lambda: write_atomically(path, written))
         progress.end_epoch(record, self.epochs)
+
+    def _more(self) -> dict[str, Any]:
+        """What the record of an epoch has besides."""
+        return {}
 
     def _gradient_norms(self) -> dict[str, float]:
         return {

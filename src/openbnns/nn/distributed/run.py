@@ -78,6 +78,15 @@ class DistributedRun(Run):
         else:
             self._optimizer.load_state_dict(state)
 
+    def _more(self) -> dict[str, Any]:
+        """How long every rank has computed and has waited for others, so that slow ones can be told."""
+        seconds, waited = self.passes.seconds, self._sharded.exchange.seconds
+        self._sharded.exchange.seconds = 0.0
+        own = np.array([[sum(seconds[name] for name in ("data", "forward", "backward", "step")), waited]])
+        rows = self.comm.gather_rows(own, [1] * self.comm.size)
+        names = "computed_seconds", "waited_seconds"
+        return {"ranks": {name: np.round(column, 6).tolist() for name, column in zip(names, rows.T, strict=True)}}
+
     def _gradient_norms(self) -> dict[str, float]:
         found = super()._gradient_norms()
         if self._optimizer is not None:
