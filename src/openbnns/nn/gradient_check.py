@@ -228,7 +228,8 @@ def check(
         raise RuntimeError(
             f"gradcheck: {found.title} is in inference mode, in which networks have no backward pass. Call train() first."
         )
-    arrays = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in found.network._inputs(found.inputs)]
+    given_arrays = found.network._inputs(found.inputs) if found.inputs else []
+    arrays = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in given_arrays]
     return _Check(found, arrays, seed, step or STEP, tolerance or TOLERANCE).run(samples)
 
 
