@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -124,14 +125,15 @@ class Network(Part):
     def _refused(self, step: Record, error: Exception) -> Unsupported:
         return refusal(f"{described(step, self._signature.kinds)}: {str(error).rstrip('.')}", step.place)
 
-    def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-        """Inputs by position, where some are given by the names of PyTorch's forward."""
-        left = [name for name in self._signature.names[len(inputs) :] if name in named]
-        if len(inputs) + len(left) != len(self._signature.whole) or len(left) != len(named):
-            raise TypeError(
-                f"{self._kind}: takes {', '.join(self._signature.names)}, but gets {len(inputs)} inputs and {', '.join(named)}."
-            )
-        return [*inputs, *(named[name] for name in left)]
+    def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
+        """Inputs by the names of the arguments of PyTorch's forward."""
+        known = self._signature.names
+        names = [*known, *(f"input_{i}" for i in range(len(known), len(self._signature.whole)))]
+        taken = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        try:
+            return inspect.Signature(taken).bind(*inputs, **named)
+        except TypeError as error:
+            raise TypeError(f"{self._kind}: {error}. It takes {', '.join(names)}.") from None
 
 
 def described(step: Record, kinds: Mapping[str, str]) -> str:
