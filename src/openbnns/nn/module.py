@@ -610,8 +610,7 @@ class Module(Tree):
         ---------------  -------------  ------------------  ----------
         0.first, 0.relu  Linear + relu  (8,)                        40
         0.last           Linear         (4,)                        36
-        0.add            add            (4,)                         -
-        0.tanh           tanh           (4,)                         -
+        0.add, 0.tanh    add + tanh     (4,)                         -
         1                Linear         (1,)                         5
         81 parameters, 0.00 MB
         """
