@@ -180,10 +180,17 @@ def check_state_is_dropped() -> None:
     """A training forward that was interrupted is no forward: backward refuses, and the next one counts."""
     layer, training = normalized(), bn.LearningPhase.TRAINING
     work, x = repeated(lambda x: layer.apply(x, phase=training), numbers(4, 32, 40, 40), SHORT)
-    y = work()
-    interrupt(work, SHORT / 4)
-    with pytest.raises(bn.LayerApplyError, match="training"):
-        layer.apply_backward(input=x, output=y, output_gradient=y)
+    refused = False
+    for _ in range(5):  # on a busy machine the signal may arrive before the kernels begin, when the last forward counts
+        y = work()
+        interrupt(work, SHORT / 4)
+        try:
+            layer.apply_backward(input=x, output=y, output_gradient=y)
+        except bn.LayerApplyError as error:
+            assert "training" in str(error)
+            refused = True
+            break
+    assert refused
     part, fresh = x[:4], normalized()
     y, wanted = (made.apply(part, phase=training) for made in (layer, fresh))
     np.testing.assert_array_equal(y, wanted)
