@@ -63,7 +63,7 @@ void fill_random(RandomStream stream, uint64_t first, Result* out, int64_t count
 
 // out[i] = uniform number first + i of the stream, in (0, 1), for i < count
 inline void fill_uniform(RandomStream stream, uint64_t first, float* out, int64_t count) {
-  fill_random(stream, first, out, count, uniform_from_word);
+  fill_random(stream, first, out, count, [](uint32_t word) { return uniform_from_word(word); });
 }
 
 }  // namespace OPENBNNS_ISA
