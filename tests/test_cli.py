@@ -79,7 +79,7 @@ def test_too_little_memory_is_reported(
     def full(*arguments: object) -> object:
         raise MemoryError("Unable to allocate 238. GiB")
 
-    monkeypatch.setattr(cli, "_network", full)
+    monkeypatch.setattr(cli.train, "_network", full)
     assert run("train", "--data", str(points), "--out", str(tmp_path / "run")) == 2
     assert "openbnns train: not enough memory. Unable to allocate 238. GiB" in capsys.readouterr().err
 

@@ -1,81 +1,19 @@
-"""The command line: ``openbnns train``, ``openbnns check``, ``openbnns info``, ``openbnns c-flags``.
-
-Exit codes: 0 success; 1 the command ran, and its result is a failure (a wrong gradient, a loss that is not a number); 2 the
-command could not start (bad arguments, data or files); 130 stopped by a signal.
-"""
+"""``openbnns train``: from a file of data to a trained network, its history and its report."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-from . import __version__
-
-OK, FAILED, UNUSABLE, STOPPED = 0, 1, 2, 130
-
-
-class _Parser(argparse.ArgumentParser):
-    """Exits with our code for unusable arguments, after one line of usage and one of explanation."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(UNUSABLE, f"{self.prog}: {message}\n")
+from .. import __version__
+from .arguments import FAILED, OK, STOPPED, Commands, byte_limit, count, rate, seed, share
 
 
-def _count(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return value
-
-
-def _seed(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 0 to {2**32 - 1}")
-    return int(text)
-
-
-def _rate(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return value
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 0 and below 1")
-    return value
-
-
-def _bytes(text: str) -> int:
-    from .nn.files import byte_count
-
-    try:
-        return byte_count(text, "it")
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes such as 500M or 8G") from None
-
-
-def _parser() -> _Parser:
-    parser = _Parser(prog="openbnns", description="Neural-network filters of classic BNNS, on any machine.")
-    parser.add_argument("--version", action="version", version=f"openbnns {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-
+def add(commands: Commands) -> None:
     train = commands.add_parser("train", help="train a network; writes model, history and report")
     train.add_argument(
         "--data", default="digits",
@@ -85,37 +23,37 @@ def _parser() -> _Parser:
     train.add_argument(
         "--model", default=None, help="mlp, cnn, transformer, or a .toml file (default: cnn for images, else mlp)"
     )
-    train.add_argument("--epochs", type=_count, default=20, help="passes over the data (default: 20)")
-    train.add_argument("--batch-size", type=_count, default=32, help="samples per step (default: 32)")
+    train.add_argument("--epochs", type=count, default=20, help="passes over the data (default: 20)")
+    train.add_argument("--batch-size", type=count, default=32, help="samples per step (default: 32)")
     train.add_argument("--optimizer", default="adam", help="adam, adamw, sgd or rmsprop (default: adam)")
-    train.add_argument("--lr", type=_rate, default=0.002, help="learning rate (default: 0.002)")
+    train.add_argument("--lr", type=rate, default=0.002, help="learning rate (default: 0.002)")
     train.add_argument(
         "--schedule", default="cosine", help="constant, step, cosine, warmup or warmup_cosine (default: cosine)"
     )
     train.add_argument("--weight-decay", type=float, default=0.0, help="pull of the weights towards 0 (default: 0)")
-    train.add_argument("--clip-norm", type=_rate, default=None, help="limit for the norm of all gradients together")
+    train.add_argument("--clip-norm", type=rate, default=None, help="limit for the norm of all gradients together")
     train.add_argument(
-        "--early-stopping", type=_count, default=None, metavar="EPOCHS",
+        "--early-stopping", type=count, default=None, metavar="EPOCHS",
         help="stop after this many epochs without a lower validation loss",
     )  # fmt: skip
     train.add_argument(
-        "--validation-share", type=_share, default=0.1, metavar="SHARE",
+        "--validation-share", type=share, default=0.1, metavar="SHARE",
         help="share of the samples for validation during training, if the data has no validation part (default: 0.1)",
     )  # fmt: skip
     train.add_argument(
-        "--test-share", type=_share, default=0.2, metavar="SHARE",
+        "--test-share", type=share, default=0.2, metavar="SHARE",
         help="share of the samples for the test at the end, if the data has no test part (default: 0.2)",
     )  # fmt: skip
     train.add_argument(
-        "--memory-limit", type=_bytes, default=None, metavar="BYTES",
+        "--memory-limit", type=byte_limit, default=None, metavar="BYTES",
         help="limit for the data in memory, such as 8G (default: 1G, or 20 times the size of the file if that is more)",
     )  # fmt: skip
-    train.add_argument("--seed", type=_seed, default=0, help="seed of weights, order and dropout (default: 0)")
+    train.add_argument("--seed", type=seed, default=0, help="seed of weights, order and dropout (default: 0)")
     train.add_argument(
         "--accuracy", choices=("fast", "exact"), default=None,
         help="exact: plain sums in all convolutions, slower (default: OPENBNNS_ACCURACY if set, else fast)",
     )  # fmt: skip
-    train.add_argument("--threads", type=_count, default=None, help="worker threads (default: one per core)")
+    train.add_argument("--threads", type=count, default=None, help="worker threads (default: one per core)")
     train.add_argument("--out", type=Path, default=Path("out"), help="folder for all output files (default: out)")
     train.add_argument("--resume", action="store_true", help="continue from the latest checkpoint in the output folder")
     train.add_argument(
@@ -126,82 +64,13 @@ def _parser() -> _Parser:
     )
     train.add_argument("--no-report", action="store_true", help="write no report")
     train.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    train.set_defaults(run=_train)
-
-    check = commands.add_parser("check", help="compare every gradient with finite differences")
-    check.add_argument("families", nargs="*", metavar="FAMILY", help="families to check (default: all)")
-    check.add_argument("--cases", type=_count, default=3, help="random shapes per family (default: 3)")
-    check.add_argument("--seed", type=_seed, default=0, help="seed of the random shapes and numbers (default: 0)")
-    check.add_argument("--quiet", action="store_true", help="print failures only")
-    check.set_defaults(run=_check)
-
-    info = commands.add_parser("info", help="version, engine, instruction set, threads")
-    info.add_argument("--quiet", action="store_true", help="print the version only")
-    info.set_defaults(run=_info)
-
-    flags = commands.add_parser(
-        "c-flags", help="what a C compiler needs: cc program.c $(openbnns c-flags)",
-        description="Print what a C or C++ compiler needs to build a program with OpenBNNS: cc program.c $(openbnns c-flags)",
-    )  # fmt: skip
-    flags.add_argument("--cflags", action="store_true", help="print only what compiling needs")
-    flags.add_argument("--libs", action="store_true", help="print only what linking needs")
-    flags.add_argument("--prefix", action="store_true", help="print only the folder with include and lib, for CMake")
-    flags.add_argument(
-        "--quiet", action="store_true", help="print nothing; the exit code says whether there is a C library"
-    )
-    flags.set_defaults(run=_c_flags)
-    return parser
+    train.set_defaults(run=run)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.command is None:
-        parser.print_help()
-        return UNUSABLE
-    run: Callable[[argparse.Namespace], int] = options.run
-    try:
-        return run(options)
-    except BrokenPipeError:
-        return STOPPED
-    except MemoryError as error:
-        print(f"openbnns {options.command}: not enough memory. {error}".rstrip(), file=sys.stderr)
-        return UNUSABLE
-    except (ValueError, TypeError, RuntimeError, OSError, OverflowError) as error:
-        print(f"openbnns {options.command}: {error}", file=sys.stderr)
-        return UNUSABLE
-
-
-def _info(options: argparse.Namespace) -> int:
-    from . import show_config
-
-    if options.quiet:
-        print(__version__)
-    else:
-        show_config()
-    return OK
-
-
-def _c_flags(options: argparse.Namespace) -> int:
-    from .clib import flags
-
-    if options.prefix and (options.cflags or options.libs):
-        raise ValueError("--prefix prints a folder, --cflags and --libs print flags. Use one or the other.")
-    both = options.cflags == options.libs
-    line = flags.command_line(compiling=both or options.cflags, linking=both or options.libs)
-    if not options.quiet:
-        print(flags.prefix() if options.prefix else line)
-    return OK
-
-
-# Training.
-
-
-def _train(options: argparse.Namespace) -> int:
-    from . import nn, set_num_threads
-    from .nn import data as datasets
-    from .nn.trainer import Diverged, Interrupted
+def run(options: argparse.Namespace) -> int:
+    from .. import nn, set_num_threads
+    from ..nn import data as datasets
+    from ..nn.trainer import Diverged, Interrupted
 
     if options.threads is not None:
         set_num_threads(options.threads)
@@ -294,8 +163,8 @@ def _with_channels(data: Any) -> Any:
 
 
 def _network(model: str, classes: int) -> Any:
-    from .nn import models
-    from .nn.choose import nearest
+    from ..nn import models
+    from ..nn.choose import nearest
 
     if model in models.NAMED:
         return models.NAMED[model](classes)
@@ -307,8 +176,8 @@ def _network(model: str, classes: int) -> Any:
 
 
 def _optimizer(options: argparse.Namespace) -> Any:
-    from .nn import optimizers
-    from .nn.choose import nearest
+    from ..nn import optimizers
+    from ..nn.choose import nearest
 
     if options.optimizer not in optimizers.NAMED:
         known = optimizers.NAMED
@@ -322,7 +191,7 @@ def _optimizer(options: argparse.Namespace) -> Any:
 def _write_results(
     options: argparse.Namespace, trainer: Any, data: Any, result: Any, notes: list[str], say: Callable[[str], None]
 ) -> list[tuple[Path, str]]:
-    from .nn import checkpoints
+    from ..nn import checkpoints
 
     model = options.out / "model.safetensors"
     trainer.network.save(model)
@@ -346,7 +215,7 @@ def _write_results(
 def _write_report(
     path: Path, options: argparse.Namespace, trainer: Any, data: Any, result: Any, notes: list[str]
 ) -> None:
-    from .nn import report
+    from ..nn import report
 
     settings = {
         "data": data.name, "samples": ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items()),
@@ -376,39 +245,3 @@ def _write_report(
         command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,
         targets=data.test_y, class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
     )  # fmt: skip
-
-
-# Gradients.
-
-
-def _check(options: argparse.Namespace) -> int:
-    from .gradients import FAMILIES
-    from .gradients.cases import run
-    from .nn.choose import nearest
-
-    for family in options.families:
-        if family not in FAMILIES:
-            raise ValueError(
-                f"there is no family {family!r}.{nearest(family, FAMILIES)} Families: {', '.join(FAMILIES)}."
-            )
-    chosen = options.families or FAMILIES
-    width = max(len(name) for name in chosen)
-    failures = 0
-    if not options.quiet:
-        print(f"{'family'.ljust(width)}  cases  gradients  largest error  result")
-    for family in chosen:
-        outcome = run(family, options.cases, options.seed)
-        failures += not outcome.passed
-        if not (options.quiet and outcome.passed):
-            verdict = "ok" if outcome.passed else f"FAILED: {outcome.message}"
-            print(
-                f"{family.ljust(width)}  {options.cases:5d}  {outcome.gradients:9d}  {outcome.error:13.1e}  {verdict}",
-                flush=True,
-            )
-    if not options.quiet:
-        print(f"{len(chosen) - failures} passed, {failures} failed")
-    return FAILED if failures else OK
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

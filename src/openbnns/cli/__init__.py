@@ -1,0 +1,48 @@
+"""The command line: ``openbnns train``, ``openbnns check``, ``openbnns info``, ``openbnns c-flags``.
+
+Exit codes: 0 success; 1 the command ran, and its result is a failure (a wrong gradient, a loss that is not a number); 2 the
+command could not start (bad arguments, data or files); 130 stopped by a signal.
+
+One module per command: ``add`` declares its options, ``run`` does it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from .. import __version__
+from . import c_flags, check, info, train
+from .arguments import STOPPED, UNUSABLE, Parser
+
+COMMANDS = (train, check, info, c_flags)
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="openbnns", description="Neural-network filters of classic BNNS, on any machine.")
+    parser.add_argument("--version", action="version", version=f"openbnns {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    for command in COMMANDS:
+        command.add(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return UNUSABLE
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        return run(options)
+    except BrokenPipeError:
+        return STOPPED
+    except MemoryError as error:
+        print(f"openbnns {options.command}: not enough memory. {error}".rstrip(), file=sys.stderr)
+        return UNUSABLE
+    except (ValueError, TypeError, RuntimeError, OSError, OverflowError) as error:
+        print(f"openbnns {options.command}: {error}", file=sys.stderr)
+        return UNUSABLE

@@ -1,0 +1,33 @@
+"""``openbnns c-flags``: what a C compiler needs."""
+
+from __future__ import annotations
+
+import argparse
+
+from .arguments import OK, Commands
+
+
+def add(commands: Commands) -> None:
+    flags = commands.add_parser(
+        "c-flags", help="what a C compiler needs: cc program.c $(openbnns c-flags)",
+        description="Print what a C or C++ compiler needs to build a program with OpenBNNS: cc program.c $(openbnns c-flags)",
+    )  # fmt: skip
+    flags.add_argument("--cflags", action="store_true", help="print only what compiling needs")
+    flags.add_argument("--libs", action="store_true", help="print only what linking needs")
+    flags.add_argument("--prefix", action="store_true", help="print only the folder with include and lib, for CMake")
+    flags.add_argument(
+        "--quiet", action="store_true", help="print nothing; the exit code says whether there is a C library"
+    )
+    flags.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..clib import flags
+
+    if options.prefix and (options.cflags or options.libs):
+        raise ValueError("--prefix prints a folder, --cflags and --libs print flags. Use one or the other.")
+    both = options.cflags == options.libs
+    line = flags.command_line(compiling=both or options.cflags, linking=both or options.libs)
+    if not options.quiet:
+        print(flags.prefix() if options.prefix else line)
+    return OK
