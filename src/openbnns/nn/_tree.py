@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .._listing import public
+from .._spelling import spelled
 from ._value import Array
 from .choose import nearest
 from .parameter import Parameter
@@ -57,9 +58,53 @@ class Tree:
 
     # Finding.
 
+    def children(self) -> Iterator[Module]:
+        """The modules that this one holds itself."""
+        yield from self._children.values()
+
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules that this one holds itself, with their names."""
         yield from self._children.items()
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, each once: ``("", self)``, ``("0", ...)``, ``("0.body", ...)``."""
+        seen: set[Module] = set()
+        for path, module in self._paths(prefix):
+            if module not in seen:
+                seen.add(module)
+                yield path, module
+
+    def _paths(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, under every path that leads to them."""
+        own: Any = self  # every tree is a module
+        yield prefix, own
+        for name, child in self._children.items():
+            yield from child._paths(f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """Every parameter once, with its first path, such as ``("0.weight", Parameter(...))``."""
+        seen: set[int] = set()
+        for path, module in self.named_modules():
+            for name, parameter in module._parameters.items():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    yield (f"{path}.{name}" if path else name), parameter
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Every parameter once, for optimizers."""
+        for _, parameter in self.named_parameters():
+            yield parameter
+
+    def named_buffers(self) -> Iterator[tuple[str, Array]]:
+        """Arrays that are saved but not trained, with their paths."""
+        for path, module in self.named_modules():
+            for name, array in module._buffers.items():
+                yield (f"{path}.{name}" if path else name), array
 
     def get_submodule(self, target: str) -> Module:
         """The module at a path such as ``"body.0"``; with ``""`` this one.
@@ -116,6 +161,30 @@ class Tree:
         for child in self._children.values():
             child.apply(fn)
         fn(self)
+        return self
+
+    @spelled
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set every gradient to zero. Not needed before ``backward``, which overwrites.
+
+        ``set_to_none`` of PyTorch is taken and makes no difference: gradients keep their memory.
+        """
+        for parameter in self.parameters():
+            if parameter.used:
+                parameter.grad[...] = 0
+
+    @spelled
+    def requires_grad_(self: _SomeTree, requires_grad: bool = True) -> _SomeTree:
+        """Train all parameters, or with False freeze them: neither gradients nor steps, but running statistics move on.
+
+        >>> from openbnns import nn
+        >>> net = nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(2))
+        >>> frozen = net[0].requires_grad_(False)  # before it is built or after
+        >>> [name for name, parameter in net.named_parameters() if parameter.requires_grad]
+        ['2.weight', '2.bias']
+        """
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
         return self
 
 

@@ -25,11 +25,12 @@ from ._graph import Graph
 from ._parts import is_structure
 from ._program import Program
 from ._slopes import Alone, Finding, Point, Slopes, root_mean_square
+from ._state import shared_names
 from ._value import FLOAT32, Array, Value
 from ._work import work
 from .function import Function
 from .losses import Loss
-from .module import Module, shared_names
+from .module import Module
 from .operations import CustomFunction, Normalization
 from .parameter import Parameter
 
