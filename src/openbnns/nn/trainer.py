@@ -1,7 +1,7 @@
 """Training a network: what a user sets, gives and gets.
 
-Where batches come from is in ``_batches.py`` and ``_feed.py``, one batch through the network in ``_passes.py``, the run of epochs
-and steps in ``_run.py``, its checkpoints in ``_saving.py``.
+Where batches come from is in ``_batches.py`` and ``_feed.py``, whether they fit the network in ``_preparation.py``, one batch
+through the network in ``_passes.py``, the run of epochs and steps in ``_run.py``, its checkpoints in ``_saving.py``.
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import GradientClipping, engines
-from .._listing import Listed
 from .._spelling import elsewhere, spelled
 from . import callbacks as _callbacks
 from . import checkpoints, optimizers, schedules
 from . import metrics as _metrics
 from . import transforms as _transforms
-from ._batches import ArraySource, IterableSource, Source, check_weights
 from ._feed import Feed
 from ._folder_lock import locked
-from ._loss_arguments import listed, read_losses, read_shares
+from ._loss_arguments import read_losses, read_shares
 from ._measures import check_metrics, default_metrics, measure
-from ._outputs import arrange, check_targets, output_keys
-from ._parts import Key, called, joined, keys_of, label, parts_of
+from ._outputs import arrange
+from ._parts import joined, keys_of, parts_of
 from ._passes import Passes
+from ._preparation import EVALUATED, Preparation
 from ._run import Diverged, Interrupted, Run
 from ._sample_weights import ClassWeights
 from ._saving import load
@@ -38,9 +37,8 @@ from ._value import Array
 from .callbacks import Best, EarlyStopping
 from .checkpoints import CheckpointError
 from .choose import choose, seed_number, whole_number
-from .data import Batches, split_rows
 from .history import History
-from .losses import FunctionLoss, Loss, LossName
+from .losses import Loss, LossName
 from .metrics import Metric, MetricName
 from .module import Module, nested
 from .optimizers import Optimizer, OptimizerName
@@ -52,8 +50,6 @@ if TYPE_CHECKING:
     from .rate_finder import LearningRates
 
 __all__ = ["Diverged", "Interrupted", "Trainer"]
-
-_EVALUATED = 256  # samples at a time
 
 
 def _folder(out: Path) -> Path:
@@ -76,7 +72,7 @@ AnyLoss = Loss | LossName | Callable[..., Any]
 """An object, a name, or a function of the output and the targets."""
 
 
-class Trainer(Listed):
+class Trainer(Preparation):
     """Trains a network.
 
     >>> import numpy as np
@@ -316,76 +312,6 @@ class Trainer(Listed):
         """End the run after this step or epoch; for callbacks. What is done is kept, and ``resume=True`` goes on from there."""
         self._stop_reason = str(reason)
 
-    def _source(self, x: Any, y: Any, weights: Any, who: str, *, batch_size: int, seed: int | None) -> Source:
-        """Where batches come from; in their own order if there is no seed."""
-        if y is None:
-            if hasattr(x, "dtype") or keys_of(x) != [None]:
-                if self._needs_targets:
-                    raise TypeError(
-                        f"{who}: y is missing. Pass samples and targets, x and y, or an iterable of batches (x, y). An "
-                        "autoencoder has its samples as targets: pass them twice. A loss that needs no targets is a function "
-                        "of one argument, the outputs."
-                    )
-            elif weights is not None:
-                raise TypeError(
-                    f"{who}: sample_weights belong to arrays. Let the iterable give batches (x, y, sample_weights)."
-                )
-            else:
-                return IterableSource(x, who, seed=self.seed, say=self._say, targets=self._needs_targets)
-        source = ArraySource(x, y, who, batch_size=batch_size, seed=seed)
-        if weights is not None:
-            source.weights = check_weights(weights, source.samples, who)
-        return source
-
-    def _validation(self, source: Source, given: Any, share: float | None) -> tuple[Source, Source | None]:
-        """Where the batches to train on and those to validate with come from."""
-        if share is not None:
-            if given is not None:
-                raise TypeError(
-                    "Trainer.fit: validation and validation_split are two ways to the same thing. Give one of them."
-                )
-            if not isinstance(source, ArraySource):
-                raise TypeError(
-                    "Trainer.fit: validation_split takes samples out of arrays. For an iterable of batches, pass other batches "
-                    "as validation."
-                )
-            classes = source.y[0] if source.y else np.full(source.samples, 0.5)  # which are no class numbers
-            chosen, rest = split_rows(classes, share, self.seed, "Trainer.fit: validation_split")
-            tested = source.part(chosen, shuffled=False, batch_size=_EVALUATED)
-            return source.part(rest, shuffled=True, batch_size=self.batch_size), tested
-        if given is None:
-            return source, None
-        who = "Trainer.fit, validation"
-        if _are_batches(given):
-            return source, self._source(given, None, None, who, batch_size=0, seed=None)
-        if not self._needs_targets and (hasattr(given, "dtype") or isinstance(given, Mapping)):
-            given = (given, None)
-        if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
-            raise TypeError(
-                "Trainer.fit: validation must be a pair (x, y) of samples and targets, or an iterable of batches."
-            )
-        weights = given[2] if len(given) == 3 else None
-        return source, self._source(given[0], given[1], weights, who, batch_size=_EVALUATED, seed=None)
-
-    def _best(self, validated: bool) -> Best:
-        stopping = self.early_stopping
-        if stopping is None:
-            return Best(None, True)
-        names = ["loss"] if self._loss_keys == [None] else ["loss", *(f"loss_{label(key)}" for key in self._loss_keys)]
-        return Best(stopping, stopping.lower_is_better(self.metrics, validated=validated, losses=names))
-
-    def _note(self, source: Source, tested: Source | None) -> None:
-        """Say what makes good numbers worthless."""
-        if not isinstance(source, ArraySource) or not source.checked or source.rows is not None:
-            return
-        y = source.y[0] if source.y else np.empty(0)
-        if self._losses[0].classes and y.dtype.kind in "iu" and y.size > 1 and (y == y.flat[0]).all():
-            self._say(f"All {len(y)} training samples have class {y.flat[0]}: there is nothing to tell apart.")
-        if not isinstance(tested, ArraySource) or not tested.checked:
-            return
-        if all(a.shape == b.shape and np.array_equal(a, b) for a, b in zip(source.x, tested.x, strict=True)):
-            self._say("The validation samples are the training samples, so they do not show how others would fare.")
-
     def _prepare(self, feed: Feed) -> None:
         """Everything that can be wrong is found here, before the first step."""
         self._fit_network(feed, "Trainer.fit", training=True)
@@ -413,89 +339,10 @@ class Trainer(Listed):
         if self.out is not None and self.distributed is None:
             _make_folder(self.out)
 
-    def _fit_network(self, feed: Feed, who: str, *, training: bool = False) -> None:
-        """Build the network for these samples, and refuse targets that do not fit what it gives for them."""
-        inputs = arrange(self.network, feed.x_keys, who)
-        self.network.build(*(feed.first.x[i].shape[1:] for i in inputs), seed=self.seed)
-        keys = output_keys(self.network)
-        if self._joint:
-            feed.arrange(inputs, self._joint_targets(feed, keys, who, training))
-            return
-        if keys != self._loss_keys:
-            self._order_losses(keys)
-        feed.arrange(inputs, check_targets(feed.y_keys, keys, who))
-        shapes = self._output_shapes()
-
-        def check(batch: Any) -> None:
-            for loss, shape, y in zip(self._losses, shapes, batch.y, strict=True):
-                loss.check((len(y), *shape), y)
-
-        feed.require(check)
-
-    @property
-    def _joint(self) -> bool:
-        """Whether one function is the loss of all outputs together."""
-        return self._loss_keys == [None] and isinstance(self._losses[0], FunctionLoss)
-
-    @property
-    def _needs_targets(self) -> bool:
-        return not self._joint or bool(getattr(self._losses[0], "needs_targets", True))
-
-    def _joint_targets(self, feed: Feed, keys: list[Key], who: str, training: bool) -> list[int]:
-        """The order of the parts of the targets, which the loss takes in any structure, but always in the same one."""
-        assert self.network._graph is not None
-        for key, value in zip(keys, self.network._graph.outputs, strict=True):
-            if value.rows != 1:
-                raise ValueError(
-                    f"{who}: {called('the output', key)} is {value.shape}, which has no entry for each sample of the batch. A "
-                    "loss function takes values of samples: let forward give x * 0 + it, or use nn.Function."
-                )
-        if feed.first.weights is not None:
-            raise ValueError(
-                f"{who}: sample_weights cannot be put into a loss function. Pass them as a part of y, and use them in it."
-            )
-        used = getattr(self._losses[0], "takes_targets", True) or self.metrics
-        if feed.y_keys and not used:
-            raise ValueError(
-                f"{who}: y is given, but {self._losses[0]!r} takes the outputs alone, and there are no metrics. Leave y out, or "
-                "give the function a second argument."
-            )
-        passes = self._passes
-        if training or not self.history:
-            passes.expect_targets(feed.y_keys)
-        check_metrics(self.metrics, None, keys, passes.target_keys)
-        return check_targets(feed.y_keys, passes.target_keys, who, "samples to train on had")
-
-    def _order_losses(self, keys: list[Key]) -> None:
-        """Bring the losses into the order of the outputs of the network, or say why that cannot be."""
-        if set(map(str, keys)) != set(map(str, self._loss_keys)) or len(keys) != len(self._loss_keys):
-            raise ValueError(
-                f"Trainer: the network gives {listed(keys)}, but loss is {self.loss!r}. Pass one loss for each output, "
-                f"{'in a dictionary by name' if isinstance(keys[0], str) else 'in a tuple'}."
-            )
-        order = [self._loss_keys.index(key) for key in keys]
-        self._loss_keys, self._losses = keys, [self._losses[i] for i in order]
-        self._shares = [self._shares[i] for i in order]
-        self._passes = Passes(self.network, self._losses, self._shares, keys)
-
-    def _output_shapes(self) -> list[tuple[int, ...]]:
-        assert self.network._graph is not None
-        return [value.sample for value in self.network._graph.outputs]
-
-    def _evaluation_feed(self, source: Source, who: str, trained: Feed | None = None) -> Feed:
-        feed = Feed(source, self.transforms, seed=self.seed, training=False, ahead=self.read_ahead)
-        if trained is not None and set(feed.shapes) == set(trained.shapes) and feed.shapes != trained.shapes:
-            told = [next(iter(f.shapes.values())) if len(f.shapes) == 1 else f.shapes for f in (feed, trained)]
-            raise ValueError(
-                f"Trainer.fit: validation samples are {told[0]}, training samples {told[1]}. Pass both in the same shape."
-            )
-        self._fit_network(feed, who)
-        return feed
-
     # Using.
 
     @spelled
-    def predict(self, x: Any, batch_size: int = _EVALUATED) -> Any:
+    def predict(self, x: Any, batch_size: int = EVALUATED) -> Any:
         """The outputs of the network in inference mode, as its ``forward`` gives them: an array, or several."""
         keys, parts = keys_of(x), [np.asarray(array) for array in parts_of(x)]
         if parts[0].ndim < 1 or not len(parts[0]):
@@ -530,7 +377,7 @@ class Trainer(Listed):
 
     @spelled
     def evaluate(
-        self, x: Any, y: Any = None, batch_size: int = _EVALUATED, *, sample_weights: Any = None
+        self, x: Any, y: Any = None, batch_size: int = EVALUATED, *, sample_weights: Any = None
     ) -> dict[str, float]:
         """Loss and metrics in inference mode; ``x`` and ``y`` as for :meth:`fit`."""
         source = self._source(x, y, sample_weights, "Trainer.evaluate", batch_size=batch_size, seed=None)
@@ -572,16 +419,3 @@ class Trainer(Listed):
         feed = Feed(source, _transforms.check(transforms), seed=self.seed, training=True, ahead=self.read_ahead)
         self._prepare(feed)
         return find(self, feed, lowest, highest, whole_number(steps, "Trainer.find_learning_rate: steps", 10))
-
-
-def _are_batches(given: Any) -> bool:
-    """Whether this is an iterable of batches, not a pair of arrays."""
-    if isinstance(given, tuple) or hasattr(given, "dtype") or isinstance(given, Mapping):
-        return False
-    if isinstance(given, list):
-        return (
-            bool(given)
-            and all(isinstance(batch, (tuple, list)) and len(batch) in (2, 3) for batch in given)
-            and all(hasattr(parts_of(batch[0])[0], "shape") for batch in given)
-        )
-    return callable(given) or hasattr(given, "__iter__") or isinstance(given, Batches)
