@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from helpers import Array
 from openbnns import _core, engines, nn
+from openbnns.nn.distributed.groups import cut_for
 from openbnns.nn.distributed.shards import Shards, cut, joins, subtrees
-from openbnns.nn.distributed.sums import BLOCK, block_squares, narrow, sum_in_tree, widen, widened
+from openbnns.nn.distributed.sums import (
+    BLOCK,
+    PIECE,
+    block_squares,
+    narrow,
+    sum_in_tree,
+    sum_into_all,
+    widen,
+    widened,
+)
 
 COUNTS = (1, 2, 3, 5, 8, 12, 16, 31)
 
@@ -67,6 +78,17 @@ def test_batches_are_cut_evenly() -> None:
     assert Shards(4).sizes([10, 3]) == [3, 2, 1]
 
 
+@pytest.mark.parametrize("per_host", (1, 2, 3, 6))
+def test_chunks_of_ranks_cover_a_bucket_once(per_host: int) -> None:
+    """Those of a host lie where the ranks with the same number on other hosts have theirs."""
+    for count in (1, 5, 6, 100):
+        chunks = cut_for(6, per_host, count)
+        covered = sorted(chunk for chunk in chunks if chunk[0] < chunk[1])
+        assert [a for a, _ in covered] == [0, *[b for _, b in covered[:-1]]] and covered[-1][1] == count
+        for number in range(per_host):
+            assert all(a[1] == b[0] for a, b in pairwise(chunks[number::per_host]))
+
+
 def random_parts(count: int, size: int) -> list[Array]:
     random = np.random.RandomState(count)
     return [(random.standard_normal(size) * 10.0 ** random.randint(-3, 4)).astype(np.float32) for _ in range(count)]
@@ -108,6 +130,20 @@ def test_a_sum_may_replace_its_last_part_natively() -> None:
     last = parts[-1].copy()
     sum_in_tree(last, [*parts[:-1], last], [0, 1, 0, 2, 1])
     assert last.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("size", (0, 1, PIECE, 2 * PIECE + 1))
+def test_a_sum_may_be_written_over_all_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ranks that share memory do."""
+    for engine in (engines._core, None):
+        monkeypatch.setattr(engines, "_core", engine)
+        parts = random_parts(3, size)
+        first = parts[0].copy()
+        expected = (parts[0] + parts[1]) + parts[2]
+        more = np.full(size, np.nan, np.float32)
+        sum_into_all([parts[1], parts[2], more], parts, [0, 1, 1])
+        assert [a.tobytes() for a in (parts[1], parts[2], more)] == [expected.tobytes()] * 3
+        assert parts[0].tobytes() == first.tobytes()
 
 
 def test_bfloat16_rounds_to_the_nearest_and_keeps_what_is_no_number() -> None:

@@ -79,6 +79,21 @@ def other_way_to_sum() -> None:
     nn.distributed.Communicator(deterministic=False, transport="bfloat16")
 
 
+def two_ways_to_sum() -> None:
+    nn.distributed.Communicator(shared_memory=True, transport="bfloat16")
+
+
+class Lonely(nn.distributed.Communicator):
+    """Every rank has a host of its own."""
+
+    def _neighbours(self) -> Any:
+        return self._control.Split(self.rank)
+
+
+def no_shared_memory() -> None:
+    Lonely(shared_memory=True)
+
+
 def clipped_parameters() -> None:
     from openbnns import GradientClipping
 

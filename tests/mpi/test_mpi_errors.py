@@ -19,6 +19,8 @@ MESSAGES = {
     "other_settings_than_the_checkpoint": r"CheckpointError: .* belongs to another run:\n  shards: 16 in the checkpoint, 8 now",
     "no_communicator": r"TypeError: distributed.Communicator: comm must be a communicator of mpi4py, not str",
     "other_way_to_sum": r"ValueError: distributed.Communicator: deterministic=False .* Leave transport and shard_optimizer out",
+    "two_ways_to_sum": r"ValueError: distributed.Communicator: shared_memory=True sums float32 .* Leave one of them out",
+    "no_shared_memory": r"ValueError: distributed.Communicator: shared_memory=True, but hosts do not .* Leave shared_memory out",
     "clipped_parameters": r"ValueError: Communicator: shard_optimizer cuts parameters .* \(clip_norm\), or by value",
 }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import differing, train
+from jobs import differing, run, train
 from problems import PROBLEMS
 
 
@@ -17,6 +19,22 @@ def test_any_number_of_ranks_gives_the_same_bits(tmp_path: Path) -> None:
     assert all(np.isfinite(array).all() for array in one.values())
     for ranks in (2, 3, 4):
         assert differing(one, train(ranks, tmp_path, OPENBNNS_NUM_THREADS="1")) == [], f"{ranks} ranks"
+    by_messages = {"communicator": {"shared_memory": False, "bucket_bytes": 4096}}
+    for ranks in (2, 3):
+        assert differing(one, train(ranks, tmp_path, by_messages, OPENBNNS_NUM_THREADS="1")) == [], f"{ranks} ranks"
+
+
+@pytest.mark.parametrize("ranks", (2, 3, 4))
+def test_all_ways_to_exchange_sum_in_the_same_order(ranks: int) -> None:
+    """Messages, memory that ranks share, and both: bitwise what one process gives."""
+    done = run(ranks, "exchanges.py")
+    assert done.returncode == 0, done.stderr
+    for wrong, shares_memory, refused in json.loads(done.stdout):
+        assert wrong == []
+        assert not shares_memory
+        assert re.search(
+            r"Communicator: ranks need 0 MB of shared memory, and \S+ has less.* leave shared_memory out", refused
+        )
 
 
 def test_a_run_may_go_on_with_another_number_of_ranks(tmp_path: Path) -> None:
@@ -35,7 +53,11 @@ def test_synchronized_batch_normalization_is_that_of_the_whole_batch(tmp_path: P
     told = {"problems": ["cnn", "two_outputs"], "fit": {"transforms": None}}
     synchronized = {**told, "trainer": {"sync_batch_norm": True}}
     one = train(1, tmp_path, synchronized)
+    several_batches = {"trainer": {"sync_batch_norm": True, "accumulate": 2}, "communicator": {"bucket_bytes": 4096}}
     assert differing(one, train(3, tmp_path, synchronized)) == []
+    twice = train(1, tmp_path, told | several_batches)
+    several_batches["communicator"]["overlap"] = False
+    assert differing(twice, train(2, tmp_path, told | several_batches)) == []
     plain = train(1, tmp_path, {**told, "plain": True})
     for name in ("cnn/history", "two_outputs/history", "cnn/network/1.running_var", "cnn/network/11.weight"):
         np.testing.assert_allclose(one[name], plain[name], rtol=1e-5, atol=1e-6, err_msg=name)

@@ -87,6 +87,10 @@ class Passes:
             self.target_keys = list(keys)
             self._bound.clear()
 
+    def forget(self) -> None:
+        """Let go of programs that are not used any more."""
+        self._bound.clear()
+
     def bound(self, batch: int, *, training: bool) -> Bound:
         """The network with memory for so many samples, and its losses on that memory."""
         program = self.network.program(batch, training=training)

@@ -16,7 +16,8 @@ import numpy as np
 from ... import runtime
 from .._value import Array
 from ..choose import whole_number
-from .shards import Span, cut
+from .groups import Group, ranks_per_host
+from .shards import Span
 from .sums import BLOCK
 
 _Result = TypeVar("_Result")
@@ -60,6 +61,8 @@ class Communicator:
         transport: Literal["float32", "bfloat16"] = "float32",
         shard_optimizer: bool = False,
         bucket_bytes: int | None = None,
+        shared_memory: bool | None = None,
+        overlap: bool = True,
     ) -> None:
         who = "distributed.Communicator"
         if transport not in ("float32", "bfloat16"):
@@ -69,16 +72,27 @@ class Communicator:
                 f"{who}: deterministic=False leaves the sum to MPI's all-reduce, which knows neither bfloat16 nor chunks of "
                 "optimizers. Leave transport and shard_optimizer out."
             )
+        if shared_memory and (not deterministic or transport != "float32"):
+            raise ValueError(
+                f"{who}: shared_memory=True sums float32 where it lies, so it goes with neither deterministic=False nor "
+                "transport='bfloat16'. Leave one of them out."
+            )
         self.deterministic, self.transport, self.shard_optimizer = bool(deterministic), transport, bool(shard_optimizer)
+        self.shared_memory, self.overlap = shared_memory, bool(overlap)
         self.bucket_bytes = None if bucket_bytes is None else whole_number(bucket_bytes, f"{who}: bucket_bytes", 1)
         self.mpi = _mpi()
         whole = self.mpi.COMM_WORLD if comm is None else comm
         if not isinstance(whole, self.mpi.Intracomm):
             raise TypeError(f"{who}: comm must be a communicator of mpi4py, not {type(whole).__name__}.")
         self.rank, self.size = int(whole.Get_rank()), int(whole.Get_size())
-        # Collectives on one communicator must begin in the same order on all ranks; those of buckets begin when they can.
-        self._control, self.chunks, self.gathers = whole.Dup(), whole.Dup(), whole.Dup()
+        self._control = whole.Dup()
         self.hosts: list[str] = self._control.allgather(platform.node())
+        self._group()
+        if shared_memory and self.host.size == 1 < self.size:
+            raise ValueError(
+                f"{who}: shared_memory=True, but hosts do not have the same number of consecutive ranks, two or more: the ranks "
+                f"are on {', '.join(self.hosts)}. Leave shared_memory out."
+            )
         self.threads = self._share_cores()
         self._shared: BaseException | None = None  # the latest error that all ranks have raised
 
@@ -101,6 +115,21 @@ class Communicator:
             threads = min(threads, max(1, len(cores or range(os.cpu_count() or 1)) // sharing))
             runtime.set_num_threads(threads)
         return threads
+
+    def _neighbours(self) -> Any:
+        """The ranks that see the memory of this one, and have theirs seen by it."""
+        return self._control.Split_type(self.mpi.COMM_TYPE_SHARED)
+
+    def _group(self) -> None:
+        near = self._neighbours()
+        places = self._control.allgather((near.allreduce(self.rank, self.mpi.MIN), int(near.Get_size())))
+        near.Free()
+        count = ranks_per_host(places)
+        self.everyone = Group(self.mpi, self._control, count)
+        host, across = self._control.Split(self.rank // count), self._control.Split(self.rank % count)
+        self.host, self.across = Group(self.mpi, host), Group(self.mpi, across)
+        host.Free()
+        across.Free()
 
     def __repr__(self) -> str:
         return f"Communicator(rank {self.rank} of {self.size})"
@@ -152,15 +181,11 @@ class Communicator:
         """Give all ranks the chunks that each has of every bucket of a vector, in place."""
         requests = []
         for start, stop in buckets if self.size > 1 else ():
-            chunks = self.chunks_of(stop - start)
+            chunks = self.everyone.chunks_of(stop - start)
             sizes, places = [last - first for first, last in chunks], [first for first, _ in chunks]
             whole = [vector[start:stop], sizes, places, self.mpi.FLOAT]
-            requests.append(self.gathers.Iallgatherv(self.mpi.IN_PLACE, whole))
+            requests.append(self.everyone.gathers.Iallgatherv(self.mpi.IN_PLACE, whole))
         self.mpi.Request.Waitall(requests)
-
-    def chunks_of(self, size: int) -> list[Span]:
-        """Which part of a bucket of this size belongs to which rank; sizes are multiples of ``BLOCK``."""
-        return [(first * BLOCK, last * BLOCK) for first, last in cut(size // BLOCK, self.size)]
 
     # Errors.
 
@@ -168,6 +193,10 @@ class Communicator:
         """Note an error that all ranks raise, so that none has to end the others."""
         self._shared = error
         return error
+
+    def is_shared(self, error: BaseException) -> bool:
+        """Whether all ranks raise it."""
+        return error is self._shared
 
     @contextmanager
     def preparing(self) -> Iterator[None]:

@@ -1,234 +1,157 @@
-"""The sum of a vector over all ranks, bucket by bucket, while it is still being computed.
+"""The sum of vectors over all ranks, bucket by bucket, while they are still being computed.
 
-Every rank has some parts of the sum: the subtrees of its shards. Of every bucket, each rank gets its chunk of all parts
-(all-to-all), sums them in the order of the tree, and passes the result on (all-gather).
+Every rank has some parts of the sum: the subtrees of its shards. Of every bucket, each rank sums a chunk of all parts in the
+order of the tree, and passes the result on. How parts and sums get there is the matter of ``buckets.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
 from time import perf_counter
-from typing import Any
-
-import numpy as np
 
 from .._value import Array
+from . import buckets as ways
 from .communicator import Communicator
+from .memory import OwnVectors, SharedVectors, room_for
 from .shards import Shards, Span
-from .sums import narrow, sum_in_tree, widen
+
+_INTERVAL = 0.0003  # seconds between two questions about messages
 
 
 class Exchange:
-    """Sums ``vector`` over the ranks, in place. ``seconds`` is how long this rank has waited for others."""
+    """Sums ``parts`` over the ranks, into the last of them. ``seconds`` is how long this rank has waited for others.
+
+    There is a part for every subtree of this rank, each a vector of ``size`` zeros at first.
+    """
 
     def __init__(
-        self, comm: Communicator, shards: Shards, vector: Array, buckets: Sequence[Span], *, gathers: bool = True
+        self, comm: Communicator, shards: Shards, size: int, buckets: Sequence[Span], *, gathers: bool = True
     ) -> None:
-        """Without ``gathers`` a rank has the sum of its own chunks only."""
+        """Without ``gathers`` a rank has the sum of its own chunks only. Collective."""
         self.seconds = 0.0
-        self._comm = comm
-        kind: type[_Bucket]
-        if comm.size == 1:
-            kind = _Alone
-        elif not comm.deterministic:
-            kind = _Reduced
+        self._memory: OwnVectors | SharedVectors
+        self._buckets: Sequence[ways.Bucket]
+        counts = [len(parts) for parts in shards.subtrees]
+        first = comm.rank - comm.host.rank
+        here = counts[first : first + comm.host.size]
+        if _shares_memory(comm, 4 * size * sum(here)):
+            self._memory = shared = SharedVectors(comm.host, here, size)
+            if comm.host.size == comm.size:
+                self._buckets = [ways.Window(comm.host, shards, shared, span, gathers=gathers) for span in buckets]
+            else:
+                self._buckets = [ways.Hosts(comm, shards, shared, span, gathers=gathers) for span in buckets]
         else:
-            kind = _Narrow if comm.transport == "bfloat16" else _Bucket
-        self._buckets = [kind(comm, shards, vector, span, gathers) for span in buckets]
-        self._begun = 0
-        self._gathering = 0  # of how many the second half has begun
+            self._memory = own = OwnVectors(counts[comm.rank], size)
+            self._buckets = _in_own_memory(comm, shards, own, buckets, gathers)
+        self._done = [0] * (1 + self._buckets[0].stages)  # how many have begun, and have done each stage
+        self._lock = Lock()  # of all that is asked of buckets
+        self._moves = self._buckets[0].sends and comm.mpi.Query_thread() == comm.mpi.THREAD_MULTIPLE
+        self._comm = comm
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether parts lie where other ranks see them."""
+        return isinstance(self._memory, SharedVectors)
+
+    @property
+    def parts(self) -> list[Array]:
+        """Vectors for what this rank sums by itself."""
+        return self._memory.own
 
     @property
     def own(self) -> list[Span]:
         """The chunks that this rank sums."""
         return [bucket.own for bucket in self._buckets]
 
-    def start(self, parts: Sequence[Array]) -> None:
-        """Begin with the next bucket; ``parts`` are this rank's, the vector itself the last of them."""
-        self._buckets[self._begun].start(parts)
-        self._begun += 1
+    def start(self) -> None:
+        """Begin with the next bucket, of which all parts are there."""
+        with self._lock:
+            self._buckets[self._done[0]].start()
+            self._done[0] += 1
         self.poll()
 
     def poll(self) -> None:
-        """Do what can be done without waiting."""
-        while self._gathering < self._begun and self._buckets[self._gathering].arrived():
-            self._buckets[self._gathering].gather()  # in the order of the buckets, which is that of all ranks
-            self._gathering += 1
+        """Do what can be done without waiting; in every stage in the order of the buckets, which is that of all ranks."""
+        with self._lock:
+            for stage in range(1, len(self._done)):
+                while (number := self._done[stage]) < self._done[stage - 1] and self._buckets[number].arrived():
+                    self._buckets[number].advance(stage)
+                    self._done[stage] += 1
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """While this lasts, messages move on: MPI does nothing about them unless it is asked, and this thread computes."""
+        if not (self._moves and self._comm.overlap):
+            yield
+            return
+        mover = _Mover(self)
+        try:
+            yield
+        finally:
+            mover.end()
 
     def finish(self) -> None:
         """Wait until the whole vector is summed."""
-        for bucket in self._buckets[self._gathering :]:
-            self._wait(bucket)
-            bucket.gather()
-        for bucket in self._buckets:
-            self._wait(bucket)
-            bucket.finish()
-        self._begun = self._gathering = 0
+        while self._done[-1] < len(self._buckets):
+            began = perf_counter()
+            self._buckets[self._done[-1]].wait()
+            self.seconds += perf_counter() - began
+            self.poll()
+        self._done = [0] * len(self._done)
 
-    def _wait(self, bucket: _Bucket) -> None:
-        began = perf_counter()
-        bucket.wait()
-        self.seconds += perf_counter() - began
+    def close(self) -> None:
+        """Give the memory back. Collective."""
+        self._buckets = ()
+        self._memory.close()
 
 
-class _Bucket:
-    """A bucket on its way: first all-to-all, then all-gather. ``request`` is what it waits for."""
+class _Mover:
+    """A thread that asks about buckets from time to time, until the end."""
 
-    _type: np.dtype[Any] = np.dtype(np.float32)
-    _name = "FLOAT"
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange, self._ended = exchange, Event()
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._run, name="openbnns-exchange", daemon=True)
+        self._thread.start()
 
-    def __init__(self, comm: Communicator, shards: Shards, vector: Array, span: Span, gathers: bool) -> None:
-        self._comm, self._gathers = comm, gathers
-        start, stop = span
-        self._sums = vector[start:stop]
-        self._chunks = comm.chunks_of(stop - start)  # of the ranks, within the bucket
-        first, last = self._chunks[comm.rank]
-        self.own = (start + first, start + last)
-        self._place = slice(first, last)
-        self._span = slice(start, stop)
-        self._joins = shards.joins
-        self._counts = [len(parts) for parts in shards.subtrees]
-        self._sizes = [last - first for first, last in self._chunks]
-        self._requests: Any = None
-        self._make_buffers()
+    def _run(self) -> None:
+        try:
+            while not self._ended.wait(_INTERVAL):
+                self._exchange.poll()
+        except BaseException as error:
+            self._error = error
 
-    def _make_buffers(self) -> None:
-        size, rank = self._sizes[self._comm.rank], self._comm.rank
-        # Every rank sends all of its parts of a chunk, one after the other; what stays here is not sent.
-        counts = [0 if other == rank else count * size for other, count in enumerate(self._counts)]
-        self._received = np.empty(sum(counts), self._type)
-        places = np.concatenate([[0], np.cumsum(counts)]).tolist()
-        self._incoming = (counts, places[:-1])
-        self._parts_of_others = [
-            [self._received[places[q] + i * size : places[q] + (i + 1) * size] for i in range(self._counts[q])]
-            for q in range(self._comm.size)
-        ]
-        own = self._counts[rank]
-        outgoing = [0 if other == rank else own * n for other, n in enumerate(self._sizes)]
-        self._staged = np.empty(sum(outgoing), self._type) if self._stages(own) else None
-        if self._staged is None:
-            self._outgoing = (outgoing, [first for first, _ in self._chunks])
-        else:
-            self._outgoing = (outgoing, np.concatenate([[0], np.cumsum(outgoing)]).tolist()[:-1])
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
 
-    def _stages(self, parts: int) -> bool:
-        """Whether what is sent has to be copied first: several parts lie apart."""
-        return parts > 1
 
-    def _own_parts(self, parts: Sequence[Array]) -> list[Array]:
-        """What this rank adds to its own chunk, and the rest to where it is sent from."""
-        here = [part[self._span] for part in parts]
-        if self._staged is not None:
-            place = 0
-            for other, (first, last) in enumerate(self._chunks):
-                if other == self._comm.rank:
-                    continue
-                for part in here:
-                    self._put(part[first:last], self._staged[place : place + last - first])
-                    place += last - first
-        return [part[self._place] for part in here]
+def _in_own_memory(
+    comm: Communicator, shards: Shards, memory: OwnVectors, buckets: Sequence[Span], gathers: bool
+) -> Sequence[ways.Bucket]:
+    if comm.size == 1:
+        return [ways.Bucket(comm.everyone, memory, span) for span in buckets]
+    if not comm.deterministic:
+        return [ways.Reduced(comm.everyone, memory, span) for span in buckets]
+    kind = ways.NarrowMessages if comm.transport == "bfloat16" else ways.Messages
+    return [kind(comm.everyone, shards, memory, span, gathers=gathers) for span in buckets]
 
-    def _put(self, source: Array, target: Array) -> None:
-        np.copyto(target, source)
 
-    def start(self, parts: Sequence[Array]) -> None:
-        mpi, rank = self._comm.mpi, self._comm.rank
-        self._parts_of_others[rank] = self._own_parts(parts)
-        kind = getattr(mpi, self._name)
-        sent = self._sums if self._staged is None else self._staged
-        self._requests = self._comm.chunks.Ialltoallv(
-            [sent, *self._outgoing, kind], [self._received, *self._incoming, kind]
+def _shares_memory(comm: Communicator, bytes_: int) -> bool:
+    """Whether the ranks of a host sum in shared memory, of which they need so much; the same on all ranks."""
+    in_place = comm.deterministic and comm.transport == "float32" and comm.shared_memory is not False
+    if comm.host.size == 1 or not in_place:
+        return False
+    without = [host for host, enough in zip(comm.hosts, comm.gather(room_for(bytes_)), strict=True) if not enough]
+    if comm.shared_memory and without:
+        raise comm.shared(
+            MemoryError(
+                f"distributed.Communicator: ranks need {bytes_ / 1e6:.0f} MB of shared memory, and {without[0]} has less. "
+                "Give it more (docker run --shm-size=...), or leave shared_memory out."
+            )
         )
-
-    def arrived(self) -> bool:
-        return bool(self._requests.Test())
-
-    def wait(self) -> None:
-        if self._requests is not None:
-            self._requests.Wait()
-
-    def gather(self) -> None:
-        """The chunks of all others have come: sum them, and pass the result on."""
-        self._requests = None
-        if self._sizes[self._comm.rank]:
-            parts = [part for parts in self._parts_of_others for part in parts]
-            sum_in_tree(self._sums[self._place], parts, self._joins)
-        if self._gathers:
-            self._pass_on()
-
-    def _pass_on(self) -> None:
-        mpi = self._comm.mpi
-        places = [first for first, _ in self._chunks]
-        self._requests = self._comm.gathers.Iallgatherv(mpi.IN_PLACE, [self._sums, self._sizes, places, mpi.FLOAT])
-
-    def finish(self) -> None:
-        """The whole bucket is here."""
-        self._requests = None
-
-
-class _Narrow(_Bucket):
-    """The same in bfloat16. What stays here is rounded as well, so that all ranks have the same sums."""
-
-    _type = np.dtype(np.uint16)
-    _name = "UINT16_T"
-
-    def _make_buffers(self) -> None:
-        super()._make_buffers()
-        self._rounded = np.empty(len(self._sums), np.uint16)
-        self._kept = np.empty((self._counts[self._comm.rank], self._sizes[self._comm.rank]), np.uint16)
-
-    def _stages(self, parts: int) -> bool:
-        return True
-
-    def _own_parts(self, parts: Sequence[Array]) -> list[Array]:
-        for part, kept in zip(super()._own_parts(parts), self._kept, strict=True):
-            narrow(part, kept)
-        return list(self._kept)
-
-    def _put(self, source: Array, target: Array) -> None:
-        narrow(source, target)
-
-    def _pass_on(self) -> None:
-        mpi = self._comm.mpi
-        narrow(self._sums[self._place], self._rounded[self._place])
-        places = [first for first, _ in self._chunks]
-        self._requests = self._comm.gathers.Iallgatherv(
-            mpi.IN_PLACE, [self._rounded, self._sizes, places, mpi.UINT16_T]
-        )
-
-    def finish(self) -> None:
-        super().finish()
-        if self._gathers:
-            widen(self._rounded, self._sums)
-
-
-class _Reduced(_Bucket):
-    """The sum of MPI itself, in whatever order."""
-
-    def _make_buffers(self) -> None:
-        pass
-
-    def start(self, parts: Sequence[Array]) -> None:
-        here = [part[self._span] for part in parts]
-        if len(here) > 1:
-            sum_in_tree(self._sums, here, [0, *[1] * (len(here) - 1)])
-        self._requests = self._comm.chunks.Iallreduce(self._comm.mpi.IN_PLACE, self._sums)
-
-    def gather(self) -> None:
-        self._requests = None
-
-
-class _Alone(_Bucket):
-    """One rank has the sum already."""
-
-    def _make_buffers(self) -> None:
-        pass
-
-    def start(self, parts: Sequence[Array]) -> None:
-        pass
-
-    def arrived(self) -> bool:
-        return True
-
-    def gather(self) -> None:
-        pass
+    return not without

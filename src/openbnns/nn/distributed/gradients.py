@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from .._graph import Graph
 from .._memory import ALIGNMENT
 from .._program import Program
@@ -19,13 +17,6 @@ from .shards import Span
 from .sums import BLOCK, block_squares
 
 _FLOATS = ALIGNMENT // 4
-
-
-def vector(size: int) -> Array:
-    """Zeros that begin with a cache line."""
-    memory = np.zeros(size + _FLOATS, np.float32)
-    start = -memory.ctypes.data % ALIGNMENT // 4
-    return memory[start : start + size]
 
 
 def in_order(graph: Graph, parameters: Sequence[Parameter]) -> list[Parameter]:
@@ -40,7 +31,7 @@ def in_order(graph: Graph, parameters: Sequence[Parameter]) -> list[Parameter]:
 
 
 class Gradients:
-    """Where the gradients of parameters lie from now on, and behind them ``extra`` numbers that are summed as well."""
+    """Where the gradients of parameters lie in a vector, and behind them ``extra`` numbers that are summed as well."""
 
     def __init__(self, network: Module, parameters: Sequence[Parameter], extra: int, comm: Communicator) -> None:
         assert network._graph is not None
@@ -51,12 +42,16 @@ class Gradients:
             self.places.append((end, end + parameter.size))
             end += -(-parameter.size // _FLOATS) * _FLOATS
         self.size = end  # without the extra numbers
-        total = max(1, -(-(end + extra) // BLOCK)) * BLOCK
-        self.vector = vector(total)
-        self.extra = self.vector[end : end + extra]
-        self._place(self.vector)
-        self.buckets = comm.buckets_of(total)
-        network._programs.clear()  # which write to where the gradients were
+        self.length = max(1, -(-(end + extra) // BLOCK)) * BLOCK  # of the vector
+        self.buckets = comm.buckets_of(self.length)
+        self._network, self._extra = network, extra
+
+    def lie_in(self, vector: Array) -> None:
+        """Let the gradients of the parameters lie in this vector from now on."""
+        self.vector = vector
+        self.extra = vector[self.size : self.size + self._extra]
+        self._place(vector)
+        self._network._programs.clear()  # which write to where the gradients were
 
     def fits(self, parameters: Sequence[Parameter]) -> bool:
         """Whether these are still the parameters that are trained."""

@@ -5,7 +5,11 @@ Every shard has layers and memory of its own, as they keep what the backward pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from itertools import accumulate
 from time import perf_counter
 
 import numpy as np
@@ -20,27 +24,31 @@ from .._structure import flatten
 from .._value import Array
 from ..module import Module
 from .communicator import Communicator
-from .gradients import Gradients, vector
+from .exchange import Exchange
+from .gradients import Gradients
 from .measures import ShardMeasures
-from .shards import Shards
+from .memory import vector
+from .shards import Shards, Span
 from .statistics import RunningStatistics
 from .sums import sum_in_tree
 from .synchronized import Meeting, SynchronizedNormalization
 
 
 class _Way:
-    """A forward or backward pass: its parts, and the meetings between them."""
+    """A forward or backward pass: its parts, how many calls are done after each, and the meetings between them."""
 
-    def __init__(self, calls: Iterable[Call], lasting: list[object]) -> None:
-        self.parts, self.meetings = [Steps(lasting)], list[Meeting]()
-        for call in calls:
+    def __init__(self, calls: Sequence[Call], lasting: list[object]) -> None:
+        self.parts, self.meetings, self.ends = [Steps(lasting)], list[Meeting](), list[int]()
+        for number, call in enumerate(calls):
             if isinstance(call, Meeting):
                 self.parts[-1].calls.append(call.first)
+                self.ends.append(number)
                 self.meetings.append(call)
                 self.parts.append(Steps(lasting))
                 self.parts[-1].calls.append(call.second)
             else:
                 self.parts[-1].calls.append(call)
+        self.ends.append(len(calls))
 
 
 class _Shard:
@@ -64,9 +72,10 @@ class Lockstep:
         steps = self._graphs[0].operations
         self._normalizations = [step for step in steps if isinstance(step, SynchronizedNormalization)]
         self._joins = Shards(shards.count).own_joins  # of all shards
-        self._vectors = [vector(len(gradients.vector)) for _ in shards.own]  # of gradients
+        self._vectors = [vector(gradients.length) for _ in shards.own]  # of gradients
         self._sums: list[Array] = []  # of several batches
         self._made: dict[tuple[int, int], _Shard] = {}
+        self.buckets = gradients.buckets
 
     def weigh(self, position: int, batch: Batch) -> list[float]:
         """What the mean of each loss over this shard would divide by."""
@@ -80,9 +89,18 @@ class Lockstep:
         return self._made[key]
 
     def run(
-        self, batches: Sequence[Parts], totals: list[float], seed: int, number: int, measures: ShardMeasures
+        self,
+        batches: Sequence[Parts],
+        totals: list[float],
+        seed: int,
+        number: int,
+        measures: ShardMeasures,
+        exchange: Exchange,
     ) -> Array:
-        """Compute the gradients of all shards; gives what they contribute to the losses, a row for each."""
+        """Compute the gradients of all shards and begin to exchange them; gives what they contribute to the losses.
+
+        The last backward pass sends every bucket as soon as all shards have its gradients.
+        """
         contributions = np.zeros((len(self._shards.own), len(totals)))
         forward, backward = self._meetings()
         seconds = self._passes.seconds
@@ -102,12 +120,15 @@ class Lockstep:
                     measures.count_shard(self._shards.own[position], self._passes, batch)
             seconds["forward"] += perf_counter() - began
             began = perf_counter()
-            for _ in self._through([None if s is None else s.backward for s in shards], backward):
-                pass
             for position, shard in enumerate(shards):
                 if shard is None:
                     self._vectors[position].fill(0)
-            self._keep(i, len(batches))
+            sending = _Sending(self, shards, exchange, first=i == 0) if i == len(batches) - 1 else None
+            with exchange.moving() if sending is not None else nullcontext():
+                for _ in self._through([None if s is None else s.backward for s in shards], backward, sending):
+                    pass
+            if sending is None:
+                self._keep(first=i == 0)
             seconds["backward"] += perf_counter() - began
         return contributions
 
@@ -116,12 +137,16 @@ class Lockstep:
         example = next(iter(self._made.values()), None) or self._shard(0, 1)
         return [len(m.sums) for m in example.forward.meetings], [len(m.sums) for m in example.backward.meetings]
 
-    def _through(self, ways: Sequence[_Way | None], sizes: Sequence[int]) -> Iterator[Array]:
+    def _through(
+        self, ways: Sequence[_Way | None], sizes: Sequence[int], sending: _Sending | None = None
+    ) -> Iterator[Array]:
         """Run all parts of a pass, and meet between them; gives what was summed."""
         there = [way for way in ways if way is not None]
         for number in range(len(sizes) + 1):
             for way in there:
                 way.parts[number].run()
+            if sending is not None:
+                sending.after(number)
             if number < len(sizes):
                 own = np.stack([np.zeros(sizes[number]) if way is None else way.meetings[number].sums for way in ways])
                 rows = self._comm.gather_rows(own, [b - a for a, b in self._shards.runs])
@@ -130,28 +155,53 @@ class Lockstep:
                     way.meetings[number].sums[...] = total
                 yield total
 
-    def _keep(self, index: int, count: int) -> None:
+    def _keep(self, *, first: bool) -> None:
         """Add the gradients of a batch to those of the batches before it."""
-        if count == 1:
-            self._sums = self._vectors
-            return
-        if index == 0:
+        if first:
             self._sums = [v.copy() for v in self._vectors]
             return
         for total, more in zip(self._sums, self._vectors, strict=True):
             sum_in_tree(total, [total, more], [0, 1])
 
-    def subtrees(self) -> list[Array]:
-        """The sums over the subtrees of this rank; the last of them lies where the gradients belong."""
-        trees = self._shards.subtrees[self._shards.rank]
-        joins, first = self._shards.own_joins, self._shards.own.start
-        found = []
-        for tree in trees:
-            leaves = slice(tree[0] - first, tree[1] - first)
-            target = self._gradients.vector if tree is trees[-1] else self._sums[leaves.start]
-            sum_in_tree(target, self._sums[leaves], joins[leaves])
-            found.append(target)
-        return found
+    def finished(self, shards: Sequence[_Shard | None]) -> list[int]:
+        """After which part of the backward pass each bucket is final for all of these shards."""
+        parts = [0] * len(self._gradients.buckets)
+        for shard in shards:
+            if shard is not None:
+                ends = shard.backward.ends
+                calls = self._gradients.finished(shard.program)
+                parts = [max(part, bisect_left(ends, call)) for part, call in zip(parts, calls, strict=True)]
+        return list(accumulate(parts, max)) if self._comm.overlap else [max(parts)] * len(parts)
+
+    def sum_subtrees(self, span: Span, parts: Sequence[Array], *, first: bool) -> None:
+        """The sums over the subtrees of this rank, of one bucket; without ``first`` of all batches of the step."""
+        start, stop = span
+        leaves = [v[start:stop] for v in self._vectors]
+        if not first:
+            sums = [total[start:stop] for total in self._sums]
+            for total, more in zip(sums, leaves, strict=True):
+                sum_in_tree(total, [total, more], [0, 1])
+            leaves = sums
+        own, joins = self._shards.own.start, self._shards.own_joins
+        for (low, high), part in zip(self._shards.subtrees[self._shards.rank], parts, strict=True):
+            tree = slice(low - own, high - own)
+            sum_in_tree(part[start:stop], leaves[tree], joins[tree])
+
+
+class _Sending:
+    """The buckets of a backward pass, each of which is sent once all shards have it."""
+
+    def __init__(self, lockstep: Lockstep, shards: Sequence[_Shard | None], exchange: Exchange, *, first: bool) -> None:
+        self._lockstep, self._exchange, self._first = lockstep, exchange, first
+        self._waiting = deque(zip(lockstep.finished(shards), lockstep.buckets, strict=True))
+
+    def after(self, part: int) -> None:
+        """This part of the pass is done."""
+        self._exchange.poll()
+        while self._waiting and self._waiting[0][0] <= part:
+            _, span = self._waiting.popleft()
+            self._lockstep.sum_subtrees(span, self._exchange.parts, first=self._first)
+            self._exchange.start()
 
 
 def _sum_rows(rows: Array, joins: Sequence[int]) -> Array:

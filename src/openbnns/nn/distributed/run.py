@@ -50,6 +50,7 @@ class DistributedRun(Run):
         self._accumulation = None
         self._signals = StopRequest()
         self._arrived = 0  # a signal at any rank
+        self._compare()
         self._sharded = ShardedPasses(
             trainer.network,
             trainer._passes,
@@ -58,7 +59,6 @@ class DistributedRun(Run):
             self.shards,
             synchronized=trainer.sync_batch_norm,
         )
-        self._compare()
         self._optimizer: ShardedOptimizer | None = None
         self._share_optimizer()
 
@@ -104,7 +104,7 @@ class DistributedRun(Run):
         own = {"version": __version__, "weights": digest.hexdigest(), **(self.settings or settings(self))}
         options = self.comm
         own["communication"] = [
-            options.deterministic, options.transport, options.shard_optimizer, options.bucket_bytes
+            options.deterministic, options.transport, options.shard_optimizer, options.bucket_bytes, options.shared_memory,
         ]  # fmt: skip
         texts = {
             name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest() for name, value in own.items()
@@ -132,13 +132,17 @@ class DistributedRun(Run):
         try:
             optimizer._norm = self._sharded.gradients.norm
             super().go(StopRequest())
-        except Interrupted as error:
-            self.comm.shared(error)
-            self._give_back()
+        except BaseException as error:
+            if isinstance(error, Interrupted):
+                self.comm.shared(error)
+                self._give_back()
+            if self.comm.is_shared(error):
+                self._sharded.close()
             raise
         finally:
             optimizer._norm = None
         self._give_back()
+        self._sharded.close()
 
     def _give_back(self) -> None:
         if self._optimizer is not None:

@@ -18,7 +18,8 @@ from .._value import Array
 from ..optimizers import Optimizer
 from ..parameter import Parameter
 from .communicator import Communicator
-from .gradients import Gradients, vector
+from .gradients import Gradients
+from .memory import vector
 from .shards import Span
 from .sums import block_squares
 

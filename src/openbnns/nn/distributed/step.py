@@ -17,9 +17,10 @@ from ..module import Module
 from ..optimizers import Optimizer
 from .communicator import Communicator
 from .exchange import Exchange
-from .gradients import Gradients, vector
+from .gradients import Gradients
 from .lockstep import Lockstep
 from .measures import ShardMeasures
+from .memory import vector
 from .shards import Shards
 from .statistics import RunningStatistics
 from .sums import sum_in_tree
@@ -53,6 +54,7 @@ class ShardedPasses:
         """``synchronized`` batch normalization takes all shards of the rank at once."""
         self._network, self._passes, self._optimizer = network, passes, optimizer
         self._comm, self._shards, self._synchronized = comm, shards, synchronized
+        self.exchange: Exchange
         self._prepare()
 
     def _prepare(self) -> None:
@@ -62,25 +64,42 @@ class ShardedPasses:
         self.statistics = RunningStatistics(graph)
         extra = 0 if self._synchronized else self.statistics.size
         self.gradients = Gradients(self._network, self._optimizer.parameters, extra, self._comm)
-        self._stack: list[Array] = []
         self._lockstep: Lockstep | None = None
         if self._synchronized:
             self._lockstep = Lockstep(self._network, self._passes, self.gradients, self._comm, self._shards)
         self.exchange = Exchange(
             self._comm,
             self._shards,
-            self.gradients.vector,
+            self.gradients.length,
             self.gradients.buckets,
             gathers=not self._comm.shard_optimizer,
         )
-        self._optimizer._trained = None  # its bundles have the gradients where they were
+        self._place(self.exchange.parts[-1])
+        self._stack = self.exchange.parts[:-1]
+
+    def _place(self, vector: Array) -> None:
+        """Compute gradients in this vector from now on."""
+        self.gradients.lie_in(vector)
+        self._passes.forget()
+        self._optimizer._trained, self._optimizer._bundles = None, []
 
     def refresh(self) -> bool:
         """Follow a network that was recorded anew, or whose parameters were frozen or set free; whether anything changed."""
         if self._network._graph is self._graph and self.gradients.fits(self._optimizer.parameters):
             return False
+        before = self.exchange
         self._prepare()
+        before.close()
         return True
+
+    def close(self) -> None:
+        """Give back the memory that ranks share; parameters keep their gradients. Collective."""
+        if self.exchange.shares_memory:
+            kept = vector(self.gradients.length)
+            np.copyto(kept, self.gradients.vector)
+            self._place(kept)
+            self._stack, self._lockstep = [], None
+            self.exchange.close()
 
     # The whole batch.
 
@@ -94,10 +113,7 @@ class ShardedPasses:
         totals = self._totals(batches)
         self.statistics.begin()
         if self._lockstep is not None:
-            contributions = self._lockstep.run(batches, totals, seed, number, measures)
-            parts = self._lockstep.subtrees()
-            for _ in self.gradients.buckets:
-                self.exchange.start(parts)
+            contributions = self._lockstep.run(batches, totals, seed, number, measures, self.exchange)
             self._wait()
         else:
             contributions = self._one_by_one(batches, totals, seed, number, measures)
@@ -182,21 +198,23 @@ class ShardedPasses:
             ends = [0] * len(buckets)
         else:
             ends = self.gradients.finished(program)
+            if not self._comm.overlap:
+                ends = ends[-1:] * len(buckets)
         cuts = tuple(dict.fromkeys(ends))
         steps = [] if program is None else program.backward_in_parts(cuts)
-        parts = [*self._stack[: height - joins], whole]
         done = 0
-        for (start, stop), end in zip(buckets, ends, strict=True):
-            while steps and done <= cuts.index(end):
-                steps[done].run()
-                done += 1
-                self.exchange.poll()
-            if joins:
-                waiting = [level[start:stop] for level in self._stack[height - joins : height]]
-                sum_in_tree(whole[start:stop], [*waiting, whole[start:stop]], [*[0] * joins, joins])
-            self.exchange.start(parts)
-        for rest in steps[done:]:
-            rest.run()
+        with self.exchange.moving():
+            for (start, stop), end in zip(buckets, ends, strict=True):
+                while steps and done <= cuts.index(end):
+                    steps[done].run()
+                    done += 1
+                    self.exchange.poll()
+                if joins:
+                    waiting = [level[start:stop] for level in self._stack[height - joins : height]]
+                    sum_in_tree(whole[start:stop], [*waiting, whole[start:stop]], [*[0] * joins, joins])
+                self.exchange.start()
+            for rest in steps[done:]:
+                rest.run()
         self._passes.seconds["backward"] += perf_counter() - began
 
     def _wait(self) -> None:

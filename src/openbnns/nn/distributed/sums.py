@@ -13,6 +13,9 @@ from .._value import Array
 BLOCK = 1024
 """Elements whose squares are summed as one; chunks of ranks begin and end with a block."""
 
+PIECE = 1 << 16
+"""Elements of a vector, of which a core's cache holds those of several ranks."""
+
 
 def sum_in_tree(out: Array, parts: Sequence[Array], joins: Sequence[int]) -> None:
     """``out`` = the sum of all parts, in the order that ``shards.joins`` gives; ``out`` may be one of the parts.
@@ -38,6 +41,22 @@ def sum_in_tree(out: Array, parts: Sequence[Array], joins: Sequence[int]) -> Non
             right = stack.pop()
             stack[-1] = stack[-1] + right
     (out[...],) = stack
+
+
+def sum_into_all(targets: Sequence[Array], parts: Sequence[Array], joins: Sequence[int]) -> None:
+    """The same sum in each of several vectors, which may be parts; piece by piece, so that all but the first come from the cache.
+
+    >>> a, b = np.float32([1, 2]), np.float32([10, 20])
+    >>> sum_into_all([a, b], [a, b], [0, 1])
+    >>> a.tolist(), b.tolist()
+    ([11.0, 22.0], [11.0, 22.0])
+    """
+    for start in range(0, len(targets[0]), PIECE):
+        piece = slice(start, start + PIECE)
+        first, *others = (target[piece] for target in targets)
+        sum_in_tree(first, [part[piece] for part in parts], joins)
+        for other in others:
+            sum_in_tree(other, [first], [0])
 
 
 def widened(x: Array) -> Array:
