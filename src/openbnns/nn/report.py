@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._value import Array
+from .distributed.rank_times import rank_section
 from .weights import write_atomically
 
 _BLUE, _ORANGE, _GREY = "#2563eb", "#ea580c", "#64748b"
@@ -55,11 +56,13 @@ def write(
     class_names: Sequence[str] = (),
     epoch: int | None = None,
     notes: Sequence[str] = (),
+    baseline: Sequence[dict[str, Any]] | None = None,
 ) -> None:
     """Write the page. ``outputs`` are the scores of the test ``samples``, whose classes are ``targets``.
 
     ``class_names`` are what the classes are called, by default their numbers; ``epoch`` is the one whose weights the
-    network has, by default the last; ``notes`` are what readers should know about the data.
+    network has, by default the last; ``notes`` are what readers should know about the data; ``baseline`` is the history of
+    the same training on one rank, if this one had several.
     """
     chosen = next((record for record in history if record["epoch"] == epoch), history[-1])
     plots = _Plots()
@@ -91,6 +94,8 @@ def write(
             )
         )
     pieces.append(_pair(("Where the time went", _phases(history))))
+    if (ranks := rank_section(history, baseline)) is not None:
+        pieces.append(_section(ranks.title, ranks.html, wide=True))
     pieces.append(_section("Network", f"<pre>{html.escape(network.summary())}</pre>", wide=True))
     pieces.append(_section("How to reproduce", f"<pre>{html.escape(_reproduce(command, settings))}</pre>", wide=True))
     body = "\n".join(pieces)

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from time import perf_counter
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from ... import runtime
 from .._value import Array
 from ..choose import whole_number
 from .groups import Group, ranks_per_host
+from .layout import Place, own_cores, own_place
 from .shards import Span
 from .sums import BLOCK
 
@@ -94,6 +96,7 @@ class Communicator:
                 f"are on {', '.join(self.hosts)}. Leave shared_memory out."
             )
         self.threads = self._share_cores()
+        self.seconds = 0.0  # how long this rank has waited in messages of a step, but for gradients on their way
         self._shared: BaseException | None = None  # the latest error that all ranks have raised
 
     @classmethod
@@ -107,12 +110,13 @@ class Communicator:
 
     def _share_cores(self) -> int:
         """Let the ranks of a host share its cores, unless somebody has said how many threads there shall be."""
-        cores = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
-        everyone = self._control.allgather((platform.node(), cores))
-        sharing = everyone.count((platform.node(), cores))
+        own = platform.node(), own_cores()
+        sharing = self._control.allgather(own).count(own)
         threads = runtime.get_num_threads()
         if sharing > 1 and not os.environ.get("OPENBNNS_NUM_THREADS"):
-            threads = min(threads, max(1, len(cores or range(os.cpu_count() or 1)) // sharing))
+            runtime.set_num_threads(0)
+            granted = runtime.get_num_threads()  # by affinity and quota, to all of them together
+            threads = min(threads, max(1, granted // sharing))
             runtime.set_num_threads(threads)
         return threads
 
@@ -130,6 +134,10 @@ class Communicator:
         self.host, self.across = Group(self.mpi, host), Group(self.mpi, across)
         host.Free()
         across.Free()
+
+    def places(self) -> list[Place]:
+        """Where all ranks run, with how many threads; collective."""
+        return self.gather(own_place())
 
     def __repr__(self) -> str:
         return f"Communicator(rank {self.rank} of {self.size})"
@@ -168,7 +176,9 @@ class Communicator:
         width = own.shape[1]
         found = np.empty((sum(counts), width))
         sizes = [count * width for count in counts]
+        began = perf_counter()
         self._control.Allgatherv(np.ascontiguousarray(own), [found, sizes])
+        self.seconds += perf_counter() - began
         return found
 
     def buckets_of(self, size: int) -> list[Span]:
@@ -185,7 +195,9 @@ class Communicator:
             sizes, places = [last - first for first, last in chunks], [first for first, _ in chunks]
             whole = [vector[start:stop], sizes, places, self.mpi.FLOAT]
             requests.append(self.everyone.gathers.Iallgatherv(self.mpi.IN_PLACE, whole))
+        began = perf_counter()
         self.mpi.Request.Waitall(requests)
+        self.seconds += perf_counter() - began
 
     # Errors.
 

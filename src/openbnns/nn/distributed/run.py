@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ... import runtime
 from .._batches import Parts
 from .._feed import Feed
 from .._passes import first_not_finite, used_parameters
@@ -34,6 +35,22 @@ _Result = TypeVar("_Result")
 _PROGRAMS_KEPT = 8  # sizes of shards of two sizes of batches, and of batches of validation
 
 
+class StepTimes:
+    """Where the time of steps went: ``steps`` is that of this rank, ``blocked`` how long each rank could not go on.
+
+    ``transfer`` is the part of it for which no rank was to blame: in every step, what the rank was blocked for that was blocked
+    least, as it had come last.
+    """
+
+    def __init__(self, ranks: int) -> None:
+        self.steps, self.transfer, self.blocked = 0.0, 0.0, np.zeros(ranks)
+
+    def add(self, seconds: float, blocked: Array) -> None:
+        self.steps += seconds
+        self.transfer += float(blocked.min())
+        self.blocked += blocked
+
+
 class DistributedRun(Run):
     """One call of fit on all ranks. What differs from rank to rank is the shards; all else they do alike."""
 
@@ -51,6 +68,7 @@ class DistributedRun(Run):
         self._signals = StopRequest()
         self._arrived = 0  # a signal at any rank
         self._compare()
+        self._times = StepTimes(comm.size)
         self._sharded = ShardedPasses(
             trainer.network,
             trainer._passes,
@@ -79,13 +97,19 @@ class DistributedRun(Run):
             self._optimizer.load_state_dict(state)
 
     def _more(self) -> dict[str, Any]:
-        """How long every rank has computed and has waited for others, so that slow ones can be told."""
-        seconds, waited = self.passes.seconds, self._sharded.exchange.seconds
-        self._sharded.exchange.seconds = 0.0
-        own = np.array([[sum(seconds[name] for name in ("data", "forward", "backward", "step")), waited]])
-        rows = self.comm.gather_rows(own, [1] * self.comm.size)
-        names = "computed_seconds", "waited_seconds"
-        return {"ranks": {name: np.round(column, 6).tolist() for name, column in zip(names, rows.T, strict=True)}}
+        """Where the time of every rank went in the steps of this epoch; together it is the time of the steps."""
+        blocked, transfer = self._times.blocked, self._times.transfer
+        own = self._times.steps, self._sharded.exchange_seconds, runtime.get_num_threads()
+        self._times, self._sharded.exchange_seconds = StepTimes(self.comm.size), 0.0
+        steps, worked, threads = self.comm.gather_rows(np.array([own]), [1] * self.comm.size).T
+        self._sharded.take_blocked()  # what comes between epochs is no part of a step
+        columns = {
+            "computed_seconds": np.maximum(steps - worked - blocked, 0.0),
+            "waited_seconds": blocked - transfer,
+            "sent_seconds": worked + transfer,
+        }
+        found: dict[str, Any] = {name: np.round(column, 6).tolist() for name, column in columns.items()}
+        return {"ranks": {**found, "hosts": self.comm.hosts, "threads": threads.astype(int).tolist()}}
 
     def _gradient_norms(self) -> dict[str, float]:
         found = super()._gradient_norms()
@@ -167,7 +191,7 @@ class DistributedRun(Run):
     def _train_step(self, batches: Iterator[Any]) -> tuple[float, int]:
         trainer, passes, seconds = self.trainer, self.passes, self.passes.seconds
         count = min(self.accumulate, self.batches - self.batch)
-        step = self.step
+        step, step_began = self.step, perf_counter()
         trainer.optimizer.learning_rate = trainer._base_rate * trainer.schedule(step, self.epochs * self.steps)
         if self._sharded.refresh():
             trainer.optimizer._norm = self._sharded.gradients.norm
@@ -187,6 +211,7 @@ class DistributedRun(Run):
         began = perf_counter()
         (self._optimizer or trainer.optimizer).step()
         seconds["step"] += perf_counter() - began
+        self._times.add(perf_counter() - step_began, found.blocked)
         self.batch += count
         return loss, found.samples
 

@@ -33,6 +33,7 @@ class StepLosses(NamedTuple):
     totals: list[float]
     samples: int
     flag: int  # the largest that a rank has given
+    blocked: Array  # seconds that each rank could not go on since the step before
 
 
 class ShardedPasses:
@@ -52,6 +53,7 @@ class ShardedPasses:
         synchronized: bool = False,
     ) -> None:
         """``synchronized`` batch normalization takes all shards of the rank at once."""
+        self.exchange_seconds = 0.0  # spent on sums and messages, not counting what it waits
         self._network, self._passes, self._optimizer = network, passes, optimizer
         self._comm, self._shards, self._synchronized = comm, shards, synchronized
         self.exchange: Exchange
@@ -74,6 +76,7 @@ class ShardedPasses:
             self.gradients.buckets,
             gathers=not self._comm.shard_optimizer,
         )
+        self._told = self._blocked
         self._place(self.exchange.parts[-1])
         self._stack = self.exchange.parts[:-1]
 
@@ -81,6 +84,7 @@ class ShardedPasses:
         """Compute gradients in this vector from now on."""
         self.gradients.lie_in(vector)
         self._passes.forget()
+        self._optimizer._count()
         self._optimizer._trained, self._optimizer._bundles = None, []
 
     def refresh(self) -> bool:
@@ -117,10 +121,21 @@ class ShardedPasses:
             self._wait()
         else:
             contributions = self._one_by_one(batches, totals, seed, number, measures)
-        flags = np.full((len(contributions), 1), flag)
-        rows = self._comm.gather_rows(np.hstack([contributions, flags]), [b - a for a, b in self._shards.runs])
-        values = [math.fsum(column) for column in rows[:, :-1].T]
-        return StepLosses(values, totals, sum(parts.size for parts in batches), int(rows[:, -1].max()))
+        told = np.full((len(contributions), 2), (flag, self.take_blocked()))
+        rows = self._comm.gather_rows(np.hstack([contributions, told]), [b - a for a, b in self._shards.runs])
+        values = [math.fsum(column) for column in rows[:, :-2].T]
+        blocked = rows[[first for first, _ in self._shards.runs], -1]
+        return StepLosses(values, totals, sum(parts.size for parts in batches), int(rows[:, -2].max()), blocked)
+
+    @property
+    def _blocked(self) -> float:
+        """Seconds that this rank could not go on."""
+        return self.exchange.seconds + self._comm.seconds
+
+    def take_blocked(self) -> float:
+        """Of these, what nobody has been told of yet."""
+        found, self._told = self._blocked - self._told, self._blocked
+        return found
 
     def _one_by_one(
         self, batches: Sequence[Parts], totals: list[float], seed: int, number: int, measures: ShardMeasures
@@ -218,9 +233,11 @@ class ShardedPasses:
         self._passes.seconds["backward"] += perf_counter() - began
 
     def _wait(self) -> None:
-        began = perf_counter()
+        began, blocked = perf_counter(), self._blocked
         self.exchange.finish()
         if self._comm.shard_optimizer and len(self.gradients.extra):  # of which every rank needs all
             buckets = [bucket for bucket in self.gradients.buckets if bucket[1] > self.gradients.size]
             self._comm.gather_chunks(self.gradients.vector, buckets)
-        self._passes.seconds["exchange"] = self._passes.seconds.get("exchange", 0.0) + perf_counter() - began
+        spent = perf_counter() - began
+        self._passes.seconds["exchange"] = self._passes.seconds.get("exchange", 0.0) + spent
+        self.exchange_seconds += spent - (self._blocked - blocked)

@@ -1,0 +1,207 @@
+"""Where the time of every rank of a run went, and how well the run scales: numbers, sentences and a piece of HTML for reports."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+KINDS = {"computed": "#2563eb", "waited": "#ea580c", "sent": "#64748b"}
+"""What ranks do, in the order of the figure, and the colours of it."""
+
+_NOTABLE = 0.05  # of the time of the steps: what the other ranks wait for a slow one
+_MOST_BARS = 64
+_BAR, _GAP, _LEFT, _WIDTH, _RIGHT = 14, 6, 170, 520, 70  # sizes in the figure
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """Seconds of one rank in all steps of the epochs in question."""
+
+    rank: int
+    host: str
+    threads: int
+    computed: float
+    waited: float
+    sent: float
+
+    @property
+    def total(self) -> float:
+        return self.computed + self.waited + self.sent
+
+
+@dataclass(frozen=True)
+class RankSection:
+    """What a report says about ranks. ``html`` needs nothing but ``table`` to be styled by the page."""
+
+    title: str
+    ranks: list[RankTimes]
+    efficiency: float
+    """Time computing / (computing + waiting + sending), over all ranks."""
+    slowest: RankTimes | None
+    """The rank that others waited for, if that is worth speaking of."""
+    speedup: float | None
+    """Time of an epoch on one rank / time of an epoch here, if a run on one rank is given."""
+    sentences: list[str]
+    html: str
+
+
+def rank_section(
+    history: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any]] | None = None
+) -> RankSection | None:
+    """The section of a report about ranks; None for a run that was not distributed.
+
+    ``baseline`` is the history of the same training on one rank. A run that was resumed on another number of ranks has several
+    layouts; the section is about the last one.
+
+    >>> ranks = {"computed_seconds": [6.0, 8.0], "waited_seconds": [2.0, 0.0], "sent_seconds": [2.0, 2.0]}
+    >>> record = {"epoch": 1, "seconds": 10.5, "ranks": {**ranks, "hosts": ["a", "b"], "threads": [4, 4]}}
+    >>> section = rank_section([record], baseline=[{"epoch": 1, "seconds": 16.8}])
+    >>> section.efficiency, section.slowest.rank, round(section.speedup, 2)
+    (0.7, 1, 1.6)
+    >>> for sentence in section.sentences:
+    ...     print(sentence)
+    2 ranks on 2 hosts spent 70.0% of their steps computing, 10.0% waiting for other ranks and 20.0% sending gradients.
+    Rank 1 on b is the slowest: the other ranks waited for it 2.0 s each, 20.0% of their steps.
+    An epoch takes 10.50 s, and 16.80 s on one rank: 1.60 times as fast, an efficiency of 80.0%.
+    """
+    used = _last_layout(history)
+    if not used:
+        return None
+    ranks = _sum(used)
+    times = {kind: sum(getattr(rank, kind) for rank in ranks) for kind in KINDS}
+    whole = sum(times.values()) or 1.0
+    slowest = _slowest(ranks)
+    speedup = None if not baseline else _epoch(baseline) / (_epoch(used) or 1.0)
+    sentences = _sentences(used, len(history), ranks, {kind: t / whole for kind, t in times.items()}, slowest)
+    if speedup is not None and baseline:
+        sentences.append(
+            f"An epoch takes {_epoch(used):.2f} s, and {_epoch(baseline):.2f} s on one rank: {speedup:.2f} times as fast, an "
+            f"efficiency of {speedup / len(ranks):.1%}."
+        )
+    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+    page = f"<ul>{told}</ul>{_figure(ranks)}{_table(ranks)}<p>{html.escape(_EXPLANATION)}</p>"
+    return RankSection("Ranks", ranks, times["computed"] / whole, slowest, speedup, sentences, page)
+
+
+_EXPLANATION = (
+    "Computing is all of a step but messages: data, forward and backward passes, optimizer. Sending is to sum gradients and to "
+    "pass them on; of the time for which ranks are blocked by messages it is, in each step, that of the rank which was blocked "
+    "least. Waiting is the rest of that time: for other ranks. Validation and checkpoints do not count."
+)
+
+
+def _last_layout(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The epochs at the end that all had the ranks of the last one."""
+    found: list[Mapping[str, Any]] = []
+    for record in reversed(history):
+        hosts = record.get("ranks", {}).get("hosts")
+        if hosts is None or (found and hosts != found[0]["ranks"]["hosts"]):
+            break
+        found.append(record)
+    return found[::-1]
+
+
+def _sum(records: Sequence[Mapping[str, Any]]) -> list[RankTimes]:
+    last = records[-1]["ranks"]
+    return [
+        RankTimes(
+            rank,
+            host,
+            threads,
+            *(sum(record["ranks"][f"{kind}_seconds"][rank] for record in records) for kind in KINDS),
+        )
+        for rank, (host, threads) in enumerate(zip(last["hosts"], last["threads"], strict=True))
+    ]
+
+
+def _slowest(ranks: Sequence[RankTimes]) -> RankTimes | None:
+    """The rank that waited least, if the others waited notably for it."""
+    first, *others = sorted(ranks, key=lambda rank: rank.waited)
+    if not others or _mean([rank.waited for rank in others]) < _NOTABLE * _mean([rank.total for rank in others]):
+        return None
+    return first
+
+
+def _epoch(history: Sequence[Mapping[str, Any]]) -> float:
+    """Median seconds of an epoch, without validation."""
+    times = sorted(r["seconds"] - r.get("phase_seconds", {}).get("validation", 0.0) for r in history)
+    middle = len(times) // 2
+    return float(times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _sentences(
+    used: Sequence[Mapping[str, Any]],
+    epochs: int,
+    ranks: Sequence[RankTimes],
+    shares: Mapping[str, float],
+    slowest: RankTimes | None,
+) -> list[str]:
+    hosts = len({rank.host for rank in ranks})
+    names = f"{len(ranks)} {'rank' if len(ranks) == 1 else 'ranks'} on {hosts} {'host' if hosts == 1 else 'hosts'}"
+    told = [
+        f"{names} spent {shares['computed']:.1%} of their steps computing, {shares['waited']:.1%} waiting for other ranks and "
+        f"{shares['sent']:.1%} sending gradients."
+    ]
+    if slowest is not None:
+        others = [rank for rank in ranks if rank is not slowest]
+        waited, total = _mean([rank.waited for rank in others]), _mean([rank.total for rank in others])
+        told.append(
+            f"Rank {slowest.rank} on {slowest.host} is the slowest: the other ranks waited for it {waited:.1f} s each, "
+            f"{waited / total:.1%} of their steps."
+        )
+    if len(used) < epochs:
+        told.append(f"These are epochs {used[0]['epoch']} to {used[-1]['epoch']}; earlier ones ran on other ranks.")
+    return told
+
+
+def _figure(ranks: Sequence[RankTimes]) -> str:
+    """A bar for every rank, in SVG; of many ranks those that waited least, which are the slowest."""
+    shown = sorted(sorted(ranks, key=lambda rank: rank.waited)[:_MOST_BARS], key=lambda rank: rank.rank)
+    longest = max(rank.total for rank in shown) or 1.0
+    pieces, top = [], 24
+    x = float(_LEFT)
+    for kind, colour in KINDS.items():
+        pieces.append(f'<rect x="{x:.1f}" y="2" width="11" height="11" fill="{colour}"/>{_text(x + 16, 12, kind)}')
+        x += 90
+    for rank in shown:
+        label = f"{rank.rank} {rank.host}"
+        pieces.append(_text(_LEFT - 8, top + 11, label if len(label) <= 24 else f"{label[:23]}…", "end"))
+        x = float(_LEFT)
+        for kind, colour in KINDS.items():
+            seconds = getattr(rank, kind)
+            width = _WIDTH * seconds / longest
+            pieces.append(
+                f'<rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{_BAR}" fill="{colour}"><title>'
+                f"rank {rank.rank} {kind} {seconds:.2f} s</title></rect>"
+            )
+            x += width
+        pieces.append(_text(x + 6, top + 11, f"{rank.total:.1f} s"))
+        top += _BAR + _GAP
+    width = _LEFT + _WIDTH + _RIGHT
+    return (
+        f'<svg viewBox="0 0 {width} {top}" role="img" aria-label="Seconds of every rank" xmlns="http://www.w3.org/2000/svg" '
+        f'font-family="system-ui, sans-serif" font-size="12" fill="currentColor">{"".join(pieces)}</svg>'
+    )
+
+
+def _text(x: float, y: float, words: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}">{html.escape(words)}</text>'
+
+
+def _table(ranks: Sequence[RankTimes]) -> str:
+    head = "<tr><th>rank</th><th>host</th><td>threads</td>"
+    head += "".join(f"<td>{kind}</td>" for kind in KINDS) + "<td>share computing</td></tr>"
+    lines = []
+    for rank in ranks:
+        cells = "".join(f"<td>{getattr(rank, kind):.2f} s</td>" for kind in KINDS)
+        share = f"{rank.computed / rank.total:.1%}" if rank.total else "-"
+        lines.append(
+            f"<tr><th>{rank.rank}</th><th>{html.escape(rank.host)}</th><td>{rank.threads}</td>{cells}<td>{share}</td></tr>"
+        )
+    return f"<table>{head}{''.join(lines)}</table>"
