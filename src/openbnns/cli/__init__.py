@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from .. import __version__
 from . import c_flags, check, info, train
-from .arguments import STOPPED, UNUSABLE, Parser
+from .arguments import STOPPED, UNUSABLE, UNUSABLE_ERRORS, Parser
 
 COMMANDS = (train, check, info, c_flags)
 
@@ -31,10 +31,12 @@ def _parser() -> Parser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     parser = _parser()
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = parser.parse_args(given)
     if options.command is None:
         parser.print_help()
         return UNUSABLE
+    options.command_line = list(given)
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
@@ -43,6 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         print(f"openbnns {options.command}: not enough memory. {error}".rstrip(), file=sys.stderr)
         return UNUSABLE
-    except (ValueError, TypeError, RuntimeError, OSError, OverflowError) as error:
+    except UNUSABLE_ERRORS as error:
         print(f"openbnns {options.command}: {error}", file=sys.stderr)
         return UNUSABLE

@@ -6,13 +6,22 @@ import argparse
 import sys
 from typing import NoReturn, TypeAlias
 
+from .launcher import speaks
+
 OK, FAILED, UNUSABLE, STOPPED = 0, 1, 2, 130
+UNUSABLE_ERRORS = (ValueError, TypeError, RuntimeError, OSError, OverflowError, MemoryError)
+"""What a command raises that could not start, or not go on."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Exits with our code for unusable arguments, after one line of usage and one of explanation."""
+    """Exits with our code for unusable arguments, after one line of usage and one of explanation.
+
+    All ranks of an MPI job have the same arguments; the first one says what is wrong with them.
+    """
 
     def error(self, message: str) -> NoReturn:
+        if not speaks():
+            self.exit(UNUSABLE)
         self.print_usage(sys.stderr)
         self.exit(UNUSABLE, f"{self.prog}: {message}\n")
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .. import __version__
+from . import ranks
 from .arguments import FAILED, OK, STOPPED, Commands, byte_limit, count, rate, seed, share
+from .ranks import Ranks
 
 
 def add(commands: Commands) -> None:
@@ -53,7 +55,12 @@ def add(commands: Commands) -> None:
         "--accuracy", choices=("fast", "exact"), default=None,
         help="exact: plain sums in all convolutions, slower (default: OPENBNNS_ACCURACY if set, else fast)",
     )  # fmt: skip
-    train.add_argument("--threads", type=count, default=None, help="worker threads (default: one per core)")
+    train.add_argument(
+        "--threads",
+        type=count,
+        default=None,
+        help="worker threads (default: one per core, shared by the ranks of a host)",
+    )
     train.add_argument("--out", type=Path, default=Path("out"), help="folder for all output files (default: out)")
     train.add_argument("--resume", action="store_true", help="continue from the latest checkpoint in the output folder")
     train.add_argument(
@@ -64,10 +71,15 @@ def add(commands: Commands) -> None:
     )
     train.add_argument("--no-report", action="store_true", help="write no report")
     train.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    ranks.add(train)
     train.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    return ranks.run(options, lambda everyone: _train(options, everyone))
+
+
+def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     from .. import nn, set_num_threads
     from ..nn import data as datasets
     from ..nn.trainer import Diverged, Interrupted
@@ -76,32 +88,38 @@ def run(options: argparse.Namespace) -> int:
         set_num_threads(options.threads)
 
     def say(text: str) -> None:
-        if not options.quiet:
+        if not options.quiet and everyone.first:
             print(text, flush=True)
 
-    if options.override and not options.resume:
-        raise ValueError("--override has a meaning only with --resume. Use both.")
-    loaded = datasets.load(
-        options.data, seed=options.seed, test_share=options.test_share, validation_share=options.validation_share,
-        memory_limit=options.memory_limit,
-    )  # fmt: skip
-    data = datasets.classification(loaded)
-    options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
-    network = _network(options.model, data.classes)
-    if options.model == "cnn":
-        data = _with_channels(data)
-    trainer = nn.Trainer(
-        network, "cross_entropy", _optimizer(options), schedule=options.schedule, batch_size=options.batch_size,
-        clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
-        force=options.force, quiet=options.quiet, say=say, accuracy=options.accuracy,
-    )  # fmt: skip
-    network.build(data.sample_shape, seed=options.seed)
+    layout = everyone.describe()
+    with everyone.preparing():
+        if options.override and not options.resume:
+            raise ValueError("--override has a meaning only with --resume. Use both.")
+        loaded = datasets.load(
+            options.data, seed=options.seed, test_share=options.test_share, validation_share=options.validation_share,
+            memory_limit=options.memory_limit,
+        )  # fmt: skip
+        data = datasets.classification(loaded)
+        options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
+        network = _network(options.model, data.classes)
+        if options.model == "cnn":
+            data = _with_channels(data)
+        trainer = nn.Trainer(
+            network, "cross_entropy", _optimizer(options), schedule=options.schedule, batch_size=options.batch_size,
+            clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
+            force=options.force, quiet=options.quiet, say=say, accuracy=options.accuracy,
+            **everyone.trainer_options(options),
+        )  # fmt: skip
+        network.build(data.sample_shape, seed=options.seed)
+        baseline = ranks.read_baseline(options)
     count = sum(p.size for p in network.parameters())
     names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
     sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items())
     say(
         f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples, {data.classes} classes{names}"
     )
+    if layout:
+        say(f"{layout}; every batch is cut into {trainer.shards} shards")
     notes = datasets.notes(data)
     for note in notes:
         say(f"Note: {note}")
@@ -110,21 +128,29 @@ def run(options: argparse.Namespace) -> int:
     resume: bool | Literal["override"] = "override" if options.override else bool(options.resume)
     try:
         trainer.fit(data.train_x, data.train_y, epochs=options.epochs, validation=validation, resume=resume)
-    except Diverged as error:
-        print(f"openbnns train: {error}", file=sys.stderr)
-        return FAILED
-    except Interrupted as error:
-        print(f"openbnns train: {error}", file=sys.stderr)
-        return STOPPED
+    except (Diverged, Interrupted) as error:
+        if everyone.first:
+            print(f"openbnns train: {error}", file=sys.stderr)
+            if isinstance(error, Interrupted):
+                print(f"To continue: {everyone.again(options, '--resume')}", file=sys.stderr)
+        return STOPPED if isinstance(error, Interrupted) else FAILED
     say(f"Done in {time.perf_counter() - began:.1f} s.")
+    everyone.once(lambda: _conclude(options, everyone, trainer, data, baseline, notes, say))
+    return OK
+
+
+def _conclude(
+    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, notes: list[str],
+    say: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Measure the network by samples that it has never seen, and write what the run has given."""
     result = trainer.evaluate(data.test_x, data.test_y) if len(data.test_x) else None
     if result is not None:
         say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples that were used for nothing else.")
-    written = _write_results(options, trainer, data, result, notes, say)
+    written = _write_results(options, everyone, trainer, data, baseline, result, notes, say)
     say("Written:")
     for path, what in written:
         say(f"  {path}  {what}")
-    return OK
 
 
 def _channels_last(shape: tuple[int, ...]) -> bool:
@@ -189,8 +215,9 @@ def _optimizer(options: argparse.Namespace) -> Any:
 
 
 def _write_results(
-    options: argparse.Namespace, trainer: Any, data: Any, result: Any, notes: list[str], say: Callable[[str], None]
-) -> list[tuple[Path, str]]:
+    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any, notes: list[str],
+    say: Callable[[str], None],
+) -> list[tuple[Path, str]]:  # fmt: skip
     from ..nn import checkpoints
 
     model = options.out / "model.safetensors"
@@ -202,7 +229,7 @@ def _write_results(
     if not options.no_report:
         report = options.out / "report.html"
         try:
-            _write_report(report, options, trainer, data, result, notes)
+            _write_report(report, options, everyone, trainer, data, baseline, result, notes)
             written.append((report, "curves, confusion, wrong predictions"))
         except ImportError:
             say('The report needs matplotlib. Run: pip install "openbnns[train]"')
@@ -213,8 +240,9 @@ def _write_results(
 
 
 def _write_report(
-    path: Path, options: argparse.Namespace, trainer: Any, data: Any, result: Any, notes: list[str]
-) -> None:
+    path: Path, options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any,
+    notes: list[str],
+) -> None:  # fmt: skip
     from ..nn import report
 
     settings = {
@@ -240,8 +268,11 @@ def _write_report(
         if value != default:
             settings[name.replace("_", " ")] = value
             command += f" --{name.replace('_', '-')} {value}"
+    settings |= everyone.settings(options)
+    command = everyone.start(command, options)
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,
         targets=data.test_y, class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
+        baseline=baseline,
     )  # fmt: skip
