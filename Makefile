@@ -44,7 +44,8 @@ $(VENV)/.installed: $(VENV)/.created $(SOURCES)
 	@touch $@
 
 $(VENV)/.test-tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet "pytest>=7.4" "pytest-xdist>=3.3" "hypothesis>=6.80" "mypy>=1.10" "mpi4py>=4.0" "mpich>=4.2"
+	$(BIN)/python -m pip install --quiet "pytest>=7.4" "pytest-xdist>=3.3" "hypothesis>=6.80" "mypy>=1.10" "mpi4py>=4.0" "mpich>=4.2" \
+	  "pyarrow>=14" "pillow>=10"
 	@touch $@
 
 $(VENV)/.check-tools: $(VENV)/.created pyproject.toml

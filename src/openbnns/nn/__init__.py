@@ -20,6 +20,7 @@ from . import (
     metrics,
     models,
     schedules,
+    sources,
     transforms,
     utils,
     weights,
@@ -205,7 +206,7 @@ __all__ = [
     "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell", "LRScheduler", "LambdaLR",
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
-    "to_torch_state_dict", "pytorch", "History",
+    "to_torch_state_dict", "pytorch", "History", "sources",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)

@@ -1,4 +1,4 @@
-"""Where batches come from: arrays in memory, memory-mapped files, or any iterable that gives batches.
+"""Where batches come from: arrays in memory, rows of files, or any iterable that gives batches.
 
 A source gives the batches of an epoch by its number, from any batch on, and always the same ones: that is what makes a run
 resumable. The order of arrays follows from the seed and the number of the epoch alone.
@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._orders import BlockOrder, shuffled
 from ._parts import Key, called, keys_of
 from ._value import Array
 from .data import Batches, check_parts, is_mapped, require_finite
 from .files import DataError
+from .sources import BlockRows
 
 
 class Batch(NamedTuple):
@@ -93,7 +95,10 @@ class Source(ABC):
 
 
 class ArraySource(Source):
-    """Batches of arrays, shuffled if there is a seed. ``rows`` are the samples to take, if not all."""
+    """Batches of arrays, or of rows that are indexed like them, shuffled if there is a seed.
+
+    ``rows`` are the samples to take, if not all. Each batch will be cut into so many ``shards``.
+    """
 
     def __init__(
         self,
@@ -105,11 +110,14 @@ class ArraySource(Source):
         seed: int | None = None,
         weights: Array | None = None,
         rows: Array | None = None,
+        shards: int = 1,
     ) -> None:
         self.x_keys, self.y_keys = keys_of(x), keys_of(y)
         self.x, self.y = check_parts(x, y, who)
         self.weights, self.rows = weights, rows
-        self.batch_size, self._seed = batch_size, seed
+        self.batch_size, self._seed, self._shards = batch_size, seed, shards
+        parts: list[Any] = [*self.x, *self.y]
+        self._blocks = [part for part in parts if isinstance(part, BlockRows)]
         self.samples = len(self.x[0]) if rows is None else len(rows)
         self.batches = -(-self.samples // batch_size)
         self.waits = any(map(is_mapped, [*self.x, *self.y]))
@@ -141,15 +149,20 @@ class ArraySource(Source):
             spans = cut(index, size)
             yield Parts(size, [self._batch(order, start + a, start + b) if a < b else None for a, b in spans])
 
-    def _order(self, number: int) -> Array | None:
+    def _order(self, number: int) -> Array | BlockOrder | None:
         """Of the samples in an epoch; None if it is their own."""
+        if self._seed is None:
+            return self.rows
         # RandomState, because its streams never change between versions of NumPy.
-        order = None if self._seed is None else np.random.RandomState([self._seed, number]).permutation(self.samples)
-        if self.rows is not None:
-            return self.rows if order is None else self.rows[order]
-        return order
+        random = np.random.RandomState([self._seed, number])
+        if not self._blocks:
+            return shuffled(random, self.samples, self.rows)
+        for part in self._blocks:
+            part.keep(self._shards)
+        blocks, size = self._blocks[0], self.batch_size
+        return BlockOrder(random, self.rows, blocks.ends, window=blocks.window, streams=self._shards, batch_size=size)
 
-    def _batch(self, order: Array | None, start: int, end: int) -> Batch:
+    def _batch(self, order: Array | BlockOrder | None, start: int, end: int) -> Batch:
         chosen: Any = slice(start, end) if order is None else order[start:end]
         weights = None if self.weights is None else self.weights[chosen]
         numbers = np.arange(start, end) if order is None else chosen

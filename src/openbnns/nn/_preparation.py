@@ -42,6 +42,8 @@ class Preparation(Listed):
     _loss_keys: list[Key]
     _shares: list[float]
     _passes: Passes
+    shards: int
+    distributed: Any
     _say: Callable[[str], None]
 
     def _source(self, x: Any, y: Any, weights: Any, who: str, *, batch_size: int, seed: int | None) -> Source:
@@ -60,7 +62,8 @@ class Preparation(Listed):
                 )
             else:
                 return IterableSource(x, who, seed=self.seed, say=self._say, targets=self._needs_targets)
-        source = ArraySource(x, y, who, batch_size=batch_size, seed=seed)
+        shards = 1 if self.distributed is None else self.shards
+        source = ArraySource(x, y, who, batch_size=batch_size, seed=seed, shards=shards)
         if weights is not None:
             source.weights = check_weights(weights, source.samples, who)
         return source
@@ -77,7 +80,8 @@ class Preparation(Listed):
                     "Trainer.fit: validation_split takes samples out of arrays. For an iterable of batches, pass other batches "
                     "as validation."
                 )
-            classes = source.y[0] if source.y else np.full(source.samples, 0.5)  # which are no class numbers
+            has_classes = source.y and source.y[0].ndim < 3
+            classes = source.y[0] if has_classes else np.full(source.samples, 0.5)  # which are no class numbers
             chosen, rest = split_rows(classes, share, self.seed, "Trainer.fit: validation_split")
             tested = source.part(chosen, shuffled=False, batch_size=EVALUATED)
             return source.part(rest, shuffled=True, batch_size=self.batch_size), tested

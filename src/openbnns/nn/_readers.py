@@ -78,7 +78,8 @@ def _what_it_is(path: Path) -> str:
     return ""
 
 
-def _read_npy(file: Any, size: int, who: str) -> Array:
+def read_npy_header(file: Any, end: int, who: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, Fortran order and type of an array in NumPy's format whose elements end there; the file is then where they begin."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise DataError(f"{who}: is stored in version {version} of NumPy's format, which is not for plain numbers.")
@@ -86,12 +87,17 @@ def _read_npy(file: Any, size: int, who: str) -> Array:
     shape, fortran, dtype = read(file)
     if dtype.hasobject:
         raise DataError(f"{who}: holds Python objects, which are never unpickled. Store numbers or words.")
-    count = math.prod(shape)
-    if min(shape, default=0) < 0 or len(shape) > 32 or size - file.tell() != count * dtype.itemsize:
+    there = end - file.tell()
+    if min(shape, default=0) < 0 or len(shape) > 32 or there != math.prod(shape) * dtype.itemsize:
         raise DataError(
-            f"{who}: its header says {dtype} of shape {_short(shape)}, but {size - file.tell()} bytes follow it. The file "
-            "is damaged."
+            f"{who}: its header says {dtype} of shape {_short(shape)}, but {there} bytes follow it. The file is damaged."
         )
+    return shape, fortran, dtype
+
+
+def _read_npy(file: Any, size: int, who: str) -> Array:
+    shape, fortran, dtype = read_npy_header(file, size, who)
+    count = math.prod(shape)
     data = _read(file, count * dtype.itemsize)
     if file.read(1) or len(data) != count * dtype.itemsize:  # reading to the end checks the checksum, too
         raise DataError(f"{who}: ends after {len(data)} bytes of {count * dtype.itemsize}. The file is damaged.")

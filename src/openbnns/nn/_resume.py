@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from ._batches import ArraySource
 from ._measures import describe as describe_metrics
 from ._value import Array
 from .checkpoints import EARLIER, Checkpoint, CheckpointError, step_of
+from .sources.rows import Rows, spans
 from .transforms import describe as describe_transforms
 from .weights import DamagedFile
 
@@ -39,23 +40,14 @@ def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any
     """Sizes, types and a hash of samples and targets, each one array or several.
 
     The hash covers every byte of an array of up to 256 MiB. A larger one is cut into 4096 parts of the same size, and the
-    first and the last 16 KiB of each are hashed, 128 MiB in all.
+    first and the last 16 KiB of each are hashed, 128 MiB in all. Rows of files know themselves what to hash.
     """
     samples, targets = (part if isinstance(part, list) else [part] for part in (x, y))
     digest = hashlib.sha256()
     for array in (*samples, *targets):
         digest.update(f"{array.dtype.str} {array.shape}".encode())
-        if array.nbytes > _HASHED_WHOLE and not array.flags.c_contiguous:  # a file that is not in memory stays there
-            array = array[np.linspace(0, len(array) - 1, min(len(array), _BLOCKS)).astype(np.int64)]
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        if len(data) <= _HASHED_WHOLE:
-            digest.update(data)
-            continue
-        stride = len(data) / _BLOCKS
-        for i in range(_BLOCKS):
-            start, end = int(i * stride), int((i + 1) * stride)
-            digest.update(data[start : start + _BLOCK])
-            digest.update(data[end - _BLOCK : end])
+        for piece in array.pieces() if isinstance(array, Rows) else _pieces(array):
+            digest.update(piece)
     shapes = [list(array.shape[1:]) for array in samples]
     return {
         "samples": len(samples[0]),
@@ -64,6 +56,13 @@ def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any
         "types": " and ".join(", ".join(str(array.dtype) for array in part) for part in (samples, targets) if part),
         "sha256": digest.hexdigest(),
     }
+
+
+def _pieces(array: Array) -> Iterator[Any]:
+    if array.nbytes > _HASHED_WHOLE and not array.flags.c_contiguous:  # a file that is not in memory stays there
+        array = array[np.linspace(0, len(array) - 1, min(len(array), _BLOCKS)).astype(np.int64)]
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    return (data[start:end] for start, end in spans(len(data), _HASHED_WHOLE, _BLOCKS, _BLOCK))
 
 
 def _data(feed: Feed) -> dict[str, Any]:

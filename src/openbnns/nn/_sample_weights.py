@@ -66,8 +66,7 @@ class ClassWeights:
                 "batches."
             )
         targets = source.y[self.output]
-        if source.rows is not None:
-            targets = targets[source.rows]
+        targets = np.asarray(targets) if source.rows is None else targets[source.rows]
         if targets.ndim == self._rank:
             counts = np.moveaxis(targets, self._axis, -1).reshape(-1, classes).sum(0, dtype=np.float64)
         else:

@@ -16,6 +16,7 @@ from ._readers import read_csv, read_idx, read_npz
 from ._value import Array
 from .choose import seed_number, whole_number
 from .files import DataError, byte_count
+from .sources import Rows
 
 
 @dataclass
@@ -117,7 +118,7 @@ def check(x: Any, y: Any, who: str, *, labels: bool = False) -> tuple[Array, Arr
 def check_parts(x: Any, y: Any, who: str) -> tuple[list[Array], list[Array]]:
     """The same for samples and targets that may be tuples or dictionaries of arrays; gives the parts of both.
 
-    Memory-mapped arrays stay on the disk: they are neither converted nor looked through, which would read all of them.
+    What is read as it is used stays on the disk: it is neither converted nor looked through, which would read all of it.
     """
     found: dict[str, Array] = {}
     for name, value in (("x", x), ("y", y)):
@@ -152,7 +153,9 @@ def require_finite(array: Array, who: str) -> None:
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether the array is a file that is read as it is used (``np.memmap``, ``np.load(..., mmap_mode="r")``)."""
+    """Whether it is read as it is used: ``nn.sources``, ``np.memmap``, ``np.load(..., mmap_mode="r")``."""
+    if isinstance(array, Rows):
+        return True
     while array is not None:
         if isinstance(array, np.memmap):
             return True
@@ -162,7 +165,7 @@ def is_mapped(array: Any) -> bool:
 
 def _array(value: Any, who: str, kinds: str = "fiub", *, narrow: bool = True) -> Array:
     try:
-        array = np.asarray(value)
+        array: Any = value if isinstance(value, Rows) else np.asarray(value)
     except ValueError:
         raise DataError(f"{who} is ragged: its rows have different lengths. Pad or cut them to one shape.") from None
     if array.dtype.kind not in kinds:
@@ -171,7 +174,8 @@ def _array(value: Any, who: str, kinds: str = "fiub", *, narrow: bool = True) ->
     if array.ndim == 0:
         raise DataError(f"{who} is the single number {array}, but an array with one entry per sample is needed.")
     if is_mapped(array):
-        return array
+        found: Array = array
+        return found
     if array.dtype.kind == "f" and narrow:
         with np.errstate(over="ignore"):  # what becomes infinite is refused with its place
             return np.ascontiguousarray(array, np.float32)

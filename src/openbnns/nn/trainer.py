@@ -43,6 +43,7 @@ from .metrics import Metric, MetricName
 from .module import Module, nested
 from .optimizers import Optimizer, OptimizerName
 from .schedules import Schedule, ScheduleName
+from .sources import Rows
 from .transforms import Draws
 
 if TYPE_CHECKING:
@@ -225,7 +226,8 @@ class Trainer(Preparation):
     ) -> History:
         """Train for so many epochs in all; gives the history, one record per epoch.
 
-        ``x`` and ``y`` are arrays with one entry per sample, in memory or memory-mapped (``np.load(..., mmap_mode="r")``), or
+        ``x`` and ``y`` are arrays with one entry per sample, in memory or memory-mapped (``np.load(..., mmap_mode="r")``), rows
+        that are read from files as they are needed (``nn.sources``), or
         tuples or dictionaries of arrays if the network has several inputs or outputs; samples in a dictionary have the names
         of the arguments of ``forward``. Without ``y``, ``x`` gives batches (x, y) or (x, y, sample_weights): a list, an object
         that can be iterated anew for every epoch, such as a torch ``DataLoader``, or a function that is called for every epoch,
@@ -344,7 +346,7 @@ class Trainer(Preparation):
     @spelled
     def predict(self, x: Any, batch_size: int = EVALUATED) -> Any:
         """The outputs of the network in inference mode, as its ``forward`` gives them: an array, or several."""
-        keys, parts = keys_of(x), [np.asarray(array) for array in parts_of(x)]
+        keys, parts = keys_of(x), [a if isinstance(a, Rows) else np.asarray(a) for a in parts_of(x)]
         if parts[0].ndim < 1 or not len(parts[0]):
             raise ValueError(
                 f"Trainer.predict: there are no samples (x has shape {parts[0].shape}). Pass at least one."
