@@ -179,6 +179,9 @@ from .trainer import Diverged, Interrupted, Trainer
 
 if TYPE_CHECKING:
     from . import pytorch
+    from .model_file import ModelCard
+    from .model_file import load as load_model
+    from .predictions import Predictions
     from .pytorch import from_torch, to_torch_state_dict
 
 __all__ = [
@@ -206,7 +209,7 @@ __all__ = [
     "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell", "LRScheduler", "LambdaLR",
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
-    "to_torch_state_dict", "pytorch", "History", "sources",
+    "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "Predictions",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)
@@ -217,7 +220,7 @@ _ELSEWHERE = {
     "MaxPool3d": "MaxPool2d on slices: BNNS has no pooling of volumes",
     "BatchNorm3d": "BatchNorm2d on samples reshaped to (channels, depth * height, width)",
     "save": "net.save(path), or trainer checkpoints with Trainer(out=FOLDER)",
-    "load": "net.load(path)",
+    "load": "net.load(path) for weights, nn.load_model(path) for a whole model",
     "init": "weight_init= of a layer, or nn.initialisers",
     "Tensor": "NumPy arrays",
     "tensor": "NumPy arrays",
@@ -230,8 +233,15 @@ _ELSEWHERE = {
 }
 
 
-_LATER = {"pytorch": None, "from_torch": "pytorch", "to_torch_state_dict": "pytorch"}
-"""Names that are imported when they are first used, and the modules that they are in."""
+_LATER = {
+    "pytorch": ("pytorch", None),
+    "from_torch": ("pytorch", "from_torch"),
+    "to_torch_state_dict": ("pytorch", "to_torch_state_dict"),
+    "load_model": ("model_file", "load"),
+    "ModelCard": ("model_file", "ModelCard"),
+    "Predictions": ("predictions", "Predictions"),
+}
+"""Names that are imported when they are first used, the modules that they are in, and their names there."""
 
 
 def __getattr__(name: str) -> object:
@@ -239,8 +249,9 @@ def __getattr__(name: str) -> object:
     if name in _LATER:
         from importlib import import_module
 
-        module = import_module(f".{_LATER[name] or name}", __name__)
-        return getattr(module, name) if _LATER[name] else module
+        home, inside = _LATER[name]
+        module = import_module(f".{home}", __name__)
+        return module if inside is None else getattr(module, inside)
     from .choose import nearest
 
     hint = f" Use {_ELSEWHERE[name]}." if name in _ELSEWHERE else nearest(name, __all__)

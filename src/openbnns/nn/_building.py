@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .choose import seed_number
 from .parameter import Parameter
 
 if TYPE_CHECKING:
+    from .model_file import ModelCard
     from .module import Module
 
 _SomeBuilding = TypeVar("_SomeBuilding", bound="Building")
@@ -35,6 +36,7 @@ class Building(State):
     """What a module does until it can run."""
 
     _programs_kept = _PROGRAMS
+    _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
 
     def __init__(self) -> None:
         self._children: dict[str, Module] = {}
@@ -48,6 +50,7 @@ class Building(State):
         self._recorded: tuple[int, str] = (0, "")
         self._accuracy: str | None = None  # of its filters; None: what the process has chosen
         self._who = type(self).__name__  # in messages about calls
+        self._card: ModelCard | None = None  # what a model file says about it
         self._in_use = False  # whether a network that holds it was built, so that changes to it concern that network
         self.training = True
 

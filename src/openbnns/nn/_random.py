@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from .choose import seed_number
@@ -29,3 +32,13 @@ def manual_seed(seed: int) -> None:
 def next_seed() -> int:
     """A number from the generator, to make another one with."""
     return int(_generator.randint(2**32, dtype=np.uint32))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """In the block networks may be made without anybody else drawing other numbers afterwards."""
+    state = _generator.get_state()
+    try:
+        yield
+    finally:
+        _generator.set_state(state)

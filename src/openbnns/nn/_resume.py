@@ -122,7 +122,7 @@ def settings(run: Run) -> dict[str, Any]:
         "switches": sorted(name for name in vars(compat.switches) if getattr(compat.switches, name)),
         "instruction set": here["instruction set"],
         "seed": trainer.seed,
-        "layers": _layers(network),
+        "layers": layers_of(network),
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
     }  # fmt: skip
     plain: dict[str, Any] = json.loads(json.dumps(found))
@@ -146,7 +146,7 @@ def _optimizer(optimizer: Any) -> dict[str, str]:
     return found
 
 
-def _layers(network: Module) -> list[str]:
+def layers_of(network: Module) -> list[str]:
     """What runs, one text per step, with every plain number of the layers that do it."""
     assert network._graph is not None
     return [
@@ -159,15 +159,15 @@ def _layer(module: Module) -> str:
     numbers = {
         name: value
         for name, value in vars(module).items()
-        if not name.startswith("_") and name != "training" and _is_plain(value)
+        if not name.startswith("_") and name != "training" and is_plain(value)
     }
     return f"{type(module).__name__}({', '.join(f'{name}={value!r}' for name, value in numbers.items())})"
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """A value that is written in the same way in every process; objects of Python show their address."""
     if isinstance(value, (tuple, list)):
-        return all(map(_is_plain, value))
+        return all(map(is_plain, value))
     return isinstance(value, (bool, int, float, str, ActivationFunction))
 
 

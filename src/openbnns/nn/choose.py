@@ -60,23 +60,37 @@ def first_may_be_omitted(init: Callable[..., None]) -> Callable[..., None]:
     options = [p.name for p in names[len(sizes) :] if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
     known = {p.name for p in names}
 
-    @functools.wraps(init)
-    def place(self: Any, *given: Any, **named: Any) -> None:
-        who = type(self).__name__
+    def bind(who: str, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """All arguments by name."""
         unknown = [name for name in named if name not in known]
         if unknown:
             raise unexpected(init, unknown, who)
         usage = f"{who} takes ({', '.join(sizes[1:])}) or ({', '.join(sizes)})."
         free = [name for name in sizes if name not in named]
+        bound = dict(named)
         if len(given) == len(free) - 1 and sizes[0] in free:
             free.remove(sizes[0])
-            named[sizes[0]] = None
+            bound[sizes[0]] = None
         if not len(free) <= len(given) <= len(free) + len(options):
             raise TypeError(usage)
         for name, value in zip([*free, *options], given, strict=False):
-            if name in named:
+            if name in bound:
                 raise TypeError(f"{usage} {name} is given twice: by position and by name.")
-            named[name] = value
-        init(self, **named)
+            bound[name] = value
+        return bound
 
+    @functools.wraps(init)
+    def place(self: Any, *given: Any, **named: Any) -> None:
+        init(self, **bind(type(self).__name__, given, named))
+
+    place.bind = bind  # type: ignore[attr-defined]
     return place
+
+
+def arguments_by_name(init: Callable[..., None], given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call of a constructor, each under its name; several of one name, ``*sizes``, in a tuple."""
+    bind = getattr(init, "bind", None)
+    if bind is not None:
+        found: dict[str, Any] = bind("", given, named)
+        return found
+    return dict(list(signature(init).bind(None, *given, **named).arguments.items())[1:])

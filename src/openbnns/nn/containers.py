@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class _Series(Module):
     """Modules in an order, under their numbers unless they have names."""
 
+    _is_container = True
+
     def __len__(self) -> int:
         return len(self._children)
 
@@ -250,6 +252,8 @@ class ModuleDict(Module):
     (['left', 'right'], ['heads.left.weight', 'heads.left.bias'])
     """
 
+    _is_container = True
+
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
         super().__init__()
         self.update(modules)
@@ -323,6 +327,8 @@ class Add(Layer):
     [[-1.0, 4.0]]
     """
 
+    _is_container = True
+
     def __init__(self, *branches: Module) -> None:
         super().__init__()
         for i, branch in enumerate(branches):
@@ -346,6 +352,8 @@ class Residual(Layer):
     >>> net(np.float32([[-1, 2]])).tolist(), net.backward(np.float32([[1, 1]])).tolist()
     ([[-1.0, 4.0]], [[1.0, 2.0]])
     """
+
+    _is_container = True
 
     def __init__(self, *body: Module, shortcut: Module | None = None) -> None:
         super().__init__()

@@ -414,6 +414,8 @@ class Concatenate(Layer):
     [[-1.0, 2.0, 0.0, 2.0]]
     """
 
+    _is_container = True
+
     def __init__(self, *branches: Module, axis: int = 0) -> None:
         super().__init__()
         self.axis = axis

@@ -16,10 +16,11 @@ From there on calls reuse memory that was planned once per batch size.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from inspect import BoundArguments, signature
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from ._structure import flatten
 from ._value import Array, Value
 
 if TYPE_CHECKING:
+    from .model_file import ModelCard
+    from .predictions import Predictions
     from .profiling import Profile
     from .summary import Summary
 
@@ -60,8 +63,10 @@ class Module(Building):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.__module__.startswith(__package__):
-            for name in {"__init__", "forward"} & cls.__dict__.keys():
-                setattr(cls, name, spelled(cls.__dict__[name]))
+            if "forward" in cls.__dict__:
+                cls.forward = spelled(cls.__dict__["forward"])  # type: ignore[method-assign]
+            if "__init__" in cls.__dict__:
+                cls.__init__ = _noted(spelled(cls.__dict__["__init__"]))  # type: ignore[method-assign]
 
     def add_module(self, name: str, module: Module) -> None:
         """The same as assigning to an attribute of that name, for names that are computed."""
@@ -278,6 +283,58 @@ class Module(Building):
             raise TypeError(f"{type(self).__name__}.profile: pass the inputs of a call, profile(x).")
         return profile(self, self._inputs(inputs), repeats)
 
+    # Using.
+
+    @spelled
+    def save_model(
+        self,
+        path: Any,
+        *,
+        task: Literal["classification", "multilabel", "regression"] | None = None,
+        classes: Sequence[str] | None = None,
+        card: ModelCard | None = None,
+    ) -> None:
+        """Write weights, architecture and whatever is known about samples and classes; :func:`nn.load_model` reads it.
+
+        ``task`` and ``classes`` are what the outputs mean, for :meth:`predict`. ``card`` says everything else; a network that
+        was loaded has one already. Any reader of ``.safetensors`` finds the weights in the file. If there is a class of your
+        own in the network, the file does not describe it, and ``load_model`` asks for a network to put the weights in.
+        """
+        from dataclasses import replace
+
+        from .model_file import ModelCard, save
+
+        found = card or self._card or ModelCard()
+        if task is not None:
+            found = replace(found, task=task)
+        if classes is not None:
+            found = replace(found, classes=tuple(map(str, classes)))
+        save(self, path, found)
+        self._card = found
+
+    @spelled
+    def predict(self, samples: Any, *, batch_size: int = 256) -> Predictions:
+        """What the network says about samples, in inference mode, in batches; see :class:`Predictions`.
+
+        A network from :func:`nn.load_model` takes samples as they were before training: it scales and encodes them as the
+        training samples were. Others take arrays, as a call does.
+
+        >>> import numpy as np
+        >>> from openbnns import nn
+        >>> net = nn.Sequential(nn.Dropout(0.5), nn.Linear(1, bias=False)).build((2,))
+        >>> net[1].weight.data[:] = 1
+        >>> np.asarray(net.predict(np.float32([[1, 2], [3, 4]]))).tolist()
+        [[3.0], [7.0]]
+        """
+        from .model_file import predict
+
+        return predict(self, samples, batch_size)
+
+    @property
+    def model_card(self) -> ModelCard | None:
+        """What the file said that the network was loaded from, or that it was saved with: task, classes, preparation."""
+        return self._card
+
     def to_torch_state_dict(self) -> dict[str, Any]:
         """The weights as tensors that the same module of PyTorch loads; see :func:`openbnns.nn.to_torch_state_dict`."""
         from .pytorch import to_torch_state_dict
@@ -310,6 +367,18 @@ class Layer(Module):
         def __call__(self, *inputs: Any, **named: Any) -> Any: ...
 
         def __call__(self, *inputs: Any, **named: Any) -> Any: ...
+
+
+def _noted(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that notes what it was called with: what a model file says about the layer."""
+
+    @wraps(init)
+    def make(self: Module, *given: Any, **named: Any) -> None:
+        if not self._is_container:
+            self.__dict__.setdefault("_made_with", (given, named))  # of the class itself, not of those it is made from
+        init(self, *given, **named)
+
+    return make
 
 
 def nested(name: str, options: str, children: Iterable[tuple[str, str]]) -> str:

@@ -42,6 +42,7 @@ from .losses import Loss, LossName
 from .metrics import Metric, MetricName
 from .module import Module, nested
 from .optimizers import Optimizer, OptimizerName
+from .predictions import run as run_network
 from .schedules import Schedule, ScheduleName
 from .sources import Rows
 from .transforms import Draws
@@ -361,11 +362,7 @@ class Trainer(Preparation):
             arrays = parts_of(self._evaluated(samples, start))
             arrays = [np.asarray(arrays[i]) for i in arrange(self.network, keys, "Trainer.predict")]
             self.network.build(*(array.shape[1:] for array in arrays), seed=self.seed)
-            program = self.network.program(len(arrays[0]), training=False)
-            for i, array in enumerate(arrays):
-                program.fill(i, array)
-            program.forward()
-            results.append([output.copy() for output in program.outputs])
+            results.append(run_network(self.network, arrays))
         assert self.network._structure is not None
         return self.network._structure.fill(np.concatenate(outputs) for outputs in zip(*results, strict=True))
 

@@ -1,0 +1,148 @@
+"""What a network says about samples, in the words of the data it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._listing import of_module as _of_module
+from ._value import Array
+
+if TYPE_CHECKING:
+    from .module import Module
+
+_SHOWN = 10  # samples in a repr
+BATCH = 256  # samples at a time
+
+
+@dataclass(frozen=True, repr=False)
+class Predictions:
+    """What a network says about each of some samples; ``np.asarray`` of it gives the main thing.
+
+    * classification: ``labels``, the names of the classes or their numbers, and ``probabilities`` (N, classes);
+    * several labels per sample: ``labels`` (N, classes) of booleans, and ``probabilities`` (N, classes);
+    * regression: ``values``, in the units of the data;
+    * a network that does not know its task: ``values``, which are its ``outputs``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> net = nn.Linear(2, 2, bias=False)
+    >>> net.weight.data[:] = [[1, 0], [0, 1]]
+    >>> found = nn.Predictions.of(net(np.float32([[3, 1]])), "classification", ("cat", "dog"))
+    >>> found.labels.tolist(), [f"{p:.2f}" for p in found.probabilities[0]]
+    (['cat'], ['0.88', '0.12'])
+    """
+
+    outputs: Any
+    """As the network gives them."""
+    task: str | None = None
+    classes: tuple[str, ...] = ()
+    probabilities: Array | None = None
+    labels: Array | None = None
+    values: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        outputs: Any,
+        task: str | None = None,
+        classes: Sequence[str] = (),
+        *,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+    ) -> Predictions:
+        """From the outputs of a network: scores of classes, scores of labels, or numbers that were standardised."""
+        names = tuple(classes)
+        if task == "classification":
+            chances = _softmax(outputs)
+            best = chances.argmax(axis=1)
+            return cls(outputs, task, names, chances, np.array(names)[best] if names else best)
+        if task == "multilabel":
+            chances = _sigmoid(outputs)
+            return cls(outputs, task, names, chances, chances >= 0.5)
+        if task == "regression":
+            scaled = np.asarray(outputs, np.float64)
+            if mean is not None and std is not None:
+                scaled = scaled * np.asarray(std) + np.asarray(mean)
+            values = scaled.astype(np.float32)
+            return cls(
+                outputs, task, names, values=values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+            )
+        return cls(outputs, task, names, values=outputs)
+
+    @property
+    def confidence(self) -> Array | None:
+        """The probability of the class that was chosen; None if there are no classes."""
+        return None if self.probabilities is None or self.task != "classification" else self.probabilities.max(axis=1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        main = self.labels if self.labels is not None else self.values
+        return np.array(main, dtype, copy=True) if copy else np.asarray(main, dtype)
+
+    def __len__(self) -> int:
+        return len(np.asarray(self))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(np.asarray(self))
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.asarray(self)[index]
+
+    def __eq__(self, other: object) -> Any:
+        return np.asarray(self) == np.asarray(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        lines = []
+        for i in range(min(len(self), _SHOWN)):
+            chosen = self[i]
+            if self.task == "classification":
+                assert self.confidence is not None
+                lines.append(f"  {chosen}  {self.confidence[i]:.1%}")
+            elif self.task == "multilabel":
+                names = [self.classes[j] if self.classes else str(j) for j in np.flatnonzero(chosen)]
+                lines.append(f"  {', '.join(names) or '(none)'}")
+            else:
+                lines.append(f"  {chosen}")
+        more = f"\n  ... {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
+        return f"Predictions of {len(self)} sample{'s' if len(self) != 1 else ''}:\n" + "\n".join(lines) + more
+
+
+def _softmax(scores: Array) -> Array:
+    shifted = np.exp(np.asarray(scores, np.float64) - np.max(scores, axis=1, keepdims=True))
+    shares: Array = (shifted / shifted.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def _sigmoid(scores: Array) -> Array:
+    with np.errstate(over="ignore"):  # which gives 0, as it should
+        return (1 / (1 + np.exp(-np.asarray(scores, np.float64)))).astype(np.float32)
+
+
+def run(network: Module, arrays: Sequence[Array]) -> list[Array]:
+    """The outputs of a network for one batch in inference mode, whatever mode it is in."""
+    network.build(*(array.shape[1:] for array in arrays))
+    program = network.program(len(arrays[0]), training=False)
+    for i, array in enumerate(arrays):
+        program.fill(i, array)
+    program.forward()
+    return [output.copy() for output in program.outputs]
+
+
+def run_all(network: Module, arrays: Sequence[Array], batch_size: int = BATCH) -> Any:
+    """The same for all samples, in batches, in the structure in which ``forward`` gives its outputs."""
+    pieces = [
+        run(network, [array[start : start + batch_size] for array in arrays])
+        for start in range(0, len(arrays[0]), batch_size)
+    ]
+    assert network._structure is not None
+    return network._structure.fill(np.concatenate(outputs) for outputs in zip(*pieces, strict=True))
+
+
+__all__ = ["Predictions"]
+
+__dir__ = _of_module(__name__)

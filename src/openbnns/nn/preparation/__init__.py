@@ -1,0 +1,24 @@
+"""What is done to samples before a network sees them: made from the training samples, stored in the model file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._listing import of_module as _of_module
+from ._base import Preparation
+from ._checks import Said
+from .arrays import ArrayPreparation
+from .tables import TablePreparation
+
+KINDS = {kind.kind: kind for kind in (ArrayPreparation, TablePreparation)}
+
+
+def from_state(state: Any, where: str) -> Preparation:
+    """The preparation that a model file describes; raises ModelError for what describes none."""
+    said = Said(state, where)
+    return KINDS[said.text("kind", tuple(KINDS))].from_state(said)
+
+
+__all__ = ["ArrayPreparation", "Preparation", "TablePreparation", "from_state"]
+
+__dir__ = _of_module(__name__)

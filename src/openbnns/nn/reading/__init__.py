@@ -1,0 +1,1 @@
+"""Readers of data as people have it: tables, folders of images, arrays."""

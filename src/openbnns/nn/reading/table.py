@@ -1,0 +1,151 @@
+"""Tables in memory: named columns of numbers and of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._value import Array
+from ..choose import nearest
+from ..files import DataError
+
+
+@dataclass
+class Table:
+    """Rows of named columns. Numbers are kept as their distance from ``centre``, so that float32 loses nothing that counts.
+
+    A number that is not there is NaN, a word -1.
+    """
+
+    source: str
+    """What messages call it."""
+    names: list[str]
+    """Of all columns, in their order, those that are not kept included."""
+    number_columns: list[str] = field(default_factory=list)
+    numbers: Array = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    """(rows, columns of numbers) of float32."""
+    centre: Array = field(default_factory=lambda: np.empty(0))
+    word_columns: list[str] = field(default_factory=list)
+    codes: Array = field(default_factory=lambda: np.empty((0, 0), np.int32))
+    """(rows, columns of words): numbers into ``words``."""
+    words: list[list[str]] = field(default_factory=list)
+    exact_columns: list[str] = field(default_factory=list)
+    exact: Array = field(default_factory=lambda: np.empty((0, 0)))
+    """(rows, columns to predict) of float64; such columns are among those of words as well."""
+    notes: list[str] = field(default_factory=list)
+    """What people should know about how it was read."""
+    overflowed: set[str] = field(default_factory=set)
+    """Columns of words with too many different ones."""
+    odd: dict[str, tuple[int, int, str]] = field(default_factory=dict)
+    """Columns to predict in which something is no number: how often, the first line, and what is there."""
+
+    def __len__(self) -> int:
+        return max(len(self.numbers), len(self.codes), len(self.exact))
+
+    def column(self, name: str) -> Array:
+        """Numbers of a column, as float64."""
+        i = self.number_columns.index(name)
+        found: Array = self.numbers[:, i].astype(np.float64) + self.centre[i]
+        return found
+
+    def texts(self, name: str) -> tuple[Array, list[str]]:
+        """The codes of a column of words, and what they stand for."""
+        i = self.word_columns.index(name)
+        return self.codes[:, i], self.words[i]
+
+
+def find_column(name: str | int, names: Sequence[str], source: str, what: str) -> str:
+    """A column by its name, or by its position: 1 is the first, -1 the last."""
+    if isinstance(name, str) and name in names:
+        return name
+    try:
+        place = int(name)
+    except ValueError:
+        place = 0
+    if 1 <= place <= len(names) or -len(names) <= place <= -1:
+        return names[place - 1 if place > 0 else place]
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    raise DataError(f"{source}: there is no column {name!r} for {what}.{nearest(str(name), names)} Columns: {listed}.")
+
+
+def from_samples(samples: Any, names: Sequence[str], words: Sequence[str], who: str) -> Table:
+    """A table from what people have at hand: rows as dictionaries, columns by name, a data frame, or an array.
+
+    ``names`` are the columns that are needed, ``words`` those of them that hold words. An array has just these columns.
+    """
+    columns = _columns(samples, names, who)
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise DataError(
+            f"{who}: there is no column {missing[0]!r}{_more(missing)}.{nearest(missing[0], columns)} The model needs "
+            f"{', '.join(names)}."
+        )
+    lengths = {len(columns[name]) for name in names}
+    if len(lengths) != 1 or not max(lengths):
+        raise DataError(
+            f"{who}: columns have {sorted(lengths)} values. Pass at least one row, and as many of each column."
+        )
+    (count,) = lengths
+    table = Table(who, list(columns))
+    table.number_columns = [name for name in names if name not in words]
+    table.numbers = np.empty((count, len(table.number_columns)), np.float32)
+    table.centre = np.zeros(len(table.number_columns))
+    for i, name in enumerate(table.number_columns):
+        values = _numbers(columns[name], name, who)
+        there = values[np.isfinite(values)]
+        table.centre[i] = there.mean() if len(there) else 0.0
+        table.numbers[:, i] = values - table.centre[i]
+    table.word_columns = [name for name in names if name in words]
+    table.codes = np.empty((count, len(table.word_columns)), np.int32)
+    for i, name in enumerate(table.word_columns):
+        known: dict[str, int] = {}
+        for row, value in enumerate(columns[name]):
+            text = "" if _is_nothing(value) else str(value).strip()
+            table.codes[row, i] = known.setdefault(text, len(known)) if text else -1
+        table.words.append(list(known))
+    return table
+
+
+def _columns(samples: Any, names: Sequence[str], who: str) -> dict[str, Any]:
+    if hasattr(samples, "columns") and hasattr(samples, "__getitem__") and not isinstance(samples, np.ndarray):
+        return {str(name): np.asarray(samples[name]) for name in samples.columns}  # a data frame
+    if isinstance(samples, Mapping):
+        single = [np.ndim(value) == 0 for value in samples.values()]
+        return {str(name): [value] if all(single) else value for name, value in samples.items()}
+    rows = samples if isinstance(samples, np.ndarray) else list(samples)
+    if len(rows) and all(isinstance(row, Mapping) for row in rows):
+        every = {str(name): None for row in rows for name in row}
+        return {name: [row.get(name) for row in rows] for name in every}
+    array = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise DataError(
+            f"{who}: samples have shape {array.shape}, but the model was trained on {len(names)} columns: {', '.join(names)}. "
+            "Pass rows of those, dictionaries, or columns by name."
+        )
+    return {name: array[:, i] for i, name in enumerate(names)}
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, (float, np.floating)) and bool(np.isnan(value))) or value is np.ma.masked
+
+
+def _numbers(values: Iterable[Any], name: str, who: str) -> Array:
+    array = np.asarray(values)
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64)
+    found = np.empty(len(array))
+    for i, value in enumerate(array):
+        try:
+            found[i] = np.nan if _is_nothing(value) or value == "" else float(value)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"{who}: column {name!r} holds numbers in the model, but row {i + 1} has {str(value)[:60]!r}."
+            ) from None
+    return found
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" (nor {', '.join(map(repr, names[1:6]))})" if len(names) > 1 else ""
