@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 #include <tuple>
@@ -89,7 +90,19 @@ class OptimizerStep {
     for (float* place : others) *place = static_cast<float>((next++)->at(values));
     return r;
   }
-  bool is_adam() const { return rule_.kind == OptimizerKind::kAdam; }
+
+  // (factor of m / (root + epsilon), epsilon) of a step, as step_size in Python has them.
+  std::pair<double, double> step_size(const double* values, double time_step, bool corrected_epsilon) const {
+    const double epsilon = values[kEpsilon];
+    if (rule_.kind == OptimizerKind::kAdam) {
+      const double first = 1.0 - std::pow(values[kBeta1], time_step);
+      const double second = std::sqrt(1.0 - std::pow(values[kBeta2], time_step));
+      return {values[kLearningRate] * second / first, corrected_epsilon ? epsilon * second : epsilon};
+    }
+    if (rule_.kind == OptimizerKind::kAdamax)
+      return {values[kLearningRate] / (1.0 - std::pow(values[kBeta1], time_step)), epsilon};
+    return {0.0, epsilon};
+  }
 
   // parameters, gradients: lists of at least `count` tensors; accumulators: as many for each role, or None. Tensors are
   // descriptors, or arrays if those are allowed.
@@ -134,6 +147,38 @@ class OptimizerStep {
     }
   }
 
+  // The tensors of arrays that stay where they are; false if they are not as this needs them.
+  bool place_all(nb::list parameters, nb::list gradients, nb::list accumulators, std::vector<OptimizerTensor>& tensors,
+                 std::vector<char*>& places) const {
+    const auto count = static_cast<int64_t>(parameters.size());
+    if (count > kMostTensors || static_cast<int64_t>(gradients.size()) != count ||
+        static_cast<int64_t>(accumulators.size()) != roles() * count)
+      return false;
+    const auto items = [](nb::list list) { return [list](int64_t i) { return list_item(list.ptr(), i); }; };
+    PythonReader reader(static_cast<size_t>((2 + roles()) * count));
+    tensors.resize(static_cast<size_t>(count));
+    if (!bind_all(reader, tensors, true, items(parameters), items(gradients), items(accumulators))) return false;
+    places = places_of(tensors);
+    return true;
+  }
+
+  static int carry_out(OptimizerRule rule, double step, double epsilon, const std::vector<OptimizerTensor>& tensors,
+                       int threads) {
+    rule.step = static_cast<float>(step);
+    rule.epsilon = static_cast<float>(epsilon);
+    kernels().optimizer_step(rule, tensors.data(), static_cast<int64_t>(tensors.size()),
+                             threads > 0 ? threads : max_threads());
+    latest_call_succeeded();
+    return kDone;
+  }
+
+  // Bytes of these tensors that a step touches.
+  int64_t bytes(const std::vector<OptimizerTensor>& tensors) const {
+    int64_t total = 0;
+    for (const OptimizerTensor& t : tensors) total += (2 + roles()) * t.count * 4;
+    return total;
+  }
+
  private:
   static constexpr int64_t kMostTensors = INT64_C(1) << 24;
   static constexpr size_t kTerms = 19;
@@ -165,28 +210,22 @@ class OptimizerStep {
     return !overlap(stretches.data(), stretches.data() + stretches.size());
   }
 
-  static int carry_out(OptimizerRule rule, double step, double epsilon, const std::vector<OptimizerTensor>& tensors,
-                       int threads) {
-    rule.step = static_cast<float>(step);
-    rule.epsilon = static_cast<float>(epsilon);
-    kernels().optimizer_step(rule, tensors.data(), static_cast<int64_t>(tensors.size()),
-                             threads > 0 ? threads : max_threads());
-    latest_call_succeeded();
-    return kDone;
+  std::vector<char*> places_of(const std::vector<OptimizerTensor>& tensors) const {
+    std::vector<char*> places;
+    const auto add = [&](const float* p) { places.push_back(reinterpret_cast<char*>(const_cast<float*>(p))); };
+    for (const OptimizerTensor& t : tensors) {
+      add(t.w);
+      add(t.gradient);
+      for (int role : states_) add(t.state[role]);
+    }
+    return places;
   }
 
   // The size of the step is that of this call, whenever it is repeated.
   int perform_recorded(double step, double epsilon, const std::vector<OptimizerTensor>& tensors, int threads) const {
     Operation operation;
-    const auto add = [&](const float* p) {
-      operation.places.push_back(reinterpret_cast<char*>(const_cast<float*>(p)));
-    };
-    for (const OptimizerTensor& t : tensors) {
-      add(t.w);
-      add(t.gradient);
-      for (int role : states_) add(t.state[role]);
-      operation.bytes += (2 + roles()) * t.count * 4;
-    }
+    operation.places = places_of(tensors);
+    operation.bytes = bytes(tensors);
     operation.work = [=, self = *this](char* const* place) {
       std::vector<OptimizerTensor> placed = tensors;
       const auto next = [&place] { return reinterpret_cast<float*>(*place++); };
@@ -245,6 +284,69 @@ class OptimizerStep {
   std::vector<int64_t> layouts_;
 };
 
+// Steps on arrays that stay where they are, one after the other. It counts them itself and keeps the values of the
+// rule, so that a list of calls with a step in it (replay.h) runs without Python in between.
+class RepeatedStep {
+ public:
+  RepeatedStep(const OptimizerStep& step, bool corrected_epsilon, const std::vector<double>& values,
+               nb::list parameters, nb::list gradients, nb::list accumulators)
+      : arrays_(nb::make_tuple(parameters, gradients, accumulators)), state_(std::make_shared<State>(step)) {
+    if (values.size() != kValues) throw nb::index_error("RepeatedStep: wrong number of values");
+    std::copy(values.begin(), values.end(), state_->values);
+    state_->corrected_epsilon = corrected_epsilon;
+    state_->rule = step.rule_at(state_->values);
+    placed_ = step.place_all(parameters, gradients, accumulators, state_->tensors, places_);
+  }
+
+  // Whether the arrays are such that it can run.
+  bool placed() const { return placed_; }
+
+  // single: round it to float32 first, as the structs of optimizers do.
+  void set_learning_rate(double rate, bool single) {
+    if (single) rate = static_cast<float>(rate);
+    if (rate == state_->values[kLearningRate]) return;
+    state_->values[kLearningRate] = rate;
+    state_->rule = state_->step.rule_at(state_->values);
+  }
+  double steps() const { return state_->steps; }
+  void set_steps(double steps) { state_->steps = steps; }
+
+  // False if native calls are off: nothing is done then.
+  bool run() {
+    if (!fast_calls_enabled || !placed_) return false;
+    Operation operation;
+    operation.places = places_;
+    operation.bytes = state_->step.bytes(state_->tensors);
+    operation.work = [state = state_](char* const*) { return state->run(); };
+    operation.enabled = &fast_calls_enabled;
+    return perform(std::move(operation));
+  }
+
+ private:
+  struct State {
+    explicit State(const OptimizerStep& step) : step(step) {}
+
+    bool run() {
+      const auto [size, epsilon] = step.step_size(values, steps + 1.0, corrected_epsilon);
+      OptimizerStep::carry_out(rule, size, epsilon, tensors, 0);
+      steps += 1.0;
+      return true;
+    }
+
+    OptimizerStep step;
+    OptimizerRule rule;
+    double values[kValues];
+    bool corrected_epsilon;
+    double steps = 0.0;  // behind it
+    std::vector<OptimizerTensor> tensors;
+  };
+
+  nb::tuple arrays_;  // keeps them alive
+  std::shared_ptr<State> state_;
+  std::vector<char*> places_;
+  bool placed_;
+};
+
 // BNNSOptimizerStep as C programs call it: function, OptimizerAlgFields, number_of_parameters, parameters, gradients,
 // accumulators, filter_params. Python reads and checks a struct of a kind once: choices, and which values are 0. Others
 // of that kind may have other values, as long as these are within their ranges.
@@ -296,13 +398,7 @@ class OptimizerFunction final : public Numbered {
     if (!read_threads(words[6], threads) || !read(words, key, values, time_step)) return kDeclined;
     const Known* known = known_.find(key.text());  // stays while this call uses the number
     if (!known || !known->limits.hold(values) || !(time_step >= 1.0) || !std::isfinite(time_step)) return kDeclined;
-    double step = 0.0, epsilon = values[kEpsilon];
-    if (known->step.is_adam()) {  // as step_size does it in Python
-      const double first = 1.0 - std::pow(values[kBeta1], time_step);
-      const double second = std::sqrt(1.0 - std::pow(values[kBeta2], time_step));
-      step = values[kLearningRate] * second / first;
-      if (known->limits.corrected_epsilon) epsilon *= second;
-    }
+    const auto [step, epsilon] = known->step.step_size(values, time_step, known->limits.corrected_epsilon);
     return known->step.run_raw(values, step, epsilon, static_cast<int64_t>(words[2].number), words[3], words[4],
                                words[5], threads);
   }
@@ -376,6 +472,16 @@ void bind_optimizer(nb::module_& m) {
            "kind"_a, "form"_a, "clipping"_a, "terms"_a, "values"_a, "states"_a, "layouts"_a)
       .def("run", &OptimizerStep::run, "step"_a, "epsilon"_a, "count"_a, "parameters"_a.none(), "gradients"_a.none(),
            "accumulators"_a.none(), "threads"_a, "arrays"_a);
+  nb::class_<RepeatedStep>(m, "RepeatedStep")
+      .def(nb::init<const OptimizerStep&, bool, const std::vector<double>&, nb::list, nb::list, nb::list>(), "step"_a,
+           "corrected_epsilon"_a, "values"_a, "parameters"_a, "gradients"_a, "accumulators"_a,
+           nb::sig(
+               "def __init__(self, step: OptimizerStep, corrected_epsilon: bool, values: Sequence[float], parameters: "
+               "list[object], gradients: list[object], accumulators: list[object]) -> None"))
+      .def_prop_ro("placed", &RepeatedStep::placed)
+      .def_prop_rw("steps", &RepeatedStep::steps, &RepeatedStep::set_steps)
+      .def("set_learning_rate", &RepeatedStep::set_learning_rate, "rate"_a, "single"_a)
+      .def("run", &RepeatedStep::run);
   m.def(
       "describe_optimizer",
       [](int function, const std::string& letters, const std::vector<int>& values) {

@@ -4,10 +4,14 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
+#include <cmath>
 #include <utility>
 #include <vector>
 
+#include "bindings/fast_call.h"
 #include "bindings/interruption.h"
+#include "bindings/recording.h"
 #include "kernels/kernels.h"
 #include "runtime/thread_pool.h"
 
@@ -65,10 +69,36 @@ void random_categories(uint64_t seed, uint64_t draw, uintptr_t out, bool wide, u
   run_fill(fill, seed, draw, out, wide, distributions * draws, threads);
 }
 
+// What a list of calls (replay.h) may contain besides: both touch one number in an array that stays where it is.
+
+// The time, in seconds.
+void write_time(uintptr_t place) {
+  Operation operation;
+  operation.places = {reinterpret_cast<char*>(place)};
+  operation.work = [](char* const* places) {
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    *reinterpret_cast<double*>(places[0]) = now.count();
+    return true;
+  };
+  operation.enabled = &fast_calls_enabled;
+  perform(std::move(operation));
+}
+
+// Whether a number is finite; a list ends where it is not.
+bool is_finite(uintptr_t place) {
+  Operation operation;
+  operation.places = {reinterpret_cast<char*>(place)};
+  operation.work = [](char* const* places) { return std::isfinite(*reinterpret_cast<const float*>(places[0])); };
+  operation.enabled = &fast_calls_enabled;
+  return perform(std::move(operation));
+}
+
 }  // namespace
 
 void bind_training(nb::module_& m) {
   m.def("clip_by_global_norm", &clip_by_global_norm, "tensors"_a, "max_norm"_a, "use_norm"_a, "threads"_a);
+  m.def("write_time", &write_time, "place"_a);
+  m.def("is_finite", &is_finite, "place"_a);
   m.def("random_floats", &random_floats, "normal"_a, "seed"_a, "draw"_a, "out"_a, "wide"_a, "count"_a, "a"_a, "b"_a,
         "threads"_a);
   m.def("random_integers", &random_integers, "seed"_a, "draw"_a, "out"_a, "count"_a, "low"_a, "span"_a, "threads"_a);

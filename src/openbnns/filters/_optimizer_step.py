@@ -57,7 +57,7 @@ def native_step(optimizer: Optimizer) -> _core.OptimizerStep:
     p = optimizer.preparation
     prepared = _prepared(p, penalize=not (isinstance(optimizer, Adam) and optimizer.decoupled_decay))
     return engines._core.OptimizerStep(
-        kind, form, int(p.clipping.function), [*prepared, *terms], _values(optimizer), states, PACKED_LAYOUTS
+        kind, form, int(p.clipping.function), [*prepared, *terms], optimizer_values(optimizer), states, PACKED_LAYOUTS
     )
 
 
@@ -72,7 +72,7 @@ def step_size(optimizer: Optimizer, time_step: float) -> tuple[float, float]:
     return 0.0, 0.0 if isinstance(optimizer, SGDMomentum) else optimizer.epsilon
 
 
-def _values(o: Optimizer) -> list[float]:
+def optimizer_values(o: Optimizer) -> list[float]:
     """The values of an optimizer in the order of ``VALUES``; 0 for what it does not have."""
     p, clip = o.preparation, o.preparation.clipping
     own = (getattr(o, name, 0.0) for name in VALUES[:6])

@@ -42,7 +42,7 @@ from ..parameters.optimizer import (
 from ..reference import optimizer as reference
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries
-from ._optimizer_step import VALUES, native_step, step_size
+from ._optimizer_step import VALUES, native_step, optimizer_values, step_size
 from ._rules import require_float32
 from .direct import require_data, require_descriptor
 
@@ -302,6 +302,17 @@ def run_fast(
         return False
     step, epsilon = step_size(rule.optimizer, t)
     return bool(rule.fast.run(step, epsilon, count, parameters, gradients, accumulators, threads, arrays) == 0)
+
+
+def repeated_step(rule: Rule, parameters: list[Any], gradients: list[Any], accumulators: list[Any]) -> Any:
+    """A native step on these arrays that can be made again and again; None if there is none for them."""
+    if rule.fast is None or not engines.is_native():
+        return None
+    corrected = isinstance(rule.optimizer, Adam) and rule.optimizer.corrected_epsilon
+    made = engines._core.RepeatedStep(
+        rule.fast, corrected, optimizer_values(rule.optimizer), parameters, gradients, accumulators
+    )
+    return made if made.placed else None
 
 
 def run_checked(

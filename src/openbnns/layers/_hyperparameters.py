@@ -30,6 +30,7 @@ class Hyperparameter:
         optimizer._values[self._name] = value
         if self._name != "time_step":  # which every step writes again
             optimizer._fields = None
+            optimizer._revision += self._name != "learning_rate"  # which schedules write in every step
 
 
 def number(value: Any, who: str) -> float:

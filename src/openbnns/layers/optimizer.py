@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import compat
 from .._spelling import spelled, unexpected
 from .._words import Caller
 from ..abi.enums import BNNSOptimizerFunction
@@ -76,6 +77,8 @@ class Optimizer:
     _values: dict[str, Any]
     _fields: Any = None
     _function: int
+    _revision = 0  # of all hyperparameters but the learning rate and the time step
+    _single = True  # whether the learning rate is float32, as in the struct
     _epsilon_after_correction: bool | None = None  # whether Adam adds epsilon as PyTorch does; None: as compat says
     _caller: ClassVar[Caller]
 
@@ -184,6 +187,19 @@ class Optimizer:
         except MISUSE_ERRORS as error:
             raise as_exception(misuse_in(None, error), OptimizerStepError) from error
 
+    def repeated(
+        self, parameters: Sequence[TensorLike], gradients: Sequence[TensorLike], accumulators: Sequence[TensorLike]
+    ) -> RepeatedStep | None:
+        """Steps on these arrays again and again, if native code can make them without Python."""
+        made = self._repeatable() and rules.repeated_step(
+            self._rule(self._caller)[0], list(parameters), list(gradients), list(accumulators)
+        )
+        return RepeatedStep(self, made) if made else None
+
+    def _repeatable(self) -> bool:
+        """Whether nothing but the learning rate of its rule depends on the step."""
+        return True
+
     def _rule(self, who: Caller) -> tuple[rules.Rule, float]:
         """The rule of a step and its number."""
         if self._fields is None:
@@ -212,6 +228,37 @@ class Optimizer:
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self._values.items() if value is not None)
         return f"{type(self).__name__}({shown})"
+
+
+class RepeatedStep:
+    """Steps of an optimizer on arrays that stay where they are. ``steps`` of them have been made."""
+
+    def __init__(self, optimizer: Optimizer, native: Any) -> None:
+        self._optimizer, self._native = optimizer, native
+        self._settings = self._present()
+
+    def run(self) -> bool:
+        """Make a step; False if another engine has been chosen, and then nothing is done."""
+        return bool(self._native.run())
+
+    def follow(self, optimizer: Optimizer) -> bool:
+        """Take over the learning rate; False if anything else has changed, so that another one is needed."""
+        if optimizer is not self._optimizer or self._settings != self._present():
+            return False
+        self._native.set_learning_rate(optimizer._values["learning_rate"], optimizer._single)
+        return True
+
+    def _present(self) -> tuple[Any, ...]:
+        switches = compat.switches
+        return self._optimizer._revision, switches.optimizer_scale_before_clip, switches.adam_epsilon_torch
+
+    @property
+    def steps(self) -> int:
+        return int(self._native.steps)
+
+    @steps.setter
+    def steps(self, count: int) -> None:
+        self._native.steps = float(count)
 
 
 class _RegularizedOptimizer(Optimizer):
@@ -413,6 +460,7 @@ class RMSPropOptimizer(_RegularizedOptimizer):
 class _OwnOptimizer(_RegularizedOptimizer):
     """Base: hyperparameters as attributes, one native call for all tensors of a step."""
 
+    _single = False
     time_step = Hyperparameter(number)
     epsilon = Hyperparameter(number)
 
@@ -442,6 +490,9 @@ class AdagradOptimizer(_OwnOptimizer):
     def _parameters(self, preparation: Preparation) -> Adagrad:
         rate = self.learning_rate / (1.0 + (self.time_step - 1.0) * self.lr_decay)
         return Adagrad(rate, self.epsilon, preparation)
+
+    def _repeatable(self) -> bool:
+        return not self.lr_decay
 
 
 class AdamaxOptimizer(_OwnOptimizer):

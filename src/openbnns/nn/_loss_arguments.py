@@ -13,35 +13,35 @@ from .choose import choose
 from .losses import Loss
 
 
-def read_losses(given: Any) -> tuple[list[Key], list[Loss]]:
+def read_losses(given: Any, who: str = "Trainer") -> tuple[list[Key], list[Loss]]:
     """The losses of the outputs and their keys."""
     found = dict(_entries(given, ()))
     if not found:
-        raise ValueError("Trainer: loss is empty. Pass one loss for each output of the network.")
+        raise ValueError(f"{who}: loss is empty. Pass one loss for each output of the network.")
     made: list[Loss] = [
         losses.FunctionLoss(value)
         if callable(value) and not isinstance(value, (Loss, type))
-        else choose(value, losses.NAMED, Loss, "Trainer: loss")
+        else choose(value, losses.NAMED, Loss, f"{who}: loss")
         for value in found.values()
     ]
     for loss in made:
         if getattr(loss, "reduction", "mean") == "none":
-            raise ValueError(f"Trainer: {loss!r} gives no single number to train on. Use reduction='mean' or 'sum'.")
+            raise ValueError(f"{who}: {loss!r} gives no single number to train on. Use reduction='mean' or 'sum'.")
     return list(found), made
 
 
-def read_shares(given: Any, keys: list[Key]) -> list[float]:
+def read_shares(given: Any, keys: list[Key], who: str = "Trainer") -> list[float]:
     """What the losses of the outputs are multiplied by."""
     if given is None:
         return [1.0] * len(keys)
     found = dict(_entries(given.tolist() if hasattr(given, "tolist") else given, ()))
     if set(found) != set(keys) or keys == [None]:
         raise ValueError(
-            f"Trainer: loss_weights are {given!r}, but the losses are of {listed(keys)}. Pass one number for each."
+            f"{who}: loss_weights are {given!r}, but the losses are of {listed(keys)}. Pass one number for each."
         )
     shares = [float(found[key]) for key in keys]
     if not all(0 <= share < np.inf for share in shares):
-        raise ValueError(f"Trainer: loss_weights are {given!r}. They must be finite and at least 0.")
+        raise ValueError(f"{who}: loss_weights are {given!r}. They must be finite and at least 0.")
     return shares
 
 

@@ -12,28 +12,12 @@ import numpy as np
 from .. import GradientClipping
 from .._listing import Listed
 from .._spelling import spelled
+from ._bundle import Bundle, State
 from ._norms import total_norm
+from ._steps import Call
 from ._value import Array
 from .choose import nearest, whole_number
 from .parameter import Parameter, trainable
-
-
-class State:
-    """A parameter with its accumulators, in the order of their roles, and the number of steps that it has taken."""
-
-    __slots__ = ("accumulators", "group", "parameter", "rate", "steps")
-
-    def __init__(self, parameter: Parameter, group: ParameterGroup) -> None:
-        self.parameter, self.group = parameter, group
-        self.accumulators: list[Array] | None = None  # made as soon as its size is known
-        self.steps = 0
-        self.rate = 0.0  # the learning rate that accumulated steps were made with; 0 if there are none
-
-    def made(self, roles: int) -> list[Array]:
-        if self.accumulators is None:
-            first = self.group._optimizer._first_accumulator(self.group)
-            self.accumulators = [np.full_like(self.parameter.data, first) for _ in range(roles)]
-        return self.accumulators
 
 
 class ParameterGroup(Mapping[str, Any]):
@@ -102,30 +86,6 @@ class ParameterGroup(Mapping[str, Any]):
         return f"ParameterGroup({len(self.parameters)} parameters, {shown})"
 
 
-class Bundle:
-    """Parameters that take their step in one call: of one group, and with as many steps behind them."""
-
-    def __init__(self, states: list[State]) -> None:
-        self.states = states
-        roles = int(self.bnns.accumulator_count_multiplier)
-        self.data = [s.parameter.data for s in states]
-        self.gradients = [s.parameter.grad for s in states]
-        self.accumulators = [s.made(roles)[role] for role in range(roles) for s in states]
-        self.steps = states[0].steps
-        self._counts = hasattr(self.bnns, "time_step")
-
-    @property
-    def bnns(self) -> Any:
-        """The optimizer of BNNS; another one once a setting of the group has changed."""
-        return self.states[0].group.bnns
-
-    def step(self) -> None:
-        if self._counts:
-            self.bnns.time_step = float(self.steps + 1)
-        self.bnns.step(parameters=self.data, gradients=self.gradients, accumulators=self.accumulators)
-        self.steps += 1
-
-
 class Optimizer(Listed):
     """Base of the optimizers: changes parameters in place, from their ``grad``.
 
@@ -180,6 +140,7 @@ class Optimizer(Listed):
         self._states = [State(p, group) for group in made for p in group.parameters]
         self._trained: list[bool] | None = None
         self._bundles: list[Bundle] = []
+        self._calls: list[Call] = []
 
     def _group(self, group: Mapping[str, Any]) -> ParameterGroup:
         who = type(self).__name__
@@ -333,6 +294,38 @@ class Optimizer(Listed):
         if self._waiting + 1 < every:
             self._waiting += 1
             return
+        trained = self._refresh()
+        if self._waiting:
+            for parameter, is_trained in zip(self._parameters, trained, strict=True):
+                if is_trained:
+                    parameter.grad[...] *= 1.0 / (self._waiting + 1)
+            self._waiting = 0
+        if self._shares_norm and self._clipping is not None:
+            self._share_norm(self._clipping)
+        for bundle in self._bundles:
+            self._run(bundle)
+
+    def calls(self) -> list[Call]:
+        """What ``step`` does, as calls that native code can keep: the same list for as long as these stay the same."""
+        plain: list[Call] = [self.step]
+        if not self._waiting:
+            self._refresh()
+            if not self._shares_norm and all(map(self._is_plain, self._bundles)):
+                found = [bundle.repeated() for bundle in self._bundles]
+                plain = plain if None in found else [call for call in found if call is not None]
+        if plain != self._calls:
+            self._calls = plain
+        return self._calls
+
+    def _run(self, bundle: Bundle) -> None:
+        bundle.step()
+
+    def _is_plain(self, bundle: Bundle) -> bool:
+        """Whether ``_run`` does nothing but the step of the bundle."""
+        return True
+
+    def _refresh(self) -> list[bool]:
+        """Follow parameters that have been frozen or set free; says which are trained."""
         if not self._states:
             raise RuntimeError(f"{type(self).__name__}.step: call attach(network.parameters()) first.")
         trained = trainable(self._parameters)
@@ -344,19 +337,13 @@ class Optimizer(Listed):
             self._trained, self._bundles = trained, self._bundle(trained)
             if self._clipping is not None:
                 self.clip(self._clipping)  # without a norm that was known for other bundles
-        if self._waiting:
-            for parameter, is_trained in zip(self._parameters, trained, strict=True):
-                if is_trained:
-                    parameter.grad[...] *= 1.0 / (self._waiting + 1)
-            self._waiting = 0
-        together = len(self._bundles) > 1 or self._norm is not None
-        if together and self._clipping is not None and self._clipping.case == "by_global_norm":
-            self._share_norm(self._clipping)
-        for bundle in self._bundles:
-            self._run(bundle)
+        return trained
 
-    def _run(self, bundle: Bundle) -> None:
-        bundle.step()
+    @property
+    def _shares_norm(self) -> bool:
+        """Whether gradients are clipped by a norm that no bundle knows by itself."""
+        together = len(self._bundles) > 1 or self._norm is not None
+        return together and self._clipping is not None and self._clipping.case == "by_global_norm"
 
     def _bundle(self, trained: Sequence[bool]) -> list[Bundle]:
         self._count()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -101,6 +101,10 @@ class Passes:
             found = self._bound[id(program)] = self.bind(program)
         return found
 
+    def all_bound(self) -> Collection[Bound]:
+        """Those that are kept."""
+        return self._bound.values()
+
     def bind(self, program: Program) -> Bound:
         """The losses on the outputs of a program."""
         return Bound(program, self.loss, self.network._structure if self.joint else None)
@@ -169,6 +173,11 @@ class Passes:
         for gradient, part in bound.joins:
             gradient += part
         return total
+
+    def note(self, bound: Bound, batch: Batch, value: float) -> None:
+        """Keep the loss of the one output that a program has, which somebody else has computed."""
+        self.outputs, self.losses[0] = bound.program.outputs, value
+        self.weights[0] = batch.size if self.loss[0].reduction == "sum" else bound.losses[0].total_weight
 
     def backward(self, program: Program) -> None:
         """Compute the gradients of the parameters."""

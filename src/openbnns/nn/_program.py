@@ -363,6 +363,11 @@ class Program:
         (self._backward if input_gradients else self._backward_of_parameters).run()
 
     @property
+    def calls_forward(self) -> list[Call]:
+        """The forward pass."""
+        return self._forward.calls
+
+    @property
     def calls_of_parameters(self) -> list[Call]:
         """The backward pass of the parameters."""
         return self._backward_of_parameters.calls

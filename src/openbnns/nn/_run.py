@@ -19,12 +19,13 @@ from . import checkpoints
 from ._batches import Batch
 from ._feed import Feed
 from ._measures import Measures
-from ._passes import PHASES, Accumulation, first_not_finite, used_parameters
+from ._passes import PHASES, Accumulation, Bound, first_not_finite, used_parameters
 from ._program import Program
 from ._resume import settings
 from ._saving import save
 from ._signals import StopRequest
 from ._value import Array
+from ._whole_step import NotFinite, WholeStep
 from .callbacks import Best, having
 from .history import History
 from .progress import Progress
@@ -87,6 +88,7 @@ class Run:
             having(callbacks, f"on_{when}") for when in ("step", "epoch", "end")
         )
         self._accumulation = Accumulation(trainer.optimizer.parameters) if self.accumulate > 1 else None
+        self._whole_steps: dict[Bound, WholeStep] = {}  # by size of batch
         trainer.history = History()
 
     def new_measures(self) -> Measures:
@@ -192,26 +194,46 @@ class Run:
         count = min(self.accumulate, self.batches - self.batch)
         step = self.step
         trainer.optimizer.learning_rate = trainer._base_rate * trainer.schedule(step, self.epochs * self.steps)
+        if self._accumulation is None:
+            return self._whole_step(batches, step)
         total, samples = 0.0, 0
         for i in range(count):
-            began = perf_counter()
-            batch = next(batches)
-            seconds["data"] += perf_counter() - began
+            batch = self._next(batches)
             program, loss = passes.forward(batch, training=True, seed=(trainer.seed, step * self.accumulate + i))
             if not math.isfinite(loss):
                 raise Diverged(self._diagnosis(program, loss, step))
             self.measures.add(passes, batch)
             passes.backward(program)
             total, samples = total + loss * batch.size, samples + batch.size
-            if self._accumulation is not None:
-                self._accumulation.add(self._weight(batch))
+            self._accumulation.add(self._weight(batch))
         began = perf_counter()
-        if self._accumulation is not None:
-            self._accumulation.finish(mean=self._means)
+        self._accumulation.finish(mean=self._means)
         trainer.optimizer.step()
         seconds["step"] += perf_counter() - began
         self.batch += count
         return total / samples, samples
+
+    def _whole_step(self, batches: Iterator[Any], step: int) -> tuple[float, int]:
+        """One step over one batch."""
+        batch = self._next(batches)
+        bound = self.passes.bound(batch.size, training=True)
+        if bound not in self._whole_steps:
+            kept = self.passes.all_bound()
+            self._whole_steps = {known: whole for known, whole in self._whole_steps.items() if known in kept}
+            self._whole_steps[bound] = WholeStep(self.passes, bound, self.trainer.optimizer, finite=True)
+        try:
+            loss = self._whole_steps[bound].run(batch, (self.trainer.seed, step))
+        except NotFinite as found:
+            raise Diverged(self._diagnosis(found.program, found.loss, step)) from None
+        self.measures.add(self.passes, batch)
+        self.batch += 1
+        return loss, batch.size
+
+    def _next(self, batches: Iterator[Any]) -> Any:
+        began = perf_counter()
+        batch = next(batches)
+        self.passes.seconds["data"] += perf_counter() - began
+        return batch
 
     @property
     def _means(self) -> bool:

@@ -33,7 +33,9 @@ from ._structure import flatten
 from ._value import Array, Value
 
 if TYPE_CHECKING:
+    from .compiled import CompiledStep
     from .model_file import ModelCard
+    from .optimizers import Optimizer, OptimizerName
     from .predictions import Predictions
     from .profiling import Profile
     from .summary import Summary
@@ -266,6 +268,33 @@ class Module(Building):
 
         self._require_built("summary")
         return summary(self)
+
+    @spelled
+    def compile_step(
+        self, loss: Any, optimizer: Optimizer | OptimizerName, batch_size: int, *, loss_weights: Any = None
+    ) -> CompiledStep:
+        """A training step for batches of this size as one native call: ``value = step(x, y)``.
+
+        ``loss`` and ``optimizer`` are what :class:`Trainer` takes, and so are ``x``, ``y`` and ``loss_weights``. Numbers are the
+        same, to the last bit, as those of forward, loss, backward and optimizer by themselves. The learning rate and all
+        other settings of the optimizer may change between steps.
+
+        >>> import numpy as np
+        >>> from openbnns import nn
+        >>> net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+        >>> step = net.compile_step("cross_entropy", nn.Adam(net.parameters(), lr=0.01), 32)
+        >>> x = np.random.RandomState(0).standard_normal((32, 4)).astype(np.float32)
+        >>> losses = [step(x, (x[:, 0] > 0).astype(np.int64)) for i in range(50)]
+        >>> losses[-1] < losses[0] / 2
+        True
+        """
+        from .choose import choose, whole_number
+        from .compiled import CompiledStep
+        from .optimizers import NAMED, Optimizer
+
+        size = whole_number(batch_size, "compile_step: batch_size", 1)
+        chosen: Optimizer = choose(optimizer, NAMED, Optimizer, "compile_step: optimizer")
+        return CompiledStep(self, loss, chosen, size, loss_weights)
 
     @spelled
     def profile(self, *inputs: Any, repeats: int | None = None) -> Profile:

@@ -23,7 +23,8 @@ from .. import (
 )
 from .._spelling import spelled
 from ..layers.optimizer import AdagradOptimizer, AdamaxOptimizer
-from ._optimizer import Bundle, Optimizer, ParameterGroup
+from ._bundle import Bundle
+from ._optimizer import Optimizer, ParameterGroup
 from ._value import Array
 from .parameter import Parameter
 
@@ -134,6 +135,9 @@ class SGD(Optimizer):
             bundle.step()
         finally:
             bnns.gradient_scale, bnns.regularization_scale = scale, penalty
+
+    def _is_plain(self, bundle: Bundle) -> bool:
+        return not bundle.states[0].group["dampening"]
 
 
 class Adam(Optimizer):
@@ -291,6 +295,9 @@ class RMSprop(Optimizer):
         bnns.learning_rate = rate
         for data, old in zip(bundle.data, before, strict=True):
             data[...] = old
+
+    def _is_plain(self, bundle: Bundle) -> bool:
+        return not bundle.bnns.momentum
 
     def state_dict(self) -> dict[str, Array]:
         """Accumulators, step counts and the learning rates that accumulated steps contain."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._optimizer import State
+from .._bundle import State
 from .._value import Array
 from ..optimizers import Optimizer
 from ..parameter import Parameter

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -63,6 +63,14 @@ class BoundLoss:
         """What a mean over these targets would divide by: 1 for a sum. The targets of the last ``take`` are gone then."""
         self.take(targets)
         return self._total(sample_weights)
+
+    def plain_call(self) -> Callable[[], object] | None:
+        """What ``run`` does with the usual targets, as one native call that can be kept; ``is_plain`` says which are usual."""
+        return None
+
+    def is_plain(self) -> bool:
+        """Whether ``run()`` for the targets that were taken last is the plain call."""
+        return False
 
     def run(self, sample_weights: Array | None = None, total: float | None = None) -> float:
         """The loss of the output for these targets; its gradient goes to the gradient array.

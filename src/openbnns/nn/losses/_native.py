@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,20 @@ class NativeBound(BoundLoss):
         if self._axis is not None and targets.ndim == self.output.ndim:
             targets = np.moveaxis(targets, self._axis, -1)
         self.loss.fill(self, targets)
+
+    def plain_call(self) -> Callable[[], object] | None:
+        if self._axis is not None or self.loss.reduction == "none":
+            return None
+        return partial(self._apply, self._rows, self.labels, self._value, None, self._gradient)
+
+    def is_plain(self) -> bool:
+        self.total_weight = total = self._total(None)
+        return self._weights is None and total != 0.0 and self.loss._scale / total == self._natural
+
+    @property
+    def value_array(self) -> Array:
+        """Where the plain call writes the loss."""
+        return self._value
 
     def _reduce(self, factor: float) -> float:
         if self._axis is not None:

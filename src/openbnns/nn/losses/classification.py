@@ -73,6 +73,8 @@ class ClassLoss(Loss):
             )
         if targets.dtype.kind not in "iu":
             raise TypeError(f"{who}: targets are {targets.dtype}. Pass class numbers as integers.")
+        if not targets.size or (targets.min() >= 0 and targets.max() < classes):
+            return
         counted = targets[targets != self.ignore_index]
         if counted.size and not (counted.min() >= 0 and counted.max() < classes):
             worst = counted.min() if counted.min() < 0 else counted.max()

@@ -1,0 +1,117 @@
+"""A training step as one list of calls: forward, losses, backward and the optimizer, native ones in one crossing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .. import engines
+from ._batches import Batch
+from ._optimizer import Optimizer
+from ._passes import Bound, Passes
+from ._program import Program
+from ._steps import Call, Steps, arrays
+from ._value import Array
+
+
+class NotFinite(Exception):
+    """The loss of a batch is not finite; no parameter has been changed."""
+
+    def __init__(self, program: Program, loss: float) -> None:
+        super().__init__(loss)
+        self.program, self.loss = program, loss
+
+
+class WholeStep:
+    """Steps on batches of one size. With ``finite``, a loss that is not finite ends a step before the backward pass."""
+
+    def __init__(self, passes: Passes, bound: Bound, optimizer: Optimizer, *, finite: bool) -> None:
+        self._passes, self._bound, self._optimizer, self._finite = passes, bound, optimizer, finite
+        self._times = np.zeros(4)  # before the forward pass, the backward pass and the optimizer, and after it
+        self._of_optimizer: list[Call] | None = None
+        self._loss: Any = bound.losses[0] if len(bound.losses) == 1 and not bound.joins else None
+        if self._loss is not None and (passes.joint or passes.shares[0] != 1.0):
+            self._loss = None
+
+    def run(self, batch: Batch, seed: tuple[int, int] | None = None) -> float:
+        """Make a step; gives the loss of the batch."""
+        passes, began = self._passes, perf_counter()
+        passes.fill(self._bound.program, batch, seed)
+        calls = self._optimizer.calls()
+        if calls is not self._of_optimizer:
+            self._bind(calls)
+        if self._take_plain(batch):
+            self._plain.run()
+            self._value = float(self._loss.value_array[0])
+            passes.note(self._bound, batch, self._value)
+        else:
+            self._batch = batch
+            self._others.run()
+        times = self._times
+        passes.seconds["forward"] += times[1] - began
+        passes.seconds["backward"] += times[2] - times[1]
+        passes.seconds["step"] += times[3] - times[2]
+        return self._value
+
+    def _take_plain(self, batch: Batch) -> bool:
+        """Whether the loss of this batch is one native call on targets that have been read."""
+        if (
+            self._loss is None
+            or not self._plain.calls
+            or batch.weights is not None
+            or self._passes.class_weights is not None
+        ):
+            return False
+        self._loss.take(batch.y[0])
+        return bool(self._loss.is_plain())
+
+    def _bind(self, of_optimizer: list[Call]) -> None:
+        self._of_optimizer = of_optimizer
+        plain = None if self._loss is None else self._loss.plain_call()
+        self._others = self._listed([self._evaluate])
+        self._plain = Steps([])
+        if plain is not None:
+            check: Call = partial(self._require_finite, self._loss.value_array)
+            self._plain = self._listed([plain, check] if self._finite else [plain])
+
+    def _listed(self, losses: Sequence[Call]) -> Steps:
+        assert self._of_optimizer is not None
+        program, times = self._bound.program, [_timing(self._times, i) for i in range(4)]
+        back, then = program.calls_of_parameters, self._of_optimizer
+        calls = [times[0], *program.calls_forward, *losses, times[1], *back, times[2], *then, times[3]]
+        kept = [*program.lasting, self._times, *arrays(losses), *self._optimizer.accumulators]
+        kept += [array for p in self._optimizer.parameters if p.used for array in (p.data, p.grad)]
+        steps = Steps(kept)
+        steps.calls = calls
+        return steps
+
+    def _evaluate(self) -> None:
+        """The losses of any batch, in Python."""
+        self._value = self._passes.evaluate(self._bound, self._batch, None)
+        if self._finite and not math.isfinite(self._value):
+            raise NotFinite(self._bound.program, self._value)
+
+    def _require_finite(self, value: Array) -> None:
+        if not _is_finite(value):
+            raise NotFinite(self._bound.program, float(value[0]))
+
+
+def _is_finite(value: Array) -> bool:
+    core = engines._core
+    return math.isfinite(value[0]) if core is None else bool(core.is_finite(value.ctypes.data))
+
+
+def _timing(times: Array, index: int) -> Call:
+    """Writes the time, which native code can keep."""
+    if engines._core is not None:
+        return partial(engines._core.write_time, times.ctypes.data + 8 * index)
+
+    def call() -> None:
+        times[index] = perf_counter()
+
+    return call

@@ -1,0 +1,124 @@
+"""Training steps of a fixed batch size, each of them one call of native code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._batches import Batch
+from ._loss_arguments import listed, read_losses, read_shares
+from ._optimizer import Optimizer
+from ._outputs import arrange, check_targets, output_keys
+from ._parts import Key, called, keys_of, parts_of
+from ._passes import Passes
+from ._value import Array
+from ._whole_step import WholeStep
+from .module import Module
+
+_WHO = "compile_step"
+
+
+class CompiledStep:
+    """A training step of a network: ``step(x, y)`` runs it on a batch and gives the loss. :meth:`Module.compile_step` makes one.
+
+    It does what
+
+    ::
+
+        value, gradient = loss(network(x), y)
+        network.backward(gradient)
+        optimizer.step()
+
+    does, with the same numbers to the last bit, but Python is in charge of nothing in between.
+    """
+
+    def __init__(self, network: Module, loss: Any, optimizer: Optimizer, batch_size: int, loss_weights: Any) -> None:
+        self.network, self.optimizer, self.batch_size = network, optimizer, batch_size
+        self._loss_keys, self._losses = read_losses(loss, _WHO)
+        self._shares = read_shares(loss_weights, self._loss_keys, _WHO)
+        self._numbers = np.arange(batch_size)
+        self._passes: Passes | None = None
+        self._arranged: tuple[list[Key], list[Key], list[int], list[int]] | None = None
+        self._whole: WholeStep | None = None
+        self._bound: Any = None
+
+    def __repr__(self) -> str:
+        losses = ", ".join(map(repr, self._losses))
+        return (
+            f"CompiledStep({type(self.network).__name__}, {losses}, {self.optimizer!r}, batch_size={self.batch_size})"
+        )
+
+    def __call__(self, x: Any, y: Any = None, *, sample_weights: Any = None) -> float:
+        """Train on a batch; gives its loss, as it was before the step.
+
+        ``x`` and ``y`` are arrays, or tuples or dictionaries of arrays if there are several inputs or outputs.
+        ``sample_weights`` are one number per sample.
+        """
+        batch = self._read(x, y)
+        passes = self._passes
+        assert passes is not None
+        bound = passes.bound(self.batch_size, training=True)
+        if bound is not self._bound:
+            self._bound, self._whole = bound, WholeStep(passes, bound, self.optimizer, finite=False)
+        if not passes.joint:
+            for loss, output, targets in zip(passes.loss, bound.program.outputs, batch.y, strict=True):
+                loss.check(output.shape, targets)
+        if sample_weights is not None:
+            batch = batch._replace(weights=self._weights(sample_weights))
+        assert self._whole is not None
+        return self._whole.run(batch)
+
+    def _read(self, x: Any, y: Any) -> Batch:
+        keys = keys_of(x), keys_of(y)
+        if self._arranged is None or self._arranged[:2] != keys:
+            samples = self._arrays("x", x)
+            self._prepare(keys, samples)
+        assert self._arranged is not None
+        samples, targets = self._arrays("x", x), self._arrays("y", y)
+        _, _, inputs, outputs = self._arranged
+        return Batch([samples[i] for i in inputs], [targets[i] for i in outputs], None, self._numbers)
+
+    def _arrays(self, name: str, value: Any) -> list[Array]:
+        found = [np.asarray(part) for part in parts_of(value)]
+        for key, array in zip(keys_of(value), found, strict=True):
+            if array.ndim < 1 or len(array) != self.batch_size:
+                raise ValueError(
+                    f"{_WHO}: {called(name, key)} has shape {array.shape}, but the step is for batches of {self.batch_size} "
+                    "samples. Leave a smaller last batch out, or make another step for it."
+                )
+            if array.dtype.kind not in "fiub":
+                raise TypeError(f"{_WHO}: {called(name, key)} is {array.dtype}. Pass numbers.")
+        return found
+
+    def _weights(self, given: Any) -> Array:
+        assert self._passes is not None
+        if self._passes.joint:
+            raise ValueError(
+                f"{_WHO}: sample_weights cannot be put into a loss function. Pass them as a part of y, and use them in it."
+            )
+        shapes = [loss.shape for loss in self._bound.losses]
+        return self._passes.loss[0].check_sample_weights(given, shapes[0])
+
+    def _prepare(self, keys: tuple[list[Key], list[Key]], samples: Sequence[Array]) -> None:
+        """Build the network for such samples, and bring losses and targets into the order of its outputs."""
+        network, (x_keys, y_keys) = self.network, keys
+        inputs = arrange(network, x_keys, _WHO)
+        network.build(*(samples[i].shape[1:] for i in inputs))
+        passes = Passes(network, self._losses, self._shares, self._loss_keys)
+        if passes.joint:
+            passes.expect_targets(y_keys)
+            outputs = list(range(len(y_keys)))
+        else:
+            given = output_keys(network)
+            if set(map(str, given)) != set(map(str, self._loss_keys)) or len(given) != len(self._loss_keys):
+                raise ValueError(
+                    f"{_WHO}: the network gives {listed(given)}, but the losses are of {listed(self._loss_keys)}. Pass one for "
+                    "each."
+                )
+            order = [self._loss_keys.index(key) for key in given]
+            passes = Passes(network, [self._losses[i] for i in order], [self._shares[i] for i in order], given)
+            outputs = check_targets(y_keys, given, _WHO)
+        self.optimizer.attach_network(network.parameters())
+        self._passes, self._arranged, self._bound = passes, (x_keys, y_keys, inputs, outputs), None

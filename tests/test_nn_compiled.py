@@ -1,0 +1,254 @@
+"""Training steps as one native call: the same bits as forward, loss, backward and optimizer by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns
+from openbnns import nn
+
+Array = np.ndarray[Any, Any]
+BATCH, STEPS = 9, 6
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(7, 11), nn.ReLU(), nn.Linear(11, 5), nn.Tanh(), nn.Linear(5, 3))
+
+
+def with_dropout() -> nn.Module:
+    return nn.Sequential(nn.Linear(7, 16), nn.GELU(), nn.Dropout(0.4), nn.Linear(16, 3))
+
+
+def normalized() -> nn.Module:
+    return nn.Sequential(nn.Linear(7, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 3))
+
+
+def convolutional() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(4 * 9, 3)
+    )
+
+
+def recurrent() -> nn.Module:
+    class Last(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.head = nn.LSTM(5, 6, batch_first=True), nn.Linear(6, 3)
+
+        def forward(self, x: nn.Value) -> nn.Value:
+            y, _ = self.lstm(x)
+            return self.head(y[:, -1])
+
+    return Last()
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "mlp": (mlp, (7,)),
+    "dropout": (with_dropout, (7,)),
+    "normalized": (normalized, (7,)),
+    "convolutional": (convolutional, (1, 6, 6)),
+    "recurrent": (recurrent, (4, 5)),
+}
+OPTIMIZERS: dict[str, Callable[[list[nn.Parameter]], nn.optimizers.Optimizer]] = {
+    "sgd": lambda p: nn.SGD(p, lr=0.1),
+    "momentum": lambda p: nn.SGD(p, lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3),
+    "dampened": lambda p: nn.SGD(p, lr=0.05, momentum=0.9, dampening=0.3),
+    "adam": lambda p: nn.Adam(p, lr=0.01),
+    "amsgrad": lambda p: nn.Adam(p, lr=0.01, amsgrad=True),
+    "adamw": lambda p: nn.AdamW(p, lr=0.01),
+    "rmsprop": lambda p: nn.RMSprop(p, lr=0.01, momentum=0.5),
+    "adagrad": lambda p: nn.Adagrad(p, lr=0.1),
+    "decaying": lambda p: nn.Adagrad(p, lr=0.1, lr_decay=0.1),
+    "adamax": lambda p: nn.Adamax(p, lr=0.01),
+    "groups": lambda p: nn.Adam([{"params": p[:1], "lr": 0.02}, {"params": p[1:]}], lr=0.01),
+    "clipped": lambda p: nn.SGD(p, lr=0.1, clipping=openbnns.GradientClipping.by_global_norm(threshold=0.1)),
+}
+
+
+def data(sample: tuple[int, ...], *, classes: int = 3) -> list[tuple[Array, Array]]:
+    rng = np.random.default_rng(3)
+    return [
+        (rng.standard_normal((BATCH, *sample)).astype(np.float32), rng.integers(0, classes, BATCH))
+        for _ in range(STEPS)
+    ]
+
+
+def twins(make: Callable[[], nn.Module]) -> tuple[nn.Module, nn.Module]:
+    made = []
+    for _ in range(2):
+        nn.manual_seed(5)
+        made.append(make())
+    return made[0], made[1]
+
+
+def by_hand(net: nn.Module, loss: nn.losses.Loss, optimizer: Any, x: Array, y: Array, **options: Any) -> float:
+    value, gradient = loss(net(x), y, **options)
+    net.backward(gradient)
+    optimizer.step()
+    return float(value)
+
+
+def assert_same(a: nn.Module, b: nn.Module) -> None:
+    for (name, one), other in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_steps_have_the_bits_of_those_by_hand(network: str) -> None:
+    make, sample = NETWORKS[network]
+    one, other = twins(make)
+    batches = data(sample)
+    for net in (one, other):
+        net.build(sample, seed=2)
+    optimizer = nn.Adam(other.parameters(), lr=0.01)
+    step = one.compile_step(nn.CrossEntropyLoss(), nn.Adam(one.parameters(), lr=0.01), BATCH)
+    for x, y in batches:
+        assert step(x, y) == by_hand(other, nn.CrossEntropyLoss(), optimizer, x, y)
+    assert_same(one, other)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_all_optimizers(name: str) -> None:
+    one, other = twins(mlp)
+    step_optimizer, optimizer = (OPTIMIZERS[name](list(net.parameters())) for net in (one, other))
+    step = one.compile_step("cross_entropy", step_optimizer, BATCH)
+    for i, (x, y) in enumerate(data((7,))):
+        for each in (step_optimizer, optimizer):
+            each.learning_rate = 0.01 / (i + 1)  # as schedules do
+        assert step(x, y) == by_hand(other, nn.CrossEntropyLoss(), optimizer, x, y)
+    assert_same(one, other)
+    for mine, theirs in zip(step_optimizer.accumulators, optimizer.accumulators, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(step_optimizer.state_dict()["steps"], optimizer.state_dict()["steps"])
+
+
+def test_a_step_is_one_native_call() -> None:
+    net = mlp()
+    step = net.compile_step("cross_entropy", nn.Adam(net.parameters()), BATCH)
+    for x, y in data((7,)):
+        step(x, y)
+    parts = step._whole._plain._parts  # type: ignore[union-attr]
+    assert [replay is not None for replay, _ in parts] == [True]
+
+
+def test_settings_frozen_parameters_and_loaded_states_are_followed() -> None:
+    one, other = twins(mlp)
+    optimizers = [nn.Adam(net.parameters(), lr=0.01) for net in (one, other)]
+    step = one.compile_step("cross_entropy", optimizers[0], BATCH)
+    state: list[Any] = []
+    for i, (x, y) in enumerate(data((7,))):
+        for net, optimizer in zip((one, other), optimizers, strict=True):
+            if i == 1:
+                optimizer.param_groups[0]["weight_decay"] = 0.1
+            if i == 2:
+                next(iter(net.parameters())).requires_grad = False
+                state.append({name: np.copy(a) for name, a in optimizer.state_dict().items()})
+            if i == 4:
+                next(iter(net.parameters())).requires_grad = True
+            if i == 5:
+                optimizer.load_state_dict(state[-1 if net is other else -2])
+        assert step(x, y) == by_hand(other, nn.CrossEntropyLoss(), optimizers[1], x, y)
+    assert_same(one, other)
+
+
+def test_steps_by_hand_in_between() -> None:
+    one, other = twins(mlp)
+    optimizers = [nn.Adam(net.parameters(), lr=0.01) for net in (one, other)]
+    step = one.compile_step("cross_entropy", optimizers[0], BATCH)
+    for i, (x, y) in enumerate(data((7,))):
+        expected = by_hand(other, nn.CrossEntropyLoss(), optimizers[1], x, y)
+        got = by_hand(one, nn.CrossEntropyLoss(), optimizers[0], x, y) if i % 3 == 1 else step(x, y)
+        assert got == expected
+    assert_same(one, other)
+
+
+def test_left_out_targets_and_weights() -> None:
+    one, other = twins(mlp)
+    optimizer, loss = nn.SGD(other.parameters(), lr=0.1), nn.CrossEntropyLoss(weight=[1.0, 2.0, 0.5])
+    step = one.compile_step(loss, nn.SGD(one.parameters(), lr=0.1), BATCH)
+    weights = np.linspace(0.1, 2, BATCH).astype(np.float32)
+    for i, (x, y) in enumerate(data((7,))):
+        y[i] = -100
+        options = {"sample_weights": weights} if i % 2 else {}
+        assert step(x, y, **options) == by_hand(other, loss, optimizer, x, y, **options)
+    assert_same(one, other)
+
+
+@pytest.mark.parametrize("loss", ["mse", nn.HuberLoss(), lambda out, target: ((out - target) ** 2).mean()])
+def test_losses_of_numbers(loss: Any) -> None:
+    net = mlp()
+    step = net.compile_step(loss, nn.Adam(net.parameters(), lr=0.05), BATCH)
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((BATCH, n)).astype(np.float32) for n in (7, 3))
+    values = [step(x, y) for _ in range(60)]
+    assert values[-1] < 0.3 * values[0]
+
+
+def test_several_inputs_and_outputs() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.left, self.right = nn.Linear(4, 3), nn.Linear(5, 2)
+
+        def forward(self, left: nn.Value, right: nn.Value) -> dict[str, nn.Value]:
+            return {"classes": self.left(left), "numbers": self.right(right)}
+
+    net = Two()
+    losses = {"numbers": nn.MSELoss(), "classes": nn.CrossEntropyLoss()}
+    step = net.compile_step(
+        losses, nn.SGD(net.parameters(), lr=0.1), BATCH, loss_weights={"numbers": 0.5, "classes": 1}
+    )
+    rng = np.random.default_rng(0)
+    x = {"right": rng.standard_normal((BATCH, 5)), "left": rng.standard_normal((BATCH, 4))}
+    y = {"classes": rng.integers(0, 3, BATCH), "numbers": rng.standard_normal((BATCH, 2)).astype(np.float32)}
+    out = net(**x)
+    expected = (
+        nn.CrossEntropyLoss()(out["classes"], y["classes"])[0] + 0.5 * nn.MSELoss()(out["numbers"], y["numbers"])[0]
+    )
+    assert step(x, y) == pytest.approx(expected, rel=1e-6)
+    assert [step(x, y) for _ in range(20)][-1] < expected
+
+
+def test_mistakes() -> None:
+    net = mlp()
+    step = net.compile_step("cross_entropy", nn.Adam(net.parameters()), BATCH)
+    (x, y), *_ = data((7,))
+    before = {name: array.copy() for name, array in net.state_dict().items()}
+    with pytest.raises(ValueError, match=r"x has shape \(8, 7\), but the step is for batches of 9"):
+        step(x[:8], y[:8])
+    with pytest.raises(ValueError, match="class number 3 is out of range"):
+        step(x, y + 3 - y)
+    with pytest.raises(ValueError, match="class number -1"):
+        step(x, y - y - 1)
+    with pytest.raises(ValueError, match=r"built for"):
+        step(np.zeros((BATCH, 6), np.float32), y)
+    with pytest.raises(TypeError, match="y is <U1"):
+        step(x, np.array(["a"] * BATCH))
+    with pytest.raises(ValueError, match="y is left out"):
+        step(x)
+    for name, array in net.state_dict().items():
+        np.testing.assert_array_equal(array, before[name])
+    with pytest.raises(ValueError, match="compile_step: batch_size"):
+        net.compile_step("mse", "adam", 0)
+    with pytest.raises(ValueError, match="gives no single number"):
+        net.compile_step(nn.MSELoss(reduction="none"), "adam", 4)
+
+
+def test_the_reference_engine_and_strict_mode_make_the_same_step() -> None:
+    one, other = twins(mlp)
+    steps = [net.compile_step("cross_entropy", nn.SGD(net.parameters(), lr=0.1), BATCH) for net in (one, other)]
+    batches = data((7,))
+    for i, (x, y) in enumerate(batches):
+        value = steps[0](x, y)
+        if i % 2:
+            with openbnns.engine("reference"):
+                assert steps[1](x, y) == pytest.approx(value, rel=1e-5)
+        else:
+            with openbnns.strict():
+                assert steps[1](x, y) == pytest.approx(value, rel=1e-5)
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        np.testing.assert_allclose(a.data, b.data, rtol=1e-4, atol=1e-6)
