@@ -165,21 +165,8 @@ def _gru(torch: Any) -> tuple[Any, Any]:
 
 def _our_step(network: Any, x: Any, y: Any) -> Step:
     network.build(x.shape[1:])
-    optimizer = nn.Adam(1e-3)
-    optimizer.attach(network.parameters())
-    program = network.program(len(x), training=True)
-    loss = nn.CrossEntropyLoss().bind(program.output, program.output_gradient)
-
-    def step() -> float:
-        np.copyto(program.inputs[0], x)
-        program.forward()
-        loss.take(y)
-        value = loss.run()
-        program.backward()
-        optimizer.step()
-        return value
-
-    return step
+    step = network.compile_step("cross_entropy", nn.Adam(network.parameters(), lr=1e-3), len(x))
+    return lambda: step(x, y)
 
 
 def _torch_step(
