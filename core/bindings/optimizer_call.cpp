@@ -299,7 +299,7 @@ class RepeatedStep {
   }
 
   // Whether the arrays are such that it can run.
-  bool placed() const { return placed_; }
+  bool is_placed() const { return placed_; }
 
   // single: round it to float32 first, as the structs of optimizers do.
   void set_learning_rate(double rate, bool single) {
@@ -478,8 +478,9 @@ void bind_optimizer(nb::module_& m) {
            nb::sig(
                "def __init__(self, step: OptimizerStep, corrected_epsilon: bool, values: Sequence[float], parameters: "
                "list[object], gradients: list[object], accumulators: list[object]) -> None"))
-      .def_prop_ro("placed", &RepeatedStep::placed)
-      .def_prop_rw("steps", &RepeatedStep::steps, &RepeatedStep::set_steps)
+      .def("is_placed", &RepeatedStep::is_placed)
+      .def("steps", &RepeatedStep::steps)
+      .def("set_steps", &RepeatedStep::set_steps, "steps"_a)
       .def("set_learning_rate", &RepeatedStep::set_learning_rate, "rate"_a, "single"_a)
       .def("run", &RepeatedStep::run);
   m.def(

@@ -312,7 +312,7 @@ def repeated_step(rule: Rule, parameters: list[Any], gradients: list[Any], accum
     made = engines._core.RepeatedStep(
         rule.fast, corrected, optimizer_values(rule.optimizer), parameters, gradients, accumulators
     )
-    return made if made.placed else None
+    return made if made.is_placed() else None
 
 
 def run_checked(

@@ -254,11 +254,11 @@ class RepeatedStep:
 
     @property
     def steps(self) -> int:
-        return int(self._native.steps)
+        return int(self._native.steps())
 
     @steps.setter
     def steps(self, count: int) -> None:
-        self._native.steps = float(count)
+        self._native.set_steps(float(count))
 
 
 class _RegularizedOptimizer(Optimizer):

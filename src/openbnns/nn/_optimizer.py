@@ -308,7 +308,7 @@ class Optimizer(Listed):
     def calls(self) -> list[Call]:
         """What ``step`` does, as calls that native code can keep: the same list for as long as these stay the same."""
         plain: list[Call] = [self.step]
-        if not self._waiting:
+        if not self._waiting and type(self).step is _STEP:  # which a subclass may have replaced
             self._refresh()
             if not self._shares_norm and all(map(self._is_plain, self._bundles)):
                 found = [bundle.repeated() for bundle in self._bundles]
@@ -451,6 +451,9 @@ class Optimizer(Listed):
     def describe(self) -> dict[str, Any]:
         """Name and numbers, for reports and checkpoints."""
         return {"optimizer": type(self).__name__, "learning_rate": self.learning_rate}
+
+
+_STEP = Optimizer.step
 
 
 def _without_settings(state: Mapping[str, Array]) -> dict[str, Array]:
