@@ -87,7 +87,7 @@ class Program:
         self.trained: list[Parameter] = []
         # After how many calls of the backward pass of the parameters the gradient of each is final.
         self.finished: dict[Parameter, int] = {}
-        self._backward_parts: dict[tuple[int, ...], list[Steps]] = {}
+        self._backward_calls: list[Steps] = []  # those, one by one
         self.output_gradients: list[Array | None] = []
         self.input_gradients: list[Array | None] = []
         if training:
@@ -377,16 +377,13 @@ class Program:
         """Arrays that live as long as the program."""
         return self._lasting
 
-    def backward_in_parts(self, ends: tuple[int, ...]) -> list[Steps]:
-        """The backward pass of the parameters in parts, to be run in their order: each up to the call of that number."""
-        if ends not in self._backward_parts:
-            calls = self._backward_of_parameters.calls
-            parts = []
-            for start, end in zip((0, *ends), (*ends, len(calls)), strict=True):
-                parts.append(Steps(self._lasting))
-                parts[-1].calls = calls[start:end]
-            self._backward_parts[ends] = parts
-        return self._backward_parts[ends]
+    def backward_one_by_one(self) -> list[Steps]:
+        """The calls of the backward pass of the parameters, to be run in their order."""
+        if not self._backward_calls:
+            for call in self._backward_of_parameters.calls:
+                self._backward_calls.append(Steps(self._lasting))
+                self._backward_calls[-1].calls.append(call)
+        return self._backward_calls
 
 
 def _zeroing(array: Array) -> Call:

@@ -5,7 +5,6 @@ The order of the sum is always that of the tree, so that all but ``Reduced`` and
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,40 @@ from .shards import Shards, Span, joins
 from .sums import narrow, sum_in_tree, sum_into_all, widen
 
 
+class Swap:
+    """Arrays that go to other ranks and come from them, again and again. All ranks start their swaps in the same order.
+
+    These are persistent messages: starting them takes Python next to no time, whatever their number, and what is sent need not
+    lie in one piece, as it has to for all-to-all.
+    """
+
+    def __init__(self, mpi: Any, comm: Any) -> None:
+        self._mpi, self._comm = mpi, comm
+        self._requests: list[Any] = []
+
+    def send(self, array: Array, rank: int, tag: int = 0) -> None:
+        if len(array):
+            self._requests.append(self._comm.Send_init(array, rank, tag))
+
+    def receive(self, array: Array, rank: int, tag: int = 0) -> None:
+        if len(array):
+            self._requests.append(self._comm.Recv_init(array, rank, tag))
+
+    def start(self) -> Swap:
+        self._mpi.Prequest.Startall(self._requests)
+        return self
+
+    def Test(self) -> bool:  # as requests of mpi4py have it
+        return bool(self._mpi.Request.Testall(self._requests))
+
+    def Wait(self) -> None:
+        self._mpi.Request.Waitall(self._requests)
+
+    def free(self) -> None:
+        for request in self._requests:
+            request.Free()
+
+
 class Bucket:
     """A span of the vectors of this rank, its subtrees, which are summed over all ranks into the last of them.
 
@@ -25,7 +58,6 @@ class Bucket:
     """
 
     stages = 0
-    sends = False  # messages
 
     def __init__(self, group: Group, memory: OwnVectors | SharedVectors, span: Span) -> None:
         start, stop = span
@@ -53,12 +85,14 @@ class Bucket:
         """Do what has been waited for. Stages count from 1."""
         self.request = None
 
+    def close(self) -> None:
+        """Give back what MPI holds."""
+
 
 class Reduced(Bucket):
     """The sum of MPI itself, in whatever order."""
 
     stages = 1
-    sends = True
 
     def start(self) -> None:
         if len(self._parts) > 1:
@@ -92,107 +126,75 @@ class Window(Bucket):
 
 
 class Messages(Bucket):
-    """Ranks anywhere: each gets its chunk from all others (all-to-all), and passes its sum on to them (all-gather)."""
+    """Ranks anywhere: each gets its chunk from all others, and passes its sum on to them."""
 
     stages = 2
-    sends = True
-    _type: np.dtype[Any] = np.dtype(np.float32)
-    _name = "FLOAT"
 
     def __init__(self, group: Group, shards: Shards, memory: OwnVectors, span: Span, *, gathers: bool) -> None:
         super().__init__(group, memory, span)
-        self._gathers, self._joins, self._kind = gathers, shards.joins, getattr(group.mpi, self._name)
-        rank, part_counts = group.rank, [len(parts) for parts in shards.subtrees]
-        self._sizes = [last - first for first, last in self._chunks]
-        self._places = [first for first, _ in self._chunks]
-        size = self._sizes[rank]
-        # Every rank sends all of its parts of a chunk, one after the other; what stays here is not sent.
-        incoming = [0 if other == rank else count * size for other, count in enumerate(part_counts)]
-        starts = _starts(incoming)
-        self._received = np.empty(sum(incoming), self._type)
-        self._incoming = [self._received, incoming, starts, self._kind]
-        kept = self._kept_parts()
-        self._chunk_parts = [
-            kept[i] if other == rank else self._received[starts[other] + i * size : starts[other] + (i + 1) * size]
-            for other, count in enumerate(part_counts)
-            for i in range(count)
-        ]
-        outgoing = [0 if other == rank else len(self._parts) * n for other, n in enumerate(self._sizes)]
-        self._staged: Array | None = None
-        self._outgoing = [self._sums, outgoing, self._places, self._kind]
-        if self._stages_parts():
-            self._staged = np.empty(sum(outgoing), self._type)
-            self._outgoing = [self._staged, outgoing, _starts(outgoing), self._kind]
+        self._gathers, self._joins = gathers, shards.joins
+        self._chunk_swap, self._sum_swap = Swap(group.mpi, group.chunks), Swap(group.mpi, group.gathers)
+        parts = self._sent_parts()
+        self._chunk_parts: list[Array] = []  # of all ranks
+        for other, trees in enumerate(shards.subtrees):
+            if other == group.rank:
+                self._chunk_parts += [part[self._place] for part in parts]
+                continue
+            for tag in range(len(trees)):
+                self._chunk_parts.append(np.empty(self._place.stop - self._place.start, parts[-1].dtype))
+                self._chunk_swap.receive(self._chunk_parts[-1], other, tag)
+            if gathers:
+                self._sum_swap.receive(parts[-1][slice(*self._chunks[other])], other)
+        for other, (first, last) in enumerate(self._chunks):
+            if other != group.rank:
+                for tag, part in enumerate(parts):
+                    self._chunk_swap.send(part[first:last], other, tag)
+                if gathers:
+                    self._sum_swap.send(parts[-1][self._place], other)
 
-    def _kept_parts(self) -> list[Array]:
-        """What this rank adds to its own chunk."""
-        return [part[self._place] for part in self._parts]
-
-    def _stages_parts(self) -> bool:
-        """Whether what is sent has to be copied first: several parts lie apart."""
-        return len(self._parts) > 1
-
-    def _put(self, source: Array, target: Array) -> None:
-        np.copyto(target, source)
+    def _sent_parts(self) -> list[Array]:
+        """Where parts are sent from. Sums are then in the last of them."""
+        return self._parts
 
     def start(self) -> None:
-        if self._staged is not None:
-            place = 0
-            for other, (first, last) in enumerate(self._chunks):
-                for part in self._parts if other != self._group.rank else ():
-                    self._put(part[first:last], self._staged[place : place + last - first])
-                    place += last - first
-        self.request = self._group.chunks.Ialltoallv(self._outgoing, self._incoming)
+        self.request = self._chunk_swap.start()
 
     def advance(self, stage: int) -> None:
         super().advance(stage)
         if stage == 1:
-            if self._sizes[self._group.rank]:
+            if self._place.start < self._place.stop:
                 sum_in_tree(self._sums[self._place], self._chunk_parts, self._joins)
             if self._gathers:
                 self._pass_on()
-        elif self._gathers:
-            self._take()
 
     def _pass_on(self) -> None:
-        self._send(self._sums)
+        self.request = self._sum_swap.start()
 
-    def _send(self, sums: Array) -> None:
-        target = [sums, self._sizes, self._places, self._kind]
-        self.request = self._group.gathers.Iallgatherv(self._group.mpi.IN_PLACE, target)
-
-    def _take(self) -> None:
-        """The sums of all ranks are here."""
+    def close(self) -> None:
+        self._chunk_swap.free()
+        self._sum_swap.free()
 
 
 class NarrowMessages(Messages):
     """The same in bfloat16. What stays here is rounded as well, so that all ranks have the same sums."""
 
-    _type = np.dtype(np.uint16)
-    _name = "UINT16_T"
-
-    def _kept_parts(self) -> list[Array]:
-        self._rounded = np.empty(len(self._sums), np.uint16)
-        self._kept: list[Array] = [np.empty(self._sizes[self._group.rank], np.uint16) for _ in self._parts]
-        return self._kept
-
-    def _stages_parts(self) -> bool:
-        return True
-
-    def _put(self, source: Array, target: Array) -> None:
-        narrow(source, target)
+    def _sent_parts(self) -> list[Array]:
+        self._rounded: list[Array] = [np.empty(len(part), np.uint16) for part in self._parts]
+        return self._rounded
 
     def start(self) -> None:
-        for part, kept in zip(self._parts, self._kept, strict=True):
-            narrow(part[self._place], kept)
+        for part, rounded in zip(self._parts, self._rounded, strict=True):
+            narrow(part, rounded)
         super().start()
 
     def _pass_on(self) -> None:
-        narrow(self._sums[self._place], self._rounded[self._place])
-        self._send(self._rounded)
+        narrow(self._sums[self._place], self._rounded[-1][self._place])
+        super()._pass_on()
 
-    def _take(self) -> None:
-        widen(self._rounded, self._sums)
+    def advance(self, stage: int) -> None:
+        super().advance(stage)
+        if stage == 2 and self._gathers:
+            widen(self._rounded[-1], self._sums)
 
 
 class Hosts(Bucket):
@@ -203,7 +205,6 @@ class Hosts(Bucket):
     """
 
     stages = 4
-    sends = True
 
     def __init__(self, comm: Communicator, shards: Shards, memory: SharedVectors, span: Span, *, gathers: bool) -> None:
         super().__init__(comm.everyone, memory, span)
@@ -253,6 +254,5 @@ class Hosts(Bucket):
             super().advance(stage)
             self._memory.sync()
 
-
-def _starts(counts: list[int]) -> list[int]:
-    return [0, *accumulate(counts)][:-1]
+    def close(self) -> None:
+        self._between.close()

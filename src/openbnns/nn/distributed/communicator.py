@@ -181,11 +181,19 @@ class Communicator:
         self.seconds += perf_counter() - began
         return found
 
-    def buckets_of(self, size: int) -> list[Span]:
-        """A vector of so many elements, a multiple of ``BLOCK``, in buckets."""
+    def buckets_of(self, size: int, cuts: Sequence[int] = ()) -> list[Span]:
+        """A vector of so many elements, a multiple of ``BLOCK``, in buckets, which end at ``cuts`` where these are near."""
         usual = min(max(_ITEM * size // _SHARE, _SMALLEST), _LARGEST)
         elements = max(1, (self.bucket_bytes or usual) // (_ITEM * BLOCK)) * BLOCK
-        return [(start, min(start + elements, size)) for start in range(0, size, elements)]
+        found, start = [], 0
+        for cut in (*cuts, size):
+            while cut - start > 2 * elements or (cut == size and cut - start > elements):
+                found.append((start, start + elements))
+                start += elements
+            if cut - start >= elements or (cut == size and start < size):
+                found.append((start, cut))
+                start = cut
+        return found
 
     def gather_chunks(self, vector: Array, buckets: Sequence[Span]) -> None:
         """Give all ranks the chunks that each has of every bucket of a vector, in place."""

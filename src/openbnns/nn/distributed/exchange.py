@@ -6,9 +6,7 @@ order of the tree, and passes the result on. How parts and sums get there is the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from threading import Event, Lock, Thread
+from collections.abc import Sequence
 from time import perf_counter
 
 from .._value import Array
@@ -16,8 +14,6 @@ from . import buckets as ways
 from .communicator import Communicator
 from .memory import OwnVectors, SharedVectors, room_for
 from .shards import Shards, Span
-
-_INTERVAL = 0.0003  # seconds between two questions about messages
 
 
 class Exchange:
@@ -32,23 +28,20 @@ class Exchange:
         """Without ``gathers`` a rank has the sum of its own chunks only. Collective."""
         self.seconds = 0.0
         self._memory: OwnVectors | SharedVectors
-        self._buckets: Sequence[ways.Bucket]
+        self._buckets: list[ways.Bucket] = []
         counts = [len(parts) for parts in shards.subtrees]
         first = comm.rank - comm.host.rank
         here = counts[first : first + comm.host.size]
         if _shares_memory(comm, 4 * size * sum(here)):
             self._memory = shared = SharedVectors(comm.host, here, size)
             if comm.host.size == comm.size:
-                self._buckets = [ways.Window(comm.host, shards, shared, span, gathers=gathers) for span in buckets]
+                self._buckets += [ways.Window(comm.host, shards, shared, span, gathers=gathers) for span in buckets]
             else:
-                self._buckets = [ways.Hosts(comm, shards, shared, span, gathers=gathers) for span in buckets]
+                self._buckets += [ways.Hosts(comm, shards, shared, span, gathers=gathers) for span in buckets]
         else:
             self._memory = own = OwnVectors(counts[comm.rank], size)
-            self._buckets = _in_own_memory(comm, shards, own, buckets, gathers)
+            self._buckets += _in_own_memory(comm, shards, own, buckets, gathers)
         self._done = [0] * (1 + self._buckets[0].stages)  # how many have begun, and have done each stage
-        self._lock = Lock()  # of all that is asked of buckets
-        self._moves = self._buckets[0].sends and comm.mpi.Query_thread() == comm.mpi.THREAD_MULTIPLE
-        self._comm = comm
 
     @property
     def shares_memory(self) -> bool:
@@ -67,30 +60,19 @@ class Exchange:
 
     def start(self) -> None:
         """Begin with the next bucket, of which all parts are there."""
-        with self._lock:
-            self._buckets[self._done[0]].start()
-            self._done[0] += 1
+        self._buckets[self._done[0]].start()
+        self._done[0] += 1
         self.poll()
 
     def poll(self) -> None:
-        """Do what can be done without waiting; in every stage in the order of the buckets, which is that of all ranks."""
-        with self._lock:
-            for stage in range(1, len(self._done)):
-                while (number := self._done[stage]) < self._done[stage - 1] and self._buckets[number].arrived():
-                    self._buckets[number].advance(stage)
-                    self._done[stage] += 1
+        """Do what can be done without waiting; messages of some MPI libraries move only when they are asked about.
 
-    @contextmanager
-    def moving(self) -> Iterator[None]:
-        """While this lasts, messages move on: MPI does nothing about them unless it is asked, and this thread computes."""
-        if not (self._moves and self._comm.overlap):
-            yield
-            return
-        mover = _Mover(self)
-        try:
-            yield
-        finally:
-            mover.end()
+        In every stage buckets keep their order, which is that of all ranks.
+        """
+        for stage in range(1, len(self._done)):
+            while (number := self._done[stage]) < self._done[stage - 1] and self._buckets[number].arrived():
+                self._buckets[number].advance(stage)
+                self._done[stage] += 1
 
     def finish(self) -> None:
         """Wait until the whole vector is summed."""
@@ -103,31 +85,9 @@ class Exchange:
 
     def close(self) -> None:
         """Give the memory back. Collective."""
-        self._buckets = ()
+        while self._buckets:
+            self._buckets.pop().close()
         self._memory.close()
-
-
-class _Mover:
-    """A thread that asks about buckets from time to time, until the end."""
-
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange, self._ended = exchange, Event()
-        self._error: BaseException | None = None
-        self._thread = Thread(target=self._run, name="openbnns-exchange", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            while not self._ended.wait(_INTERVAL):
-                self._exchange.poll()
-        except BaseException as error:
-            self._error = error
-
-    def end(self) -> None:
-        self._ended.set()
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
 
 
 def _in_own_memory(

@@ -17,6 +17,7 @@ from .shards import Span
 from .sums import BLOCK, block_squares
 
 _FLOATS = ALIGNMENT // 4
+_LARGE = 16 * BLOCK  # elements of parameters that begin with a block, so that a bucket may
 
 
 def in_order(graph: Graph, parameters: Sequence[Parameter]) -> list[Parameter]:
@@ -38,12 +39,16 @@ class Gradients:
         self.parameters = in_order(network._graph, parameters)
         self.places: list[Span] = []
         end = 0
+        cuts = []  # where buckets may end
         for parameter in self.parameters:
+            if parameter.size >= _LARGE:
+                end = -(-end // BLOCK) * BLOCK
+                cuts.append(end)
             self.places.append((end, end + parameter.size))
             end += -(-parameter.size // _FLOATS) * _FLOATS
         self.size = end  # without the extra numbers
         self.length = max(1, -(-(end + extra) // BLOCK)) * BLOCK  # of the vector
-        self.buckets = comm.buckets_of(self.length)
+        self.buckets = comm.buckets_of(self.length, cuts)
         self._network, self._extra = network, extra
 
     def lie_in(self, vector: Array) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from itertools import accumulate
 from time import perf_counter
 
@@ -124,9 +123,8 @@ class Lockstep:
                 if shard is None:
                     self._vectors[position].fill(0)
             sending = _Sending(self, shards, exchange, first=i == 0) if i == len(batches) - 1 else None
-            with exchange.moving() if sending is not None else nullcontext():
-                for _ in self._through([None if s is None else s.backward for s in shards], backward, sending):
-                    pass
+            for _ in self._through([None if s is None else s.backward for s in shards], backward, sending):
+                pass
             if sending is None:
                 self._keep(first=i == 0)
             seconds["backward"] += perf_counter() - began

@@ -97,13 +97,13 @@ class ShardedPasses:
         return True
 
     def close(self) -> None:
-        """Give back the memory that ranks share; parameters keep their gradients. Collective."""
+        """Give back what the exchange holds; parameters keep their gradients. Collective."""
         if self.exchange.shares_memory:
             kept = vector(self.gradients.length)
             np.copyto(kept, self.gradients.vector)
             self._place(kept)
-            self._stack, self._lockstep = [], None
-            self.exchange.close()
+        self._stack, self._lockstep = [], None
+        self.exchange.close()
 
     # The whole batch.
 
@@ -215,21 +215,19 @@ class ShardedPasses:
             ends = self.gradients.finished(program)
             if not self._comm.overlap:
                 ends = ends[-1:] * len(buckets)
-        cuts = tuple(dict.fromkeys(ends))
-        steps = [] if program is None else program.backward_in_parts(cuts)
+        calls = [] if program is None else program.backward_one_by_one()
         done = 0
-        with self.exchange.moving():
-            for (start, stop), end in zip(buckets, ends, strict=True):
-                while steps and done <= cuts.index(end):
-                    steps[done].run()
-                    done += 1
-                    self.exchange.poll()
-                if joins:
-                    waiting = [level[start:stop] for level in self._stack[height - joins : height]]
-                    sum_in_tree(whole[start:stop], [*waiting, whole[start:stop]], [*[0] * joins, joins])
-                self.exchange.start()
-            for rest in steps[done:]:
-                rest.run()
+        for (start, stop), end in zip(buckets, ends, strict=True):
+            for call in calls[done:end]:
+                call.run()
+                self.exchange.poll()
+            done = end
+            if joins:
+                waiting = [level[start:stop] for level in self._stack[height - joins : height]]
+                sum_in_tree(whole[start:stop], [*waiting, whole[start:stop]], [*[0] * joins, joins])
+            self.exchange.start()
+        for call in calls[done:]:
+            call.run()
         self._passes.seconds["backward"] += perf_counter() - began
 
     def _wait(self) -> None:
