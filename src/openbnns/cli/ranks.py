@@ -195,9 +195,9 @@ def connect(launch: Launch | None, **options: Any) -> Communicator:
 
 
 def library_name(mpi: Any) -> str:
-    """What an MPI library calls itself, which may be a page of text."""
-    first: str = mpi.Get_library_version().strip("\0 \n").splitlines()[0]
-    return " ".join(first.split())
+    """An MPI library and its version; what it says of itself may be a page of text."""
+    name, version = mpi.get_vendor()
+    return f"{name} {'.'.join(map(str, version))}"
 
 
 def _together(comm: Communicator, work: Callable[[], int]) -> int:
