@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,32 @@ def mpiexec() -> str:
     return found
 
 
-def run(ranks: int, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A job of so many ranks that runs a file beside this one; it may fail."""
+def start(
+    ranks: int, program: str, *arguments: str, supervised: bool = False, options: Sequence[str] = (), **environment: str
+) -> subprocess.Popen[str]:
+    """Start a job of so many ranks that runs a file beside this one; ``options`` are those of mpiexec."""
     package = str(Path(openbnns.__file__).resolve().parents[1])
     path = os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])
-    command = [mpiexec(), "-n", str(ranks), sys.executable, str(HERE / program), *arguments]
+    python = [sys.executable, *(["-m", "openbnns.nn.distributed"] if supervised else [])]
+    command = [mpiexec(), "-n", str(ranks), *options, *python, str(HERE / program), *arguments]
     settings = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=settings)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=settings)
+
+
+def finish(job: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    """Wait for the end of a job, which may have failed."""
+    try:
+        out, err = job.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        raise
+    return subprocess.CompletedProcess(job.args, job.returncode, out, err)
+
+
+def run(ranks: int, program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A whole job; it may fail."""
+    return finish(start(ranks, program, *arguments, **options))
 
 
 def train(ranks: int, folder: Path, told: dict[str, Any] | None = None, **environment: str) -> dict[str, Any]:

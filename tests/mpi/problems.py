@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
+import pyarrow
+import pyarrow.parquet
 
 from openbnns import nn
 
@@ -170,3 +177,32 @@ def weighted(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
         "x": numbers(90, 5), "y": classes(3, 90), "epochs": 4, "class_weights": "balanced", "validation": tested,
         "callbacks": [nn.EMA(net)],
     }  # fmt: skip
+
+
+@problem
+def files(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """Row groups that are no multiple of anything, images and an array, each in files that every rank has for itself."""
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.image, self.flat, self.head = nn.Linear(4), nn.Conv2d(2, 3), nn.Flatten(), nn.Linear(3)
+
+        def forward(self, table: nn.Value, image: nn.Value) -> nn.Value:
+            value: nn.Value = self.head(nn.functional.cat([self.table(table), self.flat(self.image(image))], 1))
+            return value
+
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    columns = {"a": numbers(101), "b": numbers(101, seed=1), "class": classes(3, 101)}
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "t.parquet", row_group_size=7)
+    pixels = classes(256, 4, 5, 6, 3).astype(np.uint8)
+    for i, image in enumerate(pixels):
+        PIL.Image.fromarray(image).save(folder / f"{i}.png")
+    np.savez(folder / "weights.npz", w=np.random.RandomState(8).uniform(0.1, 2, 101))
+    images = nn.sources.open_images([folder / f"{i % 4}.png" for i in range(101)])
+    x = {"table": nn.sources.open_parquet(folder / "t.parquet", ["a", "b"], window=4), "image": images}
+    y = nn.sources.open_parquet(folder / "t.parquet", "class", window=4)
+    weights = nn.sources.open_npz(folder / "weights.npz")["w"]
+    trainer = nn.Trainer(Both(), "cross_entropy", nn.Adam(0.01), batch_size=30, seed=9, quiet=True, **options)
+    return trainer, {"x": x, "y": y, "sample_weights": weights, "epochs": 2, "validation_split": 0.2}

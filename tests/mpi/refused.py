@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from mpi4py import MPI
 from problems import classes, numbers
 
+import openbnns
 from openbnns import nn
 
 RANK = MPI.COMM_WORLD.Get_rank()
@@ -37,6 +39,75 @@ def few_shards() -> None:
 
 def other_seed() -> None:
     trainer(seed=RANK).fit(numbers(40, 5), classes(3, 40))
+
+
+def other_version() -> None:
+    before, openbnns.__version__ = openbnns.__version__, "0.0" if RANK == 1 else openbnns.__version__
+    try:
+        trainer().fit(numbers(40, 5), classes(3, 40))
+    finally:
+        openbnns.__version__ = before
+
+
+def other_resume() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        trainer(out=folder).fit(numbers(40, 5), classes(3, 40), resume=RANK != 1)
+
+
+def other_out() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        trainer(out=folder if RANK == 0 else None).fit(numbers(40, 5), classes(3, 40))
+
+
+def other_validation() -> None:
+    trainer().fit(numbers(40, 5), classes(3, 40), validation=(numbers(9, 5), classes(3, 9)) if RANK else None)
+
+
+def copy_of_data(count: int = 40, seed: int = 0) -> Any:
+    """Every rank has a copy of its own, as nodes have."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "x.npy", numbers(count, 5, seed=seed))
+        return nn.sources.open_npy(Path(folder) / "x.npy")
+
+
+def other_file() -> None:
+    trainer().fit(copy_of_data(seed=RANK == 1), classes(3, 40))
+
+
+def shorter_file() -> None:
+    trainer().fit(copy_of_data(40 - (RANK == 1)), classes(3, 40))
+
+
+def shorter_data() -> None:
+    count = 40 - (RANK == 1)
+    trainer().fit(copy_of_data(count), classes(3, 40)[:count])
+
+
+def slow_rank() -> str:
+    """Samples of rank 1 come late. What the history says of the ranks, and what rank 0 says."""
+    said: list[str] = []
+
+    def change(x: Any, y: Any, draws: Any) -> Any:
+        if RANK == 1 and draws.training:
+            time.sleep(0.05)
+        return x, y
+
+    net = nn.Sequential(nn.Linear(4), nn.Linear(3))
+    trainer = nn.Trainer(net, batch_size=32, distributed=True, say=said.append)
+    history = trainer.fit(numbers(96, 5), classes(3, 96), epochs=2, transforms=[change])
+    return json.dumps([history[-1]["ranks"], said])
+
+
+def lonely_callback() -> str:
+    """Which only rank 0 has; it is asked for at every step, and stops all ranks."""
+
+    class Stop(nn.Callback):
+        def on_step(self, trainer: Any, step: Any) -> None:
+            if step["step"] == 2:
+                trainer.stop("it is time")
+
+    history = trainer().fit(numbers(96, 5), classes(3, 96), epochs=2, callbacks=[Stop()] if RANK == 0 else [])
+    return f"stopped after {len(history)} epochs"
 
 
 def other_data() -> None:
@@ -107,7 +178,7 @@ if __name__ == "__main__":
     for name in sys.argv[1:]:
         told = "nothing"
         try:
-            globals()[name]()
+            told = globals()[name]() or told
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
         everyone = MPI.COMM_WORLD.gather(told)

@@ -91,13 +91,3 @@ def test_faster_ways_to_sum_give_nearly_the_same(options: dict[str, object], tmp
         np.testing.assert_allclose(found[name], exact[name], rtol=0.1, atol=0.02, err_msg=name)
     if "transport" in options:
         assert differing(exact, found) != []
-
-
-def test_a_signal_to_one_rank_stops_all_at_the_same_step(tmp_path: Path) -> None:
-    told = {"problems": ["transformer"], "fit": {"epochs": 2}}
-    whole = train(1, tmp_path, told)
-    kept = {**told, "out": str(tmp_path), "fit": {"epochs": 2, "resume": True}}
-    stopped = train(3, tmp_path, {**kept, "signal_at": 1})
-    assert "Stopped by SIGTERM in epoch 1. Go on from" in str(stopped["transformer/told"])
-    assert "checkpoint-000000002" in str(stopped["transformer/told"])
-    assert differing(whole, train(2, tmp_path, kept)) == []

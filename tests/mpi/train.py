@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import signal
 import sys
 from typing import Any
 
@@ -30,14 +28,6 @@ class Stop(nn.Callback):
             trainer.stop("it is time")
 
 
-class Signal(Stop):
-    """Sends the last rank what schedulers send."""
-
-    def on_step(self, trainer: Any, step: Any) -> None:
-        if step["step"] == self.step and MPI.COMM_WORLD.Get_rank() == MPI.COMM_WORLD.Get_size() - 1:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-
 def run(name: str, told: dict[str, Any]) -> dict[str, Any]:
     """The weights after training, the state of the optimizer, and the numbers of the history."""
     options = dict(told.get("trainer", {}))
@@ -54,14 +44,6 @@ def run(name: str, told: dict[str, Any]) -> dict[str, Any]:
     x, y = given.pop("x"), given.pop("y")
     if "stop_at" in told:
         given["callbacks"] = [Stop(told["stop_at"])]
-    if "signal_at" in told:
-        given["callbacks"] = [Signal(told["signal_at"])]
-        try:
-            trainer.fit(x, y, **given)
-        except nn.Interrupted as error:
-            everyone = MPI.COMM_WORLD.allgather(str(error))
-            assert len(set(everyone)) == 1, everyone
-            return {f"{name}/told": np.array([str(error)])}
     history = trainer.fit(x, y, **given)
     found = {f"{name}/network/{key}": array.copy() for key, array in trainer.network.state_dict().items()}
     measured = [{k: v for k, v in record.items() if isinstance(v, float) and k != "seconds"} for record in history]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -98,6 +98,9 @@ class Run:
     def once(self, function: Callable[[], _Result]) -> _Result:
         """What a function gives that only one process of a run may call."""
         return function()
+
+    def confirm(self, arrays: Mapping[str, Array]) -> None:
+        """Make sure that all processes of a run would write this checkpoint."""
 
     def agree(self, stop: StopRequest) -> None:
         """Make all processes of a run know that one of them wants to stop."""

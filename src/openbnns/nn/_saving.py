@@ -50,6 +50,7 @@ def save(run: Run) -> Path:
         "callbacks": remembered,
     }
     begins, run.begins = run.begins, False
+    run.confirm(arrays)
     return run.once(lambda: _write(trainer, begins, run.step, Checkpoint(arrays, state)))
 
 

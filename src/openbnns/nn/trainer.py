@@ -276,6 +276,9 @@ class Trainer(Preparation):
                 else ClassWeights(class_weights, self._losses, self._output_shapes(), source)
             )
         with self._running(), ExitStack() as held:
+            if self.distributed is not None:  # what ranks do together follows from these
+                asked = {"out": self.out is not None, "resume": resume, "validation": tested is not None}
+                self.distributed.compare(asked)
             if self.out is not None:
                 self._once(partial(self._take_folder, self.out, held))
             with self._preparing():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from time import perf_counter
@@ -21,6 +23,7 @@ from .groups import Group, ranks_per_host
 from .layout import Place, own_cores, own_place
 from .shards import Span
 from .sums import BLOCK
+from .watch import Watch
 
 _Result = TypeVar("_Result")
 _Error = TypeVar("_Error", bound=BaseException)
@@ -52,8 +55,10 @@ class Communicator:
     """Ranks that train one network together, and how they exchange gradients.
 
     ``comm`` is a communicator of mpi4py, all ranks of the job unless given. Making one is collective: every rank does it.
-    The options are on the page docs/distributed.md; all ranks give the same.
+    The options are on the page docs/distributed.md; all ranks give the same. From then on a rank that fails ends all others.
     """
+
+    _whole: Communicator | None = None  # of trainers that are given True
 
     def __init__(
         self,
@@ -65,6 +70,7 @@ class Communicator:
         bucket_bytes: int | None = None,
         shared_memory: bool | None = None,
         overlap: bool = True,
+        silence_limit: float = 6.0,
     ) -> None:
         who = "distributed.Communicator"
         if transport not in ("float32", "bfloat16"):
@@ -82,13 +88,17 @@ class Communicator:
         self.deterministic, self.transport, self.shard_optimizer = bool(deterministic), transport, bool(shard_optimizer)
         self.shared_memory, self.overlap = shared_memory, bool(overlap)
         self.bucket_bytes = None if bucket_bytes is None else whole_number(bucket_bytes, f"{who}: bucket_bytes", 1)
+        if not silence_limit >= 0:
+            raise ValueError(f"{who}: silence_limit is {silence_limit}. Give seconds, or 0 for no limit.")
         self.mpi = _mpi()
         whole = self.mpi.COMM_WORLD if comm is None else comm
         if not isinstance(whole, self.mpi.Intracomm):
             raise TypeError(f"{who}: comm must be a communicator of mpi4py, not {type(whole).__name__}.")
         self.rank, self.size = int(whole.Get_rank()), int(whole.Get_size())
         self._control = whole.Dup()
-        self.hosts: list[str] = self._control.allgather(platform.node())
+        processes = self._control.allgather((platform.node(), os.getpid()))
+        self.hosts: list[str] = [host for host, _ in processes]
+        self.processes: list[int] = [process for _, process in processes]
         self._group()
         if shared_memory and self.host.size == 1 < self.size:
             raise ValueError(
@@ -98,6 +108,10 @@ class Communicator:
         self.threads = self._share_cores()
         self.seconds = 0.0  # how long this rank has waited in messages of a step, but for gradients on their way
         self._shared: BaseException | None = None  # the latest error that all ranks have raised
+        self._culprit: int | None = None  # the rank that it happened to, if not to all
+        if self.size > 1:
+            sys.excepthook = self._handling(sys.excepthook)
+        self._watch = Watch(whole.Dup(), self.mpi, silence_limit, self._end_for)
 
     @classmethod
     def of(cls, given: Any) -> Communicator | None:
@@ -106,7 +120,11 @@ class Communicator:
             return None
         if isinstance(given, Communicator):
             return given
-        return cls(None if given is True else given)
+        if given is not True:
+            return cls(given)
+        if Communicator._whole is None:  # MPI has only so many communicators
+            Communicator._whole = cls()
+        return Communicator._whole
 
     def _share_cores(self) -> int:
         """Let the ranks of a host share its cores, unless somebody has said how many threads there shall be."""
@@ -138,6 +156,17 @@ class Communicator:
     def places(self) -> list[Place]:
         """Where all ranks run, with how many threads; collective."""
         return self.gather(own_place())
+
+    def described(self) -> str:
+        """Which ranks are on which host, and as which processes: launchers name those, not ranks."""
+        hosts: dict[str, list[int]] = {}
+        for rank, host in enumerate(self.hosts):
+            hosts.setdefault(host, []).append(rank)
+        told = (
+            f"{', '.join(map(str, ranks))} on {host} (process {', '.join(str(self.processes[rank]) for rank in ranks)})"
+            for host, ranks in hosts.items()
+        )
+        return f"Ranks: {'; '.join(told)}."
 
     def __repr__(self) -> str:
         return f"Communicator(rank {self.rank} of {self.size})"
@@ -209,9 +238,24 @@ class Communicator:
 
     # Errors.
 
-    def shared(self, error: _Error) -> _Error:
-        """Note an error that all ranks raise, so that none has to end the others."""
-        self._shared = error
+    def compare(self, facts: Mapping[str, Any], who: str = "Trainer.fit") -> None:
+        """Refuse, on all ranks, what is not the same on all of them; ``facts`` are plain JSON by name."""
+        texts = {n: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest() for n, value in facts.items()}
+        first, *others = self.gather(texts)
+        for rank, other in enumerate(others, 1):
+            differing = [name for name in {**first, **other} if other.get(name) != first.get(name)]
+            if differing:
+                raise self.shared(
+                    RankError(
+                        f"{who}: rank {rank} on {self.hosts[rank]} differs from rank 0 on {self.hosts[0]} in "
+                        f"{', '.join(differing)}. Give all ranks the same."
+                    )
+                )
+
+    def shared(self, error: _Error, culprit: int | None = None) -> _Error:
+        """Note an error that all ranks raise, so that none has to end the others. One of them prints it, if nobody handles it."""
+        self._shared, self._culprit = error, culprit
+        self._watch.need(False)
         return error
 
     def is_shared(self, error: BaseException) -> bool:
@@ -226,26 +270,58 @@ class Communicator:
             yield
         except Exception as caught:
             error = caught
+        self._watch.need(True)
         everyone = self._control.allgather(None if error is None else f"{type(error).__name__}: {error}")
+        failed = [rank for rank, text in enumerate(everyone) if text is not None]
+        culprit = failed[0] if 0 < len(failed) < self.size else None
         if error is not None:
-            raise self.shared(error)
-        for rank, text in enumerate(everyone):
-            if text is not None:
-                raise self.shared(RankError(f"Rank {rank} on {self.hosts[rank]} failed. {text}"))
+            raise self.shared(error, culprit)
+        if failed:
+            told = RankError(f"Rank {failed[0]} on {self.hosts[failed[0]]} failed. {everyone[failed[0]]}")
+            raise self.shared(told, culprit)
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """What ranks do together. One that fails alone ends all others, which wait for it."""
+        self._watch.need(True)
         try:
             yield
+            self._control.Barrier()  # so that none leaves, and perhaps ends its program, while others still need it
         except BaseException as error:
             if self.size > 1 and error is not self._shared:
                 self.abort(error)
             raise
+        finally:
+            self._watch.need(False)
 
     def abort(self, error: BaseException) -> None:
         """End all ranks, because this one cannot go on: the others wait for it and would do so for ever."""
+        sys.stdout.flush()
         print(f"Rank {self.rank} on {self.hosts[self.rank]} failed:", file=sys.stderr)
         traceback.print_exception(error)
         sys.stderr.flush()
         self._control.Abort(1)
+
+    def _end_for(self, rank: int, why: str) -> None:
+        """End all ranks because of one that cannot do so itself."""
+        sys.stdout.flush()
+        print(f"Rank {rank} on {self.hosts[rank]} failed. {why} This ends all ranks.", file=sys.stderr, flush=True)
+        self._control.Abort(1)
+
+    def _handling(self, before: Callable[..., Any]) -> Callable[..., Any]:
+        """What is done about errors that nobody handles: those of all ranks are printed once, others end all ranks."""
+
+        def handle(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+            met: BaseException | None = error
+            while met is not None and met is not self._shared:
+                met = met.__cause__ or met.__context__
+            if met is None:
+                self.abort(error)
+            elif self.rank == (self._culprit or 0):
+                if self._culprit is not None:
+                    print(
+                        f"Rank {self.rank} on {self.hosts[self.rank]} failed, and with it all ranks:", file=sys.stderr
+                    )
+                before(kind, error, trace)
+
+        return handle

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +20,7 @@ from .._run import Diverged, Interrupted, Run
 from .._signals import StopRequest
 from .._value import Array
 from ..callbacks import Best
-from .communicator import Communicator, RankError
+from .communicator import Communicator
 from .measures import ShardMeasures, measure
 from .sharded_optimizer import ShardedOptimizer
 from .shards import Shards
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
+_NOTED_SHARE, _NOTED_SECONDS = 0.25, 0.5  # how long others wait, of what ranks compute, before this is said
 _PROGRAMS_KEPT = 8  # sizes of shards of two sizes of batches, and of batches of validation
 
 
@@ -68,7 +68,9 @@ class DistributedRun(Run):
         self._signals = StopRequest()
         self._arrived = 0  # a signal at any rank
         self._compare()
+        self._asks = any(comm.gather(bool(self._on_step)))  # callbacks of any rank, at every step
         self._times = StepTimes(comm.size)
+        self._slow: set[int] = set()  # ranks of which this was said
         self._sharded = ShardedPasses(
             trainer.network,
             trainer._passes,
@@ -79,6 +81,8 @@ class DistributedRun(Run):
         )
         self._optimizer: ShardedOptimizer | None = None
         self._share_optimizer()
+        if comm.size > 1:
+            trainer._say(comm.described())
 
     def _share_optimizer(self) -> None:
         """Begin, or begin anew, to keep only a part of the accumulators, if that is wanted."""
@@ -109,7 +113,20 @@ class DistributedRun(Run):
             "sent_seconds": worked + transfer,
         }
         found: dict[str, Any] = {name: np.round(column, 6).tolist() for name, column in columns.items()}
+        self._name_slow_rank(found["computed_seconds"], found["waited_seconds"])
         return {"ranks": {**found, "hosts": self.comm.hosts, "threads": threads.astype(int).tolist()}}
+
+    def _name_slow_rank(self, computed: list[float], waited: list[float]) -> None:
+        """Say, once for each, which rank the others wait for, if they do so for a good part of an epoch."""
+        slow = int(np.argmin(waited))
+        longer = min((seconds - waited[slow] for rank, seconds in enumerate(waited) if rank != slow), default=0.0)
+        if slow in self._slow or longer < max(_NOTED_SHARE * np.mean(computed), _NOTED_SECONDS):
+            return
+        self._slow.add(slow)
+        self.trainer._say(
+            f"Rank {slow} on {self.comm.hosts[slow]} is slow: in epoch {self.epoch + 1} every other rank waited {longer:.1f} s "
+            "longer than it did."
+        )
 
     def _gradient_norms(self) -> dict[str, float]:
         found = super()._gradient_norms()
@@ -130,19 +147,16 @@ class DistributedRun(Run):
         own["communication"] = [
             options.deterministic, options.transport, options.shard_optimizer, options.bucket_bytes, options.shared_memory,
         ]  # fmt: skip
-        texts = {
-            name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest() for name, value in own.items()
-        }
-        first, *others = self.comm.gather(texts)
-        for rank, other in enumerate(others, 1):
-            differing = [name for name in first if other.get(name) != first[name]]
-            if differing:
-                raise self.comm.shared(
-                    RankError(
-                        f"Trainer.fit: rank {rank} on {self.comm.hosts[rank]} differs from rank 0 on {self.comm.hosts[0]} in "
-                        f"{', '.join(differing)}. Give all ranks the same."
-                    )
-                )
+        self.comm.compare(own)
+
+    def confirm(self, arrays: Mapping[str, Array]) -> None:
+        digest = hashlib.blake2b(digest_size=16)
+        for name, array in arrays.items():
+            if name.startswith("network."):
+                digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        self.comm.compare(
+            {"step": self.step, "weights": digest.hexdigest()}, "Trainer.fit: no checkpoint is written, because"
+        )
 
     def new_measures(self) -> ShardMeasures:
         return ShardMeasures(self.trainer.metrics, self.passes, self.comm, self.shards)
@@ -178,7 +192,7 @@ class DistributedRun(Run):
         if self._arrived:
             stop.requested, stop.signal_name = True, signal.Signals(self._arrived).name
         trainer = self.trainer
-        if self._on_step or not self.batch:
+        if self._asks or not self.batch:
             said = next((reason for reason in self.comm.gather(trainer._stop_reason) if reason is not None), None)
             trainer._stop_reason = said if trainer._stop_reason is None else trainer._stop_reason
 

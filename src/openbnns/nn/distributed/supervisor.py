@@ -1,0 +1,53 @@
+"""The parent of a rank, which says what has ended it.
+
+Nobody else can: a process that is killed says nothing, and launchers kill the other ranks at once, so that they say nothing
+either. Launchers themselves name a process and a host, but no rank.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+_RANK_NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_TOLD = {
+    signal.SIGKILL: ", by somebody, or by the system because memory ran out",
+    signal.SIGBUS: ", perhaps because a mapped file was cut short or its disk has failed",
+}
+_PR_SET_PDEATHSIG = 1
+
+
+def supervise(command: Sequence[str]) -> int:
+    """Run a rank, pass signals on to it, and say so if another signal ends it; gives the exit code."""
+    process = subprocess.Popen(
+        command, close_fds=False, preexec_fn=_follow
+    )  # it inherits the connection to the launcher
+
+    def pass_on(number: int, frame: Any) -> None:
+        process.send_signal(number)
+
+    for number in _PASSED_ON:
+        signal.signal(number, pass_on)
+    code = process.wait()
+    if code >= 0:
+        return code
+    if -code != signal.SIGINT:  # whose traceback Python has printed
+        rank = next((os.environ[name] for name in _RANK_NAMES if name in os.environ), "0")
+        ended = signal.Signals(-code)
+        why = f"Process {process.pid} was ended by {ended.name}{_TOLD.get(ended, '')}."
+        print(f"Rank {rank} on {platform.node()} failed. {why} This ends all ranks.", file=sys.stderr, flush=True)
+    return 128 - code
+
+
+def _follow() -> None:
+    """Let a rank end with its parent, which launchers kill; and get signals from the parent alone, not once more from others."""
+    os.setpgid(0, 0)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
