@@ -33,7 +33,7 @@ def start(
     """Start a job of so many ranks that runs a file beside this one; ``options`` are those of mpiexec."""
     package = str(Path(openbnns.__file__).resolve().parents[1])
     path = os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])
-    python = [sys.executable, *(["-m", "openbnns.nn.distributed"] if supervised else [])]
+    python = [sys.executable, *(["-m", "openbnns.supervisor"] if supervised else [])]
     command = [mpiexec(), "-n", str(ranks), *options, *python, str(HERE / program), *arguments]
     settings = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **environment}
     pipe = subprocess.PIPE

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..supervisor import is_supervised, supervise
 from .arguments import UNUSABLE, UNUSABLE_ERRORS, byte_limit, count
 from .launcher import Launch, launched
 
@@ -156,6 +158,8 @@ def run(options: argparse.Namespace, work: Callable[[Ranks], int]) -> int:
                 "mpiexec -n 4 openbnns train ..., or add --distributed."
             )
         return work(Ranks(None, None))
+    if launch is not None and launch.size > 1 and not is_supervised() and options.command_line == sys.argv[1:]:
+        return supervise([sys.executable, "-m", "openbnns", *options.command_line])
     try:
         comm = connect(launch, **_communication(options))
     except UNUSABLE_ERRORS:

@@ -1,7 +1,7 @@
-"""The parent of a rank, which says what has ended it.
+"""The parent of a rank of an MPI job, which says what has ended it: ``mpiexec -n 4 python -m openbnns.supervisor train.py``.
 
 Nobody else can: a process that is killed says nothing, and launchers kill the other ranks at once, so that they say nothing
-either. Launchers themselves name a process and a host, but no rank.
+either. Launchers themselves name a process and a host, but no rank. ``openbnns train`` has a supervisor without asking.
 """
 
 from __future__ import annotations
@@ -21,14 +21,20 @@ _TOLD = {
     signal.SIGKILL: ", by somebody, or by the system because memory ran out",
     signal.SIGBUS: ", perhaps because a mapped file was cut short or its disk has failed",
 }
+_MARK = "OPENBNNS_SUPERVISED"  # in the environment of a rank
 _PR_SET_PDEATHSIG = 1
+
+
+def is_supervised() -> bool:
+    """Whether this process has a supervisor."""
+    return _MARK in os.environ
 
 
 def supervise(command: Sequence[str]) -> int:
     """Run a rank, pass signals on to it, and say so if another signal ends it; gives the exit code."""
-    process = subprocess.Popen(
-        command, close_fds=False, preexec_fn=_follow
-    )  # it inherits the connection to the launcher
+    environment = {**os.environ, _MARK: "1"}
+    # Open files are inherited, as the connection to the launcher is one of them.
+    process = subprocess.Popen(command, close_fds=False, env=environment, preexec_fn=_follow)
 
     def pass_on(number: int, frame: Any) -> None:
         process.send_signal(number)
@@ -51,3 +57,9 @@ def _follow() -> None:
     os.setpgid(0, 0)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: mpiexec -n RANKS python -m openbnns.supervisor PROGRAM.py [ARGUMENT ...]")
+    sys.exit(supervise([sys.executable, *sys.argv[1:]]))
