@@ -54,4 +54,4 @@ for what, size, read in (
     found.append(train(read()))
     resource.setrlimit(what, (resource.RLIM_INFINITY, resource.getrlimit(what)[1]))
 assert len(set(found)) == 1
-print(found[0])
+sys.stdout.write(f"{found[0]}\n")  # at once: ranks write to one pipe

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from time import perf_counter
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -58,7 +58,10 @@ class Communicator:
     The options are on the page docs/distributed.md; all ranks give the same. From then on a rank that fails ends all others.
     """
 
-    _whole: Communicator | None = None  # of trainers that are given True
+    _whole: ClassVar[Communicator | None] = None  # of trainers that are given True
+    _shared: ClassVar[BaseException | None] = None  # the latest error that all ranks have raised
+    _culprit: ClassVar[int | None] = None  # the rank that it happened to, if not to all
+    _handles = False  # errors that nobody else does
 
     def __init__(
         self,
@@ -107,10 +110,8 @@ class Communicator:
             )
         self.threads = self._share_cores()
         self.seconds = 0.0  # how long this rank has waited in messages of a step, but for gradients on their way
-        self._shared: BaseException | None = None  # the latest error that all ranks have raised
-        self._culprit: int | None = None  # the rank that it happened to, if not to all
-        if self.size > 1:
-            sys.excepthook = self._handling(sys.excepthook)
+        if self.size > 1 and not Communicator._handles:
+            Communicator._handles, sys.excepthook = True, self._handling(sys.excepthook)
         self._watch = Watch(whole.Dup(), self.mpi, silence_limit, self._end_for)
 
     @classmethod
@@ -254,7 +255,7 @@ class Communicator:
 
     def shared(self, error: _Error, culprit: int | None = None) -> _Error:
         """Note an error that all ranks raise, so that none has to end the others. One of them prints it, if nobody handles it."""
-        self._shared, self._culprit = error, culprit
+        Communicator._shared, Communicator._culprit = error, culprit
         self._watch.need(False)
         return error
 

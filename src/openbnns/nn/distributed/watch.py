@@ -34,7 +34,9 @@ class Watch:
         if size > 1 and limit and mpi.Query_thread() == mpi.THREAD_MULTIPLE:
             self._thread = threading.Thread(target=self._run, name="openbnns watch", daemon=True)
             self._thread.start()
-            atexit.register(self.stop)  # before MPI ends
+            # MPI ends after the program, or earlier if it says so.
+            atexit.register(self.stop)
+            mpi.COMM_SELF.Set_attr(mpi.Comm.Create_keyval(delete_fn=lambda *_: self.stop()), 0)
 
     def need(self, needed: bool) -> None:
         """Whether this rank waits for others from now on, so that none of them may leave."""

@@ -152,8 +152,8 @@ def open_parquet(
     >>> table = pyarrow.table({"a": a, "b": a**2, "label": (a > 500).astype(int)})
     >>> pyarrow.parquet.write_table(table, path, row_group_size=100)
     >>> x, y = nn.sources.open_parquet(path, ["a", "b"]), nn.sources.open_parquet(path, "label")
-    >>> x[[2, 999]].tolist(), y[999]
-    ([[2.0, 4.0], [999.0, 998001.0]], 1)
+    >>> x[[2, 999]].tolist(), y[[2, 999]].tolist()
+    ([[2.0, 4.0], [999.0, 998001.0]], [0, 1])
     """
     window = whole_number(window, "open_parquet: window", 1)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
