@@ -25,7 +25,7 @@ _ARRAY = _Array()
 class Call(Module):
     """A module with its arguments, of which the arrays are inputs.
 
-    The result is what the module gives; of one that can be taken apart, such as an LSTM, both parts.
+    The result is what the module gives; of one that can be taken apart, such as an LSTM, both parts if there are two.
     """
 
     def __init__(self, module: Module, arguments: list[Any], form: Structure, shapes: list[tuple[int, ...]]) -> None:
@@ -41,8 +41,9 @@ class Call(Module):
         values = iter(inputs)
         given, named = self._form.fill(next(values) if x is _ARRAY else x for x in self._arguments)
         result = self.module(*given, **named)
-        self.apart = isinstance(result, Parts)
-        return tuple(result) if self.apart else result
+        parts = tuple(result) if isinstance(result, Parts) else (result, None)
+        self.apart = parts[1] is not None
+        return parts if self.apart else parts[0]
 
 
 def arrays_and_call(module: Module, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Array], Call]:
@@ -80,4 +81,6 @@ def _flattened(value: Any) -> tuple[list[Any], Structure]:
 def _prepared(x: Any) -> Any:
     if is_structure(x):
         return {k: _prepared(v) for k, v in x.items()} if isinstance(x, Mapping) else tuple(map(_prepared, x))
+    if isinstance(x, np.bool_):
+        return bool(x)
     return x if x is None or isinstance(x, (bool, str, int, float)) else np.asarray(x)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 Step = int | str
 Key = Step | tuple[Step, ...] | None
 
@@ -47,7 +49,9 @@ def is_structure(value: Any) -> bool:
 
 def is_plain(inputs: Sequence[Any], named: Mapping[str, Any]) -> bool:
     """Whether all arguments of a call are arrays."""
-    return not any(x is None or isinstance(x, (bool, str)) or is_structure(x) for x in (*inputs, *named.values()))
+    return not any(
+        x is None or isinstance(x, (bool, np.bool_, str)) or is_structure(x) for x in (*inputs, *named.values())
+    )
 
 
 def joined(keys: Sequence[Key], parts: Sequence[Any]) -> Any:

@@ -8,6 +8,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from .._spelling import right_word, unexpected
+from ._flags import with_flags
 
 
 def nearest(name: str, choices: Any) -> str:
@@ -59,6 +60,7 @@ def first_may_be_omitted(init: Callable[..., None]) -> Callable[..., None]:
     sizes = [p.name for p in names if p.default is Parameter.empty]
     options = [p.name for p in names[len(sizes) :] if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
     known = {p.name for p in names}
+    make = with_flags(init, init)
 
     def bind(who: str, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """All arguments by name."""
@@ -81,7 +83,7 @@ def first_may_be_omitted(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def place(self: Any, *given: Any, **named: Any) -> None:
-        init(self, **bind(type(self).__name__, given, named))
+        make(self, **bind(type(self).__name__, given, named))
 
     place.bind = bind  # type: ignore[attr-defined]
     return place

@@ -26,6 +26,7 @@ import numpy as np
 
 from .._spelling import spelled
 from ._building import Building
+from ._flags import flag, with_flags
 from ._graph import current_graph
 from ._parts import is_plain
 from ._program import Program
@@ -65,10 +66,10 @@ class Module(Building):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.__module__.startswith(__package__):
-            if "forward" in cls.__dict__:
-                cls.forward = spelled(cls.__dict__["forward"])  # type: ignore[method-assign]
+            for name in {"__init__", "forward"} & cls.__dict__.keys():
+                setattr(cls, name, with_flags(cls.__dict__[name], spelled(cls.__dict__[name])))
             if "__init__" in cls.__dict__:
-                cls.__init__ = _noted(spelled(cls.__dict__["__init__"]))  # type: ignore[method-assign]
+                cls.__init__ = _noted(cls.__dict__["__init__"])  # type: ignore[method-assign]
 
     def add_module(self, name: str, module: Module) -> None:
         """The same as assigning to an attribute of that name, for names that are computed."""
@@ -89,8 +90,9 @@ class Module(Building):
 
     def train(self: _SomeModule, mode: bool = True) -> _SomeModule:
         """Training mode: batch statistics, dropout, and what backward needs is kept."""
+        training = flag(mode, f"{type(self).__name__}.train: mode")
         for module in self.modules():
-            module.training = bool(mode)
+            module.training = training
         return self
 
     def eval(self: _SomeModule) -> _SomeModule:

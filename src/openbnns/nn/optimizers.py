@@ -24,6 +24,7 @@ from .. import (
 from .._spelling import spelled
 from ..layers.optimizer import AdagradOptimizer, AdamaxOptimizer
 from ._bundle import Bundle
+from ._flags import with_flags
 from ._optimizer import Optimizer, ParameterGroup
 from ._value import Array
 from .parameter import Parameter
@@ -57,7 +58,7 @@ def _rate_second(init: _Init) -> _Init:
             arguments = (arguments[0], *arguments[2:])
         checked(self, *arguments, **options)
 
-    checked = spelled(init)
+    checked = with_flags(init, spelled(init))
     return cast(_Init, wrapper)
 
 

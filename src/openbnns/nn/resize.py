@@ -10,6 +10,7 @@ import numpy as np
 
 from . import functional, operations
 from ._checks import check_rank, per_axis, positive
+from ._flags import optional_flag
 from ._tree import options
 from ._value import Array, Value
 from .module import Layer
@@ -48,18 +49,20 @@ class Upsample(Layer):
             raise ValueError(
                 f"{who}: give either size or scale_factor, not {'both' if size is not None else 'neither'}."
             )
+        aligned = optional_flag(align_corners, f"{who}: align_corners")
+        recomputed = optional_flag(recompute_scale_factor, f"{who}: recompute_scale_factor")
         if mode not in _MODES:
             raise ValueError(f"{who}: mode is {mode!r}. Use one of {', '.join(map(repr, _MODES))}.")
-        if align_corners is not None and mode.startswith("nearest"):
+        if aligned is not None and mode.startswith("nearest"):
             raise ValueError(f"{who}: align_corners is for linear modes and 'bicubic', not for {mode!r}. Leave it out.")
-        if recompute_scale_factor and size is not None:
+        if recomputed and size is not None:
             raise ValueError(f"{who}: recompute_scale_factor goes with scale_factor, but size is given. Leave it out.")
         self.size: Any = size if size is None or isinstance(size, int) else tuple(size)
         self.scale_factor: Any = (
             tuple(map(float, scale_factor)) if isinstance(scale_factor, Sequence) else _number(scale_factor, who)
         )
-        self.mode, self.align_corners = mode, bool(align_corners)
-        self.recompute_scale_factor = bool(recompute_scale_factor)
+        self.mode, self.align_corners = mode, bool(aligned)
+        self.recompute_scale_factor = bool(recomputed)
 
     def forward(self, input: Value) -> Value:
         x = input

@@ -20,6 +20,7 @@ import numpy as np
 
 from .._listing import of_module as _of_module
 from .._spelling import spelled
+from ._flags import with_flags
 from ._parts import Key, joined, keys_of, parts_of
 from ._value import Array
 from .choose import whole_number
@@ -121,7 +122,7 @@ class Transform:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "__init__" in cls.__dict__:
-            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = with_flags(cls.__init__, spelled(cls.__init__))  # type: ignore[method-assign]
 
     def __init__(self, *, input: Key = None, targets: bool = False) -> None:
         self.input, self.targets = input, bool(targets)

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..._spelling import spelled
+from .._flags import with_flags
 from .._graph import current_graph
 from .._value import FLOAT32, BatchSize, Value
 from ..parameter import Parameter
@@ -23,7 +24,7 @@ _T = TypeVar("_T")
 def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
     """A function of values that also runs on arrays, at once, where no network is being recorded."""
 
-    checked = spelled(body)
+    checked = with_flags(body, spelled(body))
 
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
@@ -42,7 +43,7 @@ def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
 def layer_function(body: Callable[_P, _T]) -> Callable[_P, _T]:
     """The same for functions that are layers: the first axis of their arrays is the batch."""
 
-    checked = spelled(body)
+    checked = with_flags(body, spelled(body))
 
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..._listing import Listed
 from ..._spelling import spelled
+from .._flags import with_flags
 from .._value import Array
 from ..choose import nearest
 
@@ -190,7 +191,7 @@ class Loss(Listed):
                 f"{type(self).__name__}: reduction is {reduction!r}.{hint} Use one of {', '.join(self._reductions)}."
             )
         self.reduction, self._shown = reduction, shown
-        self._layers: dict[Any, Any] = {}
+        self._layers: dict[Any, Any] = {}  # and whatever else is made once for a size
 
     def class_axis(self, rank: int) -> int | None:
         """The axis of an output of so many axes, with the batch in front, that lists the classes; None: there are none."""
@@ -203,7 +204,7 @@ class Loss(Listed):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "__init__" in cls.__dict__:
-            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = with_flags(cls.__init__, spelled(cls.__init__))  # type: ignore[method-assign]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_layers": {}}

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._listing import Listed
 from ..._spelling import spelled
+from .._flags import with_flags
 from .._parts import Key, joined, keys_of, parts_of
 from .._value import Array
 from ..losses import Loss
@@ -63,7 +64,7 @@ class Metric(Listed, ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "__init__" in cls.__dict__:
-            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = with_flags(cls.__init__, spelled(cls.__init__))  # type: ignore[method-assign]
 
     def __init__(self, *, output: Key = None) -> None:
         self.output = output

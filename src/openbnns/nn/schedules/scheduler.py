@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._spelling import spelled
+from .._flags import with_flags
 from .._optimizer import Optimizer
 from ..choose import whole_number
 
@@ -36,7 +37,7 @@ class LRScheduler:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "__init__" in cls.__dict__:
-            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = with_flags(cls.__init__, spelled(cls.__init__))  # type: ignore[method-assign]
 
     @spelled
     def __init__(self, optimizer: Optimizer | None, last_epoch: int = -1) -> None:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from .._flags import optional_flag
 from .._optimizer import Optimizer
 from ..choose import whole_number
 from .scheduler import LRScheduler, number_from, positive_number, required
@@ -308,7 +309,8 @@ class OneCycleLR(LRScheduler):
         self.base_momentum = number_from(base_momentum, "OneCycleLR: base_momentum", 0, 1)
         self.max_momentum = number_from(max_momentum, "OneCycleLR: max_momentum", 0, 1)
         self.max_lrs = self._maxima(max_lr)
-        self.cycle_momentum = optimizer is not None if cycle_momentum is None else bool(cycle_momentum)
+        cycles = optional_flag(cycle_momentum, "OneCycleLR: cycle_momentum")
+        self.cycle_momentum = optimizer is not None if cycles is None else cycles
         self._momentum = self._name_of_momentum() if self.cycle_momentum else ""
         if optimizer is not None:
             if last_epoch == -1:
