@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -173,6 +175,67 @@ def test_weights_are_not_made_if_they_are_not_needed() -> None:
     net = Attention(nn.MultiheadAttention(D, HEADS), {}, (), need_weights=False)
     with pytest.raises(TypeError, match="gave a NoneType"):
         net(numbers(N, T, D), numbers(N, S, D), numbers(N, S, D))
+
+
+@pytest.mark.parametrize("options", ["plain", "rows", "widths"])
+@pytest.mark.parametrize("mask", ["none", "causal", "flags", "flags per head", "keys"])
+def test_arrays_are_taken_apart(mask: str, options: str) -> None:
+    """A call on arrays gives what a network does, and goes back through its output. There are as many samples as heads."""
+    masks = {name: given for part in MASKS[mask] for name, given in part.items()}
+    layer = nn.MultiheadAttention(D, HEADS, **LAYERS[options])
+    given = numbers(2, T, D), numbers(2, S, layer.kdim, seed=1), numbers(2, S, layer.vdim, seed=2)
+    masks = {name: array[:2] if name == "key_padding_mask" else array for name, array in masks.items()}
+    net = Attention(layer, {name: masks[name] for name in masks if name != "key_padding_mask"}, (*MASKS[mask][1],))
+    y, weights = layer(*given, **masks)
+    dy = numbers(2, T, D, seed=3)
+    dx = layer.backward(dy)[:3]
+    gradients = [p.grad.copy() for p in layer.parameters()]
+    expected, theirs = net(*given, *(masks[name] for name in MASKS[mask][1]))
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(weights, theirs, rtol=1e-5, atol=1e-6)
+    for ours, theirs in zip(dx, net.backward((dy, None))[:3], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    for parameter, gradient in zip(layer.parameters(), gradients, strict=True):
+        np.testing.assert_allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-5)
+    heads = layer(*given, **masks, average_attn_weights=False)[1]
+    np.testing.assert_allclose(heads.mean(1), weights, rtol=1e-5, atol=1e-6)
+    alone, nothing = layer(*given, **masks, need_weights=False)
+    assert nothing is None
+    np.testing.assert_array_equal(alone, layer(*given, **masks)[0])
+
+
+def test_forms_of_masks_on_arrays() -> None:
+    layer, x = nn.MultiheadAttention(D, HEADS), numbers(N, T, D)
+    mask, keys = flags(N, HEADS, T, T), flags(N, T, seed=1)
+    mask[..., 0] = keys[..., 0] = False
+    expected = layer(x, attn_mask=mask, key_padding_mask=keys)
+    for given in (mask.reshape(N * HEADS, T, T), np.where(mask, -np.inf, 0), mask.astype(int)):
+        y, weights = layer(x, attn_mask=given, key_padding_mask=np.where(keys, np.float32(-np.inf), np.float32(0)))
+        np.testing.assert_array_equal(y, expected[0])
+        np.testing.assert_array_equal(weights, expected[1])
+    ahead = np.triu(np.ones((T, T), np.bool_), 1)
+    np.testing.assert_allclose(layer(x, attn_mask=ahead)[0], layer(x, is_causal=True)[0], rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"attn_mask has numbers to add besides 0 and -inf.*Pass booleans"):
+        layer(x, attn_mask=numbers(T, T))
+    with pytest.raises(ValueError, match=r"attn_mask is \(N, 9, 9\), but \(5, 5\)"):
+        layer(x, attn_mask=np.zeros((9, 9), np.bool_))
+
+
+def test_weights_on_arrays_follow_the_layer() -> None:
+    """Other weights, other sizes, copies, and dropout, of which they know nothing."""
+    layer = nn.MultiheadAttention(D, HEADS, dropout=0.5)
+    x = numbers(2, T, D)
+    _, before = layer(x)
+    np.testing.assert_array_equal(layer(x)[1], before)
+    assert [name for name, _ in layer.named_modules()] == ["", "out_proj"]
+    assert layer.training
+    for copied in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        np.testing.assert_array_equal(copied(x)[1], before)
+    layer.in_proj_weight.data = layer.in_proj_weight.data * 2
+    after = layer(x)[1]
+    assert np.abs(after - before).max() > 1e-3
+    np.testing.assert_allclose(layer(x[:1])[1], after[:1], rtol=1e-5, atol=1e-6)
+    assert (layer(x) * 2).shape == (2, T, D)  # an array like any other
 
 
 def test_a_learned_mask() -> None:

@@ -9,12 +9,13 @@ import numpy as np
 from .. import functional as F
 from .. import initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
+from .._graph import current_graph
 from .._tree import options
 from .._value import FLOAT32, Array, Value
 from ..module import Module
 from ..parameter import Parameter
 from .recurrent import probability, require_batch_first
-from .results import Parts
+from .results import Output, Parts
 
 
 class MultiheadAttention(Module):
@@ -29,10 +30,12 @@ class MultiheadAttention(Module):
     ``key_padding_mask`` (N, S) is true for keys to ignore, ``attn_mask`` (T, S), (heads, T, S) or (N, heads, T, S) is true
     where a position may not look, or numbers to add to the scores. They are constants, buffers, or inputs of the network. An
     input that serves as a mask takes booleans or integers; numbers to add that are no constant must be computed, such as
-    ``attn_mask=-1e4 * far``, or be a parameter, and have gradients.
+    ``attn_mask=-1e4 * far``, or be a parameter, and have gradients. Calls on arrays take masks of booleans, or of 0 and -inf.
 
-    In ``forward`` of a module the result is the output, and can be taken apart as in PyTorch: ``y, weights = self.attn(x)``.
-    The weights, (N, T, S), or (N, heads, T, S) with ``average_attn_weights=False``, are those before dropout.
+    The result is the output, and can be taken apart as in PyTorch: ``y, weights = self.attn(x)``. The weights, (N, T, S), or
+    (N, heads, T, S) with ``average_attn_weights=False``, are those before dropout. In ``forward`` of a module they are computed
+    if they are used, and have gradients; a call on arrays computes them unless ``need_weights`` is False, and ``backward``
+    takes the gradient of the output.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -41,6 +44,9 @@ class MultiheadAttention(Module):
     >>> y, x[0, 4] = layer(x), 0
     >>> bool(np.allclose(layer(x)[0, :4], y[0, :4]))  # the last position does not reach those before it
     True
+    >>> y, weights = layer(x, x, x)
+    >>> weights.shape, bool(np.allclose(weights.sum(-1), 1))
+    ((1, 5, 5), True)
     >>> class Reader(nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -83,6 +89,7 @@ class MultiheadAttention(Module):
         self.bias_k = Parameter.of(self, "bias_k") if add_bias_kv else None
         self.bias_v = Parameter.of(self, "bias_v") if add_bias_kv else None
         self.out_proj = Projection(self.embed_dim, self.use_bias)
+        self._observer: _Observer | None = None  # of the weights of calls on arrays
 
     def _projections(self) -> tuple[str, ...]:
         joint = self.kdim == self.vdim == self.embed_dim
@@ -129,6 +136,35 @@ class MultiheadAttention(Module):
             return weights.mean(1) if average_attn_weights else weights
 
         return Parts(y, rest)
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """In ``forward`` a value, which can be taken apart; on arrays an array, which can be as well."""
+        if current_graph() is not None:
+            return super().__call__(*inputs, **named)
+        given = dict(self._bound(inputs, named).arguments)
+        need_weights = given.pop("need_weights", True)
+        average = {"average_attn_weights": given.pop("average_attn_weights", True)}
+        arrays = {name: x for name, x in given.items() if x is not None}
+        if "key_padding_mask" in arrays:
+            arrays["key_padding_mask"] = _as_flags("key_padding_mask", arrays["key_padding_mask"])
+        if "attn_mask" in arrays:
+            mask = _as_flags("attn_mask", arrays["attn_mask"])
+            arrays["attn_mask"] = _for_every_sample(mask, self.num_heads, len(np.asarray(arrays["query"])))
+        if set(arrays) <= {"query", "key", "value"}:
+            y = super().__call__(**arrays)
+        else:
+            y, _ = self._call_with((), {**arrays, "need_weights": False})
+        return Output.of(y, self._observed({**arrays, **average}) if need_weights else None)
+
+    def _observed(self, given: dict[str, Any]) -> Array:
+        """The weights of a call on arrays."""
+        observer = self.__dict__["_observer"] or _Observer(self)
+        self.__dict__["_observer"] = observer  # whose part this is, not the other way around
+        weights: Array = observer._call_with((), given)[0]
+        return weights
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_observer": None}
 
     def _check(self, three: list[Value]) -> None:
         for x, width in zip(three, (self.embed_dim, self.kdim, self.vdim), strict=True):
@@ -322,6 +358,42 @@ class Masks:
         batch = 1 if isinstance(mask, Value) and mask.rows else 0
         zeros = np.zeros(((1,) * batch) + (*shape[:-1], width - self.source), np.float32)
         return F.cat([mask, zeros], -1)
+
+
+def _as_flags(name: str, given: Any) -> Array:
+    """A mask of a call on arrays: 0 and minus infinity to add are true and false, too."""
+    mask = np.asarray(given)
+    if mask.dtype.kind != "f":
+        return mask
+    forbidden: Array = np.isneginf(mask)
+    if not np.array_equal(np.where(forbidden, 0, mask), np.zeros_like(mask)):
+        raise ValueError(
+            f"MultiheadAttention: {name} has numbers to add besides 0 and -inf, which a call on arrays does not take. Pass "
+            "booleans, true where a position may not look, or call the layer in forward() of a module, which holds the mask."
+        )
+    return forbidden
+
+
+def _for_every_sample(mask: Array, heads: int, batch: int) -> Array:
+    """A mask (T, S), (heads, T, S) or PyTorch's (N * heads, T, S) with the batch in front."""
+    if mask.ndim == 3 and len(mask) == batch * heads:
+        return mask.reshape(batch, heads, *mask.shape[1:])
+    if mask.ndim == 2 or (mask.ndim == 3 and len(mask) == heads):
+        return np.ascontiguousarray(np.broadcast_to(mask, (batch, *mask.shape)))
+    return mask
+
+
+class _Observer(Module):
+    """Gives the weights of an attention, which stays in its own mode."""
+
+    def __init__(self, attention: MultiheadAttention) -> None:
+        super().__init__()
+        self.attention, self.training = attention, False
+        self._who = type(attention).__name__
+
+    def forward(self, *inputs: Any, **named: Any) -> Value:
+        weights: Value = self.attention(*inputs, **named)[1]
+        return weights
 
 
 class Projection(Module):

@@ -37,10 +37,13 @@ class Parts(Value):
         return self.source[index]
 
 
+_NOTHING = object()
+
+
 class Output(np.ndarray[Any, np.dtype[Any]]):
     """The same for arrays: the output of a module, with what PyTorch returns beside it."""
 
-    _rest: Any = None  # what is computed from it is an array and nothing else
+    _rest: Any = _NOTHING  # what is computed from it is an array and nothing else
 
     @classmethod
     def of(cls, output: Array, rest: Any) -> Output:
@@ -49,13 +52,13 @@ class Output(np.ndarray[Any, np.dtype[Any]]):
         return made
 
     def __iter__(self) -> Iterator[Any]:
-        return super().__iter__() if self._rest is None else iter((self.view(np.ndarray), self._rest))
+        return super().__iter__() if self._rest is _NOTHING else iter((self.view(np.ndarray), self._rest))
 
     def __len__(self) -> int:
-        return super().__len__() if self._rest is None else 2
+        return super().__len__() if self._rest is _NOTHING else 2
 
     def __getitem__(self, index: Any) -> Any:
-        if self._rest is not None and isinstance(index, int):
+        if self._rest is not _NOTHING and isinstance(index, int):
             return tuple(self)[index]
         return self.view(np.ndarray)[index]
 
