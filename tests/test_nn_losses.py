@@ -516,3 +516,37 @@ def test_a_trainer_takes_every_loss_by_name(name: str) -> None:
         y = -np.ones((12, 3))
     history = nn.Trainer(net, name, nn.SGD(0.05), quiet=True, metrics={}).fit(x, y, epochs=8)
     assert history[-1]["loss"] < history[0]["loss"]
+
+
+@pytest.mark.parametrize("width", [4, 300])
+def test_tables_of_labels_are_made_once(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again after every change of what they are made from."""
+    from openbnns.nn.losses import classification
+
+    made: list[int] = []
+    make = classification._tables
+    monkeypatch.setattr(classification, "_tables", lambda *given: made.append(1) or make(*given))
+
+    def options(smoothing: float, factor: float) -> dict[str, Any]:
+        return {"label_smoothing": smoothing, "weight": np.linspace(1, 2, width) * factor}
+
+    loss, targets = nn.CrossEntropyLoss(**options(0.1, 1)), class_numbers((6,), width, ignored=-100)
+    scores = numbers(6, width)
+    for batch in (6, 6, 5):
+        loss(scores[:batch], targets[:batch])
+    assert len(made) == 1
+    loss.label_smoothing = 0.3
+    _same(loss, nn.CrossEntropyLoss(**options(0.3, 1)), scores, targets)
+    assert loss.weight is not None
+    loss.weight *= 3
+    _same(loss, nn.CrossEntropyLoss(**options(0.3, 3)), scores, targets)
+    plain = nn.CrossEntropyLoss()
+    for classes in (width, 3, width):
+        _same(plain, nn.CrossEntropyLoss(), scores[:, :classes], targets % 3)
+    _same(pickle.loads(pickle.dumps(loss)), loss, scores, targets)
+
+
+def _same(one: nn.Loss, other: nn.Loss, scores: Array, targets: Array) -> None:
+    (value, gradient), (expected, other_gradient) = one(scores, targets), other(scores, targets)
+    assert value == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(gradient, other_gradient, rtol=1e-6, atol=1e-9)

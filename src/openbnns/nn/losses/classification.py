@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,22 +84,34 @@ class ClassLoss(Loss):
             )
 
 
+class _Tables(NamedTuple):
+    """What every class has as labels, whatever the batch; the last entry is for what is left out."""
+
+    weights: Array
+    share: Array  # of every class
+    own: Array  # of the class itself, that share included
+    rows: Array | None  # all labels of each class, unless they are many
+
+
+def _tables(weight: Array, smoothing: float) -> _Tables:
+    width, exact = len(weight), weight.astype(np.float64)
+    share = exact * (smoothing / width)
+    whole = exact * (1.0 - smoothing)
+    rows = None
+    if width <= _MOST_ROWS:
+        table = np.zeros((width + 1, width))
+        table[:-1] = np.diag(whole) + share
+        rows = table.astype(np.float32)
+    weights, of_every_class, own = (np.append(n, 0.0).astype(np.float32) for n in (exact, share, share + whole))
+    return _Tables(weights, of_every_class, own, rows)
+
+
 class _Labels:
     """Class numbers as rows of labels: smoothed, weighted, and zero where a position is left out."""
 
-    def __init__(self, loss: ClassLoss, rows: int, width: int) -> None:
+    def __init__(self, loss: SoftmaxLoss, rows: int, width: int) -> None:
         self._smoothing, self._ignored, self._width = loss.label_smoothing, loss.ignore_index, width
-        weight = np.ones(width) if loss.weight is None else loss.weight.astype(np.float64)
-        share = weight * (self._smoothing / width)  # of every class
-        whole = weight * (1.0 - self._smoothing)  # of the class itself, beside that
-        self.weights = np.append(weight, 0.0).astype(np.float32)  # by class; the last one for what is left out
-        self._table: Array | None = None
-        if width <= _MOST_ROWS:
-            table = np.zeros((width + 1, width))
-            table[:-1] = np.diag(whole) + share
-            self._table = table.astype(np.float32)
-        self._share = np.append(share, 0.0).astype(np.float32)
-        self._own = np.append(share + whole, 0.0).astype(np.float32)
+        self.weights, self._share, self._own, self._table = loss.tables(width)
         self.clean = False  # whether labels are 0 but for the places that were written last
         self._mask, self._index = np.empty(rows, np.bool_), np.empty(rows, np.intp)
         self._first = np.arange(rows) * width  # of each row
@@ -161,6 +173,15 @@ class SoftmaxLoss(ClassLoss, NativeLoss):
 
     def bind(self, output: Array, gradient: Array | None) -> BoundLoss:
         return ClassBound(self, output, gradient)
+
+    def tables(self, width: int) -> _Tables:
+        """Made once, and again when the number of classes, the weights or the smoothing have changed."""
+        key = (width, None if self.weight is None else self.weight.tobytes(), self.label_smoothing)
+        made: tuple[Any, _Tables] | None = self._layers.get(_Tables)
+        if made is None or made[0] != key:
+            weight = np.ones(width, np.float32) if self.weight is None else self.weight
+            made = self._layers[_Tables] = key, _tables(weight, self.label_smoothing)
+        return made[1]
 
     def fill(self, bound: NativeBound, targets: Array) -> None:
         assert isinstance(bound, ClassBound)
