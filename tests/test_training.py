@@ -389,8 +389,12 @@ def test_npz(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=x, y=y)
     loaded = data.load(tmp_path / "a.npz")
     assert (len(loaded.train_x), len(loaded.validation_x), len(loaded.test_x), loaded.classes) == (35, 5, 10, 2)
-    np.savez(tmp_path / "b.npz", x_train=(x * 9).astype(np.uint8), y_train=y, x_test=x, y_test=y)
-    assert data.load(tmp_path / "b.npz").train_x.max() <= 1
+    pixels = np.abs(x * 9).astype(np.uint8)
+    np.savez(tmp_path / "b.npz", x_train=pixels, y_train=y, x_test=pixels, y_test=y)
+    assert 0 < data.load(tmp_path / "b.npz").test_x.max() <= 1
+    np.savez(tmp_path / "b.npz", x_train=pixels, y_train=y, x_test=x, y_test=y)
+    with pytest.raises(data.DataError, match="samples are uint8 to train on, but float32 in the test part"):
+        data.load(tmp_path / "b.npz")
     np.savez(tmp_path / "c.npz", z=x)
     with pytest.raises(data.DataError, match="has arrays z, but x and y"):
         data.load(tmp_path / "c.npz")
@@ -412,19 +416,19 @@ def test_csv(tmp_path: Path) -> None:
     assert loaded.sample_shape == (2,) and loaded.classes == 3 and len(loaded.train_x) == 7
     for text, message in [
         ("1,2,0\n1,0\n", "line 2: 2 values, but the lines before have 3"),
-        ("1,2,0\n1,x,0\n", "line 2: '1,x,0': all but the last of a line must be numbers"),
-        ("1,2,0.5\n", "sample 1 has 0.5"),
+        ("1,2,0\n" * 20 + "1,x,0\n", "line 21: column '2' is 'x', but other lines have numbers there"),
+        ("1,2,0\n1,inf,0\n", "line 2: column '2' is inf, too large"),
         ("", "no samples"),
-        ("1,nan,0\n", "x contains nan"),
+        ("1,2,0\n1,2,\n", "the target '3' is missing in 1 of 2 samples, the first of them sample 2"),
     ]:
         path.write_text(text)
         with pytest.raises(data.DataError, match=message):
             data.load(path)
     with pytest.raises(data.DataError, match="no such file"):
         data.load(tmp_path / "none.csv")
-    (tmp_path / "a.txt").write_text("1")
+    (tmp_path / "a.jpg").write_text("1")
     with pytest.raises(data.DataError, match="kind of file is not known"):
-        data.load(tmp_path / "a.txt")
+        data.load(tmp_path / "a.jpg")
 
 
 def test_csv_with_names_of_classes(tmp_path: Path) -> None:
@@ -432,14 +436,13 @@ def test_csv_with_names_of_classes(tmp_path: Path) -> None:
     rows = [f"{i},{i / 2},{('setosa', 'virginica', 'a b')[i % 3]}" for i in range(10)]
     for head in ("", "length,width,kind\n"):
         path.write_text(head + "\n".join(rows) + "\n")
-        loaded = data.classification(data.load(path))
-        assert len(loaded.train_x) == 7 and loaded.classes == 3
+        loaded = data.load(path, standardize=False)
+        assert len(loaded.train_x) == 7 and loaded.classes == 3 and loaded.task == "classification"
         assert loaded.class_names == ("a b", "setosa", "virginica")
         for x, y in loaded.parts.values():
             np.testing.assert_array_equal(np.array([1, 2, 0])[x[:, 0].astype(int) % 3], y)
     for text, message in [
-        ("1,2,cat\n1,x,dog\n", "line 2: '1,x,dog': all but the last of a line must be numbers"),
-        ("1,2,cat\n1,2,\n", "line 2: there is no class"),
+        ("1,2,cat\n1,2,\n", "the target '3' is missing in 1 of 2 samples"),
         ("1,2,0\n1,2,cat\n1,2,0.5\n", "sample 2 has 'cat', but others have numbers"),
     ]:
         path.write_text(text)

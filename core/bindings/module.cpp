@@ -23,6 +23,7 @@
 #include "bindings/replay.h"
 #include "bindings/shapes.h"
 #include "bindings/struct_reader.h"
+#include "bindings/tables.h"
 #include "bindings/tensor.h"
 #include "bindings/training.h"
 #include "kernels/kernels.h"
@@ -161,6 +162,7 @@ NB_MODULE(_core, m) {
   bind_clipping(m);
   bind_tensor(m);
   bind_exchange(m);
+  bind_tables(m);
   bind_known_calls(m);
   bind_replay(m);
   bind_interruption(m);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -18,46 +17,35 @@ _NOT_FINITE = {"nan", "inf", "infinity"}
 _PLAIN_DIGITS = 18  # whole numbers of more digits are shown as they were written
 
 
-class TextLabels:
-    """The classes of a table, a text per sample.
+def number_texts(texts: Sequence[str], samples: Array, who: str) -> tuple[Array, tuple[str, ...]]:
+    """Class numbers from the classes of a table, and what the classes are called if the numbers do not say it.
 
-    If all are whole numbers, they are compared by value, exactly: ``1``, ``01`` and ``1.0`` are one class,
-    9007199254740992 and 9007199254740993 are two. Otherwise they are words, compared as they are written.
+    ``samples`` are numbers into ``texts``. If all are whole numbers, they are compared by value, exactly: ``1``, ``01`` and
+    ``1.0`` are one class, 9007199254740992 and 9007199254740993 are two. Otherwise they are words, compared as they are written.
     """
-
-    def __init__(self) -> None:
-        self._texts: dict[str, int] = {}
-        self._samples = array("q")
-
-    def add(self, text: str) -> None:
-        self._samples.append(self._texts.setdefault(text, len(self._texts)))
-
-    def finish(self, who: str) -> tuple[Array, tuple[str, ...]]:
-        """Class numbers, and what the classes are called if the numbers do not say it."""
-        texts, samples = list(self._texts), np.frombuffer(self._samples, np.int64)
-        numeric = [_NUMBER.fullmatch(t) is not None or t.lstrip("+-").lower() in _NOT_FINITE for t in texts]
-        values: list[Any]
-        if not any(numeric):
-            values = texts
-        elif not all(numeric):
-            word = numeric.index(False)
-            raise DataError(
-                f"{who}: the last column holds classes: sample {_first(samples, word)} has {texts[word]!r}, but others have "
-                "numbers."
-            )
-        else:
-            values = [Decimal(text) for text in texts]
-            for i, value in enumerate(values):
-                if not value.is_finite() or value != value.to_integral_value():
-                    raise DataError(
-                        f"{who}: the last column holds class numbers, but sample {_first(samples, i)} has {texts[i]}."
-                    )
-            values = [int(v) if v.adjusted() < _PLAIN_DIGITS else v for v in values]
-        names: dict[Any, str] = {}
-        for value, text in zip(values, texts, strict=True):
-            names.setdefault(value, str(value) if isinstance(value, int) else text)
-        numbers, called = _number(names, len(samples))
-        return np.array([numbers[value] for value in values], np.int64)[samples], called
+    numeric = [_NUMBER.fullmatch(t) is not None or t.lstrip("+-").lower() in _NOT_FINITE for t in texts]
+    values: list[Any]
+    if not any(numeric):
+        values = list(texts)
+    elif not all(numeric):
+        word = numeric.index(False)
+        raise DataError(
+            f"{who}: the target holds classes: sample {_first(samples, word)} has {texts[word]!r}, but others have numbers."
+        )
+    else:
+        values = [Decimal(text) for text in texts]
+        for i, value in enumerate(values):
+            if not value.is_finite() or value != value.to_integral_value():
+                raise DataError(
+                    f"{who}: the target holds class numbers, but sample {_first(samples, i)} has {texts[i]}. To predict numbers "
+                    "use --task regression."
+                )
+        values = [int(v) if v.adjusted() < _PLAIN_DIGITS else v for v in values]
+    names: dict[Any, str] = {}
+    for value, text in zip(values, texts, strict=True):
+        names.setdefault(value, str(value) if isinstance(value, int) else text)
+    numbers, called = _number(names, len(samples))
+    return np.array([numbers[value] for value in values], np.int64)[samples], called
 
 
 def _first(samples: Array, code: int) -> int:

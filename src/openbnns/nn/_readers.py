@@ -1,26 +1,21 @@
-"""Arrays from .npz, CSV and IDX files. Whatever a file says about sizes is checked before memory is taken for it."""
+"""Arrays from .npz and IDX files. Whatever a file says about sizes is checked before memory is taken for it."""
 
 from __future__ import annotations
 
-import csv
-import io
 import lzma
 import math
 import struct
 import zipfile
 import zlib
-from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._labels import TextLabels
 from ._value import Array
-from .files import Budget, DataError, open_expanded, open_regular, shown
+from .files import Budget, DataError, open_expanded, open_regular
 
-_LONGEST_LINE = 2**24
 _PIECE = 2**24
 
 
@@ -107,65 +102,6 @@ def _read_npy(file: Any, size: int, who: str) -> Array:
 
 def _short(shape: tuple[int, ...]) -> str:
     return str(shape) if len(shape) <= 8 else f"of rank {len(shape)}"
-
-
-# CSV
-
-
-def _lines(path: Path, limit: int | None) -> Iterator[str]:
-    with open_expanded(path, limit) as (file, _):
-        number = 1
-        while line := file.readline(_LONGEST_LINE):
-            if len(line) == _LONGEST_LINE:
-                raise DataError(f"{path}, line {number}: is longer than {shown(_LONGEST_LINE)}. Is this a table?")
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError:
-                raise DataError(
-                    f"{path}, line {number}: is not UTF-8. Convert the file, with iconv for instance."
-                ) from None
-            yield from io.StringIO(text, newline=None)  # also lines that end as on an old Mac
-            number += 1
-
-
-def _rows(path: Path, limit: int | None) -> Iterator[tuple[int, list[str]]]:
-    """The lines that are not empty, as cells, each with its number."""
-    reader = csv.reader(_lines(path, limit), skipinitialspace=True)
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                yield reader.line_num, row
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: is no line of a table ({error}).") from None
-
-
-def read_csv(path: Path, limit: int | None) -> tuple[Array, Array, tuple[str, ...]]:
-    """Samples, class numbers, and what the classes are called if the numbers do not say it."""
-    values, labels = array("f"), TextLabels()
-    width: int | None = None
-    headed = False
-    for number, (*cells, last) in _rows(path, limit):
-        try:
-            row = [float(cell) for cell in cells]
-        except ValueError:
-            if width is None and not headed:
-                headed = True  # a first line of names
-                continue
-            raise DataError(
-                f"{path}, line {number}: {','.join([*cells, last])[:60]!r}: all but the last of a line must be numbers."
-            ) from None
-        if width is None:
-            width = len(row)
-        elif len(row) != width:
-            raise DataError(f"{path}, line {number}: {len(row) + 1} values, but the lines before have {width + 1}.")
-        if not last.strip():
-            raise DataError(f"{path}, line {number}: there is no class after the last comma.")
-        values.extend(row)
-        labels.add(last.strip())
-    if not width:
-        raise DataError(f"{path}: there are no samples of at least one value and a class.")
-    y, names = labels.finish(str(path))
-    return np.frombuffer(values, np.float32).reshape(-1, width), y, names
 
 
 # IDX

@@ -1,22 +1,29 @@
-"""Data from arrays, .npz, IDX (MNIST) and CSV files, checked before training starts."""
+"""Data from tables, arrays and images, in three parts, checked and prepared before training starts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .._listing import of_module as _of_module
-from ._labels import is_one_hot, number_classes
+from ._labels import number_classes
 from ._parts import called, keys_of, parts_of
-from ._readers import read_csv, read_idx, read_npz
+from ._readers import read_idx
+from ._splitting import split_rows
 from ._value import Array
 from .choose import seed_number, whole_number
 from .files import DataError, byte_count
 from .sources import Rows
+
+if TYPE_CHECKING:
+    from .preparation import Preparation
+
+TASKS = ("classification", "multilabel", "regression")
 
 
 @dataclass
@@ -42,6 +49,17 @@ class Data:
     """What class 0, 1, ... is called, if it is not its number."""
     validation_x: Array = field(default_factory=lambda: np.empty(0))
     validation_y: Array = field(default_factory=lambda: np.empty(0))
+    task: str | None = None
+    """classification, multilabel or regression, once that is known; see :func:`with_task`."""
+    preparation: Preparation | None = None
+    """What was done to the samples, and has to be done to those that come later."""
+    target_mean: tuple[float, ...] | None = None
+    target_std: tuple[float, ...] | None = None
+    """Of the numbers to predict, which are standardised."""
+    remarks: tuple[str, ...] = ()
+    """How the source was read and what was done to the samples, for people."""
+    split: dict[str, Any] = field(default_factory=dict)
+    """How the parts were chosen."""
 
     def __post_init__(self) -> None:
         if not len(self.validation_x):
@@ -185,21 +203,35 @@ def _array(value: Any, who: str, kinds: str = "fiub", *, narrow: bool = True) ->
 def load(
     source: str | Path,
     *,
+    target: str | int | Sequence[str | int] | None = None,
+    task: Literal["classification", "multilabel", "regression"] | None = None,
     test_share: float = 0.2,
     validation_share: float = 0.1,
     seed: int = 0,
     memory_limit: int | str | None = None,
+    standardize: bool | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] = (),
+    drop: Sequence[str | int] = (),
+    categorical: Sequence[str | int] = (),
+    size: int | tuple[int, int] | None = None,
+    skip_bad: bool = False,
 ) -> Data:
-    """Data from ``"digits"``, an .npz file, a CSV file, or a folder of IDX files, in three parts.
+    """Data from ``"digits"``, a table, an .npz file, or a folder, in three parts.
 
+    * ``.csv``, ``.tsv`` (also ``.gz``): one sample per line. Separator, decimal sign and a first line of names are found, or
+      said: ``separator``, ``header``. ``target`` is the column to predict, by name or position, or several; by default the
+      last. Columns of numbers are standardised, those of words become one feature for each category; missing values (empty,
+      ``NA``, ``?`` and the like, and what ``missing`` lists) are filled and marked. ``drop`` leaves columns out, ``categorical``
+      takes numbers for categories. ``remarks`` of the result says all that was found and done.
     * ``.npz``: arrays ``x_train, y_train`` and, if there are any, ``x_validation, y_validation`` (also ``x_val, y_val``)
       and ``x_test, y_test``; or just ``x, y``. Nothing else in the file is read.
-    * ``.csv`` (also ``.csv.gz``): numbers, one sample per line, the class last, as a number or a word; a first line of names
-      is passed over.
     * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
 
     A part that the source does not have is taken from the training samples: ``test_share`` and ``validation_share`` of
     them, chosen by ``seed``, with about the same share of every class in all parts. Pixels of 8 bits become 0 to 1.
+    ``standardize=True`` standardises features in arrays, too, False leaves those of tables as they are.
 
     What a file expands to is limited to 1 GiB, or to 20 times its size if that is more; ``memory_limit``, such as
     ``"8G"``, is used instead if given.
@@ -211,6 +243,9 @@ def load(
     >>> len(data.validation_x), len(data.test_x)
     (144, 360)
     """
+    from ._loading import Options
+    from ._loading import load as read
+
     seed = seed_number(seed, "data.load: seed")
     for share, what in ((test_share, "test_share"), (validation_share, "validation_share")):
         if not 0 <= share < 1:
@@ -219,95 +254,51 @@ def load(
         raise ValueError(
             f"data.load: test_share is {test_share} and validation_share {validation_share}, which leaves nothing to train on."
         )
+    if task is not None and task not in TASKS:
+        raise ValueError(f"data.load: task is {task!r}. Use one of {', '.join(TASKS)}.")
     limit = None if memory_limit is None else byte_count(memory_limit, "data.load: memory_limit")
-    given = _read(source, limit)
-    return _fill_parts(given, test_share, validation_share, seed)
+    both = (size, size) if isinstance(size, int) else size
+    return read(
+        source,
+        Options(
+            target, task, test_share, validation_share, seed, limit, standardize, separator, header, missing, drop,
+            categorical, both, skip_bad,
+        ),
+    )  # fmt: skip
 
 
-def _read(source: str | Path, limit: int | None) -> Data:
-    """The parts that the source has."""
-    if str(source) == "digits":
-        from ..datasets import load_digits
+def with_task(data: Data, task: str | None = None) -> Data:
+    """The same data with targets for a task, which is found from them if it is not said.
 
-        train_x, train_y, test_x, test_y = load_digits()
-        return Data(train_x.reshape(-1, 1, 8, 8), train_y, test_x.reshape(-1, 1, 8, 8), test_y, "digits")
-    path = Path(source)
-    if not path.exists():
-        raise DataError(f"{path}: there is no such file or folder. Use 'digits' or the path of your data.")
-    if path.is_dir():
-        return _load_idx(path, limit)
-    name = path.name.lower()
-    if name.endswith(".npz"):
-        return _load_npz(path, limit)
-    if name.endswith((".csv", ".csv.gz")):
-        x, y, names = read_csv(path, limit)
-        return Data(*check(x, y, str(path)), x[:0], y[:0], path.name, names)
-    raise DataError(f"{path}: the kind of file is not known. Use .npz, .csv, .csv.gz or a folder of IDX files.")
+    Class numbers for a classification (:func:`classification`), rows of 0 and 1 for several labels, rows of standardised
+    numbers for a regression.
 
-
-# Parts.
-
-
-def _fill_parts(data: Data, test_share: float, validation_share: float, seed: int) -> Data:
-    """The data with the parts that it lacks taken from the training samples."""
-    x, y = data.train_x, data.train_y
-    counts = [
-        0 if len(data.test_x) else round(test_share * len(x)),
-        0 if len(data.validation_x) else round(validation_share * len(x)),
-    ]
-    if sum(counts) >= len(x):
-        raise DataError(
-            f"{data.name}: {len(x)} sample(s) leave none to train on. Give more, or x_test and y_test of their own."
-        )
-    if not any(counts):
-        return data
-    test, validation, train = map(np.sort, np.split(_stratified(y, seed), np.cumsum(counts)))
-    if counts[0]:
-        data = replace(data, test_x=x[test], test_y=y[test])
-    if counts[1]:
-        data = replace(data, validation_x=x[validation], validation_y=y[validation])
-    return replace(data, train_x=x[train], train_y=y[train])
-
-
-def split_rows(y: Array, share: Any, seed: int, who: str) -> tuple[Array, Array]:
-    """The numbers of the samples of a share of them, with about that share of every class, and of the rest; both in order."""
-    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
-        raise ValueError(f"{who} is {share!r}. It must be a share of the samples, above 0 and below 1.")
-    count = round(float(share) * len(y))
-    if not 0 < count < len(y):
-        raise DataError(
-            f"{who} is {share}, which is {count} of {len(y)} samples. Leave some for training and for validation."
-        )
-    chosen, rest = map(np.sort, np.split(_stratified(np.asarray(y), seed), [count]))
-    return chosen, rest
-
-
-def _stratified(y: Array, seed: int) -> Array:
-    """The samples in an order of which every stretch has about the same share of each class.
-
-    The last sample of a class comes at the very end, so that a rare class is trained on before it is tested.
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.zeros((3, 2))
+    >>> data = nn.data.with_task(nn.data.Data(x, np.array([1.5, 2.5, 3.5]), x[:0], np.zeros(0)))
+    >>> data.task, data.train_y.ravel().round(2).tolist(), data.target_mean
+    ('regression', [-1.22, 0.0, 1.22], (2.5,))
     """
-    order = np.random.RandomState(seed).permutation(len(y))
-    if is_one_hot(y):
-        y = y.argmax(axis=1)
-    elif y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1 or (y.dtype.kind == "f" and (y != np.round(y)).any()):
-        return order  # no classes
-    _, codes, sizes = np.unique(y[order], return_inverse=True, return_counts=True)
-    codes = codes.reshape(-1)
-    grouped = np.argsort(codes, kind="stable")
-    rank = np.empty(len(y))
-    rank[grouped] = np.concatenate([np.arange(n) for n in sizes])
-    size = sizes[codes]
-    place = np.where(rank == size - 1, 1.0, (rank + 0.5) / size)
-    return order[np.argsort(place, kind="stable")]
+    from ._loading import with_regression
+    from .reading.targets import guess_array
+
+    if data.task is not None:
+        return data
+    remarks = data.remarks
+    if task is None:
+        task, why = guess_array(data.train_y)
+        if task != "classification":
+            remarks = (*remarks, f"Task: {task}, because {why} (--task says otherwise).")
+    found = classification(data) if task == "classification" else with_regression(data, task)
+    return replace(found, task=task, remarks=remarks)
 
 
 def notes(data: Data) -> list[str]:
-    """What one should know about classified data before one believes its results."""
+    """What one should know about data before one believes its results."""
     found = []
-    for part, (_, y) in data.parts.items():
+    classes = data.classes if data.task in (None, "classification") else 0
+    for part, (_, y) in data.parts.items() if classes else ():
         present = {data.call(int(number)) for number in np.unique(y)}
         missing = [data.call(number) for number in range(data.classes) if data.call(number) not in present]
         if missing and part == "training":
@@ -320,72 +311,36 @@ def notes(data: Data) -> list[str]:
     for part in ("validation", "test"):
         if part not in data.parts:
             found.append(f"There are no {part} samples.")
-    seen: set[int] = set()
-    before = ""
+    seen, before = np.empty(0, np.uint64), ""
     for part, (x, _) in data.parts.items():
-        rows = [hash(row.tobytes()) for row in x]  # 64 bits each: no need to keep the samples themselves
-        again = sum(row in seen for row in rows)
+        rows = _hashes(x)
+        again = int(np.isin(rows, seen).sum()) if before else 0
         if again:
             found.append(f"{again} of the {len(rows)} {part} samples are also {before} samples.")
-        seen.update(rows)
+        seen = np.concatenate([seen, rows])
         before = f"{before} or {part}" if before else part
+    return found
+
+
+def _hashes(samples: Array) -> Array:
+    """A number of 64 bits for every sample, which tells it from any other."""
+    factors: Array | None = None
+    found = np.empty(len(samples), np.uint64)
+    count = max(1, 2**20 // max(1, math.prod(samples.shape[1:])))
+    for start in range(0, len(samples), count):
+        piece = np.ascontiguousarray(samples[start : start + count]).reshape(min(count, len(samples) - start), -1)
+        words = piece.view(np.uint32 if piece.dtype.itemsize % 4 == 0 else np.uint8).astype(np.uint64)
+        if factors is None:
+            factors = np.random.RandomState(0).randint(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(
+                2
+            ) + np.uint64(1)
+        mixed = (words + np.uint64(1)) * factors
+        found[start : start + len(piece)] = (mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
     return found
 
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
-# Kinds of files.
-
-
-def _pixels(array: Array) -> Array:
-    return (array / np.float32(255)).astype(np.float32) if array.dtype == np.uint8 else array
-
-
-_NPZ_PARTS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
-
-
-def _load_npz(path: Path, limit: int | None) -> Data:
-    wanted = [f"{axis}_{name}" for names in _NPZ_PARTS.values() for name in names for axis in "xy"]
-    arrays, present = read_npz(path, [*wanted, "x", "y"], limit)
-    parts: dict[str, tuple[Array, Array]] = {}
-    for part, names in _NPZ_PARTS.items():
-        for name in names:
-            if {f"x_{name}", f"y_{name}"} <= set(arrays):
-                x, y = arrays[f"x_{name}"], arrays[f"y_{name}"]
-                parts[part] = check(_pixels(x), y, f"{path} ({name})", labels=True)
-    if "train" not in parts:
-        if not {"x", "y"} <= set(arrays):
-            raise DataError(
-                f"{path}: has arrays {', '.join(present) or '(none)'}, but x and y, or x_train and y_train, are needed."
-            )
-        parts = {"train": check(_pixels(arrays["x"]), arrays["y"], str(path), labels=True)}
-    train_x, train_y = parts["train"]
-    none = train_x[:0], train_y[:0]
-    validation, test = parts.get("validation", none), parts.get("test", none)
-    return Data(train_x, train_y, *test, path.name, (), *validation)
-
-
-def _load_idx(folder: Path, limit: int | None) -> Data:
-    parts = []
-    for part in ("train", "t10k"):
-        for kind, ranks in (("images-idx3", (3, 4)), ("labels-idx1", (1,))):
-            found = sorted(p for p in folder.iterdir() if p.name.replace(".", "-").startswith(f"{part}-{kind}-ubyte"))
-            if not found:
-                raise DataError(
-                    f"{folder}: has no {part}-{kind}-ubyte (or .gz). Put the four files of MNIST's form there."
-                )
-            array = read_idx(found[0], limit)
-            if array.ndim not in ranks:
-                raise DataError(
-                    f"{found[0]}: has rank {array.ndim}, but rank {' or '.join(map(str, ranks))} is needed."
-                )
-            parts.append(array)
-    images = [p if p.ndim == 4 else p[:, None] for p in parts[::2]]
-    train_x, train_y = check(_pixels(images[0]), parts[1], f"{folder} (train)", labels=True)
-    test_x, test_y = check(_pixels(images[1]), parts[3], f"{folder} (test)", labels=True)
-    return Data(train_x, train_y, test_x, test_y, folder.name)
 
 
 def classification(data: Data) -> Data:
@@ -432,6 +387,17 @@ def _require_one_shape(parts: Iterable[tuple[str, tuple[Array, Array]]], who: st
                 )
 
 
-__all__ = ["Batches", "Data", "DataError", "check", "classification", "load", "notes", "read_idx"]
+__all__ = [
+    "Batches",
+    "Data",
+    "DataError",
+    "check",
+    "classification",
+    "load",
+    "notes",
+    "read_idx",
+    "split_rows",
+    "with_task",
+]
 
 __dir__ = _of_module(__name__)

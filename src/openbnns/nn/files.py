@@ -18,6 +18,7 @@ ALWAYS = 2**30
 RATIO = 20
 """A larger file may expand to this multiple of its own size; real data compresses by less."""
 
+_PIECE = 2**18  # bytes at a time, so that a file that expands without end is found out early
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d{1,15})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 
@@ -107,10 +108,9 @@ class _Expanding(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        piece = self._source.read(len(buffer))
-        self._budget.take(len(piece), at_least=True)
-        buffer[: len(piece)] = piece
-        return len(piece)
+        count: int = self._source.readinto(memoryview(buffer)[:_PIECE])
+        self._budget.take(count, at_least=True)
+        return count
 
 
 @contextmanager

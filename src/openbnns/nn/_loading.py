@@ -1,0 +1,228 @@
+"""From a source of data to samples and targets in three parts, prepared for a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _splitting
+from ._readers import read_idx, read_npz
+from ._value import Array
+from .data import Data, check
+from .files import DataError
+from .preparation import ArrayPreparation, TablePreparation
+from .reading import delimited, targets
+from .reading.table import Table, find_column
+
+TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+_PARTS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one may say about data; the arguments of ``nn.data.load``."""
+
+    target: str | int | Sequence[str | int] | None = None
+    task: str | None = None
+    test_share: float = 0.2
+    validation_share: float = 0.1
+    seed: int = 0
+    limit: int | None = None
+    standardize: bool | None = None
+    separator: str | None = None
+    header: bool | None = None
+    missing: Sequence[str] = ()
+    drop: Sequence[str | int] = ()
+    categorical: Sequence[str | int] = ()
+    size: tuple[int, int] | None = None
+    skip_bad: bool = False
+
+    def split(self, rows: dict[str, Array], samples: int) -> dict[str, Any]:
+        """What a model file says about the parts."""
+        return {
+            "samples": samples, "seed": self.seed, "test_share": self.test_share,
+            "validation_share": self.validation_share, **{name: len(part) for name, part in rows.items()},
+            "sha256": _splitting.fingerprint(rows),
+        }  # fmt: skip
+
+
+def load(source: str | Path, options: Options) -> Data:
+    """See ``nn.data.load``."""
+    if str(source) == "digits":
+        from ..datasets import load_digits
+
+        train_x, train_y, test_x, test_y = load_digits()
+        parts = {"train": (train_x.reshape(-1, 1, 8, 8), train_y), "test": (test_x.reshape(-1, 1, 8, 8), test_y)}
+        return _from_arrays(parts, "digits", options)
+    path = Path(source)
+    if not path.exists():
+        raise DataError(f"{path}: there is no such file or folder. Use 'digits' or the path of your data.")
+    name = path.name.lower()
+    if path.is_dir():
+        return _from_arrays(_read_idx(path, options.limit), path.name, options)
+    if name.endswith(TABLES):
+        return _from_table(path, options)
+    if name.endswith(".npz"):
+        return _from_arrays(_read_npz(path, options.limit), path.name, options)
+    raise DataError(f"{path}: the kind of file is not known. Use {_KNOWN}.")
+
+
+_KNOWN = ".csv, .tsv, .npz, a folder of IDX files, or digits"
+
+
+# Tables.
+
+
+def _from_table(path: Path, options: Options) -> Data:
+    wanted = options.target
+    names = None if wanted is None else [wanted] if isinstance(wanted, (str, int)) else list(wanted)
+    table = delimited.read(
+        path, targets=names, ignored=options.drop, categorical=options.categorical, separator=options.separator,
+        header=options.header, missing=options.missing, limit=options.limit,
+    )  # fmt: skip
+    return from_table(table, table.exact_columns, options, path.name)
+
+
+def from_table(table: Table, target_names: Sequence[str], options: Options, name: str) -> Data:
+    """The data of a table whose targets these columns are."""
+    if len(table.names) - len(target_names) < 1 or not (
+        table.number_columns or len(table.word_columns) > len(target_names)
+    ):
+        raise DataError(f"{table.source}: there are no columns besides the target, so there is nothing to learn from.")
+    found = targets.of_table(table, target_names, options.task)
+    count = len(table)
+    sizes = round(options.test_share * count), round(options.validation_share * count)
+    if sum(sizes) >= count:
+        raise DataError(f"{name}: {count} sample(s) leave none to train on. Give more.")
+    trained, validated, tested = _splitting.three_parts(found.y, *sizes, options.seed)
+    categorical = [find_column(c, table.names, table.source, "--categorical") for c in options.categorical]
+    prepare, notes = TablePreparation.fit(
+        table, trained, targets=target_names, categorical=categorical, standardize=options.standardize is not False
+    )
+    x = prepare.features(table, in_place=True)
+    y, mean, std = found.y, None, None
+    if found.task == "regression":
+        y, mean, std = targets.standardized(y, trained)
+    elif found.task == "multilabel":
+        y = y.astype(np.float32)
+    rows = {"training": trained, "validation": validated, "test": tested}
+    return Data(
+        x[trained], y[trained], x[tested], y[tested], name, found.names, x[validated], y[validated],
+        task=found.task, preparation=prepare, target_mean=mean, target_std=std, split=options.split(rows, count),
+        remarks=(*table.notes, *found.notes, *notes, *prepare.said()),
+    )  # fmt: skip
+
+
+# Arrays.
+
+Parts = dict[str, tuple[Array, Array]]
+"""Samples and targets of the parts that a source has: train, validation, test."""
+
+
+def _from_arrays(parts: Parts, name: str, options: Options) -> Data:
+    parts = {
+        part: check(x, y, f"{name} ({part})" if len(parts) > 1 else name, labels=True) for part, (x, y) in parts.items()
+    }
+    _require_one_shape(parts, name)
+    prepared, split = _filled(parts, name, options)
+    x, _ = prepared["train"]
+    prepare = ArrayPreparation.fit(x, standardize=bool(options.standardize))
+    none = prepare.apply(x[:0]), prepared["train"][1][:0]
+    done = {part: (prepare.apply(x), y) for part, (x, y) in prepared.items()}
+    return Data(
+        *done["train"], *done.get("test", none), name, (), *done.get("validation", none), preparation=prepare,
+        remarks=tuple(prepare.said()), split=split,
+    )  # fmt: skip
+
+
+def _require_one_shape(parts: Parts, who: str) -> None:
+    first_x, first_y = parts["train"]
+    for name, (x, y) in parts.items():
+        for what, one, other in (("samples", first_x, x), ("targets", first_y, y)):
+            if one.shape[1:] != other.shape[1:]:
+                raise DataError(
+                    f"{who}: {what} have shape {one.shape} to train on, but {other.shape} in the {name} part."
+                )
+        if (x.dtype == np.uint8) != (first_x.dtype == np.uint8):
+            raise DataError(
+                f"{who}: samples are {first_x.dtype} to train on, but {x.dtype} in the {name} part. Store all parts alike: "
+                "pixels of 8 bits are divided by 255, other numbers are not."
+            )
+
+
+def _filled(parts: Parts, name: str, options: Options) -> tuple[Parts, dict[str, Any]]:
+    """The parts that the source has, and those that it lacks, taken from the training samples."""
+    x, y = parts["train"]
+    test = 0 if "test" in parts and len(parts["test"][0]) else round(options.test_share * len(x))
+    validation = (
+        0 if "validation" in parts and len(parts["validation"][0]) else round(options.validation_share * len(x))
+    )
+    if test + validation >= len(x):
+        raise DataError(
+            f"{name}: {len(x)} sample(s) leave none to train on. Give more, or x_test and y_test of their own."
+        )
+    trained, validated, tested = _splitting.three_parts(y, test, validation, options.seed)
+    found = dict(parts)
+    if validation:
+        found["validation"] = x[validated], y[validated]
+    if test:
+        found["test"] = x[tested], y[tested]
+    if test or validation:
+        found["train"] = x[trained], y[trained]
+    return found, options.split({"training": trained, "validation": validated, "test": tested}, len(x))
+
+
+def _read_npz(path: Path, limit: int | None) -> Parts:
+    wanted = [f"{axis}_{name}" for names in _PARTS.values() for name in names for axis in "xy"]
+    arrays, present = read_npz(path, [*wanted, "x", "y"], limit)
+    parts: Parts = {}
+    for part, names in _PARTS.items():
+        for name in names:
+            if {f"x_{name}", f"y_{name}"} <= set(arrays):
+                parts[part] = arrays[f"x_{name}"], arrays[f"y_{name}"]
+    if "train" in parts:
+        return parts
+    if not {"x", "y"} <= set(arrays):
+        raise DataError(
+            f"{path}: has arrays {', '.join(present) or '(none)'}, but x and y, or x_train and y_train, are needed."
+        )
+    return {"train": (arrays["x"], arrays["y"])}
+
+
+def _read_idx(folder: Path, limit: int | None) -> Parts:
+    found: list[Array] = []
+    for part in ("train", "t10k"):
+        for kind, ranks in (("images-idx3", (3, 4)), ("labels-idx1", (1,))):
+            files = sorted(p for p in folder.iterdir() if p.name.replace(".", "-").startswith(f"{part}-{kind}-ubyte"))
+            if not files:
+                raise DataError(
+                    f"{folder}: has no {part}-{kind}-ubyte (or .gz). Put the four files of MNIST's form there."
+                )
+            array = read_idx(files[0], limit)
+            if array.ndim not in ranks:
+                raise DataError(
+                    f"{files[0]}: has rank {array.ndim}, but rank {' or '.join(map(str, ranks))} is needed."
+                )
+            found.append(array)
+    images = [array if array.ndim == 4 else array[:, None] for array in found[::2]]
+    return {"train": (images[0], found[1]), "test": (images[1], found[3])}
+
+
+def with_regression(data: Data, task: str) -> Data:
+    """Data whose targets are numbers or labels, as rows of float32."""
+    parts = {name: targets.numbers(y, task, data.name) for name, (_, y) in data.parts.items()}
+    width = parts["training"].shape[1]
+    mean = std = None
+    if task == "regression":
+        _, mean, std = targets.standardized(parts["training"], slice(None))
+        parts = {name: (y - np.array(mean)) / np.array(std) for name, y in parts.items()}
+    y = {name: part.astype(np.float32) for name, part in parts.items()}
+    none = np.zeros((0, width), np.float32)
+    return replace(
+        data, train_y=y["training"], validation_y=y.get("validation", none), test_y=y.get("test", none), task=task,
+        target_mean=mean, target_std=std,
+    )  # fmt: skip

@@ -1,0 +1,289 @@
+"""Tables from CSV and TSV files: read in pieces by native code, numbers without a detour through Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from .._value import Array
+from ..files import Budget, DataError, open_expanded, shown
+from . import _format
+from ._format import MISSING, Format
+from .table import Table, find_column
+
+_IGNORED, _NUMBER, _WORD, _BOTH = range(4)
+_PIECE = 2**23  # bytes that are read at a time
+_HEAD = 2**18  # that kinds of columns are first guessed from
+_LONGEST_LINE = 2**24
+_MOST_WORDS = 20_000  # different ones in a column
+_FEW = 0.1  # a column with a smaller share of cells that are no numbers is one of numbers, with mistakes
+
+
+def read(
+    path: Path,
+    *,
+    targets: Sequence[str | int] | None = (),
+    ignored: Collection[str | int] = (),
+    categorical: Collection[str | int] = (),
+    kinds: Mapping[str, str] | None = None,
+    centre: Mapping[str, float] | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] = (),
+    limit: int | None = None,
+) -> Table:
+    """The table in a file. ``targets`` are the columns to predict, kept exactly; without any the last one, with () none.
+
+    With ``kinds``, which a model knows, columns are "number" or "word" as they say, and all others are ignored.
+    """
+    nothing = (*MISSING, *missing)
+    with open_expanded(path, limit) as (file, _):
+        head = file.read(_HEAD)
+    text = _format.decoded(head, path)
+    form = _format.find(
+        text, path, separator=separator, header=header, missing=nothing, whole=len(head) < _HEAD
+    )  # fmt: skip
+    reading = _Reading(path, form, nothing, limit, head)
+    chosen = _chosen(form, path, targets, ignored, categorical, kinds)
+    reading.guess(chosen, centre or {}, fixed=kinds is not None)
+    while not reading.run():
+        pass  # once more, with columns as words that turned out to hold some
+    return reading.table()
+
+
+def _chosen(
+    form: Format,
+    path: Path,
+    targets: Sequence[str | int] | None,
+    ignored: Collection[str | int],
+    categorical: Collection[str | int],
+    kinds: Mapping[str, str] | None,
+) -> dict[str, int | None]:
+    """The kind of every column, None where it is to be found out."""
+    names, source = form.names, str(path)
+    found: dict[str, int | None] = dict.fromkeys(names)
+    if kinds is not None:
+        absent = [name for name in kinds if name not in found]
+        if absent:
+            find_column(absent[0], names, source, "the model, which was trained with it")
+        found = {name: {"number": _NUMBER, "word": _WORD}.get(kinds.get(name, ""), _IGNORED) for name in names}
+    for name in categorical:
+        found[find_column(name, names, source, "--categorical")] = _WORD
+    for name in ignored:
+        found[find_column(name, names, source, "--drop")] = _IGNORED
+    for name in [names[-1]] if targets is None else targets:
+        found[find_column(name, names, source, "the target")] = _BOTH
+    return found
+
+
+class _Reading:
+    """One table on its way from a file into memory."""
+
+    def __init__(self, path: Path, form: Format, missing: Sequence[str], limit: int | None, head: bytes) -> None:
+        self.path, self.form, self.limit, self._head = path, form, limit, head
+        self._missing = list(missing)
+        self.kinds: list[int] = []
+        self.centre: list[float] = []  # of each column of numbers
+        self.rows = 0
+        self.numbers, self.exact, self.codes = _room(0, (0, 0, 0))
+        self.fixed = False  # whether kinds may not change
+
+    def _reader(self, kinds: Sequence[int], centre: Sequence[float]) -> Any:
+        return _core.DelimitedReader(
+            separator=self.form.separator, quote='"', decimal=self.form.decimal, missing=self._missing,
+            columns=list(kinds), centre=list(centre), most_words=_MOST_WORDS,
+        )  # fmt: skip
+
+    def guess(self, chosen: Mapping[str, int | None], centre: Mapping[str, float], *, fixed: bool) -> None:
+        """Kinds and centres from the beginning of the file."""
+        self.fixed = fixed
+        names = self.form.names
+        whole = len(self._head) < _HEAD
+        kinds = [_IGNORED if chosen[name] == _IGNORED else _NUMBER for name in names]
+        width = kinds.count(_NUMBER)
+        reader = self._reader(kinds, [0.0] * width)
+        start = self._start(self._head)
+        text = self._head[start:]
+        numbers = np.empty((text.count(b"\n") + text.count(b"\r") + 2, width), np.float32)
+        reader.read(text, len(text), whole, numbers, np.empty((len(numbers), 0)), np.empty((len(numbers), 0), np.int32))
+        seen = reader.rows()
+        self._row_bytes = max(1.0, len(text) / max(1, seen))
+        self.kinds, self.centre, place = [], [], 0
+        for i, name in enumerate(names):
+            kind = chosen[name]
+            if kind is None:
+                count, _, cell = reader.odd(i)
+                words = seen and count >= max(1, _FEW * (seen - reader.missing(i))) and self._number(cell) is None
+                kind = _WORD if words else _NUMBER
+            if kinds[i] == _NUMBER:
+                if kind == _NUMBER:
+                    values = numbers[:seen, place].astype(np.float64)
+                    values = values[np.isfinite(values)]
+                    self.centre.append(centre.get(name, float(values.mean()) if len(values) else 0.0))
+                place += 1
+            self.kinds.append(kind)
+
+    def _start(self, head: bytes) -> int:
+        """Where the samples begin: behind a byte order mark and the line of names."""
+        start = 3 if head.startswith(b"\xef\xbb\xbf") else 0
+        if not self.form.headed:
+            return start
+        reader = self._reader([_IGNORED] * len(self.form.names), [])
+        one = np.empty((1, 0), np.float32), np.empty((1, 0)), np.empty((1, 0), np.int32)
+        used: int = reader.read(head[start:], len(head) - start, len(head) < _HEAD, *one)
+        self._first_line = reader.line()
+        return start + used
+
+    def run(self) -> bool:
+        """Read the file; False if kinds of columns have changed, so that it has to be read once more."""
+        names, kinds = self.form.names, self.kinds
+        self._first_line = 1
+        self._widths = kinds.count(_NUMBER), kinds.count(_BOTH), kinds.count(_WORD) + kinds.count(_BOTH)
+        with open_expanded(self.path, self.limit) as (file, budget):
+            self._read_all(file, budget)
+        changed = False
+        for i, name in enumerate(names):
+            count, line, cell = self.reader.odd(i)
+            if not count or kinds[i] != _NUMBER:
+                continue
+            self._refuse(name, count, line, cell.decode("utf-8", "replace"), self.rows - self.reader.missing(i))
+            place = sum(kind == _NUMBER for kind in self.kinds[:i])
+            del self.centre[place]
+            self.kinds[i] = _WORD
+            changed = True
+        return not changed
+
+    def _number(self, cell: bytes) -> float | None:
+        """A cell as a number, None if it is none."""
+        try:
+            value = float(cell.decode("utf-8", "replace").replace(self.form.decimal, "."))
+        except ValueError:
+            return None
+        return None if math.isnan(value) else value
+
+    def _refuse(self, name: str, count: int, line: int, cell: str, there: int) -> None:
+        """Refuse a column of numbers in which a few cells are none."""
+        where = f"{self.path}, line {line}: column {name!r}"
+        if self._number(cell.encode()) is not None:
+            raise DataError(
+                f"{where} is {cell}, too large to compute with. Correct it, or leave the column out: --drop {name}."
+            )
+        if self.fixed:
+            raise DataError(f"{where} is {cell!r}, but the model was trained on numbers there.")
+        if count < _FEW * there:
+            others = f", and {count - 1:,} more lines have such cells" if count > 1 else ""
+            raise DataError(
+                f"{where} is {cell!r}, but other lines have numbers there{others}. Correct it; or say that it stands for a "
+                f"missing value: --missing {cell!r}; or that the column holds words: --categorical {name}."
+            )
+
+    def _read_all(self, file: Any, budget: Budget) -> None:
+        self.reader = self._reader(self.kinds, self.centre)
+        size = None if self.path.suffix.lower() == ".gz" else budget.file_size
+        self.rows = 0
+        self.numbers, self.exact, self.codes = _room(
+            int(size / self._row_bytes * 1.02) + 64 if size else 2**14, self._widths
+        )
+        buffer = bytearray(_PIECE if size is None else min(_PIECE, size + 1))
+        kept, first = 0, True
+        while True:
+            view = memoryview(buffer)
+            got = _fill(file, view[kept:])
+            size_now, last = kept + got, kept + got < len(buffer)
+            done = 0
+            if first:
+                done, first = self._start(bytes(view[: min(size_now, _HEAD)])), False
+                self.reader.set_line(self._first_line)
+            while done < size_now or last:
+                if self.rows == len(self.numbers):
+                    self._resize(self.rows + self.rows // 2 + 2**14)
+                used = self.reader.read(
+                    view[done:size_now], size_now - done, last,
+                    *(array[self.rows :] for array in (self.numbers, self.exact, self.codes)),
+                )  # fmt: skip
+                self.rows += self.reader.rows()
+                done += used
+                self._raise(self.reader)
+                if done == size_now or (not used and self.rows < len(self.numbers)):
+                    break
+            if last:
+                break
+            kept = size_now - done
+            if kept >= _LONGEST_LINE:
+                raise DataError(
+                    f"{self.path}, line {self.reader.line()}: is longer than {shown(_LONGEST_LINE)}. Is this a table?"
+                )
+            if done:
+                buffer[:kept] = view[done:size_now]
+            if kept > len(buffer) // 2:
+                view.release()
+                buffer.extend(bytes(len(buffer)))
+        self._resize(self.rows)
+
+    def _resize(self, rows: int) -> None:
+        """Have room for so many rows; pages of memory move, nothing is copied."""
+        for array in (self.numbers, self.exact, self.codes):
+            array.resize((rows, array.shape[1]), refcheck=False)
+
+    def _raise(self, reader: Any) -> None:
+        what, where = reader.error(), f"{self.path}, line {reader.error_line()}:"
+        if what == "ragged":
+            cells, names = reader.error_cells(), self.form.names
+            before = "the first line has" if self.form.headed else "the lines before have"
+            raise DataError(
+                f"{where} {cells} values, but {before} {len(names)}. Correct the line; a cell with {self.form.separator!r} in it "
+                "stands in quotes."
+            )
+        if what == "quote":
+            raise DataError(f"{where} a quote begins there that never ends.")
+        if what == "zero":
+            raise DataError(f"{where} is no text: it has a zero byte.")
+        if what == "encoding":
+            raise DataError(f"{where} is not UTF-8. Convert the file, with iconv for instance.")
+
+    def table(self) -> Table:
+        names, kinds = self.form.names, self.kinds
+        if not self.rows:
+            raise DataError(
+                f"{self.path}: there are no samples{' below the line of names' if self.form.headed else ''}."
+            )
+
+        def those(*wanted: int) -> list[str]:
+            return [name for name, kind in zip(names, kinds, strict=True) if kind in wanted]
+
+        table = Table(str(self.path), list(names))
+        table.number_columns, table.numbers = those(_NUMBER), self.numbers
+        table.centre = np.asarray(self.centre, np.float64)
+        table.exact_columns, table.exact = those(_BOTH), self.exact
+        table.word_columns, table.codes = those(_WORD, _BOTH), self.codes
+        for i, name in enumerate(table.word_columns):
+            table.words.append([word.decode("utf-8") for word in self.reader.words(i)])
+            if self.reader.overflowed(i):
+                table.overflowed.add(name)
+        for i, name in enumerate(names):
+            count, line, cell = self.reader.odd(i)
+            if kinds[i] == _BOTH and count:
+                table.odd[name] = (count, line, cell.decode("utf-8", "replace"))
+        table.notes.append(f"Read {len(table):,} rows of {len(names)} columns: {self.form.said}.")
+        return table
+
+
+def _room(rows: int, widths: tuple[int, int, int]) -> tuple[Array, Array, Array]:
+    """For the numbers of rows, those to predict, and their words."""
+    numbers, exact, codes = widths
+    return np.empty((rows, numbers), np.float32), np.empty((rows, exact)), np.empty((rows, codes), np.int32)
+
+
+def _fill(file: Any, view: memoryview) -> int:
+    got = 0
+    while got < len(view):
+        count = file.readinto(view[got:])
+        if not count:
+            break
+        got += count
+    return got
