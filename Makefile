@@ -5,10 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.gz' \
-             -o -name '*.map' -o -name '*.modulemap' -o -name '*.pc' -o -name '*.cmake' \)) CMakeLists.txt pyproject.toml
+             -o -name '*.map' -o -name '*.modulemap' -o -name '*.pc' -o -name '*.cmake' -o -name '*.css' -o -name '*.js' \)) CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install help train test test-mpi test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz stub clean
+.PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz stub clean
 
 install: $(VENV)/.installed
 
@@ -17,6 +17,7 @@ help:
 	@echo "make train      train a network on built-in digits; weights and a report in out/"
 	@echo "make test       the whole test suite; WORKERS=n tests at a time (now $(WORKERS))"
 	@echo "make test-mpi   training on 1 to 4 ranks of an MPI job (part of make test)"
+	@echo "make test-report the page of the report in Chromium, from phone to screen, light and dark"
 	@echo "make test-peers the tests that compare with PyTorch"
 	@echo "make test-core  the C++ tests of the kernels"
 	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
@@ -57,7 +58,7 @@ $(VENV)/.peers: $(VENV)/.created
 	@touch $@
 
 $(VENV)/.train-tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet "rich>=13" "matplotlib>=3.7" "tomli>=2; python_version < '3.11'"
+	$(BIN)/python -m pip install --quiet "rich>=13" "tomli>=2; python_version < '3.11'"
 	@touch $@
 
 train: install $(VENV)/.train-tools
@@ -72,6 +73,18 @@ test: install $(VENV)/.test-tools $(VENV)/.train-tools
 # Training on several ranks, which make test does as well.
 test-mpi: install $(VENV)/.test-tools
 	$(BIN)/python -m pytest -q tests/mpi tests/test_distributed.py
+
+# The report in a real browser. Playwright drives the Chromium of the system; axe-core looks for what people could not read.
+$(VENV)/.browser-tools: $(VENV)/.created
+	$(BIN)/python -m pip install --quiet "pytest>=7.4" "playwright>=1.45" "axe-playwright-python>=0.1.4"
+	@touch $@
+
+CHROMIUM = command -v "$${OPENBNNS_CHROMIUM:-chromium}" || command -v chromium-browser || command -v google-chrome
+
+test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools
+	@{ $(CHROMIUM); } >/dev/null || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }
+	@{ $(CHROMIUM); } >/dev/null || { echo "make test-report needs Chromium: apt-get install chromium, or set OPENBNNS_CHROMIUM to its path"; exit 1; }
+	$(BIN)/python -m pytest -q tests/browser/report_in_chromium.py
 
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests
@@ -104,7 +117,7 @@ bench: install $(VENV)/.peers
 footprint: install
 	$(BIN)/python benchmarks/run.py --only overhead/i
 
-# mypy reads what the bar and the report of training are made with, too.
+# mypy reads what the bar of training is made with, too.
 check: install $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools

@@ -147,7 +147,7 @@ def _conclude(
     result = trainer.evaluate(data.test_x, data.test_y) if len(data.test_x) else None
     if result is not None:
         say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples that were used for nothing else.")
-    written = _write_results(options, everyone, trainer, data, baseline, result, notes, say)
+    written = _write_results(options, everyone, trainer, data, baseline, result, notes)
     say("Written:")
     for path, what in written:
         say(f"  {path}  {what}")
@@ -215,9 +215,8 @@ def _optimizer(options: argparse.Namespace) -> Any:
 
 
 def _write_results(
-    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any, notes: list[str],
-    say: Callable[[str], None],
-) -> list[tuple[Path, str]]:  # fmt: skip
+    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any, notes: list[str]
+) -> list[tuple[Path, str]]:
     from ..nn import checkpoints
 
     model = options.out / "model.safetensors"
@@ -228,11 +227,8 @@ def _write_results(
     ]
     if not options.no_report:
         report = options.out / "report.html"
-        try:
-            _write_report(report, options, everyone, trainer, data, baseline, result, notes)
-            written.append((report, "curves, confusion, wrong predictions"))
-        except ImportError:
-            say('The report needs matplotlib. Run: pip install "openbnns[train]"')
+        _write_report(report, options, everyone, trainer, data, baseline, result, notes)
+        written.append((report, "results, curves, confusion, wrong predictions"))
     latest = checkpoints.list_files(options.out)
     if latest:
         written.append((latest[0], "checkpoint, for --resume"))
@@ -274,5 +270,6 @@ def _write_report(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,
         targets=data.test_y, class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
-        baseline=baseline,
+        parts={part: y for part, (_, y) in data.parts.items()}, task="classification",
+        sections=report.rank_sections(trainer.history, baseline),
     )  # fmt: skip

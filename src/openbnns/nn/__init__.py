@@ -178,7 +178,7 @@ from .softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from .trainer import Diverged, Interrupted, Trainer
 
 if TYPE_CHECKING:
-    from . import pytorch
+    from . import pytorch, report
     from .model_file import ModelCard
     from .model_file import load as load_model
     from .predictions import Predictions
@@ -209,7 +209,7 @@ __all__ = [
     "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell", "LRScheduler", "LambdaLR",
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
-    "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "Predictions",
+    "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "Predictions", "report",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)
@@ -235,6 +235,7 @@ _ELSEWHERE = {
 
 _LATER = {
     "pytorch": ("pytorch", None),
+    "report": ("report", None),
     "from_torch": ("pytorch", "from_torch"),
     "to_torch_state_dict": ("pytorch", "to_torch_state_dict"),
     "load_model": ("model_file", "load"),

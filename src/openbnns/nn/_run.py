@@ -19,6 +19,7 @@ from . import checkpoints
 from ._batches import Batch
 from ._feed import Feed
 from ._measures import Measures
+from ._norms import total_norm
 from ._passes import PHASES, Accumulation, Bound, first_not_finite, used_parameters
 from ._program import Program
 from ._resume import settings
@@ -278,6 +279,9 @@ class Run:
         record["seconds"] = round(seconds, 3)
         record["phase_seconds"] = {name: round(value, 6) for name, value in self.passes.seconds.items()}
         record["gradient_norms"] = self._gradient_norms()
+        record["weight_norms"] = {
+            name: total_norm([p.data]) for name, p in used_parameters(self.trainer.network).items()
+        }
         record |= self._more()
         trainer.history.append(record)
         if self.best.stopping is not None and self.best.take(record):

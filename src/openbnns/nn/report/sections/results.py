@@ -1,0 +1,143 @@
+"""What came out: the most important number and what it is worth, then the others."""
+
+from __future__ import annotations
+
+from ..facts import Facts
+from ..markup import Markup, Panel, Section, facts_list, join, sentence_list, tag
+from ..numbers import count, metric, percent, plural, seconds, short
+
+
+def section(facts: Facts) -> Section:
+    panels = [panel for panel in (_headline(facts), _numbers(facts)) if panel is not None]
+    panels.append(Panel("What the numbers are about", sentence_list([*_explanation(facts), *facts.notes])))
+    return Section("results", "Results", panels)
+
+
+def lead(facts: Facts) -> str:
+    """One sentence under the title."""
+    said = str(facts.settings.get("data", "the data"))
+    if not facts.history:
+        return f"Evaluated on {said}"
+    took = seconds(sum(record["seconds"] for record in facts.history))
+    return f"{plural(len(facts.history), 'epoch')} on {said} in {took}"
+
+
+def _headline(facts: Facts) -> Panel | None:
+    if facts.classes is not None:
+        scored = facts.classes
+        low, high = scored.interval
+        words = (
+            f"{count(scored.right)} of {plural(scored.samples, 'test sample')} are recognized. With other samples of the same "
+            f"kind, expect {percent(low)} to {percent(high)}."
+        )
+        bars = _compared(
+            ("this network", scored.accuracy, percent(scored.accuracy)),
+            (scored.baseline.words, scored.baseline.value, percent(scored.baseline.value)),
+        )
+        return Panel("Test accuracy", join(_big(percent(scored.accuracy, 2)), tag("p", words), bars))
+    if facts.labels is not None:
+        labels = facts.labels
+        words = f"All {len(labels.names)} labels are right for this share of {plural(labels.samples, 'test sample')}."
+        bars = _compared(
+            ("this network", labels.exact, percent(labels.exact)),
+            (labels.baseline.words, labels.baseline.value, percent(labels.baseline.value)),
+        )
+        return Panel("Exact matches in the test", join(_big(percent(labels.exact, 2)), tag("p", words), bars))
+    if facts.regressions:
+        first = facts.regressions[0]
+        of = f" of {first.name}" if len(facts.regressions) > 1 else ""
+        words = (
+            f"The root of the mean squared error{of} on {plural(len(first.truth), 'test sample')}. The network explains "
+            f"{percent(first.r2)} of the variance (R²)."
+        )
+        bars = _compared(
+            ("this network", first.rmse, short(first.rmse)),
+            (first.baseline.words, first.baseline.value, short(first.baseline.value)),
+        )
+        return Panel("Test error", join(_big(short(first.rmse)), tag("p", words), bars))
+    return None
+
+
+def _big(text: str) -> Markup:
+    return tag("p", text, class_="big")
+
+
+def _compared(*rows: tuple[str, float, str]) -> Markup:
+    """The network and the baseline as bars."""
+    longest = max(value for _, value, _ in rows) or 1
+    return tag(
+        "ul",
+        [
+            tag(
+                "li",
+                tag("span", name),
+                tag(
+                    "span",
+                    tag("span", class_=f"bar b{2 * i}", style=f"width:{100 * value / longest:.2f}%"),
+                    class_="track",
+                ),
+                tag("b", text),
+            )
+            for i, (name, value, text) in enumerate(rows)
+        ],
+        class_="compared",
+    )
+
+
+def _numbers(facts: Facts) -> Panel | None:
+    pairs: list[tuple[str, str]] = []
+    if facts.test is not None:
+        pairs += [(f"test {_words(name)}", metric(name, value)) for name, value in facts.test.items()]
+    if facts.classes is not None:
+        pairs.append(("F1, mean over classes", percent(facts.classes.macro_f1)))
+        pairs.append(("calibration error", percent(facts.classes.calibration.error)))
+    if facts.labels is not None:
+        pairs.append(("F1, mean over labels", percent(facts.labels.macro_f1)))
+    if facts.regressions:
+        first = facts.regressions[0]
+        pairs += [("mean absolute error", short(first.mae)), ("R²", short(first.r2, 3))]
+    chosen = facts.chosen
+    if chosen is not None:
+        pairs += [(_words(name), metric(name, chosen[name])) for name in chosen if name.startswith("validation_")]
+        pairs.append(("training loss", short(chosen["loss"])))
+        pairs.append(("epochs", count(len(facts.history))))
+        took = sum(record["seconds"] for record in facts.history)
+        pairs.append(("training time", seconds(took)))
+        trained = next((part.samples for part in facts.parts if part.name == "training"), 0)
+        if trained and took:
+            pairs.append(("training samples per second", count(round(trained * len(facts.history) / took))))
+    if facts.parameters:
+        pairs.append(("parameters", count(facts.parameters)))
+    return Panel("In numbers", facts_list(pairs)) if pairs else None
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _explanation(facts: Facts) -> list[str]:
+    lines = []
+    chosen = facts.chosen
+    if chosen is not None and "validation_loss" in chosen:
+        lines.append(
+            f"The weights are those of epoch {chosen['epoch']}, chosen by its validation loss."
+            if chosen is not facts.history[-1]
+            else f"The weights are those of the last epoch, {chosen['epoch']}. The validation samples were never trained on."
+        )
+    best = facts.best
+    if chosen is not None and best is not None and chosen is facts.history[-1] and best["epoch"] < chosen["epoch"]:
+        name = "validation loss" if "validation_loss" in best else "loss"
+        lines.append(f"The {name} was lowest in epoch {best['epoch']}: early stopping would have kept those weights.")
+    tested = facts.test is not None or facts.task is not None
+    if not tested:
+        lines.append("There are no test samples.")
+    elif facts.history:
+        lines.append("The test samples were looked at once, at the end; nothing was chosen by them.")
+    scored = facts.classes
+    if scored is not None and scored.accuracy <= scored.baseline.value:
+        lines.append(
+            "The network does no better than the most frequent class alone: it has learned nothing that helps here."
+        )
+    if facts.regressions and facts.regressions[0].rmse >= facts.regressions[0].baseline.value:
+        lines.append("The network does no better than the mean of the targets: it has learned nothing that helps here.")
+    return lines
