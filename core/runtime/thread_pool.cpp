@@ -101,21 +101,40 @@ class Seat {
 };
 
 struct Pool {
+  // The part of a seat in a call, numbered as the call is: whoever changes it from open to taken does it. So a caller
+  // that is done with its own part does those of workers that the system has not let run yet, and waits only for those
+  // at work.
+  class Part {
+   public:
+    void open(uint64_t call) { state_.store(call * kStates + kOpen, std::memory_order_release); }
+    bool take(uint64_t call) {
+      uint64_t expected = call * kStates + kOpen;
+      return state_.compare_exchange_strong(expected, call * kStates + kTaken, std::memory_order_acq_rel);
+    }
+    void finish(uint64_t call) { state_.store(call * kStates + kDone, std::memory_order_release); }
+    bool is_done(uint64_t call) const { return state_.load(std::memory_order_acquire) == call * kStates + kDone; }
+
+   private:
+    static constexpr uint64_t kOpen = 0, kTaken = 1, kDone = 2, kStates = 4;
+    alignas(64) std::atomic<uint64_t> state_{0};  // a cache line each
+  };
+
   std::mutex busy;  // held by the caller that owns the workers
   std::vector<std::thread> threads;
   std::mutex sleep_mutex;
   std::condition_variable wake;
-  std::atomic<uint64_t> generation{0};
+  std::atomic<uint64_t> generation{0};  // the number of the latest call
   std::atomic<int> sleepers{0};
-  std::atomic<int> unfinished{0};
   std::atomic<bool> stop{false};
+  Part parts[kMostWorkers];  // by seat; that of the caller, 0, is not used
+  // What follows is read by those who have taken a part: it stays as it is until they have finished.
   Task task = nullptr;
   void* context = nullptr;
   int workers = 1;  // shares of the work; a seat may take several of them
   int seats = 1;    // threads that take part, the caller included
   int caller_cpu = -1;
-  int cores = 0;                // 0: not yet known
   Watch watch = Watch::none();  // of the caller
+  int cores = 0;                // 0: not yet known
 
   std::atomic<bool> failed{false};
   std::exception_ptr failure;  // the first: no memory for scratch
@@ -142,10 +161,11 @@ struct Pool {
       }
       seen = generation.load(std::memory_order_acquire);
       if (stop.load()) return;
+      if (!parts[worker].take(seen)) continue;  // too late, or there is none
       seat.keep_off(caller_cpu);
       set_current_watch(watch);
-      if (worker < seats) take_shares(worker);
-      unfinished.fetch_sub(1, std::memory_order_release);
+      take_shares(worker);
+      parts[worker].finish(seen);
     }
   }
 
@@ -167,6 +187,7 @@ struct Pool {
     threads.clear();
     stop = false;
     generation = 0;
+    for (Part& part : parts) part.finish(0);
   }
 
   void announce() {
@@ -187,14 +208,23 @@ struct Pool {
     workers = count;
     caller_cpu = Seat::current();
     watch = current_watch();
-    unfinished.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
+    const uint64_t call = generation.load(std::memory_order_relaxed) + 1;
+    for (int s = 1; s < seats; s++) parts[s].open(call);
     announce();
     take_shares(0);
-    for (int i = 0; unfinished.load(std::memory_order_acquire) != 0; i++)
-      if (i < kSpins)
+    for (int s = 1; s < seats; s++) {
+      if (!parts[s].take(call)) continue;
+      take_shares(s);
+      parts[s].finish(call);
+    }
+    for (int s = 1, i = 0; s < seats;) {
+      if (parts[s].is_done(call))
+        s++;
+      else if (i++ < kSpins)
         pause();
       else
         std::this_thread::yield();  // more threads than cores: let them finish
+    }
     if (failed.exchange(false)) std::rethrow_exception(std::exchange(failure, nullptr));
   }
 };
