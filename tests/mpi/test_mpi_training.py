@@ -71,6 +71,9 @@ def test_shards_change_no_more_than_the_last_digits(tmp_path: Path) -> None:
     shards, plain = train(2, tmp_path, told), train(1, tmp_path, {**told, "plain": True})
     for name in ("mlp/history", "transformer/history", "lstm/history", "mlp/network/4.weight"):
         np.testing.assert_allclose(shards[name], plain[name], rtol=1e-5, atol=1e-6, err_msg=name)
+    for problem in ("mlp", "transformer", "lstm"):
+        assert shards[f"{problem}/steps"].tolist() == plain[f"{problem}/steps"].tolist(), problem
+        assert (plain[f"{problem}/steps"] > 1).all(), problem
 
 
 def test_an_optimizer_that_is_shared_out_takes_the_same_steps(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def run(name: str, told: dict[str, Any]) -> dict[str, Any]:
         given["callbacks"] = [Stop(told["stop_at"])]
     history = trainer.fit(x, y, **given)
     found = {f"{name}/network/{key}": array.copy() for key, array in trainer.network.state_dict().items()}
+    found[f"{name}/steps"] = trainer.optimizer.state_dict()["steps"]
     measured = [{k: v for k, v in record.items() if isinstance(v, float) and k != "seconds"} for record in history]
     found[f"{name}/history"] = np.array([value for record in measured for value in record.values()])
     digest = hashlib.sha256(b"".join(array.tobytes() for array in found.values())).hexdigest()
