@@ -130,6 +130,22 @@ def two_outputs(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
     return trainer, {"x": x, "y": y, "epochs": 2, "transforms": nn.transforms.Noise(0.1)}
 
 
+class Freezing(nn.Callback):
+    """Freezes a layer after the second step and sets it free after the fourth."""
+
+    def on_step(self, trainer: Any, step: Any) -> None:
+        if step["step"] in (2, 4):
+            trainer.network[0].requires_grad_(step["step"] == 4)
+
+
+@problem
+def freezing(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
+    """Gradients that move to other memory during a run, twice."""
+    net = nn.Sequential(nn.Linear(40), nn.ReLU(), nn.Linear(3))
+    trainer = nn.Trainer(net, "cross_entropy", nn.Adam(0.01), batch_size=20, seed=9, quiet=True, **options)
+    return trainer, {"x": numbers(60, 30), "y": classes(3, 60), "epochs": 2, "callbacks": [Freezing()]}
+
+
 def _batches(epoch: int) -> Any:
     """Of other sizes from batch to batch, with weights of samples; the last is smaller than the number of shards."""
     random = np.random.RandomState(epoch)

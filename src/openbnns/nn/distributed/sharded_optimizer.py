@@ -62,7 +62,8 @@ class ShardedOptimizer:
                     states.append(made)
                     self._places.append((number, (low - start, high - start), (low, high)))
         for state in optimizer._states:
-            state.accumulators = None  # which is what all this is for
+            if state.parameter in spans:  # those of frozen parameters stay whole
+                state.accumulators = None  # which is what all this is for
         optimizer._bundles, optimizer._trained = [], None
         inner = self._inner
         inner._parameters, inner._states, inner._trained, inner._bundles = pieces, states, None, []
@@ -103,8 +104,10 @@ class ShardedOptimizer:
         everyone = self._comm.gather_first(own)
         whole = copy.copy(self._outer)
         states = [State(state.parameter, state.group) for state in self._outer._states]
-        for state, count in zip(states, self._counts, strict=True):
+        for state, kept, count, trains in zip(states, self._outer._states, self._counts, self._trains, strict=True):
             state.steps = count
+            if not trains:
+                state.accumulators, state.rate = kept.accumulators, kept.rate
         for pieces in everyone:
             for number, (low, high), arrays, rate in pieces:
                 states[number].rate = rate
@@ -123,6 +126,9 @@ class ShardedOptimizer:
             piece.steps, piece.rate = states[number].steps, states[number].rate
             arrays = states[number].made(int(piece.group.bnns.accumulator_count_multiplier))
             piece.accumulators = [array.reshape(-1)[low:high].copy() for array in arrays]
+        for state, kept, trains in zip(states, self._outer._states, self._trains, strict=True):
+            if not trains:
+                kept.accumulators, kept.rate = state.accumulators, state.rate
         self._counts = [s.steps for s in states]
         self._inner._trained, self._inner._bundles = None, []
 
