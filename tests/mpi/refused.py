@@ -83,6 +83,21 @@ def shorter_data() -> None:
     trainer().fit(copy_of_data(count), classes(3, 40)[:count])
 
 
+def drifting_weights() -> None:
+    """Something makes the weights of rank 1 others than those of rank 0."""
+
+    class Drift(nn.Callback):
+        def on_epoch(self, trainer: Any, record: Any) -> None:
+            if record["epoch"] == 2 and RANK == 1:
+                trainer.network.state_dict()["0.bias"][0] += 1e-6
+
+    folder = MPI.COMM_WORLD.bcast(tempfile.mkdtemp() if RANK == 0 else None)
+    try:
+        trainer(out=folder).fit(numbers(64, 5), classes(3, 64), epochs=3, callbacks=[Drift()])
+    finally:
+        assert [path.name for path in Path(folder).glob("checkpoint-*")] == ["checkpoint-000000002.safetensors"]
+
+
 def slow_rank() -> str:
     """Samples of rank 1 come late. What the history says of the ranks, and what rank 0 says."""
     said: list[str] = []

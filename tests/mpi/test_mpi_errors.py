@@ -19,6 +19,8 @@ MESSAGES = {
     "other_validation": r"RankError: Trainer.fit: rank 1 on \S+ differs from rank 0 on \S+ in validation. Give",
     "other_file": r"RankError: Trainer.fit: rank 1 on \S+ differs from rank 0 on \S+ in training data. Give all ranks the same",
     "shorter_data": r"RankError: Trainer.fit: rank 1 on \S+ differs from rank 0 on \S+ in .*training data. Give",
+    "drifting_weights": r"RankError: Trainer.fit: no checkpoint is written, because rank 1 on \S+ differs from rank 0 on \S+ in "
+    r"weights. Let callbacks change weights on all ranks alike",
     "lonely_callback": r"^stopped after 0 epochs$",
     "lonely_samples": r"ValueError: Trainer.fit: batches of 32 and 8 samples in 16 shards leave 1 for some shards.*"
     r"BatchNorm1d: there is one value per channel.* Choose fewer shards, another batch_size, or sync_batch_norm=True",

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -28,6 +28,8 @@ from .watch import Watch
 _Result = TypeVar("_Result")
 _Error = TypeVar("_Error", bound=BaseException)
 
+_LAST_WORDS = 0.2  # seconds for what was printed to get out, as launchers end with the job
+_SAME = "Give all ranks the same."
 _ITEM = 4  # bytes of a gradient
 _SHARE, _SMALLEST, _LARGEST = 8, 1 << 18, 1 << 24  # buckets, unless told otherwise: how many, and their bytes
 
@@ -239,7 +241,7 @@ class Communicator:
 
     # Errors.
 
-    def compare(self, facts: Mapping[str, Any], who: str = "Trainer.fit") -> None:
+    def compare(self, facts: Mapping[str, Any], who: str = "Trainer.fit:", cure: str = _SAME) -> None:
         """Refuse, on all ranks, what is not the same on all of them; ``facts`` are plain JSON by name."""
         texts = {n: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest() for n, value in facts.items()}
         first, *others = self.gather(texts)
@@ -248,8 +250,8 @@ class Communicator:
             if differing:
                 raise self.shared(
                     RankError(
-                        f"{who}: rank {rank} on {self.hosts[rank]} differs from rank 0 on {self.hosts[0]} in "
-                        f"{', '.join(differing)}. Give all ranks the same."
+                        f"{who} rank {rank} on {self.hosts[rank]} differs from rank 0 on {self.hosts[0]} in "
+                        f"{', '.join(differing)}. {cure}"
                     )
                 )
 
@@ -300,13 +302,17 @@ class Communicator:
         sys.stdout.flush()
         print(f"Rank {self.rank} on {self.hosts[self.rank]} failed:", file=sys.stderr)
         traceback.print_exception(error)
-        sys.stderr.flush()
-        self._control.Abort(1)
+        self._end()
 
     def _end_for(self, rank: int, why: str) -> None:
         """End all ranks because of one that cannot do so itself."""
         sys.stdout.flush()
-        print(f"Rank {rank} on {self.hosts[rank]} failed. {why} This ends all ranks.", file=sys.stderr, flush=True)
+        print(f"Rank {rank} on {self.hosts[rank]} failed. {why} This ends all ranks.", file=sys.stderr)
+        self._end()
+
+    def _end(self) -> None:
+        sys.stderr.flush()
+        sleep(_LAST_WORDS)
         self._control.Abort(1)
 
     def _handling(self, before: Callable[..., Any]) -> Callable[..., Any]:

@@ -155,7 +155,9 @@ class DistributedRun(Run):
             if name.startswith("network."):
                 digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         self.comm.compare(
-            {"step": self.step, "weights": digest.hexdigest()}, "Trainer.fit: no checkpoint is written, because"
+            {"step": self.step, "weights": digest.hexdigest()},
+            "Trainer.fit: no checkpoint is written, because",
+            "Let callbacks change weights on all ranks alike; if none does, that host may compute wrong.",
         )
 
     def new_measures(self) -> ShardMeasures:
