@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "common/poolable.h"
+#include "common/repeatable.h"
 #include "kernels/kernels.h"
 
 namespace nb = nanobind;
@@ -116,6 +117,24 @@ std::shared_ptr<Plan> pooled(const std::shared_ptr<Plan>& plan) {
   return fused ? fused->pooled() : nullptr;
 }
 
+// Results of a plan's latest training forward once more.
+class Repeated final : public Plan {
+ public:
+  Repeated(std::shared_ptr<Plan> plan, Repeatable& repeatable) : plan_(std::move(plan)), repeatable_(repeatable) {}
+  void forward(const Call& call) override { repeatable_.repeat(call); }
+  void backward(const Call&) override { throw ForwardLost(); }  // is that of the plan itself
+
+ private:
+  const std::shared_ptr<Plan> plan_;
+  Repeatable& repeatable_;
+};
+
+// A plan that gives once more what a fused plan or a normalization gave in training.
+std::shared_ptr<Plan> repeated(std::shared_ptr<Plan> plan) {
+  auto* repeatable = dynamic_cast<Repeatable*>(plan.get());
+  return repeatable ? std::make_shared<Repeated>(std::move(plan), *repeatable) : nullptr;
+}
+
 }  // namespace
 
 void bind_shapes(nb::module_& m) {
@@ -134,6 +153,7 @@ void bind_shapes(nb::module_& m) {
 #define OPENBNNS_FUNCTION(Result, name, ...)
   OPENBNNS_FAMILIES(OPENBNNS_PLAN, OPENBNNS_FUNCTION)
   m.def("pooled", &pooled, "plan"_a, nb::sig("def pooled(plan: Plan) -> Plan | None"));
+  m.def("repeated", &repeated, "plan"_a, nb::sig("def repeated(plan: Plan) -> Plan | None"));
 }
 
 }  // namespace openbnns

@@ -1,6 +1,7 @@
 // Fused chains: h = first(inputs), y = f(normalize(h)), and their gradients.
 //
-// In training h goes to memory of the plan, where backward finds it; nothing else between the layers outlives a call.
+// In training h goes to memory of the plan or of the caller, where backward finds it; nothing else between the layers
+// outlives a call.
 // In inference h goes to y, which is normalized in place. Arithmetic of planes is computed inside the sweeps of the
 // normalization: h is measured while it is in the cache, and its gradient is never in memory.
 #include "kernels/fused/fused.h"
@@ -10,6 +11,7 @@
 
 #include "common/kept_memory.h"
 #include "common/poolable.h"
+#include "common/repeatable.h"
 #include "common/scratch_uses.h"
 #include "kernels/fused/arithmetic.h"
 #include "kernels/kernels.h"
@@ -53,7 +55,7 @@ class ArithmeticTaker final : public PlaneTaker {
   const bool stream_;
 };
 
-class Fused final : public PoolablePlan {
+class Fused final : public PoolablePlan, public Repeatable {
  public:
   Fused(const FusedShape& shape, const ActivationSpec& activation)
       : first_(shape.first),
@@ -77,16 +79,24 @@ class Fused final : public PoolablePlan {
     }
     auto state = state_.lock();
     state->normalizer.forget();
-    state->boundary = {state->memory.room(call.batch * sample_, last.y.data), sample_};
+    state->boundary = {state->memory.room(call.batch * sample_, last.y.data, call.address[kFusedBoundary]), sample_};
     last.x = last.keep = state->boundary;
     normalize(state->normalizer, call, state->boundary, last);
+  }
+
+  void repeat(const Call& call) override {
+    auto state = state_.lock();
+    state->require_forward(call);
+    NormalizationForward last = normalization_forward(call, slots_);
+    last.x = state->boundary;
+    state->normalizer.repeat(last);
   }
 
   // y = f(normalize(h)): dbeta, dgamma and dh; h = first(inputs): the rest, with dh arriving.
   void backward(const Call& call) override {
     auto state = state_.lock();
     const Normalizer& normalizer = state->normalizer;
-    if (normalizer.trained_batch() != call.batch) throw ForwardLost();
+    state->require_forward(call);
     NormalizationBackward last = normalization_backward(call, slots_);
     last.x = state->boundary;
     last.y = {call.address[OUT], call.stride[OUT]};
@@ -98,7 +108,7 @@ class Fused final : public PoolablePlan {
       last.taker = &taker;
       return normalizer.backward(last);
     }
-    float* dh = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
+    float* dh = boundary_gradient(call, call.batch * sample_);
     last.dx = {dh, sample_};
     normalizer.backward(last);
     Call from = first_layer_call(call);
@@ -147,6 +157,11 @@ class Fused final : public PoolablePlan {
     Normalizer normalizer;
     KeptMemory memory;
     Samples boundary;  // h of the latest training forward
+
+    void require_forward(const Call& call) const {
+      if (normalizer.trained_batch() != call.batch) throw ForwardLost();
+      memory.require(call.address[kFusedBoundary]);
+    }
   };
   ForkSafe<State> state_;  // two threads on one filter in training are a mistake, but must not crash
   const int64_t plane_, sample_;

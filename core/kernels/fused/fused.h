@@ -4,8 +4,10 @@
 #include <memory>
 
 #include "common/plane_watcher.h"
+#include "common/scratch_uses.h"
 #include "kernels/fused/shape.h"
 #include "kernels/normalization/normalization.h"
+#include "runtime/scratch.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -32,6 +34,12 @@ inline Call first_layer_call(const Call& call) {
   std::fill(own.address + kFusedBeta, own.address + Call::kMaxSlots, nullptr);
   own.training = false;
   return own;
+}
+
+// Room for dh, for the time of the call: the caller's, or scratch.
+inline float* boundary_gradient(const Call& call, int64_t count) {
+  float* lent = call.address[kFusedBoundaryGradient];
+  return lent ? lent : scratch(kBoundaryGradient, static_cast<size_t>(count));
 }
 
 // The slots of the tensors of a chain's normalization, whose result and output gradient are in slots `y` and `dy`.

@@ -44,7 +44,7 @@ class FusedPooled final : public Plan {
     }
     auto state = state_.lock();
     state->normalizer.forget();
-    state->boundary = {state->memory.room(call.batch * sample_, nullptr), sample_};
+    state->boundary = {state->memory.room(call.batch * sample_, nullptr, call.address[kFusedBoundary]), sample_};
     run(state->normalizer, call, state->boundary, last);
   }
 
@@ -53,6 +53,7 @@ class FusedPooled final : public Plan {
     auto state = state_.lock();
     const PooledNormalizer& normalizer = state->normalizer;
     if (normalizer.trained_batch() != call.batch) throw ForwardLost();
+    state->memory.require(call.address[kFusedBoundary]);
     NormalizationBackward last = normalization_backward(call, kSlots);
     last.x = state->boundary;
     if (!call.address[DX] && !call.address[DW] && !call.address[DB]) return normalizer.backward(last);
@@ -61,7 +62,7 @@ class FusedPooled final : public Plan {
       const GradientMaker dh(normalizer, normalizer.sum_gradients(last));
       if (watched_->backward_made(from, dh)) return;
     }
-    float* dh = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
+    float* dh = boundary_gradient(call, call.batch * sample_);
     last.dx = {dh, sample_};
     normalizer.backward(last);
     from.address[Y] = state->boundary.data;

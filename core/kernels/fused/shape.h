@@ -15,7 +15,11 @@ enum FusedSlot {
   kFusedBetaGradient,
   kFusedGammaGradient,
   kFusedMovingMean,
-  kFusedMovingVariance
+  kFusedMovingVariance,
+  // Memory of the caller for the boundary between the layers, like the result of the first: its values, from a training
+  // forward to the calls that go back from it, and their gradient, during a backward call. Null: that of the plan.
+  kFusedBoundary,
+  kFusedBoundaryGradient
 };
 struct FusedShape {
   std::shared_ptr<Plan> first;  // has the Identity activation in training; the activation is that of the normalization

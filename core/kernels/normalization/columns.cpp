@@ -77,12 +77,21 @@ struct ColumnValues {
   }
 };
 
+// z of lanes of column i, where get(p) loads
+template <class Get>
+OPENBNNS_INLINE Vec normalized(const ColumnValues& v, int64_t i, Vec x, Get get) {
+  return (x - get(v.center + i)) * get(v.scale + i) + get(v.shift + i);
+}
+// y = max(0, z)
+template <class Get>
+OPENBNNS_INLINE Vec rectified(const ColumnValues& v, int64_t i, Vec x, Get get) {
+  return functions::RectifiedLinear(ActivationParameters{}).value(normalized(v, i, x, get));
+}
+
 template <bool kRectify, bool kStream>
 void normalize_run(const ColumnValues& v, const float* x, float* y, float* keep, int64_t count) {
-  const functions::RectifiedLinear rectify(ActivationParameters{});
   auto value = [&](Vec lanes, auto get, int64_t i) {
-    Vec z = (lanes - get(v.center + i)) * get(v.scale + i) + get(v.shift + i);
-    return kRectify ? rectify.value(z) : z;
+    return kRectify ? rectified(v, i, lanes, get) : normalized(v, i, lanes, get);
   };
   over_vectors<true>(
       y, count,
@@ -98,12 +107,12 @@ void normalize_run(const ColumnValues& v, const float* x, float* y, float* keep,
       });
 }
 
-// r.y is read with kRectify only
+// r.y is read with kRectify only, and where it is null computed again
 template <bool kRectify, bool kStream>
 void write_run_gradient(const ColumnValues& v, const BackwardRun& r, float* dx, bool add) {
   auto value = [&](int64_t i, auto get) {
     Vec dz = get(r.dy + i);
-    if (kRectify) dz = rectified_gradient(dz, get(r.y + i));
+    if (kRectify) dz = rectified_gradient(dz, r.y ? get(r.y + i) : rectified(v, i, get(r.x + i), get));
     dz = get(v.by_dz + i) * dz + (get(v.by_distance + i) * (get(r.x + i) - get(v.center + i)) + get(v.constant + i));
     return add ? get(dx + i) + dz : dz;
   };
@@ -149,22 +158,22 @@ class Columns final : public NormalizationForm {
         set_affine(values, s, c, call.gamma, call.beta);
       }
     };
-    const bool keeps = call.training && call.keep.data != call.x.data;
-    const bool built_in = activation_.identity() || activation_.rectifies();
-    const bool stream = built_in && call.batch * columns_ >= stream_from();
-    auto run = activation_.rectifies() ? (stream ? normalize_run<true, true> : normalize_run<true, false>)
-                                       : (stream ? normalize_run<false, true> : normalize_run<false, false>);
     auto write = [&](const Tile& t) {
       if (!measures) make(t);
-      for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
-        float *y = call.y.sample(n) + t.column, *keep = keeps ? call.keep.sample(n) + t.column : nullptr;
-        run(values.from(t.column), call.x.sample(n) + t.column, y, keep, t.columns);
-        if (!built_in) activation_.forward(y, y, t.columns, false);
-      }
-      if (stream) finish_stream();
+      write_tile(call, values, t);
     };
     sweep(cut, call.batch, call.threads, measures, measure, settle, write);
     update_moving(shape_, call, moments);
+  }
+
+  void repeat(const NormalizationForward& call) const override {
+    const ColumnValues values = make_values();
+    auto settle = [&](int64_t first, int64_t last) {
+      for (int64_t c = first; c < last; c++)
+        set_affine(values, statistics_[static_cast<size_t>(c)], c, call.gamma, call.beta);
+    };
+    auto write = [&](const Tile& t) { write_tile(call, values, t); };
+    sweep(cut_of(call.batch), call.batch, call.threads, false, [](const Tile&) {}, settle, write);
   }
 
   // y = f(z), z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat; with g = gamma * dz,
@@ -250,6 +259,21 @@ class Columns final : public NormalizationForm {
     dynamic_items(workers, tiles, [&](int64_t i) { write(tile(mirrored(i, tiles, workers))); });
   }
 
+  // y of a tile, and in training a copy of x, unless it stays where it is
+  void write_tile(const NormalizationForward& call, const ColumnValues& values, const Tile& t) const {
+    const bool keeps = call.training && call.keep.data != call.x.data;
+    const bool built_in = activation_.identity() || activation_.rectifies();
+    const bool stream = built_in && call.batch * columns_ >= stream_from();
+    auto run = activation_.rectifies() ? (stream ? normalize_run<true, true> : normalize_run<true, false>)
+                                       : (stream ? normalize_run<false, true> : normalize_run<false, false>);
+    for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
+      float *y = call.y.sample(n) + t.column, *keep = keeps ? call.keep.sample(n) + t.column : nullptr;
+      run(values.from(t.column), call.x.sample(n) + t.column, y, keep, t.columns);
+      if (!built_in) activation_.forward(y, y, t.columns, false);
+    }
+    if (stream) finish_stream();
+  }
+
   ColumnValues make_values() const {
     float* room = scratch(kNormalizationValues, static_cast<size_t>(6 * columns_));
     return {room, room + columns_, room + 2 * columns_, room + 3 * columns_, room + 4 * columns_, room + 5 * columns_};
@@ -297,19 +321,24 @@ class Columns final : public NormalizationForm {
       top.dy = room;
       stride = t.columns;
     }
-    const float* center = values.center + t.column;
-    auto add = [&](auto rectify) {
+    const ColumnValues of_tile = values.from(t.column);
+    auto add = [&](auto gradient) {
       tile_sums<2>(t.rows, t.columns, {first, second}, [&](int64_t row, int64_t column, auto get, Vec(&value)[2]) {
-        value[0] = get(top.dy + row * stride + column);
-        if (decltype(rectify)::value)
-          value[0] = rectified_gradient(value[0], get(top.y + row * call.y.stride + column));
-        value[1] = value[0] * (get(top.x + row * call.x.stride + column) - get(center + column));
+        const Vec x = get(top.x + row * call.x.stride + column);
+        value[0] = gradient(get(top.dy + row * stride + column), x, row, column, get);
+        value[1] = value[0] * (x - get(of_tile.center + column));
       });
     };
-    if (rectifies_)
-      add(std::true_type{});
+    if (!rectifies_)
+      add([](Vec dy, Vec, int64_t, int64_t, auto) { return dy; });
+    else if (top.y)
+      add([&](Vec dy, Vec, int64_t row, int64_t column, auto get) {
+        return rectified_gradient(dy, get(top.y + row * call.y.stride + column));
+      });
     else
-      add(std::false_type{});
+      add([&](Vec dy, Vec x, int64_t, int64_t column, auto get) {
+        return rectified_gradient(dy, rectified(of_tile, column, x, get));
+      });
     for (int64_t c = 0; c < t.channels; c++)
       sums[c] = {sum_of(first + c * pixels_, pixels_), sum_of(second + c * pixels_, pixels_)};
   }
@@ -333,13 +362,19 @@ class Columns final : public NormalizationForm {
   bool stages() const { return !activation_.identity() && !rectifies_; }
 
   BackwardRun run_of(const NormalizationBackward& call, int64_t n, const Tile& t) const {
-    return {call.x.sample(n) + t.column, activation_.needs_output() ? call.y.sample(n) + t.column : nullptr,
+    const bool reads_output = activation_.needs_output() && call.y.data;
+    return {call.x.sample(n) + t.column, reads_output ? call.y.sample(n) + t.column : nullptr,
             call.dy.sample(n) + t.column, t.columns};
   }
 
   const float* staged_gradient(const ColumnValues& values, const BackwardRun& r, float* dz) const {
-    if (activation_.from_input()) normalize_run<false, false>(values, r.x, dz, nullptr, r.count);
-    activation_.backward(activation_.from_input() ? dz : r.y, r.dy, dz, r.count);
+    const float* source = activation_.from_input() ? nullptr : r.y;
+    if (!source) {
+      normalize_run<false, false>(values, r.x, dz, nullptr, r.count);
+      if (!activation_.from_input()) activation_.forward(dz, dz, r.count, false);
+      source = dz;
+    }
+    activation_.backward(source, r.dy, dz, r.count);
     return dz;
   }
 

@@ -7,6 +7,7 @@
 #endif
 
 #include "common/kept_memory.h"
+#include "common/repeatable.h"
 #include "kernels/kernels.h"
 #include "runtime/fork.h"
 #include "simd/stream.h"
@@ -107,7 +108,7 @@ NormalizationBackward normalization_backward(const Call& call, const Normalizati
 
 namespace {
 
-class NormalizationPlan final : public Plan {
+class NormalizationPlan final : public Plan, public Repeatable {
  public:
   NormalizationPlan(const NormalizationShape& shape, const ActivationSpec& activation)
       : state_([=] { return std::unique_ptr<State>(new State{{shape, activation}, {}, {}}); }),
@@ -119,14 +120,23 @@ class NormalizationPlan final : public Plan {
     if (!call.training) return state_.unlocked().normalizer.forward(f);
     auto state = state_.lock();
     state->normalizer.forget();
-    state->kept = {state->memory.room(call.batch * sample_, f.y.data), sample_};
+    float* lent = call.address[kKeptInput];
+    state->kept = {state->memory.room(call.batch * sample_, f.y.data, lent), lent ? call.stride[kKeptInput] : sample_};
     f.keep = state->kept;
     state->normalizer.forward(f);
   }
 
+  void repeat(const Call& call) override {
+    auto state = state_.lock();
+    state->require_forward(call);
+    NormalizationForward f = normalization_forward(call, kSlots);
+    f.x = state->kept;
+    state->normalizer.repeat(f);
+  }
+
   void backward(const Call& call) override {
     auto state = state_.lock();
-    if (state->normalizer.trained_batch() != call.batch) throw ForwardLost();
+    state->require_forward(call);
     NormalizationBackward b = normalization_backward(call, kSlots);
     b.x = state->kept;
     b.y = {call.address[Y], call.stride[Y]};
@@ -145,6 +155,11 @@ class NormalizationPlan final : public Plan {
     Normalizer normalizer;
     KeptMemory memory;
     Samples kept;
+
+    void require_forward(const Call& call) const {
+      if (normalizer.trained_batch() != call.batch) throw ForwardLost();
+      memory.require(call.address[kKeptInput]);
+    }
   };
   ForkSafe<State> state_;  // two threads on one filter in training are a mistake, but must not crash
   const int64_t sample_;

@@ -74,7 +74,7 @@ struct NormalizationBackward {
   int64_t batch = 1;
   int threads = 1;
   ConstSamples x;  // as kept
-  ConstSamples y;  // null where the activation does not need it
+  ConstSamples y;  // null where the activation does not need it, or where it is computed again from x
   ConstSamples dy;
   Samples dx;  // null: not wanted; dx == dy and dx == y allowed
   const float *beta = nullptr, *gamma = nullptr;
@@ -99,6 +99,7 @@ class NormalizationForm {
   virtual ~NormalizationForm() = default;
   virtual void forward(const NormalizationForward& call) = 0;
   virtual void backward(const NormalizationBackward& call) const = 0;
+  virtual void repeat(const NormalizationForward& call) const = 0;
   virtual bool plane_wise() const { return false; }
   virtual normalization::Moments* plane_moments(int64_t /*batch*/) const { return nullptr; }
 };
@@ -111,6 +112,8 @@ class Normalizer {
   void forward(const NormalizationForward& call);
   // Only after a training forward with the same batch.
   void backward(const NormalizationBackward& call) const { form_->backward(call); }
+  // Likewise: y once more, from x as kept.
+  void repeat(const NormalizationForward& call) const { form_->repeat(call); }
   // Whether makers and takers of planes are possible.
   bool plane_wise() const { return form_->plane_wise(); }
   // Where the producer of x may store the moments [batch][channels] of its planes, as moments_of() computes them, for a

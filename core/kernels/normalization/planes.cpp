@@ -61,11 +61,9 @@ class Planes final : public NormalizationForm {
       moments[first.index * units_] = total;
     };
     auto write = [&](const Place& p, int64_t u) {
-      float gamma = call.gamma ? call.gamma[p.channel] : 1, beta = call.beta ? call.beta[p.channel] : 0;
-      int64_t from = u * kUnit;
       if (!measures) make(p, u);
-      normalize(activation_, make_affine(statistics[static_cast<size_t>(p.set)], gamma, beta), plane(call.x, p) + from,
-                plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), streams);
+      float* keep = call.training ? plane(call.keep, p) + u * kUnit : nullptr;
+      write_unit(call, p, u, statistics[static_cast<size_t>(p.set)], keep, streams);
     };
     sweep(call.batch, call.threads, measures && !call.measured, call.measured, streams.result, measure, settle, write);
     if (call.training && has_moving(shape_)) {
@@ -73,6 +71,15 @@ class Planes final : public NormalizationForm {
       for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[first_of(s).index * units_];
       update_moving(shape_, call, moments);
     }
+  }
+
+  void repeat(const NormalizationForward& call) const override {
+    const Streams streams{call.batch * shape_.channels * pixels_ >= stream_from(), false};
+    auto nothing = [](auto...) {};
+    auto write = [&](const Place& p, int64_t u) {
+      write_unit(call, p, u, statistics_[static_cast<size_t>(p.set)], nullptr, streams);
+    };
+    sweep(call.batch, call.threads, false, true, streams.result, nothing, nothing, write);
   }
 
   // y = f(z), z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat; with g = gamma * dz,
@@ -88,8 +95,8 @@ class Planes final : public NormalizationForm {
                          call.beta ? call.beta[p.channel] : 0);
     };
     auto run = [&](const Place& p, int64_t u) {
-      BackwardRun whole{plane(call.x, p), activation_.needs_output() ? plane(call.y, p) : nullptr, plane(call.dy, p),
-                        pixels_};
+      const bool reads_output = activation_.needs_output() && call.y.data;
+      BackwardRun whole{plane(call.x, p), reads_output ? plane(call.y, p) : nullptr, plane(call.dy, p), pixels_};
       return whole.from(u * kUnit, unit_size(u));
     };
 
@@ -171,6 +178,14 @@ class Planes final : public NormalizationForm {
     const int64_t set = shape_.kind == kBatchNorm ? channel : group_size_ == 1 ? index : index / group_size_;
     return {p.n + next, channel, set, index};
   }
+  void write_unit(const NormalizationForward& call, const Place& p, int64_t u, const Statistics& s, float* keep,
+                  Streams streams) const {
+    const float gamma = call.gamma ? call.gamma[p.channel] : 1, beta = call.beta ? call.beta[p.channel] : 0;
+    const int64_t from = u * kUnit;
+    normalize(activation_, make_affine(s, gamma, beta), plane(call.x, p) + from, plane(call.y, p) + from, keep,
+              unit_size(u), streams);
+  }
+
   int64_t unit_size(int64_t u) const { return std::min(kUnit, pixels_ - u * kUnit); }
 
   // [batch][channels][units]

@@ -163,7 +163,6 @@ class Rows final : public NormalizationForm {
     const float *beta = beta_.values(call.beta, room), *gamma = gamma_.values(call.gamma, room + sample_);
     Moments* moments = has_moving(shape_) ? scratch_of<Moments>(kNormalizationSums, sets) : nullptr;
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
-    const bool stream = activation_.identity() && call.batch * sample_ >= stream_from();
 
     each_row(call.batch, call.threads, [&](int64_t n, int64_t r) {
       const int64_t set = n * rows_ + r, at = r * length_;
@@ -171,16 +170,17 @@ class Rows final : public NormalizationForm {
       Moments m = measures ? moments_of(x, length_) : Moments{};
       Statistics& s = statistics[static_cast<size_t>(set)] = choose_statistics(shape_, call, m, r);
       if (moments) moments[set] = m;
-      float *y = call.y.sample(n) + at, *keep = call.training ? call.keep.sample(n) + at : nullptr;
-      if (keep == x) keep = nullptr;
-      for (int64_t i = 0; i < length_; i += kBlock) {
-        const int64_t count = std::min(kBlock, length_ - i);
-        normalize_row(s, x + i, gamma ? gamma + at + i : nullptr, beta ? beta + at + i : nullptr, y + i,
-                      keep ? keep + i : nullptr, count, stream);
-        if (!activation_.identity()) activation_.forward(y + i, y + i, count, false);
-      }
+      write_row(call, n, r, s, gamma, beta, call.training ? call.keep.sample(n) + at : nullptr);
     });
     if (moments) update_moving(shape_, call, moments);
+  }
+
+  void repeat(const NormalizationForward& call) const override {
+    float* room = scratch(kNormalizationValues, static_cast<size_t>(2 * sample_));
+    const float *beta = beta_.values(call.beta, room), *gamma = gamma_.values(call.gamma, room + sample_);
+    each_row(call.batch, call.threads, [&](int64_t n, int64_t r) {
+      write_row(call, n, r, statistics_[static_cast<size_t>(n * rows_ + r)], gamma, beta, nullptr);
+    });
   }
 
   // y = f(z), z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat, both over the samples; with g = gamma *
@@ -233,6 +233,22 @@ class Rows final : public NormalizationForm {
     });
   }
 
+  // y of row r of sample n; gamma and beta are of whole samples, keep, if given and not x itself, receives x.
+  void write_row(const NormalizationForward& call, int64_t n, int64_t r, const Statistics& s, const float* gamma,
+                 const float* beta, float* keep) const {
+    const bool stream = activation_.identity() && call.batch * sample_ >= stream_from();
+    const int64_t at = r * length_;
+    const float* x = call.x.sample(n) + at;
+    float* y = call.y.sample(n) + at;
+    if (keep == x) keep = nullptr;
+    for (int64_t i = 0; i < length_; i += kBlock) {
+      const int64_t count = std::min(kBlock, length_ - i);
+      normalize_row(s, x + i, gamma ? gamma + at + i : nullptr, beta ? beta + at + i : nullptr, y + i,
+                    keep ? keep + i : nullptr, count, stream);
+      if (!activation_.identity()) activation_.forward(y + i, y + i, count, false);
+    }
+  }
+
   // By sizes alone, so that sums do not depend on the number of threads.
   Cut cut_into_items(int64_t batch) const {
     int64_t needed = (batch + kGroupSamples - 1) / kGroupSamples;
@@ -251,10 +267,12 @@ class Rows final : public NormalizationForm {
     const float *x = call.x.sample(n) + at, *dz = call.dy.sample(n) + at;
     if (!activation_.identity()) {
       const float* source = dz_room;
-      if (activation_.from_input())
+      if (activation_.from_input() || !call.y.data) {
         normalize_row(s, x, gamma, beta, dz_room, nullptr, length_, false);
-      else
+        if (!activation_.from_input()) activation_.forward(dz_room, dz_room, length_, false);
+      } else {
         source = call.y.sample(n) + at;
+      }
       activation_.backward(source, dz, dz_room, length_);
       dz = dz_room;
     }

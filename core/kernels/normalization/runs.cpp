@@ -68,15 +68,19 @@ Moments block_moments(const float* x, int64_t count) {
   return moments_about(total(sum) / static_cast<float>(count), x, count).moments;
 }
 
+// z = (x - center) * scale + shift in lanes
+struct AffineLanes {
+  explicit AffineLanes(Affine a) : center(splat(a.center)), scale(splat(a.scale)), shift(splat(a.shift)) {}
+  OPENBNNS_INLINE Vec operator()(Vec x) const { return (x - center) * scale + shift; }
+  const Vec center, scale, shift;
+};
+
 // Results are written in whole lines also where they are not streamed: a store across two lines costs two.
 template <bool kStream, bool kKeep, bool kRectify>
 void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t count, bool stream_keep) {
-  const Vec center = splat(a.center), scale = splat(a.scale), shift = splat(a.shift);
+  const AffineLanes affine(a);
   const functions::RectifiedLinear rectify(ActivationParameters{});
-  auto value = [&](Vec v) {
-    Vec z = (v - center) * scale + shift;
-    return kRectify ? rectify.value(z) : z;
-  };
+  auto value = [&](Vec v) { return kRectify ? rectify.value(affine(v)) : affine(v); };
   if (reinterpret_cast<uintptr_t>(keep) % sizeof(Vec) != reinterpret_cast<uintptr_t>(y) % sizeof(Vec))
     stream_keep = false;
   auto loop = [&](auto streams_keep) {
@@ -109,59 +113,60 @@ NormalizeLoop normalize_loop_for(bool stream, bool keep, bool rectify) {
   return kLoops[stream * 4 + keep * 2 + rectify];
 }
 
-// dz of lanes of y = max(0, z)
-OPENBNNS_INLINE Vec rectified(Vec dy, Vec y) {
-  return functions::RectifiedLinear(ActivationParameters{}).gradient_from_output(dy, y);
+// How dz follows from dy: it is the same, or that of y = max(0, z), with y from memory or computed again from x.
+enum class Slope { kOne, kOfOutput, kOfInput };
+
+// dz of lanes, where get(p) loads
+template <Slope kSlope, class Get>
+OPENBNNS_INLINE Vec slope_lanes(const AffineLanes& affine, const BackwardRun& r, int64_t i, Vec x, Get get) {
+  const functions::RectifiedLinear rectify(ActivationParameters{});
+  const Vec dy = get(r.dy + i);
+  if constexpr (kSlope == Slope::kOne) return dy;
+  if constexpr (kSlope == Slope::kOfOutput) return rectify.gradient_from_output(dy, get(r.y + i));
+  return rectify.gradient_from_output(dy, rectify.value(affine(x)));
 }
 
-template <bool kRectify>
-GradientSums block_sums(float center, const BackwardRun& r) {
-  const Vec c = splat(center);
+template <Slope kSlope>
+GradientSums block_sums(Affine a, const BackwardRun& r) {
+  const AffineLanes affine(a);
   Vec first[4] = {}, second[4] = {};
+  auto add = [&](int64_t i, int k, auto get) {
+    const Vec x = get(r.x + i), dz = slope_lanes<kSlope>(affine, r, i, x, get);
+    first[k] += dz;
+    second[k] += dz * (x - affine.center);
+  };
   over_four(
-      r.count,
-      [&](int64_t i, int k) {
-        Vec dz = load(r.dy + i);
-        if (kRectify) dz = rectified(dz, load(r.y + i));
-        first[k] += dz;
-        second[k] += dz * (load(r.x + i) - c);
-      },
-      [&](int64_t i, int64_t lanes) {
-        Vec dz = load_partial(r.dy + i, lanes);
-        if (kRectify) dz = rectified(dz, load_partial(r.y + i, lanes));
-        first[0] += dz;
-        second[0] += dz * (load_partial(r.x + i, lanes) - c);  // dz is 0 in the lanes beyond
+      r.count, [&](int64_t i, int k) { add(i, k, [](const float* p) { return load(p); }); },
+      [&](int64_t i, int64_t lanes) {  // dz is 0 in the lanes beyond
+        add(i, 0, [lanes](const float* p) { return load_partial(p, lanes); });
       });
   return {total(first), total(second)};
 }
 
-template <bool kRectify, bool kAdd, bool kStream>
-void gradient_loop(float center, InputGradient g, const BackwardRun& r, float* dx) {
-  const Vec c = splat(center), by_dz = splat(g.by_dz), by_distance = splat(g.by_distance), rest = splat(g.constant);
-  auto value = [&](Vec dy, Vec y, Vec x) {
-    return by_dz * (kRectify ? rectified(dy, y) : dy) + (by_distance * (x - c) + rest);
+template <Slope kSlope, bool kAdd, bool kStream>
+void gradient_loop(Affine a, InputGradient g, const BackwardRun& r, float* dx) {
+  const AffineLanes affine(a);
+  const Vec by_dz = splat(g.by_dz), by_distance = splat(g.by_distance), rest = splat(g.constant);
+  auto value = [&](int64_t i, auto get) {
+    const Vec x = get(r.x + i), dz = slope_lanes<kSlope>(affine, r, i, x, get);
+    const Vec v = by_dz * dz + (by_distance * (x - affine.center) + rest);
+    return kAdd ? get(dx + i) + v : v;
   };
   over_vectors<true>(
-      dx, r.count,
-      [&](int64_t i) {
-        Vec v = value(load(r.dy + i), kRectify ? load(r.y + i) : Vec{}, load(r.x + i));
-        put<kStream>(dx + i, kAdd ? load(dx + i) + v : v);
-      },
+      dx, r.count, [&](int64_t i) { put<kStream>(dx + i, value(i, [](const float* p) { return load(p); })); },
       [&](int64_t i, int64_t lanes) {
-        Vec v = value(load_partial(r.dy + i, lanes), kRectify ? load_partial(r.y + i, lanes) : Vec{},
-                      load_partial(r.x + i, lanes));
-        store_partial(dx + i, kAdd ? load_partial(dx + i, lanes) + v : v, lanes);
+        store_partial(dx + i, value(i, [lanes](const float* p) { return load_partial(p, lanes); }), lanes);
       });
 }
 
-template <bool kRectify>
-void gradient_block(float center, const InputGradient& g, const BackwardRun& r, float* dx, bool add, bool stream) {
+template <Slope kSlope>
+void gradient_block(Affine a, const InputGradient& g, const BackwardRun& r, float* dx, bool add, bool stream) {
   if (add)
-    gradient_loop<kRectify, true, false>(center, g, r, dx);
+    gradient_loop<kSlope, true, false>(a, g, r, dx);
   else if (stream)
-    gradient_loop<kRectify, false, true>(center, g, r, dx);
+    gradient_loop<kSlope, false, true>(a, g, r, dx);
   else
-    gradient_loop<kRectify, false, false>(center, g, r, dx);
+    gradient_loop<kSlope, false, false>(a, g, r, dx);
 }
 
 bool is_loop_free(const FusedActivation& f) { return f.identity() || (f.rectifies() && !f.from_input()); }
@@ -169,9 +174,10 @@ bool is_loop_free(const FusedActivation& f) { return f.identity() || (f.rectifie
 // dz of a run that fits a block, in scratch
 const float* staged_gradient(const FusedActivation& f, Affine a, const BackwardRun& r) {
   float* dz = scratch(kActivated, static_cast<size_t>(r.count));
-  const float* source = r.y;
-  if (f.from_input()) {
+  const float* source = f.from_input() ? nullptr : r.y;
+  if (!source) {
     normalize_loop<false, false, false>(a, r.x, dz, nullptr, r.count, false);
+    if (!f.from_input()) f.forward(dz, dz, r.count, false);
     source = dz;
   }
   f.backward(source, r.dy, dz, r.count);
@@ -229,11 +235,11 @@ GradientSums gradient_sums(const FusedActivation& f, Affine a, const BackwardRun
   for (int64_t i = 0; i < run.count; i += kBlock) {
     BackwardRun block = run.from(i, std::min(kBlock, run.count - i));
     if (f.rectifies() && !f.from_input()) {
-      sums.add(block_sums<true>(a.center, block));
+      sums.add((run.y ? block_sums<Slope::kOfOutput> : block_sums<Slope::kOfInput>)(a, block));
       continue;
     }
     if (!f.identity()) block.dy = staged_gradient(f, a, block);
-    sums.add(block_sums<false>(a.center, block));
+    sums.add(block_sums<Slope::kOne>(a, block));
   }
   return sums;
 }
@@ -242,15 +248,15 @@ void input_gradient(const FusedActivation& f, Affine a, const InputGradient& g, 
                     bool add, bool stream) {
   if (is_loop_free(f)) {
     if (f.identity())
-      gradient_block<false>(a.center, g, run, dx, add, stream);
+      gradient_block<Slope::kOne>(a, g, run, dx, add, stream);
     else
-      gradient_block<true>(a.center, g, run, dx, add, stream);
+      (run.y ? gradient_block<Slope::kOfOutput> : gradient_block<Slope::kOfInput>)(a, g, run, dx, add, stream);
     return;
   }
   for (int64_t i = 0; i < run.count; i += kBlock) {
     BackwardRun block = run.from(i, std::min(kBlock, run.count - i));
     block.dy = staged_gradient(f, a, block);
-    gradient_block<false>(a.center, g, block, dx + i, add, stream);
+    gradient_block<Slope::kOne>(a, g, block, dx + i, add, stream);
   }
 }
 

@@ -119,7 +119,8 @@ struct GradientSums {
   }
 };
 
-// What backward reads of a run: the input, the output (if f needs it) and the output gradient.
+// What backward reads of a run: the input, the output and the output gradient. Where f needs the output and it is null,
+// it is computed again from the input.
 struct BackwardRun {
   const float *x, *y, *dy;
   int64_t count;

@@ -9,6 +9,8 @@ namespace openbnns {
 // (beta), and the two below. Formulas and sets of statistics: kernels/normalization/normalization.h.
 enum NormalizationKind { kBatchNorm = 2, kInstanceNorm = 3, kLayerNorm = 4, kGroupNorm = 5 };  // as in BNNSFilterType
 constexpr int kMovingMean = 8, kMovingVariance = 9;                                            // [channels]
+// In training, and in the calls that go back from it: X itself, which then stays as it is and is not copied.
+constexpr int kKeptInput = 10;
 
 struct NormalizationShape {
   int kind = kBatchNorm;
