@@ -21,18 +21,19 @@ class TrainingLost(Exception):
 
 def run_plan(
     plan: Any, backward: bool, batch: int, tensors: Mapping[int, NDArray[Any] | None], shared: set[int], threads: int,
-    accumulate: int = 0, training: bool = False,
+    accumulate: int = 0, training: bool = False, repeatable: bool = False,
 ) -> bool:  # fmt: skip
     """Run a plan on arrays by slot, each sample C-contiguous. Axis 0 is the batch, but slots in ``shared`` have none.
 
-    Gives False, and has written nothing, if the training forward that a backward run needs is gone.
+    Gives False, and has written nothing, if the training forward that a backward run needs is gone. A ``repeatable`` run
+    does the same whenever it is made on the same memory.
     """
     places = [
         (slot, a.ctypes.data, 0 if slot in shared else a.strides[0] // a.itemsize)
         for slot, a in tensors.items()
         if a is not None
     ]
-    return bool(engines._core.run(plan, backward, batch, places, accumulate, threads, training))
+    return bool(engines._core.run(plan, backward, batch, places, accumulate, threads, training, repeatable=repeatable))
 
 
 def run_staged(

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .. import _core
 
 # Slots beyond those of the first layer: FusedSlot in core/kernels/fused/shape.h.
-BETA, GAMMA, DBETA, DGAMMA, MOVING_MEAN, MOVING_VARIANCE = range(8, 14)
+BETA, GAMMA, DBETA, DGAMMA, MOVING_MEAN, MOVING_VARIANCE, BOUNDARY, BOUNDARY_GRADIENT = range(8, 16)
 
 _SLOTS = {"weights": (W, DW), "bias": (B, DB), "beta": (BETA, DBETA), "gamma": (GAMMA, DGAMMA)}
 assert (A0, OUT, DA0) == (X, Y, DX)

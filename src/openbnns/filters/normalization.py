@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .. import _core
 
 # Slots of a plan beyond those of one-input filters: core/kernels/normalization/shape.h.
-MOVING_MEAN, MOVING_VARIANCE = 8, 9
+MOVING_MEAN, MOVING_VARIANCE, KEPT_INPUT = 8, 9, 10
 _MOVING = {MOVING_MEAN, MOVING_VARIANCE}
 
 _DELTAS = (FLOAT32, BFLOAT16)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Call = Callable[[], object]
 
-NO_SCRATCH: Array = np.empty(0, np.float32)
+NO_MEMORY: Array = np.empty(0, np.float32)
 
 
 class FunctionCall(NamedTuple):
@@ -43,9 +43,7 @@ class Operation:
     keeps_output = False
     random = False  # draws random numbers in training
     stops_gradient = False  # its inputs get no gradient from it
-    repeatable = (
-        False  # its output may be computed a second time rather than kept: cheap, and its inputs are kept anyway
-    )
+    repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
 
     def __init__(
         self, inputs: Sequence[Value], outputs: Value | Sequence[Value], parameters: Sequence[Parameter] = ()
@@ -54,7 +52,7 @@ class Operation:
         self.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
         self.parameters = list(parameters)
         self.modules: list[Module] = []  # whose work this is; several once fused
-        self.scratch = NO_SCRATCH  # of the program and the direction that are being made
+        self.scratch = self.kept = NO_MEMORY  # of the program, and scratch of the direction, that are being made
         self.functions: list[FunctionCall | None] = []  # that these modules made for it
 
     @property
@@ -84,9 +82,17 @@ class Operation:
         """Numbers of ``scratch``, memory that holds nothing from one call to the next, for each of the two directions."""
         return 0
 
+    def kept_size(self, batch: int) -> int:
+        """Numbers of ``kept``, memory that holds in training what a forward pass leaves for the backward pass."""
+        return 0
+
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         """What to call for a forward pass on these arrays, which stay where they are."""
         raise NotImplementedError
+
+    def repeat(self, x: list[Array], y: Array) -> Call:
+        """What to call to compute the output of the latest forward pass again, into another array, if it is repeatable."""
+        return self.forward(x, y, True)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         """What to call for a backward pass: writes the gradients that are not ``None``.

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..tensors import wide
 from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
-from ._graph import NO_SCRATCH, Call, Graph, Operation
+from ._graph import NO_MEMORY, Call, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
 from ._places import places
 from ._steps import Steps, arrays
@@ -66,6 +66,7 @@ class Program:
         if training:
             self._place_gradients()
         self._scratch_blocks = self._place_scratch()
+        self._kept_blocks = self._place_kept() if training else {}
         self.arena_bytes = self._allocate()
         self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
         self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
@@ -76,7 +77,7 @@ class Program:
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = Steps(self._lasting)
         for i, step in enumerate(self._steps):
-            step.scratch = self._piece(self._scratch_blocks[i], self._number)
+            step.scratch, step.kept = self._piece(self._scratch_blocks[i], self._number), self._kept(i)
             x, y = self.arrays(step.inputs), self.arrays(step.outputs)
             self._forward.calls.append(step.forward_all(x, y, training))
         self._random = [step for step in self._steps if step.random]
@@ -93,7 +94,7 @@ class Program:
         if training:
             self._bind_backward()
         for step in self._steps:
-            step.scratch = NO_SCRATCH  # lives as long as the program
+            step.scratch = step.kept = NO_MEMORY  # lives as long as the program
         for steps in (self._forward, self._backward, self._backward_of_parameters):
             self._lasting += arrays(steps.calls)
 
@@ -192,6 +193,17 @@ class Program:
             for time, i, backward in times
         }
 
+    def _place_kept(self) -> dict[int, Block]:
+        """What operations leave for their backward steps, by operation."""
+        size = self._number.itemsize
+        return {
+            i: Block(size * step.kept_size(self.batch), i, self._last - i if self._goes_back(step) else i)
+            for i, step in enumerate(self._steps)
+        }
+
+    def _kept(self, index: int) -> Array:
+        return self._piece(self._kept_blocks[index], self._number) if self.training else NO_MEMORY
+
     def _join(self, part: Value, whole: Value) -> None:
         """Lay the gradients of both into the same memory."""
         block, other = self._gradient_blocks[whole], self._gradient_blocks[part]
@@ -210,7 +222,7 @@ class Program:
     def _allocate(self) -> int:
         blocks = [*self._blocks.values(), *self._gradient_blocks.values(), *self._added_blocks.values()]
         blocks += [block for block, _ in self._repeated.values()]
-        blocks += [block for block in self._scratch_blocks.values() if block.size]
+        blocks += [block for block in (*self._scratch_blocks.values(), *self._kept_blocks.values()) if block.size]
         size = plan(list({id(block): block for block in blocks}.values()))
         memory = np.empty(size + ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % ALIGNMENT
@@ -288,7 +300,7 @@ class Program:
             if (step.index, value.storage) in self._repeated:
                 block, producer = self._repeated[step.index, value.storage]
                 x[number], again = self._view(block, value), self._view(block, value.storage)
-                repeated.append(producer.forward_all(self.arrays(producer.inputs), [again], self.training))
+                repeated.append(producer.repeat(self.arrays(producer.inputs), again))
         call = operation.backward_all(x, y, dy, places[:count], places[count:])
         calls = [*repeated, call, *(addition for _, addition in sums)]
         self.backward_calls.append((operation, calls))

@@ -80,6 +80,9 @@ class Convolution(NormalizedOperation):
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return super().forward([as_images(x[0])], as_images(y), training)
 
+    def repeat(self, x: list[Array], y: Array) -> Call:
+        return super().repeat(x, as_images(y))
+
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         kernels = None if dp[0] is None else _kernels(dp[0])
         return super().backward([as_images(x[0])], as_images(y), as_images(dy), _images(dx), [kernels, *dp[1:]])

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import FusedParametersLayer, Shape
-from ...errors import LayerApplyError
-from ...filters.fused_pooling import PooledCalls, pooled_calls
+from ...filters.base import DB, DW, DX, DY, X, Y
+from ...filters.fused import BOUNDARY, BOUNDARY_GRADIENT, DBETA, DGAMMA
 from ...layers import FusedNormalizationParameters, skip
 from .._graph import Call, Operation
 from .._value import Array
 from ._base import IN_PLACE, ActivatedOperation, wanted
+from ._kept import KeepingPlan
 from ._window import image_shape
 from .normalization import Normalization, phase
 from .pooling import Pooling
 
 _SMALL_PLANE = 128  # pixels; normalizations of smaller images have no form that pools
+_PARAMETER_GRADIENTS = (DW, DB, DBETA, DGAMMA)
 
 
 class NormalizedOperation(ActivatedOperation):
-    """An operation with weights that takes over a normalization, an activation behind that and a pooling at the end."""
+    """An operation with weights that takes over a normalization, an activation behind that and a pooling at the end.
+
+    With a normalization, what lies between the two is kept, and the result is computed again where it is needed.
+    """
 
     normalization: Normalization | None = None
     pooling: PooledChain | None = None
+    plan: KeepingPlan
     weight: Any
     bias: Any
     layer: Any
@@ -40,12 +48,16 @@ class NormalizedOperation(ActivatedOperation):
         ):
             self.normalization = following
             self.parameters = [p for p in (self.weight, self.bias, following.beta, following.gamma) if p is not None]
+            self.repeatable = True
             return True
         if isinstance(following, Pooling) and self.normalization is not None and self._takes_pooling(following):
             self.pooling = PooledChain(self, following)
-            self.keeps_output = False
+            self.repeatable = False
             return True
-        return self.pooling is None and super().fuse(following)
+        if self.pooling is not None or not super().fuse(following):
+            return False
+        self.keeps_output = self.normalization is None
+        return True
 
     def _takes_pooling(self, pooling: Pooling) -> bool:
         """The maximum of 2 x 2 pixels side by side, after a batch normalization of images with ReLU or nothing."""
@@ -85,40 +97,68 @@ class NormalizedOperation(ActivatedOperation):
             ],
             filter_parameters=IN_PLACE,
         )
+        own = [*(p.data for p in self.parameters), n.type.moving_mean, n.type.moving_variance]
+        pooled = self.pooling is not None
         if self.pooling is not None:
-            self.pooling.prepare(self.layer)
+            self.pooling.pooling.prepare()
+        parts = f"normalization{' and pooling' * pooled} as one"
+        self.plan = KeepingPlan(f"{type(self).__name__}, {parts}", self.layer, own, BOUNDARY, pooled=pooled)
+
+    def kept_size(self, batch: int) -> int:
+        return 0 if self.normalization is None else self._boundary_size(batch)
+
+    def scratch_size(self, batch: int, backward: bool) -> int:
+        return self._boundary_size(batch) if backward and self.normalization is not None else 0
+
+    def _boundary_size(self, batch: int) -> int:
+        """Of what the layer in front gives."""
+        sample = self.output.sample if self.pooling is None else self.pooling.unpooled_shape
+        return batch * (self.output.rows or 1) * math.prod(sample)
+
+    def reads_where_told(self) -> bool:
+        return True
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         if self.normalization is None:
             return partial(self.layer.apply, x[0], y)
         self.normalization.require_spread(len(x[0]), training)
+        by_layer = partial(self.layer.apply, x[0], y, phase=phase(training))
         if self.pooling is not None:
-            return self.pooling.forward(x[0], y, training)
-        return partial(self.layer.apply, x[0], y, phase=phase(training))
+            by_layer = partial(self.pooling.forward_by_layers, x[0], y, training)
+        elif not training:
+            return by_layer
+        tensors = {X: x[0], Y: y, BOUNDARY: self.kept.reshape(len(y), -1) if training else None}
+        return self.plan.forward(tensors, by_layer, training)
+
+    def repeat(self, x: list[Array], y: Array) -> Call:
+        return self.plan.repeat({Y: y, BOUNDARY: self.kept.reshape(len(y), -1)})
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        result = y if self.keeps_output else None
         if self.normalization is None:
+            result = y if self.keeps_output else None
             return partial(self.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))
-        if self.pooling is not None:
-            return self.pooling.backward(x[0], dy, dx[0], dp)
-        return self.unpooled_backward(x, result, dy, dx, dp)
+        gradients = self._by_slot(dp)
+        tensors = {X: x[0], DY: dy, DX: dx[0], **dict(zip(_PARAMETER_GRADIENTS, gradients, strict=True))}
+        tensors |= {BOUNDARY: self.kept.reshape(len(dy), -1), BOUNDARY_GRADIENT: self.scratch.reshape(len(dy), -1)}
+        backward_by_layer = self.backward_by_layer if self.pooling is None else self.pooling.backward_by_layers
+        by_layer = partial(backward_by_layer, x[0], dy, dx[0], gradients)
+        return self.plan.backward(tensors, _PARAMETER_GRADIENTS, by_layer)
 
-    def unpooled_backward(
-        self, x: list[Array], y: Array | None, dy: Array, dx: list[Array | None], dp: list[Array | None]
-    ) -> Call:
-        """The backward pass of the layer itself, on what it gives before any pooling."""
+    def _by_slot(self, dp: Sequence[Array | None]) -> list[Array | None]:
+        """The gradients of weights, bias, beta and gamma, None for those that there are none of."""
         assert self.normalization is not None
         given = iter(dp)
         slots = (self.weight, self.bias, self.normalization.beta, self.normalization.gamma)
-        gradients = [skip if slot is None else wanted(next(given)) for slot in slots]
-        return partial(
-            self.layer.apply_backward,
-            input=x[0],
+        return [None if slot is None else next(given) for slot in slots]
+
+    def backward_by_layer(self, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array) -> None:
+        """The backward pass of the layer by itself, from what it gave before any pooling."""
+        self.layer.apply_backward(
+            input=x,
             output=y,
             output_gradient=dy,
-            generating_input_gradient=wanted(dx[0]),
-            generating_parameter_gradients=gradients,
+            generating_input_gradient=wanted(dx),
+            generating_parameter_gradients=[skip if gradient is None else gradient for gradient in gradients],
         )
 
 
@@ -129,8 +169,6 @@ class PooledChain:
     layers run one after the other, with images of their own.
     """
 
-    calls: PooledCalls | None = None
-
     def __init__(self, operation: NormalizedOperation, pooling: Pooling) -> None:
         self.operation, self.pooling = operation, pooling
         self._images: list[Array] = []  # the unpooled ones and their gradients, if the layers run by themselves
@@ -139,39 +177,17 @@ class PooledChain:
     def unpooled_shape(self) -> tuple[int, ...]:
         return self.pooling.inputs[0].sample
 
-    def prepare(self, layer: Any) -> None:
-        self.pooling.prepare()
-        self.calls = pooled_calls(layer.bnns_filter)
-
-    def forward(self, x: Array, y: Array, training: bool) -> Call:
-        return partial(self._run, len(y), x, y, training)
-
-    def _run(self, batch: int, x: Array, y: Array, training: bool) -> None:
-        if self.calls is not None:
-            if (self.calls.training if training else self.calls.inference)(batch, x, y) == 0:
-                return
-            if training:
-                self.calls.plan.forget()  # it is not what the backward pass goes back from
-        z, _ = self._unpooled(batch, x.dtype)
+    def forward_by_layers(self, x: Array, y: Array, training: bool) -> None:
+        z, _ = self._unpooled(len(y), x.dtype)
         self.operation.layer.apply(x, z, phase=phase(training))
         self.pooling.layer.apply(z, y)
 
-    def backward(self, x: Array, dy: Array, dx: Array | None, dp: list[Array | None]) -> Call:
-        return partial(self._run_backward, len(dy), x, dy, dx, dp)
-
-    def _run_backward(self, batch: int, x: Array, dy: Array, dx: Array | None, dp: list[Array | None]) -> None:
-        if self.calls is not None:
-            if self.calls.backward(batch, x, dy, dx, *dp) == 0:
-                return
-            if self.calls.plan.trained_batch() > 0:
-                raise LayerApplyError(
-                    f"{type(self.operation).__name__}, normalization and pooling as one: the latest training forward was of "
-                    f"another batch, or on another engine, than this backward call of {batch} samples. Run both on the same "
-                    "batch and engine."
-                )
-        z, dz = self._unpooled(batch, x.dtype)
+    def backward_by_layers(
+        self, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array
+    ) -> None:
+        z, dz = self._unpooled(len(dy), x.dtype)
         self.pooling.layer.apply_backward(z, None, dy, dz)
-        self.operation.unpooled_backward([x], z, dz, [dx], dp)()
+        self.operation.backward_by_layer(x, dz, dx, gradients, z)
 
     def _unpooled(self, batch: int, kind: np.dtype[Any]) -> list[Array]:
         if not self._images or len(self._images[0]) != batch:

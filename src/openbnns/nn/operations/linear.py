@@ -23,9 +23,6 @@ class Linear(NormalizedOperation):
             return False
         return super().fuse(following)
 
-    def reads_where_told(self) -> bool:
-        return self.normalization is None  # else the layer goes by what its forward pass kept
-
     def prepare(self) -> None:
         bias = None if self.bias is None else self.bias.data
         outputs, inputs = self.weight.shape
@@ -44,6 +41,9 @@ class Linear(NormalizedOperation):
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         outputs, inputs = self.weight.shape
         return super().forward([x[0].reshape(-1, inputs)], y.reshape(-1, outputs), training)
+
+    def repeat(self, x: list[Array], y: Array) -> Call:
+        return super().repeat(x, y.reshape(-1, self.weight.shape[0]))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         outputs, inputs = self.weight.shape

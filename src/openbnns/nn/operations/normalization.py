@@ -6,10 +6,13 @@ import math
 from functools import partial
 
 from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
-from .._graph import Call, Graph
+from ...filters.base import DB, DW, DX, DY, X, Y
+from ...filters.normalization import KEPT_INPUT
+from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, ActivatedOperation, wanted
+from ._kept import KeepingPlan
 from ._window import image_shape
 
 
@@ -31,10 +34,10 @@ def _flat(gradient: Array | None) -> Array | None:
 class Normalization(ActivatedOperation):
     """``sample`` is the shape that the layer sees: (C, H, W), or (n,) with the axes before it counted as samples.
 
-    gamma is PyTorch's weight, beta its bias. The layer keeps what backward needs, but for the output of an activation.
+    gamma is PyTorch's weight, beta its bias.
     """
 
-    keeps_inputs = False
+    repeatable = True
 
     def __init__(
         self, graph: Graph, x: Value, type: NormalizationType, sample: tuple[int, ...], gamma: Parameter | None,
@@ -63,6 +66,13 @@ class Normalization(ActivatedOperation):
             activation=self.activation,
             filter_parameters=IN_PLACE,
         )
+        own = [*(p.data for p in self.parameters), self.type.moving_mean, self.type.moving_variance]
+        self.plan = KeepingPlan(f"Normalization ({self.type.case})", self.layer, own, KEPT_INPUT)
+
+    def fuse(self, following: Operation) -> bool:
+        fused = super().fuse(following)
+        self.keeps_output = False  # the input is kept, from which it follows
+        return fused
 
     def require_spread(self, batch: int, training: bool) -> None:
         """Refuse, as PyTorch does, to normalize one value by its own mean: the result would not depend on the input."""
@@ -84,16 +94,29 @@ class Normalization(ActivatedOperation):
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         self.require_spread(len(x[0]), training)
-        return partial(self.layer.apply, self._shaped(x[0]), self._shaped(y), phase=phase(training))
+        given, result = self._shaped(x[0]), self._shaped(y)
+        by_layer = partial(self.layer.apply, given, result, phase=phase(training))
+        if not training:
+            return by_layer
+        return self.plan.forward({X: given, Y: result, KEPT_INPUT: given}, by_layer, training)
+
+    def repeat(self, x: list[Array], y: Array) -> Call:
+        return self.plan.repeat({Y: self._shaped(y), KEPT_INPUT: self._shaped(x[0])})
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        given = iter(dp)
+        given, arriving = iter(dp), self._shaped(dy)
         beta, gamma = (None if p is None else _flat(next(given)) for p in (self.beta, self.gamma))
-        return partial(
-            self.layer.apply_backward,
-            output=self._shaped(y) if self.keeps_output else None,
-            output_gradient=self._shaped(dy),
-            generating_input_gradient=wanted(None if dx[0] is None else self._shaped(dx[0])),
+        target = None if dx[0] is None else self._shaped(dx[0])
+        tensors = {DY: arriving, DX: target, DB: beta, DW: gamma, KEPT_INPUT: self._shaped(x[0])}
+        return self.plan.backward(tensors, (DB, DW), partial(self._backward_by_layer, arriving, target, beta, gamma))
+
+    def _backward_by_layer(
+        self, dy: Array, dx: Array | None, beta: Array | None, gamma: Array | None, y: Array
+    ) -> None:
+        self.layer.apply_backward(
+            output=y,
+            output_gradient=dy,
+            generating_input_gradient=wanted(dx),
             generating_beta_gradient=wanted(beta),
             generating_gamma_gradient=wanted(gamma),
         )

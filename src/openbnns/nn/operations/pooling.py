@@ -47,6 +47,9 @@ class Pooling(Operation):
             and self.output.sample == halves
         )
 
+    def reads_where_told(self) -> bool:
+        return True
+
     def prepare(self) -> None:
         self.layer = _layer(self.type, self.inputs[0].sample, self.output.sample, self.window)
 
