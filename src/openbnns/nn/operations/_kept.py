@@ -22,6 +22,9 @@ from .._value import FLOAT32, Array
 
 Tensors = Mapping[int, Array | None]  # by slot of a plan
 
+CHEAP = {"identity", "rectified_linear"}
+"""Activations that are part of the loops of a normalization, so that computing them again takes less than reading them."""
+
 
 class KeepingPlan:
     """A plan of a layer on arrays of a network; ``kept`` is the slot of what a training forward keeps.

@@ -16,7 +16,7 @@ from ...layers import FusedNormalizationParameters, skip
 from .._graph import Call, Operation
 from .._value import Array
 from ._base import IN_PLACE, ActivatedOperation, wanted
-from ._kept import KeepingPlan
+from ._kept import CHEAP, KeepingPlan
 from ._window import image_shape
 from .normalization import Normalization, phase
 from .pooling import Pooling
@@ -28,7 +28,7 @@ _PARAMETER_GRADIENTS = (DW, DB, DBETA, DGAMMA)
 class NormalizedOperation(ActivatedOperation):
     """An operation with weights that takes over a normalization, an activation behind that and a pooling at the end.
 
-    With a normalization, what lies between the two is kept, and the result is computed again where it is needed.
+    With a normalization, what lies between the two is kept, and a result that is cheap is computed again where it is needed.
     """
 
     normalization: Normalization | None = None
@@ -52,11 +52,12 @@ class NormalizedOperation(ActivatedOperation):
             return True
         if isinstance(following, Pooling) and self.normalization is not None and self._takes_pooling(following):
             self.pooling = PooledChain(self, following)
-            self.repeatable = False
+            self.repeatable = self.keeps_output = False
             return True
         if self.pooling is not None or not super().fuse(following):
             return False
-        self.keeps_output = self.normalization is None
+        cheap = self.normalization is not None and self.activation.case in CHEAP
+        self.keeps_output, self.repeatable = not cheap, cheap
         return True
 
     def _takes_pooling(self, pooling: Pooling) -> bool:
@@ -138,7 +139,8 @@ class NormalizedOperation(ActivatedOperation):
             result = y if self.keeps_output else None
             return partial(self.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))
         gradients = self._by_slot(dp)
-        tensors = {X: x[0], DY: dy, DX: dx[0], **dict(zip(_PARAMETER_GRADIENTS, gradients, strict=True))}
+        tensors = {X: x[0], Y: y if self.keeps_output else None, DY: dy, DX: dx[0]}
+        tensors |= dict(zip(_PARAMETER_GRADIENTS, gradients, strict=True))
         tensors |= {BOUNDARY: self.kept.reshape(len(dy), -1), BOUNDARY_GRADIENT: self.scratch.reshape(len(dy), -1)}
         backward_by_layer = self.backward_by_layer if self.pooling is None else self.pooling.backward_by_layers
         by_layer = partial(backward_by_layer, x[0], dy, dx[0], gradients)

@@ -12,7 +12,7 @@ from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, ActivatedOperation, wanted
-from ._kept import KeepingPlan
+from ._kept import CHEAP, KeepingPlan
 from ._window import image_shape
 
 
@@ -71,7 +71,8 @@ class Normalization(ActivatedOperation):
 
     def fuse(self, following: Operation) -> bool:
         fused = super().fuse(following)
-        self.keeps_output = False  # the input is kept, from which it follows
+        self.repeatable = self.activation.case in CHEAP
+        self.keeps_output = not self.repeatable
         return fused
 
     def require_spread(self, batch: int, training: bool) -> None:
@@ -107,7 +108,14 @@ class Normalization(ActivatedOperation):
         given, arriving = iter(dp), self._shaped(dy)
         beta, gamma = (None if p is None else _flat(next(given)) for p in (self.beta, self.gamma))
         target = None if dx[0] is None else self._shaped(dx[0])
-        tensors = {DY: arriving, DX: target, DB: beta, DW: gamma, KEPT_INPUT: self._shaped(x[0])}
+        tensors = {
+            Y: self._shaped(y) if self.keeps_output else None,
+            DY: arriving,
+            DX: target,
+            DB: beta,
+            DW: gamma,
+            KEPT_INPUT: self._shaped(x[0]),
+        }
         return self.plan.backward(tensors, (DB, DW), partial(self._backward_by_layer, arriving, target, beta, gamma))
 
     def _backward_by_layer(
