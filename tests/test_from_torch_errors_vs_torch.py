@@ -90,6 +90,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "random constant": (lambda s, x: x + torch.tensor(np.random.rand(5)), r"differs from run to run"),
     "noise for all": (lambda s, x: x + torch.empty(5).uniform_(), r"random numbers of shape \(5,\) are the same for all"),
     "samples told apart": (lambda s, x: x + torch.arange(len(x))[:, None, None], r"not the same for all samples"),
+    "samples picked twice": (
+        lambda s, x: x[torch.arange(len(x))[:, None], :, torch.tensor([0, 2])],
+        r"numbers of the samples must be the index of the batch",
+    ),
     "view": (lambda s, x: changed_through_a_view(x), r"changed in place through another view"),
     "assignment": (lambda s, x: x.__setitem__(0, 1.0) or x, r"Tensor\.__setitem__: a batch is taken whole"),
     "own backward": (lambda s, x: Doubled.apply(x) + 1, r"torch\.autograd\.Function has a backward pass of its own"),

@@ -81,6 +81,9 @@ cases(
 cases(torch.Tensor, "tanh_ relu_ sigmoid_", X)
 cases(torch.Tensor, "log_ log2_ log10_ sqrt_ rsqrt_ reciprocal_ log1p_", POSITIVE)
 cases(torch.Tensor, "asin_ acos_", SMALL)
+case("all samples, one entry", lambda x: x[torch.arange(len(x)), -1])
+case("all samples, several entries", lambda x: x[torch.arange(len(x))[:, None], torch.tensor([2, 0, 2])])
+case("all samples of another axis", lambda x: x.transpose(0, 1)[:, torch.arange(len(x)), 1:].transpose(0, 1))
 case("options of activations", lambda x: (
     F.leaky_relu(x, 0.3) + F.elu(x, alpha=0.7, inplace=False) + F.gelu(x, approximate="tanh") + F.hardtanh(x, -0.5, 0.7)
     + F.threshold(x, 0.2, 0.4) + F.softplus(x, beta=1.7) + F.celu(x, 1.3) + F.relu(x.clone(), True)

@@ -199,6 +199,52 @@ def test_paths_are_dropped_in_training_alone() -> None:
     np.testing.assert_allclose(summed, x + module.linear(torch.tensor(x)).detach().numpy(), atol=1e-6)
 
 
+def test_a_scale_is_told_from_what_drops_a_path() -> None:
+    """As in ConvNeXt: both are products, of which evaluation has one."""
+
+    class Block(torch.nn.Module):
+        def __init__(self, rate: float) -> None:
+            super().__init__()
+            self.linear, self.drop = torch.nn.Linear(3, 3), DropPath(rate)
+            self.scale = torch.nn.Parameter(torch.rand(3) + 0.5)
+
+        def forward(self, x: Any) -> Any:
+            result = self.scale * self.linear(x)
+            result = self.drop(result)
+            result += x
+            return result
+
+    module, x = torch.nn.Sequential(*(Block(rate) for rate in (0.0, 0.25, 0.5, 0.5))), floats(400, 3)
+    net = nn.from_torch(module, x[:2])
+    expected = module.eval()(torch.tensor(x)).detach().numpy()
+    np.testing.assert_allclose(net.eval()(x), expected, rtol=1e-5, atol=1e-5)
+    y = net.train()(x)
+    first = module[0](torch.tensor(x)).detach().numpy()
+    assert 0.03 < np.isclose(y, first, atol=1e-5).all(1).mean() < 0.1  # 0.25 * 0.5 * 0.5 of all drop every path
+
+
+def test_what_looks_at_numbers_may_ask_whether_it_is_exported() -> None:
+    """As masks do in transformers: torch.compiler.is_exporting() holds while a module is taken over."""
+
+    class Masked(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(6, 6)
+
+        def forward(self, x: Any, mask: Any) -> Any:
+            q = self.linear(x)
+            if not torch.compiler.is_exporting() and bool(mask.all()):
+                return torch.nn.functional.scaled_dot_product_attention(q, q, q)
+            samples, keys = torch.arange(len(mask))[:, None, None], torch.arange(mask.shape[1])[None, None, :]
+            allowed = mask.to(torch.bool)[samples, keys] & torch.ones(mask.shape[1], 1, dtype=torch.bool)
+            return torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=allowed)
+
+    mask = (np.random.default_rng(2).random((3, 5)) < 0.6).astype(np.int64)
+    mask[:, 0] = 1
+    check(Masked(), floats(3, 5, 6), mask)
+    assert not torch.compiler.is_exporting()
+
+
 def test_random_numbers_are_drawn_anew() -> None:
     class Noise(torch.nn.Module):
         def forward(self, x: Any) -> Any:

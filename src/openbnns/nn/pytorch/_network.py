@@ -14,6 +14,7 @@ from ..parameter import Parameter
 from . import _running
 from ._layers import KINDS
 from ._recording import Record, Ref
+from ._steps import refs
 from ._tensor import Misfit, Tensor
 from .errors import Unsupported, refusal
 from .operations import FUNCTIONS, Call
@@ -86,15 +87,15 @@ class Network(Part):
             yield from child._paths(f"{prefix}.{name}" if prefix and name else prefix or name)
 
     def _take(self, step: Record, inputs: tuple[Any, ...], held: dict[int, Tensor], parts: dict[str, Module]) -> None:
-        refs = list(_refs(step.outputs))
-        shapes = tuple(step.shapes[ref.index] for ref in refs)
-        kinds = tuple(step.dtypes[ref.index] for ref in refs)
+        made = list(refs(step.outputs))
+        shapes = tuple(step.shapes[ref.index] for ref in made)
+        kinds = tuple(step.dtypes[ref.index] for ref in made)
         if step.kind in ("module", "function"):
             call = Call(step.target, shapes, kinds)
             args, kwargs = _filled(step.args, held), _filled(step.kwargs, held)
             try:
                 results = self._called(step, call, args, kwargs, parts)
-                for ref, x, shape, kind in zip(refs, _flat(results), shapes, kinds, strict=False):
+                for ref, x, shape, kind in zip(made, _flat(results), shapes, kinds, strict=False):
                     if step.detached and kind == "f":
                         x = F.detach(x)
                     if x is not None:
@@ -103,7 +104,7 @@ class Network(Part):
                 raise self._refused(step, error) from error
             return
         found = self._leaf(step, inputs, parts)
-        held[refs[0].index] = Tensor(found, shapes[0], kinds[0])
+        held[made[0].index] = Tensor(found, shapes[0], kinds[0])
 
     def _called(self, step: Record, call: Call, args: Any, kwargs: dict[str, Any], parts: dict[str, Module]) -> Any:
         if step.kind == "function":
@@ -148,14 +149,6 @@ def full_name(name: str) -> str:
     if name.startswith("F."):
         return f"torch.nn.functional.{name[2:]}"
     return f"Tensor.{name}" if name.startswith("__") or name.endswith("_") else f"torch.{name}"
-
-
-def _refs(outputs: Any) -> Iterator[Ref]:
-    if isinstance(outputs, Ref):
-        yield outputs
-    elif isinstance(outputs, tuple):
-        for part in outputs:
-            yield from _refs(part)
 
 
 def _flat(results: Any) -> Iterator[Any]:

@@ -117,19 +117,19 @@ class Recorder:
 
     @contextmanager
     def _patched(self) -> Any:
-        """Calls of modules come to us, as torch.fx does it."""
-        base = self.torch.nn.Module
-        original = base.__call__
+        """Calls of modules come to us, as torch.fx does it; code that avoids looking at numbers in an export does so."""
+        base, compiler = self.torch.nn.Module, self.torch.compiler
+        original, exporting = base.__call__, compiler.is_exporting
         recorder = self
 
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
             return recorder._module(module, original, args, kwargs)
 
-        base.__call__ = call
+        base.__call__, compiler.is_exporting = call, lambda: True
         try:
             yield
         finally:
-            base.__call__ = original
+            base.__call__, compiler.is_exporting = original, exporting
 
     # Modules.
 

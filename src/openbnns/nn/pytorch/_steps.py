@@ -6,7 +6,7 @@ batch; options that differ between the modes follow the mode.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ._recording import Record, Ref, Trace
-from .errors import Place, refusal
+from .errors import Place, Unsupported, refusal
 
 BY_MODE = "a choice by the mode"
 """The name of a step that no function of PyTorch is: one tensor in training, another one in evaluation."""
@@ -41,6 +41,13 @@ class ByMode:
     training: Any
 
 
+@dataclass(frozen=True)
+class SampleNumbers:
+    """``torch.arange(N)``: the constant that is 0 for the first sample, 1 for the second, and so on."""
+
+    shape: tuple[int, ...]  # without the axis of the batch
+
+
 def batch_axis(shape: tuple[Any, ...]) -> int | None:
     """Which axis is the batch, if any."""
     return next((axis for axis, n in enumerate(shape) if isinstance(n, Size)), None)
@@ -57,9 +64,21 @@ def for_both_modes(training: Trace, evaluation: Trace, keeps_statistics: Callabl
 
     Steps that only one of them has are all taken; where a later step reads another tensor in training than in evaluation, a
     choice by the mode comes in front of it. ``keeps_statistics`` says which modules learn in training by being called.
+
+    Steps of both belong together if they do the same on tensors of the same shapes: of two products in training, one with a
+    scale and one with a mask, the right one is that of evaluation. Where this does not lead to one network, shapes are left out.
     """
+    try:
+        return _merged(training, evaluation, keeps_statistics, _keys_with_shapes)
+    except Unsupported:
+        return _merged(training, evaluation, keeps_statistics, _keys)
+
+
+def _merged(
+    training: Trace, evaluation: Trace, keeps_statistics: Callable[[str], bool], keys: Callable[[Trace], list[Any]]
+) -> Trace:
     merged = _Modes(training)
-    pairs = SequenceMatcher(None, _keys(training), _keys(evaluation), autojunk=False)
+    pairs = SequenceMatcher(None, keys(training), keys(evaluation), autojunk=False)
     for kind, t0, t1, e0, e1 in pairs.get_opcodes():
         if kind == "equal":
             for a, b in zip(training.records[t0:t1], evaluation.records[e0:e1], strict=True):
@@ -76,6 +95,23 @@ def for_both_modes(training: Trace, evaluation: Trace, keeps_statistics: Callabl
 
 def _keys(trace: Trace) -> list[tuple[str, str]]:
     return [(record.kind, record.target) for record in trace.records]
+
+
+def _keys_with_shapes(trace: Trace) -> list[tuple[Any, ...]]:
+    shapes = {index: shape for record in trace.records for index, shape in record.shapes.items()}
+    return [
+        (record.kind, record.target, *(shapes[ref.index] for ref in refs((record.args, record.kwargs, record.outputs))))
+        for record in trace.records
+    ]
+
+
+def refs(given: Any) -> Iterator[Ref]:
+    """The tensors in arguments or results."""
+    if isinstance(given, Ref):
+        yield given
+    elif isinstance(given, (tuple, list, dict)):
+        for part in given.values() if isinstance(given, dict) else given:
+            yield from refs(part)
 
 
 def _following_mode(record: Record) -> Record:
@@ -99,7 +135,7 @@ class _Modes:
     def both(self, a: Record, b: Record) -> None:
         if list(a.shapes.values()) != list(b.shapes.values()):
             raise refusal(f"{_told(a)} gives other shapes in training than in evaluation", a.place)
-        if a.array is not None and not np.array_equal(a.array, b.array, equal_nan=_floats(a.array)):
+        if a.array is not None and not _same_constant(a.array, b.array):
             raise refusal("a constant differs between training and evaluation", a.place)
         args, kwargs = self.chosen(a.args, b.args, a), self.chosen(a.kwargs, b.kwargs, a)
         self._numbers |= dict(zip(b.shapes, a.shapes, strict=True))
@@ -204,6 +240,8 @@ def _constant(a: Record, b: Record, shape: tuple[Any, ...]) -> Any:
     one, other = a.array, b.array
     if axis is not None:
         rows = shape[axis].rows
+        if all(np.array_equal(array.ravel(), np.arange(array.shape[axis])) for array in (one, other)):
+            return SampleNumbers(tuple(n for n in shape if not isinstance(n, Size)))
         one, other = (np.take(array, range(rows), axis) for array in (one, other))
         copies = a.array.shape[axis] // rows
         if rows != 1 or not np.array_equal(np.concatenate([one] * copies, axis), a.array, equal_nan=_floats(one)):
@@ -216,6 +254,12 @@ def _constant(a: Record, b: Record, shape: tuple[Any, ...]) -> Any:
             "Make it once, in __init__, or draw random numbers with torch.randn_like and the like.",
         )
     return one
+
+
+def _same_constant(a: Any, b: Any) -> bool:
+    if isinstance(a, SampleNumbers) or isinstance(b, SampleNumbers):
+        return bool(a == b)
+    return np.array_equal(a, b, equal_nan=_floats(a))
 
 
 def _floats(array: Any) -> bool:

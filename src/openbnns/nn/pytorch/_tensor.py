@@ -13,7 +13,7 @@ from .._graph import current_graph
 from .._value import FLOAT32, BatchSize, Value
 from ..parameter import Parameter
 from ._functions import AsNumbers
-from ._steps import Size, batch_axis
+from ._steps import SampleNumbers, Size, batch_axis
 
 
 class Misfit(ValueError):
@@ -53,6 +53,11 @@ class Tensor:
         """As a value; arrays and parameters become one."""
         if isinstance(self.held, Value):
             return self.held
+        if isinstance(self.held, SampleNumbers):
+            raise Misfit(
+                "a constant is not the same for all samples of a batch. Numbers of samples, torch.arange(N), can do nothing but "
+                "pick all of them, x[torch.arange(N), i]"
+            )
         graph = current_graph()
         assert graph is not None
         found: Value = graph.value(self.held)

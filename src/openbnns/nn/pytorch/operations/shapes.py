@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import functional as F
 from ..._value import BatchSize, Value
-from .._steps import Size, batch_axis
+from .._steps import SampleNumbers, Size, batch_axis
 from .._tensor import Misfit, Tensor, reshaped, sizes
 from ._registry import Call, operation, plain
 
@@ -174,7 +174,7 @@ def _as_rows(value: Value, rows: int) -> Value:
 
 def _keys(input: Tensor, key: Any) -> tuple[list[Any], int]:
     """An index of all axes but the batch, which is taken whole, and how many axes of the part come in front of the batch."""
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = _all_samples(input, list(key)) if isinstance(key, tuple) else [key]
     named = sum(k is not None and k is not Ellipsis for k in keys)
     place = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
     keys[place : place + 1] = [slice(None)] * (input.rank - named)
@@ -194,6 +194,21 @@ def _keys(input: Tensor, key: Any) -> tuple[list[Any], int]:
     if arrays:
         ours[arrays[0]] = ours[arrays[0]].ravel()
     return ours, front
+
+
+def _all_samples(input: Tensor, keys: list[Any]) -> list[Any]:
+    """``x[torch.arange(N), i]`` is ``x[:, i]`` if i is the same for all samples."""
+    numbers = [i for i, k in enumerate(keys) if isinstance(k, Tensor) and isinstance(k.held, SampleNumbers)]
+    if not numbers:
+        return keys
+    place = numbers[0]
+    others = [i for i, k in enumerate(keys) if isinstance(k, (Tensor, list)) and i != place]
+    axis = sum(k is not None for k in keys[:place])
+    if len(numbers) > 1 or Ellipsis in keys[:place] or axis != input.batch or any(abs(i - place) > 1 for i in others):
+        raise Misfit(
+            "the numbers of the samples must be the index of the batch, next to other tensors that are indices"
+        )
+    return [*keys[:place], slice(None), *keys[place + 1 :]]
 
 
 def _is_whole(k: slice, size: Any) -> bool:
