@@ -11,26 +11,26 @@ import pytest
 
 import openbnns
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
-FOLDER = EXAMPLES / "vs_pytorch"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "examples" / "vs_pytorch"
 NOT_NETWORKS = {"__init__", "__main__", "data", "measure", "pair"}
 NAMES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem not in NOT_NETWORKS)
 
 
 @pytest.fixture(autouse=True)
 def examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(ROOT))
 
 
 def test_every_file_is_a_pair() -> None:
-    from vs_pytorch.pair import find_pairs
+    from examples.vs_pytorch.pair import find_pairs
 
     assert sorted(find_pairs()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_ours_trains_without_pytorch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from vs_pytorch import pair as p
+    from examples.vs_pytorch import pair as p
 
     monkeypatch.setitem(sys.modules, "torch", None)  # an import of it fails
     pair = p.find_pairs()[name]
@@ -43,12 +43,14 @@ def test_ours_trains_without_pytorch(name: str, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_follow_pytorch(name: str) -> None:
     pytest.importorskip("torch")
-    from vs_pytorch import pair as p
+    from examples.vs_pytorch import pair as p
 
     pair = p.find_pairs()[name]
-    ours, theirs = p.compare_losses(pair, pair.small)
-    assert len(ours) == len(theirs) == p.STEPS
-    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=0)
+    losses = p.compare_losses(pair, pair.small)
+    assert len(losses.ours) == len(losses.theirs) == len(losses.exact) == p.STEPS
+    assert losses.exact.dtype == np.float64
+    np.testing.assert_allclose(losses.ours, losses.theirs, rtol=1e-4, atol=0)
+    np.testing.assert_allclose(losses.ours, losses.exact, rtol=1e-4, atol=0)
 
 
 @pytest.mark.peers
@@ -56,7 +58,7 @@ def test_the_command_reports_losses_and_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from vs_pytorch import __main__ as command
+    from examples.vs_pytorch import __main__ as command
 
     report = tmp_path / "found.json"
     monkeypatch.setattr(sys, "argv", ["vs_pytorch", "lenet", "--small", "--losses", "--memory", "--json", str(report)])
@@ -70,7 +72,7 @@ def test_the_command_reports_losses_and_memory(
 @pytest.mark.peers
 def test_time_is_compared_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    from vs_pytorch import measure, pair
+    from examples.vs_pytorch import measure, pair
 
     monkeypatch.setattr(measure, "FORMS", ("eager",))  # compiling takes long
     lenet = pair.find_pairs()["lenet"]
@@ -80,7 +82,7 @@ def test_time_is_compared_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_name_that_is_no_network(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from vs_pytorch import __main__ as command
+    from examples.vs_pytorch import __main__ as command
 
     monkeypatch.setattr(sys, "argv", ["vs_pytorch", "lenett"])
     assert command.main() == 2

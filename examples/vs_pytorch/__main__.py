@@ -17,14 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from . import measure
-from .pair import STEPS, Pair, compare_losses, difference, find_pairs
+from .pair import STEPS, Pair, compare_losses, find_pairs
 
 TOLERANCE = 1e-4  # relative difference of losses, at most
 SPEED = 1.5  # PyTorch's time divided by ours: the geometric mean, at least
 MEMORY = 0.7  # our memory divided by PyTorch's: the mean, at most
 
-HEADINGS = ("network", "losses", "ours", "PyTorch", "faster", "PyTorch's form", "ours", "PyTorch", "memory")
-COLUMNS = ("<38", ">7", ">10", ">10", ">6", "<24", ">8", ">8", ">6")
+LEGEND = """\
+losses: largest relative difference of a loss from PyTorch's in float32, and of both from PyTorch's in float64 (rounding)
+time: milliseconds of a step, PyTorch in the fastest of its forms;  memory: megabytes that training adds at its peak
+"""
+HEADINGS = (
+    "network", "losses", "rounding:", "PyTorch", "time:", "PyTorch", "faster", "PyTorch's form", "memory:", "PyTorch",
+    "share",
+)  # fmt: skip
+COLUMNS = ("<38", ">7", ">9", ">7", ">8", ">8", ">6", "<23", ">7", ">7", ">5")
 
 
 def main() -> int:
@@ -38,13 +45,16 @@ def main() -> int:
     import torch
 
     print(f"{_processor()}, {options.threads} threads, PyTorch {torch.__version__}, Python {platform.python_version()}")
+    print(LEGEND)
     print(_cells(HEADINGS))
     rows = []
     for name, pair in chosen.items():
         row: dict[str, Any] = {"name": name, "title": pair.title}
         sizes = pair.small if options.small else pair.full
         if options.losses or everything:
-            row["difference"] = difference(*compare_losses(pair, sizes))
+            losses = compare_losses(pair, sizes)
+            row["difference"] = losses.difference
+            row["rounding"] = {"ours": losses.our_rounding, "theirs": losses.their_rounding}
         if options.time or everything:
             row["time"] = vars(measure.measure_time(pair, sizes, options.threads, options.seconds))
         if options.memory or everything:
@@ -79,12 +89,16 @@ def _options() -> argparse.Namespace:
 
 def _line(pair: Pair, row: dict[str, Any]) -> str:
     time, memory = row.get("time"), row.get("memory")
-    texts = [pair.title, f"{row['difference']:.1e}" if "difference" in row else ""]
+    rounding = row.get("rounding")
+    texts = [pair.title]
+    texts += [""] * 3 if rounding is None else [
+        f"{number:.1e}" for number in (row["difference"], rounding["ours"], rounding["theirs"])
+    ]  # fmt: skip
     texts += [""] * 4 if time is None else [
-        f"{time['ours']:.2f} ms", f"{time['theirs']:.2f} ms", f"{time['ratio']:.2f}x", time["form"],
+        f"{time['ours']:.2f}", f"{time['theirs']:.2f}", f"{time['ratio']:.2f}x", time["form"],
     ]  # fmt: skip
     texts += [] if memory is None else [
-        f"{memory['ours']:.0f} MB", f"{memory['theirs']:.0f} MB", f"{memory['ratio']:.2f}",
+        f"{memory['ours']:.0f}", f"{memory['theirs']:.0f}", f"{memory['ratio']:.2f}",
     ]  # fmt: skip
     return _cells(texts)
 

@@ -13,7 +13,7 @@ from . import data
 from .pair import Batch, Pair
 
 CODE = 100  # numbers that an image is made from
-RATE = 5e-6  # as in a warm-up: with the usual 2e-4 rounding grows so fast that PyTorch's own memory layouts part
+RATE, WARM_UP = 2e-4, 1000  # learning rate, and steps until it is reached
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,10 @@ def pytorch() -> Any:
             options = {"lr": RATE, "betas": (0.5, 0.999), "fused": True}
             self.generator_optimizer = torch.optim.Adam(self.generator.parameters(), **options)
             self.discriminator_optimizer = torch.optim.Adam(self.discriminator.parameters(), **options)
+            self.warm_ups = [
+                torch.optim.lr_scheduler.LinearLR(optimizer, 1 / WARM_UP, total_iters=WARM_UP)
+                for optimizer in (self.generator_optimizer, self.discriminator_optimizer)
+            ]
             self.ones, self.zeros = torch.ones(sizes.batch, 1), torch.zeros(sizes.batch, 1)
 
         def step(self, images, codes):
@@ -85,6 +89,8 @@ def pytorch() -> Any:
             loss = self.criterion(self.discriminator(fakes), self.ones)
             loss.backward()
             self.generator_optimizer.step()
+            for warm_up in self.warm_ups:
+                warm_up.step()
             return on_real.item() + on_fakes.item(), loss.item()
 
     return Training
@@ -133,6 +139,10 @@ class Training:
         options = {"lr": RATE, "betas": (0.5, 0.999)}
         self.generator_optimizer = nn.Adam(self.generator.parameters(), **options)
         self.discriminator_optimizer = nn.Adam(self.discriminator.parameters(), **options)
+        self.warm_ups = [
+            nn.LinearLR(optimizer, 1 / WARM_UP, total_iters=WARM_UP)
+            for optimizer in (self.generator_optimizer, self.discriminator_optimizer)
+        ]
         self.ones, self.zeros = np.ones((sizes.batch, 1)), np.zeros((sizes.batch, 1))
 
     def step(self, images, codes):
@@ -147,6 +157,8 @@ class Training:
         loss, gradient = self.criterion(self.discriminator(fakes), self.ones)
         self.generator.backward(self.discriminator.backward(gradient), input_gradient=False)
         self.generator_optimizer.step()
+        for warm_up in self.warm_ups:
+            warm_up.step()
         return on_real + on_fakes, loss
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +16,9 @@ import numpy as np
 
 from .pair import FORMS, Batch, Pair, find_pairs, make_ours, make_pytorch, tensors
 
-_FOLDER = Path(__file__).resolve().parent
+_ROOT = Path(__file__).resolve().parents[2]
 _BATCHES = 4  # that steps go through in turn
 _COUNTED_STEPS = 5  # of which memory is measured
-_SLICE = 0.05  # seconds that a side works in a round, or one step
-_ROUNDS = 7  # at least
-_SETTLE = 0.02  # seconds
 
 
 @dataclass
@@ -36,11 +31,13 @@ class Time:
     ratio: float  # PyTorch's time divided by ours
     lowest: float
     highest: float
+    disturbed: float  # share of the machine that other processes took in the noisiest round
 
 
 def measure_time(pair: Pair, sizes: Any, threads: int = 2, seconds: float = 6.0) -> Time:
     """Both sides take turns in this process, and other work on the machine hits both."""
     import torch
+    from benchmarks.timing import alternate, repeat, sampler
 
     import openbnns
 
@@ -49,42 +46,14 @@ def measure_time(pair: Pair, sizes: Any, threads: int = 2, seconds: float = 6.0)
     batches = pair.batches(sizes, _BATCHES)
     ours = _steps(make_ours(pair, sizes, make_pytorch(pair, sizes)), batches)
     theirs = _forms(pair, sizes, batches)
-    best = {form: min(_seconds(step) for _ in range(4)) for form, step in theirs.items()}
+    best = {form: min(repeat(step, 1) for _ in range(4)) for form, step in theirs.items()}
     form = min(best, key=lambda form: best[form])
-    mine, peer = _in_turns(ours, theirs[form], seconds)
+    (mine, peer), disturbed = alternate([sampler(ours), sampler(theirs[form])], seconds)
     ratios = [p / m for m, p in zip(mine, peer, strict=True)]
     return Time(
         statistics.median(mine) * 1e3, statistics.median(peer) * 1e3, form, statistics.median(ratios), min(ratios),
-        max(ratios),
+        max(ratios), disturbed,
     )  # fmt: skip
-
-
-def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], seconds: float) -> tuple[list[float], list[float]]:
-    """Seconds per step of both, round by round; each round begins with the other side."""
-    steps = (ours, theirs)
-    counts = [max(1, round(_SLICE / min(_seconds(step) for _ in range(3)))) for step in steps]
-    times: tuple[list[float], list[float]] = ([], [])
-    gc.collect()
-    gc.disable()
-    try:
-        end = time.perf_counter() + seconds
-        while len(times[0]) < _ROUNDS or time.perf_counter() < end:
-            order = (0, 1) if len(times[0]) % 2 else (1, 0)
-            for side in order:
-                time.sleep(_SETTLE)  # threads of the other side may still be waiting for work
-                steps[side]()  # caches and threads are warm in a training loop
-                times[side].append(_seconds(steps[side], counts[side]))
-    finally:
-        gc.enable()
-    return times
-
-
-def _seconds(step: Callable[[], Any], count: int = 1) -> float:
-    """Per step, over so many in a row."""
-    start = time.perf_counter()
-    for _ in range(count):
-        step()
-    return (time.perf_counter() - start) / count
 
 
 def _steps(side: Any, batches: list[Any]) -> Callable[[], Any]:
@@ -147,9 +116,7 @@ def _sizes(pair: Pair, small: bool) -> Any:
 
 
 def _in_child(name: str, side: str, small: bool, threads: int) -> float:
-    assert __package__
-    root = _FOLDER.parents[__package__.count(".")]
-    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     command = [sys.executable, "-m", __spec__.name, name, side, str(int(small)), str(threads)]
     run = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

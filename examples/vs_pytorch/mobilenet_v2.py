@@ -15,7 +15,7 @@ from .pair import Batch, Pair
 
 # Factor that a block widens its input by, channels it gives, number of such blocks, stride of the first.
 BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
-RATE = 5e-4  # as in a warm-up: with more rounding grows so fast that PyTorch's own memory layouts part
+RATE, WARM_UP = 0.015, 1000  # learning rate, the usual one for such batches, and steps until it is reached
 FEW_BLOCKS = ((1, 8, 1, 1), (6, 12, 2, 2), (6, 16, 2, 2))
 
 
@@ -59,6 +59,8 @@ def pytorch() -> Any:
                 nn.Conv2d(wide, outputs, 1, bias=False),
                 nn.BatchNorm2d(outputs),
             )
+            if self.adds:
+                nn.init.zeros_(self.conv[-1].weight)  # a block starts as its shortcut
 
         def forward(self, x):
             return x + self.conv(x) if self.adds else self.conv(x)
@@ -86,12 +88,14 @@ def pytorch() -> Any:
             self.optimizer = torch.optim.SGD(
                 self.net.parameters(), lr=RATE, momentum=0.9, weight_decay=4e-5, fused=True
             )
+            self.warm_up = torch.optim.lr_scheduler.LinearLR(self.optimizer, 1 / WARM_UP, total_iters=WARM_UP)
 
         def step(self, images, labels):
             self.optimizer.zero_grad()
             loss = self.criterion(self.net(images), labels)
             loss.backward()
             self.optimizer.step()
+            self.warm_up.step()
             return loss.item()
 
     return Training
@@ -119,6 +123,8 @@ class InvertedResidual(nn.Module):
             nn.Conv2d(wide, outputs, 1, bias=False),
             nn.BatchNorm2d(outputs),
         )
+        if self.adds:
+            self.conv[-1].weight.data = np.zeros(outputs)  # a block starts as its shortcut
 
     def forward(self, x):
         return x + self.conv(x) if self.adds else self.conv(x)
@@ -146,11 +152,13 @@ class Training:
         self.net = MobileNetV2(sizes.blocks, sizes.first, sizes.last)
         self.criterion = nn.CrossEntropyLoss()
         self.optimizer = nn.SGD(self.net.parameters(), lr=RATE, momentum=0.9, weight_decay=4e-5)
+        self.warm_up = nn.LinearLR(self.optimizer, 1 / WARM_UP, total_iters=WARM_UP)
 
     def step(self, images, labels):
         loss, gradient = self.criterion(self.net(images), labels)
         self.net.backward(gradient, input_gradient=False)
         self.optimizer.step()
+        self.warm_up.step()
         return loss
 
 

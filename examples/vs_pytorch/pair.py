@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -19,6 +20,8 @@ Batch = tuple[Array, ...]
 STEPS = 20
 FORMS = ("eager", "channels last", "compiled", "compiled, channels last")
 """In which PyTorch may run."""
+FLOAT64 = "float64"
+"""One more, to see what rounding does."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +62,36 @@ def networks(side: Any, kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def make_pytorch(pair: Pair, sizes: Any, form: str = "eager") -> Any:
-    """PyTorch's side in one of the ``FORMS``; the initial weights are always the same."""
+    """PyTorch's side in one of the ``FORMS``, or in float64; the initial weights are always the same."""
     import torch
 
     torch.manual_seed(0)
     side = pair.pytorch()(sizes)
+    if form == FLOAT64:  # other random numbers would be drawn in float64
+        given = {name: network.state_dict() for name, network in networks(side, torch.nn.Module)}
+        with _default_dtype(torch.float64):
+            side = pair.pytorch()(sizes)
+        for name, network in networks(side, torch.nn.Module):
+            network.load_state_dict(given[name])
     for _, network in networks(side, torch.nn.Module):
         if "channels last" in form:
             network.to(memory_format=torch.channels_last)
         if "compiled" in form:
             network.compile()
     return side
+
+
+@contextmanager
+def _default_dtype(dtype: Any) -> Iterator[None]:
+    """While this lasts, PyTorch makes tensors of this type."""
+    import torch
+
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def make_ours(pair: Pair, sizes: Any, theirs: Any = None) -> Any:
@@ -87,6 +109,8 @@ def tensors(batch: Batch, form: str = "eager") -> tuple[Any, ...]:
     import torch
 
     given = (torch.from_numpy(array) for array in batch)
+    if form == FLOAT64:
+        return tuple(t.double() if t.is_floating_point() else t for t in given)
     if "channels last" not in form:
         return tuple(given)
     return tuple(t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t for t in given)
@@ -97,15 +121,46 @@ def train(side: Any, batches: list[Any]) -> Array:
     return np.array([np.atleast_1d(side.step(*batch)) for batch in batches])
 
 
-def compare_losses(pair: Pair, sizes: Any, steps: int = STEPS) -> tuple[Array, Array]:
-    """The losses of both sides, ours first, from the same weights on the same batches."""
+@dataclass(frozen=True)
+class Losses:
+    """Losses (steps, losses of a step) from the same weights on the same batches."""
+
+    ours: Array
+    theirs: Array
+    """PyTorch's, in float32 as well."""
+    exact: Array
+    """PyTorch's in float64: what either of them would be without rounding."""
+
+    @property
+    def difference(self) -> float:
+        """How far we are from PyTorch."""
+        return difference(self.ours, self.theirs)
+
+    @property
+    def our_rounding(self) -> float:
+        return difference(self.ours, self.exact)
+
+    @property
+    def their_rounding(self) -> float:
+        return difference(self.theirs, self.exact)
+
+
+def compare_losses(pair: Pair, sizes: Any, steps: int = STEPS) -> Losses:
+    """Train both sides, and PyTorch's in float64."""
+    import torch
+
     batches = pair.batches(sizes, steps)
     theirs = make_pytorch(pair, sizes)
     ours = make_ours(pair, sizes, theirs)
-    return train(ours, batches), train(theirs, [tensors(batch) for batch in batches])
+    found = train(ours, batches), train(theirs, [tensors(batch) for batch in batches])
+    del ours, theirs
+    wide = make_pytorch(pair, sizes, FLOAT64)
+    with _default_dtype(torch.float64):
+        exact = train(wide, [tensors(batch, FLOAT64) for batch in batches])
+    return Losses(*found, exact)
 
 
-def difference(ours: Array, theirs: Array) -> float:
+def difference(some: Array, others: Array) -> float:
     """The largest relative difference of two losses; infinite if anything is NaN."""
-    worst = float(np.max(np.abs(ours - theirs) / np.abs(theirs)))
+    worst = float(np.max(np.abs(some - others) / np.abs(others)))
     return worst if np.isfinite(worst) else float("inf")

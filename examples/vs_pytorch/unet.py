@@ -13,6 +13,8 @@ from openbnns.nn import functional as F
 from . import data
 from .pair import Batch, Pair
 
+RATE, WARM_UP = 1e-3, 1000  # learning rate, and steps until it is reached
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -65,13 +67,15 @@ def pytorch() -> Any:
         def __init__(self, sizes):
             self.net = UNet(sizes.width)
             self.criterion = nn.BCEWithLogitsLoss()
-            self.optimizer = torch.optim.Adam(self.net.parameters(), lr=1e-3, fused=True)
+            self.optimizer = torch.optim.Adam(self.net.parameters(), lr=RATE, fused=True)
+            self.warm_up = torch.optim.lr_scheduler.LinearLR(self.optimizer, 1 / WARM_UP, total_iters=WARM_UP)
 
         def step(self, images, masks):
             self.optimizer.zero_grad()
             loss = self.criterion(self.net(images), masks)
             loss.backward()
             self.optimizer.step()
+            self.warm_up.step()
             return loss.item()
 
     return Training
@@ -113,12 +117,14 @@ class Training:
     def __init__(self, sizes):
         self.net = UNet(sizes.width)
         self.criterion = nn.BCEWithLogitsLoss()
-        self.optimizer = nn.Adam(self.net.parameters(), lr=1e-3)
+        self.optimizer = nn.Adam(self.net.parameters(), lr=RATE)
+        self.warm_up = nn.LinearLR(self.optimizer, 1 / WARM_UP, total_iters=WARM_UP)
 
     def step(self, images, masks):
         loss, gradient = self.criterion(self.net(images), masks)
         self.net.backward(gradient, input_gradient=False)
         self.optimizer.step()
+        self.warm_up.step()
         return loss
 
 
