@@ -73,9 +73,7 @@ def test_an_mpi_that_is_not_the_launchers_is_refused(
         monkeypatch.setenv("PMI_RANK", str(rank))
         assert train(tmp_path) == 2
         told = capsys.readouterr().err
-        expected = (
-            "mpiexec has started 4 processes, but the MPI library of mpi4py (Open MPI 5.0.8) knows"
-        )
+        expected = "mpiexec has started 4 processes, but the MPI library of mpi4py (Open MPI 5.0.8) knows"
         assert (expected in told) == (rank == 0) and (told == "") == (rank == 3)
 
 

@@ -57,6 +57,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="size of the pieces that gradients are sent in, such as 4M (default: an eighth, from 256K to 16M)",
     )  # fmt: skip
     group.add_argument(
+        "--no-shared-memory", action="store_true", help="let ranks of one host send messages, as those of several do"
+    )
+    group.add_argument(
+        "--no-overlap", action="store_true", help="send gradients after the backward pass, not while it still runs"
+    )
+    group.add_argument(
         "--baseline", default=None, metavar="FILE",
         help="history.json of the same training on one rank, against which the report measures the speed",
     )  # fmt: skip
@@ -119,7 +125,8 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
         "--distributed": options.distributed is True, "--shards": options.shards,
         "--sync-batch-norm": options.sync_batch_norm, "--no-deterministic": options.no_deterministic,
         "--transport": options.transport, "--shard-optimizer": options.shard_optimizer,
-        "--bucket-bytes": options.bucket_bytes, "--baseline": options.baseline,
+        "--bucket-bytes": options.bucket_bytes, "--no-shared-memory": options.no_shared_memory,
+        "--no-overlap": options.no_overlap, "--baseline": options.baseline,
     }  # fmt: skip
     return {name: value for name, value in values.items() if value is not None and value is not False}
 
@@ -173,6 +180,7 @@ def _communication(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "deterministic": not options.no_deterministic, "transport": options.transport or "float32",
         "shard_optimizer": options.shard_optimizer, "bucket_bytes": options.bucket_bytes,
+        "shared_memory": False if options.no_shared_memory else None, "overlap": not options.no_overlap,
     }  # fmt: skip
 
 
