@@ -68,12 +68,17 @@ def _job(start: Sequence[str], what: str, rounds: int, *more: str) -> Times:
     return found
 
 
-def _here(ranks: int) -> list[str]:
+def mpiexec() -> str:
+    """Of the environment that Python is from, else of the machine."""
     beside = Path(sys.executable).with_name("mpiexec")
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if mpiexec is None:
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
         raise RuntimeError("mpi4py is here, but no mpiexec. Install one: pip install mpich")
-    return [mpiexec, "-n", str(ranks)]
+    return found
+
+
+def _here(ranks: int) -> list[str]:
+    return [mpiexec(), "-n", str(ranks)]
 
 
 def _told(times: Times) -> str:
