@@ -39,7 +39,6 @@ FABRICS = {
 }  # bytes per second, seconds from end to end, seconds per message of a processor
 _EXCLUSIVE = "OPENBNNS_BENCHMARK_EXCLUSIVE"
 _ITEM = 4  # bytes of a gradient
-_RING = 512 << 10  # from so many bytes on MPICH gathers in a ring
 
 
 # The model.
@@ -93,8 +92,9 @@ def predict(
 ) -> Prediction:  # fmt: skip
     """A step in which every rank has so many samples in so many shards; ranks and shards are powers of two.
 
-    Gradients are cut into buckets. Each is sent twice, by (R - 1) / R of its size: all-to-all and all-gather. Buckets are on
-    their way while the backward pass of the last shard runs; of that time ``overlap`` counts, and the last bucket never does.
+    Gradients are cut into buckets. Each is sent twice, by (R - 1) / R of its size: chunks to their ranks, and sums to all.
+    Buckets are on their way while the backward pass of the last shard runs, of which ``overlap`` counts; the last bucket leaves
+    too late for that.
     """
     compute = costs.compute(samples, shards, threads, crowd)
     if ranks == 1:
@@ -103,9 +103,8 @@ def predict(
     summing = crowd * size * (1 + 1 / ranks) / sum_rate
     transfer = 2 * (ranks - 1) / ranks * size / fabric.rate
     doubling = math.ceil(math.log2(ranks))
-    hops = ranks - 1 if size / costs.buckets >= _RING else doubling
-    messages = costs.buckets * (ranks - 1 + hops) + 2 * doubling
-    latency = (1 + hops + 2 * doubling) * fabric.latency + crowd * messages * fabric.message
+    messages = costs.buckets * 2 * (ranks - 1) + 2 * doubling
+    latency = (2 + 2 * doubling) * fabric.latency + crowd * messages * fabric.message
     passes = crowd * (samples * costs.sample / shards + costs.shard) * (costs.serial + (1 - costs.serial) / threads)
     hidden = overlap * min(passes * costs.backward, (transfer + summing) * (1 - 1 / costs.buckets))
     return Prediction(compute, summing, transfer, latency, hidden)
