@@ -92,7 +92,7 @@ def test_help_tells_defaults(capsys: pytest.CaptureFixture[str]) -> None:
         "passes over the data (default: 20)",
         "(default: 32)",
         "(default: cosine)",
-        "the class last",
+        "images by class",
         "x and y",
     ):
         assert piece in shown

@@ -218,6 +218,7 @@ def test_the_card_comes_back(tmp_path: Path) -> None:
         "regression",
         ("price",),
         prepare,
+        ("price",),
         (100.0,),
         (20.0,),
         training={"epochs": 3},

@@ -1,4 +1,4 @@
-"""The command line: ``openbnns train``, ``openbnns check``, ``openbnns info``, ``openbnns c-flags``.
+"""The command line: ``openbnns train``, ``predict``, ``evaluate``, ``export``, ``bench`` and others, see ``COMMANDS``.
 
 Exit codes: 0 success; 1 the command ran, and its result is a failure (a wrong gradient, a loss that is not a number); 2 the
 command could not start (bad arguments, data or files); 130 stopped by a signal.
@@ -13,13 +13,14 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import __version__
-from . import c_flags, check, info, train
+from . import bench, c_flags, check, completion, evaluate, export, info, predict, train
 from .arguments import STOPPED, UNUSABLE, UNUSABLE_ERRORS, Parser
 
-COMMANDS = (train, check, info, c_flags)
+COMMANDS = (train, predict, evaluate, export, bench, check, info, c_flags, completion)
 
 
-def _parser() -> Parser:
+def parser_of_all() -> Parser:
+    """The parser of all commands."""
     parser = Parser(prog="openbnns", description="Neural-network filters of classic BNNS, on any machine.")
     parser.add_argument("--version", action="version", version=f"openbnns {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
@@ -30,7 +31,7 @@ def _parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    parser = _parser()
+    parser = parser_of_all()
     given = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(given)
     if options.command is None:

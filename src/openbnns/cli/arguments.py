@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import sys
-from typing import NoReturn, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias
 
 from .launcher import speaks
 
@@ -24,6 +27,38 @@ class Parser(argparse.ArgumentParser):
             self.exit(UNUSABLE)
         self.print_usage(sys.stderr)
         self.exit(UNUSABLE, f"{self.prog}: {message}\n")
+
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **named: Any) -> None:
+        if examples:
+            named["epilog"] = "examples:\n" + "\n".join(f"  {line}" for line in examples)
+            named["formatter_class"] = _Help
+        super().__init__(*arguments, **named)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Leaves examples in their lines, and fills the description."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("examples:") else argparse.HelpFormatter._fill_text(self, text, width, indent)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """What every command lets one say about what it prints."""
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
+
+
+def print_json(value: Any) -> None:
+    """One object on standard output, for programs; numbers that JSON does not have are null."""
+    print(json.dumps(_finite(value), ensure_ascii=False), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(name): _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"

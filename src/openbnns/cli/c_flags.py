@@ -11,6 +11,7 @@ def add(commands: Commands) -> None:
     flags = commands.add_parser(
         "c-flags", help="what a C compiler needs: cc program.c $(openbnns c-flags)",
         description="Print what a C or C++ compiler needs to build a program with OpenBNNS: cc program.c $(openbnns c-flags)",
+        examples=("cc program.c $(openbnns c-flags)", "openbnns c-flags --libs"),
     )  # fmt: skip
     flags.add_argument("--cflags", action="store_true", help="print only what compiling needs")
     flags.add_argument("--libs", action="store_true", help="print only what linking needs")

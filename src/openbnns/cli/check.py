@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from .arguments import FAILED, OK, Commands, count, seed
+from .arguments import FAILED, OK, Commands, count, print_json, seed
 
 
 def add(commands: Commands) -> None:
-    check = commands.add_parser("check", help="compare every gradient with finite differences")
+    check = commands.add_parser(
+        "check", help="compare every gradient with finite differences",
+        description="Compare the gradients of every family of filters with finite differences, on random shapes and numbers.",
+        examples=("openbnns check", "openbnns check convolution pooling --cases 10 --seed 7"),
+    )  # fmt: skip
     check.add_argument("families", nargs="*", metavar="FAMILY", help="families to check (default: all)")
     check.add_argument("--cases", type=count, default=3, help="random shapes per family (default: 3)")
     check.add_argument("--seed", type=seed, default=0, help="seed of the random shapes and numbers (default: 0)")
     check.add_argument("--quiet", action="store_true", help="print failures only")
+    check.add_argument("--json", action="store_true", help="print one JSON object in place of text")
     check.set_defaults(run=run)
 
 
@@ -29,17 +34,22 @@ def run(options: argparse.Namespace) -> int:
     chosen = options.families or FAMILIES
     width = max(len(name) for name in chosen)
     failures = 0
-    if not options.quiet:
+    results = []
+    if not options.quiet and not options.json:
         print(f"{'family'.ljust(width)}  cases  gradients  largest error  result")
     for family in chosen:
         outcome = run_family(family, options.cases, options.seed)
         failures += not outcome.passed
-        if not (options.quiet and outcome.passed):
+        results.append({"family": family, "passed": outcome.passed, "gradients": outcome.gradients,
+                        "largest_error": outcome.error, "message": outcome.message})  # fmt: skip
+        if not options.json and not (options.quiet and outcome.passed):
             verdict = "ok" if outcome.passed else f"FAILED: {outcome.message}"
             print(
                 f"{family.ljust(width)}  {options.cases:5d}  {outcome.gradients:9d}  {outcome.error:13.1e}  {verdict}",
                 flush=True,
             )
-    if not options.quiet:
+    if options.json:
+        print_json({"cases": options.cases, "seed": options.seed, "failed": failures, "families": results})
+    elif not options.quiet:
         print(f"{len(chosen) - failures} passed, {failures} failed")
     return FAILED if failures else OK

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from .. import __version__
 from . import ranks
-from .arguments import OK, UNUSABLE, UNUSABLE_ERRORS, Commands
+from .arguments import OK, UNUSABLE, UNUSABLE_ERRORS, Commands, print_json
 from .launcher import launched
 
 
 def add(commands: Commands) -> None:
-    info = commands.add_parser("info", help="version, engine, instruction set, threads")
+    info = commands.add_parser(
+        "info", help="what this installation is and runs on, or what a model file says",
+        description="Print version, engine, instruction set and threads; or what a model file says about itself.",
+        examples=(
+            "openbnns info",
+            "openbnns info out/model.safetensors      # task, classes, columns, layers, settings, results",
+            "mpiexec -n 4 openbnns info --mpi",
+        ),
+    )  # fmt: skip
+    info.add_argument("model", metavar="MODEL", nargs="?", type=Path, help="a model file")
     info.add_argument("--quiet", action="store_true", help="print the version only")
+    info.add_argument("--json", action="store_true", help="print one JSON object in place of text")
     info.add_argument(
         "--mpi", action="store_true",
         help="print where ranks run, with their cores and threads: mpiexec -n 4 openbnns info --mpi",
@@ -23,14 +35,64 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from .. import show_config
+    from ..runtime import config
 
-    if options.quiet:
+    if options.model is not None:
+        _show_model(options)
+    elif options.quiet:
         print(__version__)
+    elif options.json:
+        print_json(config())
     elif options.mpi:
         return _show_ranks()
     else:
         show_config()
     return OK
+
+
+def _show_model(options: argparse.Namespace) -> None:
+    """Print what a file says about its model; the network itself is not made."""
+    from ..nn import model_file
+
+    arrays, said = model_file.read(options.model)
+    card = model_file.ModelCard.from_state(said)
+    inputs = [list(part.sizes("shape")) for part in said.tables("inputs")]
+    parameters = sum(array.size for array in arrays.values())
+    if options.json:
+        print_json({**card.state(), "library": card.library, "inputs": inputs, "parameters": parameters,
+                    "network": said.get("network")})  # fmt: skip
+        return
+    if options.quiet:
+        print(card.library)
+        return
+    lines = {
+        "written by": f"OpenBNNS {card.library}", "task": card.task or "not said", "classes": ", ".join(card.classes[:20]),
+        "samples": " and ".join(str(tuple(shape)) for shape in inputs), "numbers in weights": f"{parameters:,}",
+        "settings": ", ".join(f"{name} {value}" for name, value in card.training.items() if value is not None),
+        "split": ", ".join(f"{name} {value}" for name, value in card.split.items() if name != "sha256"),
+        "results": ", ".join(f"{part}: {values}" for part, values in card.results.items()),
+    }  # fmt: skip
+    for name, value in lines.items():
+        if value:
+            print(f"{name:18s} {value}")
+    for line in [] if card.preparation is None else card.preparation.said():
+        print(f"{'samples':18s} {line}")
+    table = said.get("network")
+    layers = table.get("layers") if isinstance(table, dict) else None
+    print(
+        f"{'network':18s} {_layers(layers) if layers else said.text('class') + ', a class that the file does not hold'}"
+    )
+
+
+def _layers(table: Any, depth: int = 0) -> str:
+    """The layers of a description, one in a line."""
+    if not isinstance(table, dict) or depth > 20:
+        return "..."
+    shown = {name: value for name, value in table.items() if name not in ("type", "layers", "body", "shortcut")}
+    text = f"{table.get('type', 'same as')} {', '.join(f'{name}={value}' for name, value in shown.items())}".rstrip()
+    inner = table.get("layers") or table.get("body") or []
+    indent = " " * (21 + 2 * depth)
+    return "".join([text, *(f"\n{indent}{_layers(part, depth + 1)}" for part in inner)])
 
 
 def _show_ranks() -> int:

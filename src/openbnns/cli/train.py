@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import math
+import shlex
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from .. import __version__
-from . import ranks
-from .arguments import FAILED, OK, STOPPED, Commands, byte_limit, count, rate, seed, share
+from . import data_options, ranks
+from .arguments import FAILED, OK, STOPPED, Commands, add_output, count, print_json, rate, seed, share
 from .ranks import Ranks
 
 
 def add(commands: Commands) -> None:
-    train = commands.add_parser("train", help="train a network; writes model, history and report")
-    train.add_argument(
-        "--data", default="digits",
-        help="digits (built in, the default), a .npz with arrays x and y, a .csv with the class last in every line, or a "
-        "folder of IDX files such as MNIST's",
+    train = commands.add_parser(
+        "train", help="train a network; writes model, history and report",
+        description="Train a network on data in nearly any form, measure it on samples that it has never seen, and write a "
+        "model that openbnns predict uses.",
+        examples=(
+            "openbnns train                                        # handwritten digits that come with it",
+            "openbnns train --data wine.csv --target kind          # a table; columns of words are fine",
+            "openbnns train --data houses.csv --target price       # numbers to predict: a regression",
+            "openbnns train --data photos --size 64                # a folder of images in a folder for each class",
+            "openbnns train --data t.csv --target a,b,c            # several labels of 0 and 1",
+            "openbnns train --data wine.csv --epochs 100 --early-stopping 10 --out runs/wine",
+        ),
     )  # fmt: skip
+    train.add_argument("--data", default="digits", help=f"{data_options.SOURCES} (default: digits)")
     train.add_argument(
         "--model", default=None, help="mlp, cnn, transformer, or a .toml file (default: cnn for images, else mlp)"
     )
@@ -46,10 +58,6 @@ def add(commands: Commands) -> None:
         "--test-share", type=share, default=0.2, metavar="SHARE",
         help="share of the samples for the test at the end, if the data has no test part (default: 0.2)",
     )  # fmt: skip
-    train.add_argument(
-        "--memory-limit", type=byte_limit, default=None, metavar="BYTES",
-        help="limit for the data in memory, such as 8G (default: 1G, or 20 times the size of the file if that is more)",
-    )  # fmt: skip
     train.add_argument("--seed", type=seed, default=0, help="seed of weights, order and dropout (default: 0)")
     train.add_argument(
         "--accuracy", choices=("fast", "exact"), default=None,
@@ -70,7 +78,9 @@ def add(commands: Commands) -> None:
         "--force", action="store_true", help="take over the output folder of a process on another host that has ended"
     )
     train.add_argument("--no-report", action="store_true", help="write no report")
-    train.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    add_output(train)
+    data_options.add_meaning(train)
+    data_options.add_form(train)
     ranks.add(train)
     train.set_defaults(run=run)
 
@@ -82,42 +92,42 @@ def run(options: argparse.Namespace) -> int:
 def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     from .. import nn, set_num_threads
     from ..nn import data as datasets
+    from ..nn import evaluation
     from ..nn.trainer import Diverged, Interrupted
 
     if options.threads is not None:
         set_num_threads(options.threads)
 
     def say(text: str) -> None:
-        if not options.quiet and everyone.first:
+        if not options.quiet and not options.json and everyone.first:
             print(text, flush=True)
 
     layout = everyone.describe()
     with everyone.preparing():
         if options.override and not options.resume:
             raise ValueError("--override has a meaning only with --resume. Use both.")
-        loaded = datasets.load(
-            options.data, seed=options.seed, test_share=options.test_share, validation_share=options.validation_share,
-            memory_limit=options.memory_limit,
-        )  # fmt: skip
-        data = datasets.classification(loaded)
+        data = data_options.load(options)
         options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
-        network = _network(options.model, data.classes)
+        network = _network(options.model, data.outputs)
         if options.model == "cnn":
             data = _with_channels(data)
         trainer = nn.Trainer(
-            network, "cross_entropy", _optimizer(options), schedule=options.schedule, batch_size=options.batch_size,
+            network, _LOSSES[data.task], _optimizer(options), metrics=_METRICS[data.task],
+            schedule=options.schedule, batch_size=options.batch_size,
             clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
-            force=options.force, quiet=options.quiet, say=say, accuracy=options.accuracy,
+            force=options.force, quiet=options.quiet or options.json, say=say, accuracy=options.accuracy,
             **everyone.trainer_options(options),
         )  # fmt: skip
         network.build(data.sample_shape, seed=options.seed)
         baseline = ranks.read_baseline(options)
     count = sum(p.size for p in network.parameters())
-    names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
     sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items())
-    say(
-        f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples, {data.classes} classes{names}"
-    )
+    for remark in data.remarks:
+        say(remark)
+    say(f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples{_what(data)}")
+    balance = evaluation.balance(data.train_y, data.class_names, data.task)
+    if balance:
+        say(balance)
     if layout:
         say(f"{layout}; every batch is cut into {trainer.shards} shards")
     notes = datasets.notes(data)
@@ -144,13 +154,48 @@ def _conclude(
     say: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Measure the network by samples that it has never seen, and write what the run has given."""
+    from ..nn import evaluation
+    from ..nn.predictions import Predictions
+
     result = trainer.evaluate(data.test_x, data.test_y) if len(data.test_x) else None
+    measured: dict[str, float] = {}
     if result is not None:
-        say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples that were used for nothing else.")
-    written = _write_results(options, everyone, trainer, data, baseline, result, notes)
+        outputs = trainer.predict(data.test_x)
+        found = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
+        measured = evaluation.scores(found, data.in_units(data.test_y), data.in_units(data.train_y))
+        if data.task == "classification":
+            say(
+                f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples that were used for nothing else."
+            )
+        for line in evaluation.in_words(measured, data.task, len(data.test_x)):
+            say(f"Test: {line}")
+    written = _write_results(options, everyone, trainer, data, baseline, result, measured, notes)
+    say(f"Use it: openbnns predict {shlex.quote(str(options.out / 'model.safetensors'))} NEW_DATA")
     say("Written:")
     for path, what in written:
         say(f"  {path}  {what}")
+    if options.json:
+        last = {name: value for name, value in trainer.history[-1].items() if isinstance(value, (int, float))}
+        print_json({
+            "model": str(options.out / "model.safetensors"), "task": data.task, "classes": list(data.class_names),
+            "samples": {part: len(x) for part, (x, _) in data.parts.items()}, "remarks": list(data.remarks),
+            "notes": notes, "epochs": len(trainer.history), "last_epoch": last, "test": measured,
+            "written": [str(path) for path, _ in written],
+        })  # fmt: skip
+
+
+_LOSSES: dict[str, Any] = {"classification": "cross_entropy", "multilabel": "bce_with_logits", "regression": "mse"}
+_METRICS: dict[str, Any] = {"classification": ["accuracy"], "multilabel": ["accuracy"], "regression": ["r2"]}
+
+
+def _what(data: Any) -> str:
+    """What there is to predict, in words."""
+    names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
+    if data.task == "classification":
+        return f", {data.classes} classes{names}"
+    if data.task == "multilabel":
+        return f", {data.outputs} labels{names}"
+    return f", {data.outputs} number{'s' if data.outputs > 1 else ''} to predict{names}"
 
 
 def _channels_last(shape: tuple[int, ...]) -> bool:
@@ -215,14 +260,26 @@ def _optimizer(options: argparse.Namespace) -> Any:
 
 
 def _write_results(
-    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any, notes: list[str]
-) -> list[tuple[Path, str]]:
+    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any,
+    measured: dict[str, float], notes: list[str],
+) -> list[tuple[Path, str]]:  # fmt: skip
     from ..nn import checkpoints
+    from ..nn.model_file import ModelCard
 
     model = options.out / "model.safetensors"
-    trainer.network.save(model)
+    settings = {
+        "data": str(options.data), "model": options.model, "epochs": options.epochs, "batch_size": options.batch_size,
+        "optimizer": options.optimizer, "learning_rate": options.lr, "schedule": options.schedule,
+        "weight_decay": options.weight_decay, "clip_norm": options.clip_norm, "early_stopping": options.early_stopping,
+        "seed": options.seed, "chosen_epoch": trainer.chosen_epoch,
+    }  # fmt: skip
+    card = ModelCard(
+        data.task, data.class_names, data.preparation, data.target_names, data.target_mean, data.target_std, settings,
+        data.split, {"test": measured},
+    )  # fmt: skip
+    trainer.network.save_model(model, card=card)
     written = [
-        (model, "weights, for nn.Module.load or any safetensors reader"),
+        (model, "the model, for openbnns predict, nn.load_model or any safetensors reader"),
         (options.out / "history.json", "one record per epoch"),
     ]
     if not options.no_report:
@@ -233,6 +290,12 @@ def _write_results(
     if latest:
         written.append((latest[0], "checkpoint, for --resume"))
     return written
+
+
+def _in_memory(samples: Any) -> Any:
+    """Samples that a report may show; None if they would take too much memory."""
+    size = math.prod(samples.shape) * samples.dtype.itemsize
+    return np.asarray(samples) if size <= 2**29 else None
 
 
 def _write_report(
@@ -268,8 +331,9 @@ def _write_report(
     command = everyone.start(command, options)
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
-        command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,
-        targets=data.test_y, class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
-        parts={part: y for part, (_, y) in data.parts.items()}, task="classification",
+        command=command, test=result, samples=_in_memory(data.test_x),
+        outputs=data.in_units(trainer.predict(data.test_x)) if result else None,
+        targets=data.in_units(data.test_y), class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
+        parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
         sections=report.rank_sections(trainer.history, baseline),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,14 @@ from ._readers import read_idx, read_npz
 from ._value import Array
 from .data import Data, check
 from .files import DataError
-from .preparation import ArrayPreparation, TablePreparation
-from .reading import delimited, targets
+from .preparation import ArrayPreparation, ImagePreparation, TablePreparation
+from .reading import delimited, images, targets
+from .reading.rows import ChosenRows, ImageCache, PreparedRows
 from .reading.table import Table, find_column
+from .sources import Rows, open_npy
 
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+_LARGE = 2**30  # bytes of samples in a file: more of them stay there
 _PARTS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
 
 
@@ -63,15 +67,36 @@ def load(source: str | Path, options: Options) -> Data:
         raise DataError(f"{path}: there is no such file or folder. Use 'digits' or the path of your data.")
     name = path.name.lower()
     if path.is_dir():
-        return _from_arrays(_read_idx(path, options.limit), path.name, options)
-    if name.endswith(TABLES):
+        return _from_folder(path, options)
+    if name.endswith((*TABLES, ".parquet")):
         return _from_table(path, options)
     if name.endswith(".npz"):
         return _from_arrays(_read_npz(path, options.limit), path.name, options)
-    raise DataError(f"{path}: the kind of file is not known. Use {_KNOWN}.")
+    if name.endswith(".npy"):
+        return _from_arrays(_read_npy(path, options), path.name, options)
+    raise DataError(f"{path}: the kind of file is not known. Use {KNOWN}.")
 
 
-_KNOWN = ".csv, .tsv, .npz, a folder of IDX files, or digits"
+KNOWN = ".csv, .tsv, .parquet, .npz, .npy, a folder of images by class, or one of IDX files"
+
+
+def _from_folder(folder: Path, options: Options) -> Data:
+    if any("-idx" in path.name for path in folder.iterdir()):
+        return _from_arrays(_read_idx(folder, options.limit), folder.name, options)
+    return _from_images(folder, options)
+
+
+def _read_npy(path: Path, options: Options) -> Parts:
+    """Samples in one file, targets in another."""
+    target = options.target
+    other = target[0] if isinstance(target, list) and len(target) == 1 else target
+    if not str(other).endswith(".npy"):
+        raise DataError(
+            f"{path}: has samples alone. Say where their targets are: --target y.npy, one entry for each sample."
+        )
+    x: Any = open_npy(path)
+    large = math.prod(x.shape) * x.dtype.itemsize > (options.limit or _LARGE)
+    return {"train": (x if large else x[:], open_npy(str(other))[:])}
 
 
 # Tables.
@@ -80,6 +105,11 @@ _KNOWN = ".csv, .tsv, .npz, a folder of IDX files, or digits"
 def _from_table(path: Path, options: Options) -> Data:
     wanted = options.target
     names = None if wanted is None else [wanted] if isinstance(wanted, (str, int)) else list(wanted)
+    if path.name.lower().endswith(".parquet"):
+        from .reading import parquet
+
+        table = parquet.read(path, targets=names, ignored=options.drop, categorical=options.categorical)
+        return from_table(table, table.exact_columns, options, path.name)
     table = delimited.read(
         path, targets=names, ignored=options.drop, categorical=options.categorical, separator=options.separator,
         header=options.header, missing=options.missing, limit=options.limit,
@@ -112,8 +142,27 @@ def from_table(table: Table, target_names: Sequence[str], options: Options, name
     rows = {"training": trained, "validation": validated, "test": tested}
     return Data(
         x[trained], y[trained], x[tested], y[tested], name, found.names, x[validated], y[validated],
-        task=found.task, preparation=prepare, target_mean=mean, target_std=std, split=options.split(rows, count),
+        task=found.task, preparation=prepare, target_names=tuple(target_names), target_mean=mean,
+        target_std=std, split=options.split(rows, count),
         remarks=(*table.notes, *found.notes, *notes, *prepare.said()),
+    )  # fmt: skip
+
+
+# Images.
+
+
+def _from_images(folder: Path, options: Options) -> Data:
+    listing = images.list_folder(folder, options.size, skip_bad=options.skip_bad)
+    prepare = ImagePreparation(listing.size, listing.mode)
+    parts: dict[str, Any] = {}
+    for part, (paths, y) in listing.parts.items():
+        parts[part] = ImageCache(paths, prepare, options.limit or _LARGE), y
+    filled, split = _filled(parts, folder.name, options)
+    none: Any = np.empty((0, *prepare.shape), np.float32), np.zeros(0, np.int64)
+    (x, y), tested, validated = filled["train"], filled.get("test", none), filled.get("validation", none)
+    return Data(
+        x, y, tested[0], tested[1], folder.name, listing.classes, validated[0], validated[1], task="classification",
+        preparation=prepare, remarks=(*listing.notes, *prepare.said()), split=split,
     )  # fmt: skip
 
 
@@ -124,19 +173,29 @@ Parts = dict[str, tuple[Array, Array]]
 
 
 def _from_arrays(parts: Parts, name: str, options: Options) -> Data:
-    parts = {
-        part: check(x, y, f"{name} ({part})" if len(parts) > 1 else name, labels=True) for part, (x, y) in parts.items()
-    }
+    several = len(parts) > 1
+    for part, (x, y) in list(parts.items()):
+        if isinstance(x, np.ndarray):
+            parts[part] = check(x, y, f"{name} ({part})" if several else name, labels=True)
+        elif len(x) != len(y):
+            raise DataError(
+                f"{name}: there are {len(x)} samples, but {len(y)} targets. Give one target for each sample."
+            )
     _require_one_shape(parts, name)
     prepared, split = _filled(parts, name, options)
     x, _ = prepared["train"]
     prepare = ArrayPreparation.fit(x, standardize=bool(options.standardize))
-    none = prepare.apply(x[:0]), prepared["train"][1][:0]
-    done = {part: (prepare.apply(x), y) for part, (x, y) in prepared.items()}
+    none: Any = prepare.apply(x[:0]), prepared["train"][1][:0]
+    done: Any = {part: (_prepared(prepare, x), y) for part, (x, y) in prepared.items()}
+    (x, y), tested, validated = done["train"], done.get("test", none), done.get("validation", none)
     return Data(
-        *done["train"], *done.get("test", none), name, (), *done.get("validation", none), preparation=prepare,
+        x, y, tested[0], tested[1], name, (), validated[0], validated[1], preparation=prepare,
         remarks=tuple(prepare.said()), split=split,
     )  # fmt: skip
+
+
+def _prepared(prepare: ArrayPreparation, samples: Any) -> Any:
+    return PreparedRows(samples, prepare) if isinstance(samples, Rows) else prepare.apply(samples)
 
 
 def _require_one_shape(parts: Parts, who: str) -> None:
@@ -168,12 +227,17 @@ def _filled(parts: Parts, name: str, options: Options) -> tuple[Parts, dict[str,
     trained, validated, tested = _splitting.three_parts(y, test, validation, options.seed)
     found = dict(parts)
     if validation:
-        found["validation"] = x[validated], y[validated]
+        found["validation"] = _rows(x, validated), y[validated]
     if test:
-        found["test"] = x[tested], y[tested]
+        found["test"] = _rows(x, tested), y[tested]
     if test or validation:
-        found["train"] = x[trained], y[trained]
+        found["train"] = _rows(x, trained), y[trained]
     return found, options.split({"training": trained, "validation": validated, "test": tested}, len(x))
+
+
+def _rows(samples: Any, chosen: Array) -> Any:
+    """Some of the samples; those that are read from files stay there."""
+    return ChosenRows(samples, chosen) if isinstance(samples, Rows) else samples[chosen]
 
 
 def _read_npz(path: Path, limit: int | None) -> Parts:

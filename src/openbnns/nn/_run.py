@@ -134,7 +134,7 @@ class Run:
     def go(self, stop: StopRequest) -> None:
         trainer = self.trainer
         trainer._stop_reason, self._began = None, not self.done
-        with Progress(self.epochs * self.steps, self.step, quiet=trainer.quiet, say=trainer._say) as progress:
+        with Progress(self.epochs, self.steps, self.step, quiet=trainer.quiet, say=trainer._say) as progress:
             while not self.done and trainer._stop_reason is None:
                 began = perf_counter()
                 self.passes.seconds = dict.fromkeys(PHASES, 0.0)
@@ -174,9 +174,9 @@ class Run:
         with closing(self._batches()) as batches:  # type: ignore[type-var]
             while self.batch < self.batches:
                 loss, samples = self._train_step(batches)
-                progress.advance(self.epoch, loss, samples)
+                rate = trainer.optimizer.learning_rate
+                progress.advance(loss, samples, rate=rate, measured=self.measures.values)
                 if self._on_step:
-                    rate = trainer.optimizer.learning_rate
                     told = {
                         "epoch": self.epoch + 1,
                         "step": self.step,

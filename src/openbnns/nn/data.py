@@ -53,6 +53,8 @@ class Data:
     """classification, multilabel or regression, once that is known; see :func:`with_task`."""
     preparation: Preparation | None = None
     """What was done to the samples, and has to be done to those that come later."""
+    target_names: tuple[str, ...] = ()
+    """The columns of a table that are predicted."""
     target_mean: tuple[float, ...] | None = None
     target_std: tuple[float, ...] | None = None
     """Of the numbers to predict, which are standardised."""
@@ -78,6 +80,18 @@ class Data:
             "test": (self.test_x, self.test_y),
         }
         return {name: part for name, part in every.items() if len(part[0])}
+
+    @property
+    def outputs(self) -> int:
+        """Of a network for these data: classes, labels, or numbers to predict."""
+        return self.classes if self.train_y.ndim == 1 else int(self.train_y.shape[1])
+
+    def in_units(self, y: Array) -> Array:
+        """Targets of a regression as they are in the data; others as they are here."""
+        if self.target_mean is None or self.target_std is None:
+            return y
+        found: Array = y.astype(np.float64) * np.array(self.target_std) + np.array(self.target_mean)
+        return found
 
     @property
     def classes(self) -> int:
@@ -313,6 +327,8 @@ def notes(data: Data) -> list[str]:
             found.append(f"There are no {part} samples.")
     seen, before = np.empty(0, np.uint64), ""
     for part, (x, _) in data.parts.items():
+        if not isinstance(x, np.ndarray):
+            break  # in files, where they are not looked for
         rows = _hashes(x)
         again = int(np.isin(rows, seen).sum()) if before else 0
         if again:

@@ -32,7 +32,7 @@ from .choose import whole_number
 from .files import shown
 from .module import Module
 from .parameter import Mismatch
-from .predictions import Predictions, run_all
+from .predictions import BATCH, Predictions, run_all
 from .preparation import Preparation
 from .preparation._checks import Said
 from .weights import DamagedFile
@@ -64,6 +64,8 @@ class ModelCard:
     """What the outputs are called: classes, labels, or the numbers that are predicted."""
     preparation: Preparation | None = None
     """What is done to samples before the network sees them."""
+    targets: tuple[str, ...] = ()
+    """The columns of a table that are predicted."""
     target_mean: tuple[float, ...] | None = None
     target_std: tuple[float, ...] | None = None
     """Of the numbers to predict, which a network learns with mean 0 and deviation 1."""
@@ -87,6 +89,7 @@ class ModelCard:
             "task": self.task,
             "classes": list(self.classes),
             "preparation": None if self.preparation is None else self.preparation.state(),
+            "targets": list(self.targets),
             "target_mean": None if self.target_mean is None else list(self.target_mean),
             "target_std": None if self.target_std is None else list(self.target_std),
             "training": dict(self.training),
@@ -101,6 +104,7 @@ class ModelCard:
             None if said.get("task") is None else said.text("task", TASKS),
             tuple(said.texts("classes")),
             None if prepared is None else _preparation.from_state(prepared, f"{said.where}: preparation"),
+            tuple(said.texts("targets")),
             None if means is None else tuple(said.numbers("target_mean")),
             None if means is None else tuple(said.numbers("target_std", len(means), positive=True)),
             said.table("training"),
@@ -195,7 +199,16 @@ def predict(network: Module, samples: Any, batch_size: int) -> Predictions:
     if any(len(part) != len(parts[0]) for part in parts):
         raise ValueError(f"{who}: the parts of samples have {[len(part) for part in parts]}. Pass as many of each.")
     arrays = [network._input_array(parts[i], n) for n, i in enumerate(arrange(network, keys, who))]
-    outputs = run_all(network, arrays, batch_size)
+    return _said(network, run_all(network, arrays, batch_size))
+
+
+def predict_prepared(network: Module, samples: Array, batch_size: int = BATCH) -> Predictions:
+    """What the network says about samples that were prepared already."""
+    return _said(network, run_all(network, [samples], batch_size))
+
+
+def _said(network: Module, outputs: Any) -> Predictions:
+    card, who = network._card or ModelCard(), f"{type(network).__name__}.predict"
     if card.task is not None and not (isinstance(outputs, np.ndarray) and outputs.ndim == 2):
         raise ValueError(
             f"{who}: a model for {card.task} gives scores (N, outputs), but this network gives something else."

@@ -1,55 +1,108 @@
-"""What a training run shows while it runs: a bar on a terminal, one line per epoch elsewhere."""
+"""What a training run shows while it runs: a line that changes on a terminal, one line per epoch elsewhere."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
+
+_EVERY = 0.1  # seconds: showing costs more than a small step
+_BAR = 20
+_CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Counts steps. The bar needs ``rich`` and a terminal; without them only the lines are there."""
+    """Counts the steps of a run. On a terminal it shows where the run is, how it does and how long it will take."""
 
-    def __init__(self, total: int, done: int, *, quiet: bool, say: Callable[[str], None]) -> None:
-        self._say, self._bar, self._task = say, None, None
+    def __init__(
+        self,
+        epochs: int,
+        steps: int,
+        done: int,
+        *,
+        quiet: bool,
+        say: Callable[[str], None],
+        stream: TextIO | None = None,
+    ) -> None:
+        """``steps`` are those of an epoch, of all epochs ``done`` are behind us."""
+        self.epochs, self.steps = epochs, steps
+        self._done, self._first = done, done
+        self._say = say
+        self._stream = sys.stderr if stream is None else stream
+        self.shows = not quiet and self._stream.isatty()
         self._samples, self._shown = 0, 0.0
         self._mean: float | None = None
-        if not quiet and sys.stderr.isatty():
-            self._bar = _make_bar()
-        if self._bar is not None:
-            self._task = self._bar.add_task("training", total=total, completed=done, loss="", speed="")
-            self._say = self._bar.console.print
+        self._drawn = False
 
     def __enter__(self) -> Progress:
-        if self._bar is not None:
-            self._bar.start()
         self._began = time.perf_counter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._clear()
 
-    def advance(self, epoch: int, loss: float, samples: int) -> None:
-        """One step is done."""
-        if self._bar is None:
+    def advance(
+        self,
+        loss: float,
+        samples: int,
+        *,
+        rate: float | None = None,
+        measured: Callable[[], Mapping[str, float]] | None = None,
+    ) -> None:
+        """One step is done. ``measured`` gives the metrics of the epoch so far; it is called only if they are shown."""
+        self._done += 1
+        if not self.shows:
             return
         self._samples += samples
         self._mean = loss if self._mean is None else 0.95 * self._mean + 0.05 * loss
         now = time.perf_counter()
-        if now - self._shown < 0.1:  # showing costs more than a small step
-            self._bar.advance(self._task, 1)
-            return
-        self._shown = now
-        speed = self._samples / (now - self._began)
-        self._bar.update(self._task, advance=1, loss=f"loss {self._mean:.4f}", speed=f"{speed:,.0f} samples/s")
+        if now - self._shown >= _EVERY:
+            self._shown = now
+            self._draw(self.line(now - self._began, rate, {} if measured is None else measured()))
+
+    def line(self, seconds: float, rate: float | None, measured: Mapping[str, float]) -> str:
+        """Where the run is after so many seconds."""
+        epoch, step = divmod(max(0, self._done - 1), self.steps)
+        step += 1
+        filled = round(_BAR * step / self.steps)
+        parts = [
+            f"epoch {epoch + 1}/{self.epochs}",
+            f"[{'#' * filled}{'-' * (_BAR - filled)}]",
+            f"batch {step}/{self.steps}",
+            f"loss {self._mean:.4f}" if self._mean is not None else "",
+        ]
+        parts += [
+            f"{name.replace('_', ' ')} {_number(name, v)}"
+            for name, v in measured.items()
+            if not name.startswith("loss")
+        ]
+        parts.append(f"{self._samples / max(seconds, 1e-9):,.0f} samples/s")
+        if rate is not None:
+            parts.append(f"lr {rate:.2g}")
+        speed = (self._done - self._first) / max(seconds, 1e-9)
+        parts.append(f"{_clock((self.epochs * self.steps - self._done) / max(speed, 1e-9))} left")
+        return "  ".join(part for part in parts if part)
+
+    def _draw(self, text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write(_CLEAR + (text if len(text) <= width else text[: max(0, width - 1)] + "…"))
+        self._stream.flush()
+        self._drawn = True
+
+    def _clear(self) -> None:
+        if self._drawn:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+            self._drawn = False
 
     def end_epoch(self, record: dict[str, Any], epochs: int) -> None:
         """One epoch is done."""
+        self._clear()
         width = len(str(epochs))
         parts = [f"epoch {record['epoch']:{width}d}/{epochs}"]
         for name, value in record.items():
@@ -63,15 +116,8 @@ def _number(name: str, value: float) -> str:
     return f"{value:.1%}" if name.endswith("accuracy") else f"{value:.4f}"
 
 
-def _make_bar() -> Any:
-    try:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
-    except ImportError:
-        return None
-    from rich.console import Console
-
-    return RichProgress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[loss]}"),
-        TextColumn("{task.fields[speed]}"), TimeRemainingColumn(), console=Console(stderr=True), transient=True,
-    )  # fmt: skip
+def _clock(seconds: float) -> str:
+    """A time for people: 0:07, 12:30, 3:05:00."""
+    whole = round(min(seconds, 359_999_999))
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"

@@ -8,17 +8,19 @@ from ..._listing import of_module as _of_module
 from ._base import Preparation
 from ._checks import Said
 from .arrays import ArrayPreparation
+from .images import ImagePreparation
 from .tables import TablePreparation
 
-KINDS = {kind.kind: kind for kind in (ArrayPreparation, TablePreparation)}
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (ArrayPreparation, ImagePreparation, TablePreparation)}
 
 
 def from_state(state: Any, where: str) -> Preparation:
     """The preparation that a model file describes; raises ModelError for what describes none."""
     said = Said(state, where)
-    return KINDS[said.text("kind", tuple(KINDS))].from_state(said)
+    found: Preparation = KINDS[said.text("kind", tuple(KINDS))].from_state(said)
+    return found
 
 
-__all__ = ["ArrayPreparation", "Preparation", "TablePreparation", "from_state"]
+__all__ = ["ArrayPreparation", "ImagePreparation", "Preparation", "TablePreparation", "from_state"]
 
 __dir__ = _of_module(__name__)

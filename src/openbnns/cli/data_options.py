@@ -1,0 +1,96 @@
+"""What commands let one say about data, and how they read it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .arguments import byte_limit
+
+SOURCES = (
+    "a table (.csv, .tsv, also .gz, or .parquet), a .npz with arrays x and y, a folder of images by class, a folder of IDX files "
+    "such as MNIST's, or digits (built in)"
+)
+
+
+def listed(text: str) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def size(text: str) -> tuple[int, int]:
+    """A number of pixels for both sides, or HEIGHTxWIDTH."""
+    parts = text.lower().split("x")
+    if len(parts) not in (1, 2) or not all(p.isascii() and p.isdigit() and 0 < int(p) < 2**16 for p in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of pixels such as 64 or 48x64 (height x width)")
+    return int(parts[0]), int(parts[-1])
+
+
+def add_form(parser: argparse.ArgumentParser) -> None:
+    """Options about the form of files."""
+    group = parser.add_argument_group("the form of the data, if it is not found by itself")
+    group.add_argument(
+        "--separator", metavar="X", help="what separates the cells of a table: , ; tab | space or another"
+    )
+    group.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="whether a table begins with a line of names",
+    )
+    group.add_argument(
+        "--missing",
+        type=listed,
+        default=[],
+        metavar="A,B",
+        help="cells that stand for a missing value, besides NA, ? and the like",
+    )
+    group.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and say which")
+    group.add_argument(
+        "--memory-limit", type=byte_limit, default=None, metavar="BYTES",
+        help="limit for the data in memory, such as 8G (default: 1G, or 20 times the size of the file if that is more)",
+    )  # fmt: skip
+
+
+def add_meaning(parser: argparse.ArgumentParser) -> None:
+    """Options about what the data means."""
+    group = parser.add_argument_group("what the data means")
+    group.add_argument(
+        "--target", default=None, metavar="NAME",
+        help="column to predict, by name or position from 1 on, or several: a,b (default: the last)",
+    )  # fmt: skip
+    group.add_argument(
+        "--task", choices=("classification", "regression", "multilabel"), default=None,
+        help="what to predict: a class, numbers, or several labels (default: found from the target, and said)",
+    )  # fmt: skip
+    group.add_argument("--drop", type=listed, default=[], metavar="A,B", help="columns to leave out")
+    group.add_argument(
+        "--categorical", type=listed, default=[], metavar="A,B", help="columns whose numbers or words are categories"
+    )
+    group.add_argument(
+        "--no-standardize", action="store_true", help="leave numbers as they are (default: mean 0 and deviation 1)"
+    )
+    group.add_argument(
+        "--size", type=size, default=None, metavar="N", help="bring images to N x N pixels, or to HEIGHTxWIDTH"
+    )
+
+
+def form(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options of :func:`add_form` say to a reader."""
+    return {
+        "separator": options.separator, "header": options.header, "missing": options.missing,
+        "memory_limit": options.memory_limit, "skip_bad": options.skip_bad,
+    }  # fmt: skip
+
+
+def load(options: argparse.Namespace) -> Any:
+    """The data to train on."""
+    from ..nn import data as datasets
+
+    target: Any = None if options.target is None else listed(options.target)
+    loaded = datasets.load(
+        options.data, target=target, task=options.task, seed=options.seed, test_share=options.test_share,
+        validation_share=options.validation_share, standardize=not options.no_standardize, drop=options.drop,
+        categorical=options.categorical, size=options.size, **form(options),
+    )  # fmt: skip
+    return datasets.with_task(loaded, options.task)

@@ -1,0 +1,100 @@
+"""``openbnns evaluate``: how good a trained model is on data whose answers are known."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import data_options
+from .arguments import OK, Commands, add_output, count, print_json
+
+
+def add(commands: Commands) -> None:
+    evaluate = commands.add_parser(
+        "evaluate", help="how good a trained model is on data whose answers are known",
+        description="Compare what a model says with the answers in the data, beside the best one could say without looking at "
+        "them, and write a report.",
+        examples=(
+            "openbnns evaluate out/model.safetensors more.csv",
+            "openbnns evaluate out/model.safetensors wine.csv --part test   # the samples that training never saw",
+            "openbnns evaluate out/model.safetensors more.csv --json | jq .scores.accuracy",
+        ),
+    )  # fmt: skip
+    evaluate.add_argument(
+        "model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote"
+    )
+    evaluate.add_argument(
+        "data", metavar="DATA", help="samples with their answers, in the form that the model was trained on"
+    )
+    evaluate.add_argument("--target", type=data_options.listed, default=None, metavar="NAME",
+                          help="column with the answers (default: as in training)")  # fmt: skip
+    evaluate.add_argument(
+        "--part", choices=("all", "training", "validation", "test"), default="all",
+        help="of the data that the model was trained on, only this part (default: all)",
+    )  # fmt: skip
+    evaluate.add_argument("--report", type=Path, default=None, metavar="FILE", help="write a report as HTML")
+    evaluate.add_argument("--batch-size", type=count, default=256, help="samples at a time (default: 256)")
+    add_output(evaluate)
+    data_options.add_form(evaluate)
+    evaluate.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from .. import nn
+    from ..nn import evaluation
+    from ..nn.model_file import fit_inputs, predict_prepared
+    from ..nn.reading import for_model
+
+    network = nn.load_model(options.model)
+    card = network.model_card
+    assert card is not None
+    if card.task is None:
+        raise ValueError(
+            f"{options.model}: does not say what its outputs mean. Save it with save_model(path, task=...)."
+        )
+    samples = for_model.read(
+        card, options.data, with_targets=True, target=options.target, part=options.part, **data_options.form(options)
+    )
+    x = fit_inputs(network, samples.x)
+    found = predict_prepared(network, x, options.batch_size)
+    assert samples.y is not None
+    scores = evaluation.scores(found, samples.y)
+    if options.report is not None:
+        _write_report(options, network, card, x, found, samples.y, scores)
+    if options.json:
+        print_json({
+            "model": str(options.model), "data": options.data, "part": options.part, "task": card.task,
+            "samples": len(samples.names), "scores": scores, "notes": samples.notes,
+        })  # fmt: skip
+        return OK
+    if options.quiet:
+        return OK
+    for note in samples.notes:
+        print(note, file=sys.stderr)
+    balance = evaluation.balance(samples.y, card.classes, card.task)
+    if balance:
+        print(balance)
+    for line in evaluation.in_words(scores, card.task, len(samples.names)):
+        print(line)
+    if options.report is not None:
+        print(f"Written: {options.report}")
+    return OK
+
+
+def _write_report(
+    options: argparse.Namespace, network: Any, card: Any, x: Any, found: Any, y: Any, scores: dict[str, float]
+) -> None:
+    from ..nn import report
+
+    values = found.values if card.task == "regression" else found.outputs
+    seconds = {"epoch": 0, "step": 0, "loss": scores.get("loss", 0.0), "learning_rate": 0.0, "seconds": 0.0,
+               "gradient_norms": {}, "phase_seconds": {}}  # fmt: skip
+    report.write(
+        options.report, title=f"{options.model.name} on {options.data}", history=[seconds], network=network,
+        settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},
+        command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=x, outputs=values, targets=y,
+        class_names=card.classes, epoch=None, notes=(),
+    )  # fmt: skip

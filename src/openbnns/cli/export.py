@@ -1,0 +1,94 @@
+"""``openbnns export``: a trained model in a form that other programs read."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .arguments import OK, Commands, add_output, print_json
+
+_LATER = {
+    "onnx": "ONNX", "coreml": "Core ML", "c": "C source for BNNS", "swift": "Swift source for BNNS",
+}  # fmt: skip
+
+
+def add(commands: Commands) -> None:
+    export = commands.add_parser(
+        "export", help="write a trained model in a form that other programs read",
+        description="Write the weights of a model for other programs: npz for NumPy, safetensors for any reader of it, torch "
+        "for torch.load and load_state_dict.",
+        examples=(
+            "openbnns export out/model.safetensors --to npz -o weights.npz",
+            "openbnns export out/model.safetensors --to torch -o weights.pt     # needs PyTorch",
+        ),
+    )  # fmt: skip
+    export.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
+    export.add_argument("--to", choices=(*_WRITERS, *_LATER), required=True, metavar="FORM", help=", ".join(_WRITERS))
+    export.add_argument(
+        "-o", "--output", type=Path, default=None, metavar="FILE", help="where to (default: beside the model)"
+    )
+    add_output(export)
+    export.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.to in _LATER:
+        raise ValueError(
+            f"there is no export to {_LATER[options.to]} in this version yet. There is: {', '.join(_WRITERS)}; PyTorch, which "
+            "takes the weights (--to torch), can write ONNX."
+        )
+    from ..nn import weights
+
+    suffix, write = _WRITERS[options.to]
+    path = options.output or options.model.with_name(f"{options.model.stem}-weights{suffix}")
+    if path.resolve() == options.model.resolve():
+        raise ValueError(f"{path} is the model itself. Give another name: -o FILE.")
+    arrays = weights.load(options.model)
+    write(path, arrays)
+    total = sum(array.size for array in arrays.values())
+    if options.json:
+        shapes = {name: list(array.shape) for name, array in arrays.items()}
+        print_json({"model": str(options.model), "to": options.to, "written": str(path), "arrays": shapes})
+    elif not options.quiet:
+        width = max(len(name) for name in arrays)
+        for name, array in arrays.items():
+            print(f"  {name.ljust(width)}  {array.dtype} {array.shape}")
+        print(f"{len(arrays)} arrays with {total:,} numbers written to {path}")
+    return OK
+
+
+def _npz(path: Path, arrays: dict[str, Any]) -> None:
+    import io
+
+    import numpy as np
+
+    from ..nn.weights import write_atomically
+
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    write_atomically(path, file.getvalue())
+
+
+def _safetensors(path: Path, arrays: dict[str, Any]) -> None:
+    from ..nn import weights
+
+    weights.save(path, arrays)
+
+
+def _torch(path: Path, arrays: dict[str, Any]) -> None:
+    from importlib import import_module
+
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        raise RuntimeError(f"--to torch needs PyTorch: pip install torch. ({error})") from None
+    torch.save({name: torch.from_numpy(array.copy()) for name, array in arrays.items()}, path)
+
+
+_WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, Any]], None]]] = {
+    "npz": (".npz", _npz),
+    "safetensors": (".safetensors", _safetensors),
+    "torch": (".pt", _torch),
+}

@@ -1,0 +1,113 @@
+"""``openbnns predict``: what a trained model says about new data."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import data_options
+from .arguments import OK, Commands, add_output, count, print_json
+
+_SHOWN = 10  # predictions on a terminal
+
+
+def add(commands: Commands) -> None:
+    predict = commands.add_parser(
+        "predict", help="what a trained model says about new data",
+        description="Read new data, prepare them as the training data were, and write what the model says about each sample, "
+        "with probabilities.",
+        examples=(
+            "openbnns predict out/model.safetensors new.csv                 # a few lines on the terminal",
+            "openbnns predict out/model.safetensors new.csv -o answers.csv  # all of them, with probabilities",
+            "openbnns predict out/model.safetensors photo.jpg               # an image, or a folder of images",
+            "openbnns predict out/model.safetensors new.csv --json",
+        ),
+    )  # fmt: skip
+    predict.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
+    predict.add_argument("data", metavar="DATA", help="new samples, in the form that the model was trained on")
+    predict.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="write a .csv file")
+    predict.add_argument("--batch-size", type=count, default=256, help="samples at a time (default: 256)")
+    add_output(predict)
+    data_options.add_form(predict)
+    predict.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from .. import nn
+    from ..nn.model_file import fit_inputs, predict_prepared
+    from ..nn.reading import for_model
+
+    network = nn.load_model(options.model)
+    card = network.model_card
+    assert card is not None
+    samples = for_model.read(card, options.data, with_targets=False, **data_options.form(options))
+    found = predict_prepared(network, fit_inputs(network, samples.x), options.batch_size)
+    head, rows = table(found, samples.names)
+    if options.output is not None:
+        write(options.output, head, rows)
+    if options.json:
+        print_json({
+            "model": str(options.model), "data": options.data, "task": card.task, "samples": len(rows),
+            "notes": samples.notes, "columns": head, "predictions": rows,
+        })  # fmt: skip
+        return OK
+    if options.quiet:
+        return OK
+    for note in samples.notes:
+        print(note, file=sys.stderr)
+    if options.output is not None:
+        print(f"{len(rows):,} predictions written to {options.output}")
+        return OK
+    show(head, rows, everything=not sys.stdout.isatty())
+    return OK
+
+
+def table(found: Any, names: list[str]) -> tuple[list[str], list[list[Any]]]:
+    """What is written about predictions: names of columns, and a row for each sample."""
+    named = list(found.classes)
+    if found.task == "classification":
+        width = found.probabilities.shape[1]
+        head = ["sample", "prediction", "probability", *(named or map(str, range(width)))]
+        rows = zip(names, found.labels.tolist(), found.confidence.tolist(), found.probabilities.tolist(), strict=True)
+        return head, [[name, label, _short(p), *map(_short, all_p)] for name, label, p, all_p in rows]
+    if found.task == "multilabel":
+        called = named or [str(i) for i in range(found.probabilities.shape[1])]
+        head = ["sample", *called, *(f"probability of {name}" for name in called)]
+        both = zip(names, found.labels.astype(int).tolist(), found.probabilities.tolist(), strict=True)
+        return head, [[name, *labels, *map(_short, chances)] for name, labels, chances in both]
+    import numpy as np
+
+    values = np.asarray(found.values).reshape(len(names), -1)
+    called = named if len(named) == values.shape[1] else [f"output {i + 1}" for i in range(values.shape[1])]
+    return ["sample", *called], [[name, *map(_short, row)] for name, row in zip(names, values.tolist(), strict=True)]
+
+
+def _short(value: float) -> float:
+    """A float32 with the digits that it has."""
+    return float(f"{value:.7g}")
+
+
+def write(path: Path, head: list[str], rows: list[list[Any]]) -> None:
+    """Write a table as CSV, whole or not at all."""
+    from ..nn.weights import write_atomically
+
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([head, *rows])
+    write_atomically(path, text.getvalue().encode())
+
+
+def show(head: list[str], rows: list[list[Any]], *, everything: bool) -> None:
+    """Print a table: all of it as CSV to a pipe, the first rows and columns to people."""
+    if everything:
+        csv.writer(sys.stdout).writerows([head, *rows])
+        return
+    shown = [head[:8], *([str(cell) for cell in row[:8]] for row in rows[:_SHOWN])]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
+    for row in shown:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    if len(rows) > _SHOWN:
+        print(f"... {len(rows) - _SHOWN:,} more; -o FILE writes all of them")

@@ -1,0 +1,187 @@
+"""Data for a model that is there: read and prepared as the data were that it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _splitting
+from .._readers import read_npz
+from .._value import Array
+from ..files import DataError
+from ..preparation import ArrayPreparation, ImagePreparation, TablePreparation
+from ..sources import open_npy
+from . import delimited, targets
+from .images import SUFFIXES, list_folder
+from .table import Table
+
+if TYPE_CHECKING:
+    from ..model_file import ModelCard
+
+
+@dataclass
+class Samples:
+    """Samples as the network takes them, and what they are in truth, if that is known and asked for."""
+
+    x: Any
+    y: Array | None
+    """Class numbers of the model, labels, or numbers as in the data."""
+    names: list[str]
+    """What the samples are called: their rows, or their files."""
+    notes: list[str] = field(default_factory=list)
+
+
+def read(
+    card: ModelCard,
+    source: str,
+    *,
+    with_targets: bool,
+    target: Sequence[str] | None = None,
+    part: str = "all",
+    separator: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] = (),
+    memory_limit: int | None = None,
+    skip_bad: bool = False,
+) -> Samples:
+    """Samples from a source of any kind that fits the model; ``part`` takes those of one part of the training data."""
+    prepare, path = card.preparation, Path(source)
+    if prepare is None:
+        raise DataError("the model does not say what was done to samples before training. Use nn.load_model in Python.")
+    if source != "digits" and not path.exists():
+        raise DataError(f"{path}: there is no such file or folder.")
+    if isinstance(prepare, TablePreparation):
+        form = {"separator": separator, "header": header, "missing": missing, "limit": memory_limit}
+        found = _table(card, prepare, path, with_targets, target, form)
+    elif isinstance(prepare, ImagePreparation):
+        found = _images(card, prepare, path, with_targets, skip_bad)
+    else:
+        assert isinstance(prepare, ArrayPreparation)
+        found = _arrays(card, prepare, source, with_targets, memory_limit)
+    return found if part == "all" else _part(card, found, part)
+
+
+def _table(
+    card: ModelCard, prepare: TablePreparation, path: Path, with_targets: bool, target: Sequence[str] | None, form: Any
+) -> Samples:
+    wanted = list(target or card.targets) if with_targets else []
+    if path.name.lower().endswith(".parquet"):
+        from . import parquet
+
+        table = parquet.read(path, targets=wanted, kinds=prepare.kinds())
+    elif path.is_file() and path.name.lower().endswith((".csv", ".tsv", ".txt", ".gz")):
+        table = delimited.read(path, targets=wanted, kinds=prepare.kinds(), centre=prepare.centres(), **form)
+    else:
+        raise DataError(f"{path}: the model was trained on a table. Give a .csv, .tsv or .parquet file.")
+    x = prepare.apply(table)
+    notes = list(table.notes)
+    for name, words in prepare.unseen.items():
+        shown = ", ".join(words[:5]) + (f" and {len(words) - 5} more" if len(words) > 5 else "")
+        notes.append(f"Column {name!r} has words that training has not seen, which count as no category: {shown}.")
+    y = _table_targets(card, table, wanted) if with_targets else None
+    return Samples(x, y, [str(i + 1) for i in range(len(table))], notes)
+
+
+def _table_targets(card: ModelCard, table: Table, wanted: Sequence[str]) -> Array:
+    if card.task != "classification":
+        return targets.of_table(table, wanted, card.task).y
+    found = targets.of_table(table, wanted, "classification")
+    names = found.names or tuple(str(i) for i in range(int(found.y.max()) + 1))
+    return _known_classes(card, found.y, names, table.source)
+
+
+def _known_classes(card: ModelCard, y: Array, names: Sequence[str], source: str) -> Array:
+    """Class numbers of the model for those of the data, refused if the model does not know one of them."""
+    numbers = {name: i for i, name in enumerate(card.classes)}
+    if not card.classes:
+        return y
+    known = np.array([numbers.get(name, -1) for name in names], np.int64)
+    present = np.unique(y)
+    unknown = [names[i] for i in present if known[i] < 0]
+    if unknown:
+        count = int(np.isin(y, [i for i in present if known[i] < 0]).sum())
+        raise DataError(
+            f"{source}: {count:,} samples have classes that the model was not trained on: {', '.join(unknown[:8])}. It knows "
+            f"{', '.join(card.classes[:12])}."
+        )
+    return known[y]
+
+
+def _images(card: ModelCard, prepare: ImagePreparation, path: Path, with_targets: bool, skip_bad: bool) -> Samples:
+    if with_targets:
+        listing = list_folder(path, prepare.size, skip_bad=skip_bad)
+        files = [file for paths, _ in listing.parts.values() for file in paths]
+        y = _known_classes(
+            card, np.concatenate([part for _, part in listing.parts.values()]), listing.classes, str(path)
+        )
+        return Samples(prepare.apply(files), y, [str(file) for file in files], listing.notes)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES)
+    if not files:
+        raise DataError(f"{path}: has no images. The model was trained on images: give a file or a folder of them.")
+    kept, pixels, bad = [], [], []
+    for file in files:
+        try:
+            pixels.append(prepare.decode(file))
+            kept.append(str(file))
+        except DataError:
+            if not skip_bad:
+                raise
+            bad.append(str(file))
+    notes = [f"{len(bad)} images that cannot be read are left out: {', '.join(bad[:5])}."] if bad else []
+    if not kept:
+        raise DataError(f"{path}: none of the {len(bad)} images can be read.")
+    return Samples(np.stack(pixels) / np.float32(255), None, kept, notes)
+
+
+def _arrays(card: ModelCard, prepare: ArrayPreparation, source: str, with_targets: bool, limit: int | None) -> Samples:
+    y: Array | None = None
+    if source == "digits":
+        from ...datasets import load_digits
+
+        _, _, x, y = load_digits()
+        x = x.reshape(-1, 1, 8, 8)
+    elif source.endswith(".npy"):
+        x = open_npy(source)[:]
+    elif source.endswith(".npz"):
+        arrays, present = read_npz(Path(source), ["x", "y", "x_test", "y_test"], limit)
+        x, y = (arrays.get(a, arrays.get(f"{a}_test")) for a in "xy")  # type: ignore[assignment]
+        if x is None:
+            raise DataError(f"{source}: has arrays {', '.join(present) or '(none)'}, but x, or x_test, is needed.")
+    else:
+        raise DataError(f"{source}: the model was trained on arrays {prepare.shape}. Give a .npz or a .npy file.")
+    if with_targets and y is None:
+        raise DataError(f"{source}: has samples, but no targets y to compare with.")
+    found = None if y is None or not with_targets else _array_targets(card, y, source)
+    return Samples(prepare.apply(x, source), found, [str(i + 1) for i in range(len(x))])
+
+
+def _array_targets(card: ModelCard, y: Array, source: str) -> Array:
+    if card.task != "classification":
+        return targets.numbers(y, card.task or "regression", source)
+    if not card.classes:
+        if y.dtype.kind not in "iu":
+            raise DataError(f"{source}: targets are {y.dtype}, but the model was trained on class numbers.")
+        return y.astype(np.int64)
+    words, numbers = np.unique(y, return_inverse=True)
+    return _known_classes(card, numbers.reshape(-1), [str(word) for word in words.tolist()], source)
+
+
+def _part(card: ModelCard, found: Samples, part: str) -> Samples:
+    """The samples of one part, if these are the data that the model was trained on."""
+    split, count = card.split, len(found.names)
+    if found.y is None or not split or split.get("samples") != count:
+        raise DataError(
+            f"--part {part} takes a part of the data that the model was trained on, which had {split.get('samples', 'other')} "
+            f"samples, but these are {count}. Use --part all."
+        )
+    sizes = int(split.get("test", 0)), int(split.get("validation", 0))
+    trained, validated, tested = _splitting.three_parts(found.y, *sizes, int(split.get("seed", 0)))
+    rows = {"training": trained, "validation": validated, "test": tested}
+    if _splitting.fingerprint(rows) != split.get("sha256"):
+        raise DataError(f"--part {part}: these are not the data that the model was trained on: their targets differ.")
+    chosen = rows[part]
+    return Samples(found.x[chosen], found.y[chosen], [found.names[i] for i in chosen], found.notes)

@@ -1,0 +1,88 @@
+"""Samples that stay in their files until a batch needs them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._value import Array
+from ..sources import Rows
+
+if TYPE_CHECKING:
+    from ..preparation.arrays import ArrayPreparation
+    from ..preparation.images import ImagePreparation
+
+_WORKERS = 2  # threads that decode images: Pillow does not hold Python's lock while it does
+
+
+class ChosenRows(Rows):
+    """Some of the samples of a source, in their order."""
+
+    def __init__(self, source: Rows, chosen: Array) -> None:
+        super().__init__((len(chosen), *source.shape[1:]), source.dtype)
+        self._source, self._chosen = source, chosen
+
+    def read(self, rows: Array) -> Array:
+        return self._source[self._chosen[rows]]
+
+    def pieces(self) -> Iterator[Any]:
+        yield self._chosen.tobytes()
+        yield from self._source.pieces()
+
+
+class PreparedRows(Rows):
+    """Samples of a source as a network takes them."""
+
+    def __init__(self, source: Rows, prepare: ArrayPreparation) -> None:
+        super().__init__(source.shape, np.float32)
+        self._source, self._prepare = source, prepare
+
+    def read(self, rows: Array) -> Array:
+        return self._prepare.apply(self._source[rows], "the data")
+
+    def pieces(self) -> Iterator[Any]:
+        yield repr(self._prepare.state()).encode()
+        yield from self._source.pieces()
+
+
+class ImageCache(Rows):
+    """Images in files, decoded when a batch first needs them, several at a time, and kept as bytes if there is room."""
+
+    def __init__(self, paths: Sequence[Path], prepare: ImagePreparation, room: int) -> None:
+        super().__init__((len(paths), *prepare.shape), np.float32)
+        self._paths, self._prepare = list(paths), prepare
+        self._bytes = [path.stat().st_size for path in paths]
+        kept = int(np.prod(self.shape)) <= room
+        self._pixels = np.empty(self.shape, np.uint8) if kept else None
+        self._known = np.zeros(len(paths), bool)
+        self._lock = threading.Lock()
+        self._workers: ThreadPoolExecutor | None = None
+
+    def read(self, rows: Array) -> Array:
+        with self._lock:
+            if self._pixels is None:
+                pixels = np.stack(self._decode(rows))
+            else:
+                new = np.unique(rows[~self._known[rows]])
+                for row, image in zip(new, self._decode(new), strict=True):
+                    self._pixels[row] = image
+                self._known[new] = True
+                pixels = self._pixels[rows]
+        found: Array = pixels / np.float32(255)
+        return found
+
+    def _decode(self, rows: Array) -> list[Array]:
+        paths = [self._paths[row] for row in rows.tolist()]
+        if len(paths) < 2:
+            return [self._prepare.decode(path) for path in paths]
+        if self._workers is None:
+            self._workers = ThreadPoolExecutor(_WORKERS, "openbnns images")
+        return list(self._workers.map(self._prepare.decode, paths))
+
+    def pieces(self) -> Iterator[Any]:
+        yield repr(([path.name for path in self._paths], self._bytes, self._prepare.state())).encode()

@@ -1,0 +1,331 @@
+"""From data to a model that someone uses: train, predict, evaluate, export, bench and completion on the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openbnns import cli, nn
+from openbnns.nn.models import ModelError
+
+Array = np.ndarray
+
+
+def run(*arguments: Any) -> int:
+    return cli.main([str(a) for a in arguments])
+
+
+def flowers(path: Path, count: int = 90, *, gaps: bool = False) -> Path:
+    """A table with numbers, words and gaps, whose kind follows from them."""
+    draw = random.Random(1)
+    lines = ["length,color,weight,kind"]
+    for i in range(count):
+        kind = ("iris", "rose", "tulip")[i % 3]
+        color = {"iris": "blue", "rose": "red", "tulip": draw.choice(["red", "yellow"])}[kind]
+        length = "" if gaps and i % 10 == 0 else f"{(3 if kind == 'iris' else 9) + draw.gauss(0, 1):.2f}"
+        weight = 1000 + (50 if kind == "tulip" else 0) + draw.gauss(0, 8)
+        lines.append(f"{length},{color},{weight:.1f},{kind}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with flowers.csv and the model that was trained on it."""
+    folder = tmp_path_factory.mktemp("flowers")
+    data = flowers(folder / "flowers.csv", gaps=True)
+    assert (
+        run("train", "--data", data, "--epochs", 40, "--lr", 0.02, "--no-report", "--quiet", "--out", folder / "out")
+        == 0
+    )
+    return folder
+
+
+def model(trained: Path) -> Path:
+    return trained / "out" / "model.safetensors"
+
+
+def test_what_train_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = flowers(tmp_path / "f.csv")
+    assert run("train", "--data", data, "--epochs", 1, "--no-report", "--out", tmp_path / "out") == 0
+    printed = capsys.readouterr().out
+    for piece in (
+        "Read 90 rows of 4 columns", "Task: classification of 'kind'", "columns of numbers are standardised",
+        "Column 'color' holds 3 categories: blue, red, yellow.", "Classes: iris 21 (33.3%)", "Test accuracy: ",
+        "always saying the most common class has", "Use it: openbnns predict ",
+    ):  # fmt: skip
+        assert piece in printed, piece
+    assert run("train", "--data", data, "--epochs", 1, "--no-report", "--out", tmp_path / "out", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["task"] == "classification" and said["classes"] == ["iris", "rose", "tulip"]
+    assert said["samples"] == {"training": 63, "validation": 9, "test": 18} and 0 <= said["test"]["accuracy"] <= 1
+
+
+def test_predict(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("weight;color;length;extra\n1000;blue;3;x\n1050;red;9;y\n998;red;;z\n1001;purple;9;z\n")
+    assert run("predict", model(trained), new, "-o", tmp_path / "answers.csv") == 0
+    printed = capsys.readouterr()
+    assert "4 predictions written to" in printed.out
+    assert "Column 'color' has words that training has not seen, which count as no category: purple." in printed.err
+    with open(tmp_path / "answers.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["prediction"] for row in rows[:2]] == ["iris", "tulip"]
+    for row in rows:
+        chances = [float(row[name]) for name in ("iris", "rose", "tulip")]
+        assert sum(chances) == pytest.approx(1, abs=1e-5) and float(row["probability"]) == pytest.approx(max(chances))
+    assert run("predict", model(trained), new, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["samples"] == 4 and said["columns"][:3] == ["sample", "prediction", "probability"]
+    assert run("predict", model(trained), new) == 0
+    assert capsys.readouterr().out.splitlines()[0].startswith("sample,prediction,probability,iris")
+    net = nn.load_model(model(trained))
+    found = net.predict([{"length": 3, "color": "blue", "weight": 1000}, {"length": 9, "color": "red", "weight": 1050}])
+    assert found.labels.tolist() == ["iris", "tulip"]
+    assert float(rows[0]["iris"]) == pytest.approx(float(found.probabilities[0, 0]), rel=1e-4)
+
+
+def test_evaluate(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = trained / "flowers.csv"
+    scores = {}
+    for part in ("all", "test"):
+        assert run("evaluate", model(trained), data, "--part", part, "--json") == 0
+        scores[part] = json.loads(capsys.readouterr().out)
+    assert scores["all"]["samples"] == 90 and scores["test"]["samples"] == 18
+    assert scores["all"]["scores"]["accuracy"] > 0.9
+    card = nn.load_model(model(trained)).model_card
+    assert card is not None and card.results["test"]["accuracy"] == scores["test"]["scores"]["accuracy"]
+    assert run("evaluate", model(trained), data, "--report", tmp_path / "r.html") == 0
+    assert "always saying the most common class has 33.33%" in capsys.readouterr().out
+    assert (tmp_path / "r.html").stat().st_size > 1000
+    other = flowers(tmp_path / "other.csv", 30)
+    assert run("evaluate", model(trained), other, "--part", "test") == 2
+    assert "takes a part of the data that the model was trained on, which had 90 samples" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("length,weight,kind\n1,2,iris\n", "there is no column 'color' for the model, which was trained with it"),
+        ("length,color,weight\n1,red,2\n", r"there is no column 'kind' for the target"),
+        ("length,color,weight,kind\nlong,red,2,rose\n", "line 2: column 'length' is 'long', but the model was"),
+        ("length,color,weight,kind\n1,red,2,lily\n1,red,2,rose\n", "was not trained on: lily. It knows iris, rose"),
+        ("length,color,weight,kind\n1,red,2\n", "line 2: 3 values, but the first line has 4"),
+    ],
+)  # fmt: skip
+def test_data_that_do_not_fit_the_model(
+    trained: Path, tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    assert run("evaluate", model(trained), tmp_path / "a.csv") == 2
+    assert message in capsys.readouterr().err
+    np.savez(tmp_path / "a.npz", x=np.zeros((2, 3)))
+    assert run("predict", model(trained), tmp_path / "a.npz") == 2
+    assert "the model was trained on a table" in capsys.readouterr().err
+
+
+def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draw = np.random.RandomState(0)
+    x = draw.standard_normal((200, 2))
+    y = 5000 + 300 * x[:, 0] - 100 * x[:, 1] + 5 * draw.standard_normal(200)
+    path = tmp_path / "houses.csv"
+    path.write_text("a,b,price\n" + "".join(f"{p:.4f},{q:.4f},{r:.2f}\n" for (p, q), r in zip(x, y, strict=True)))
+    arguments = ["--data", path, "--target", "price", "--epochs", 60, "--lr", 0.01, "--out", tmp_path / "out"]
+    assert run("train", *arguments) == 0
+    assert "Task: regression of 'price', because there are fractions" in capsys.readouterr().out
+    saved = tmp_path / "out" / "model.safetensors"
+    assert run("evaluate", saved, path, "--part", "test", "--json") == 0
+    scores = json.loads(capsys.readouterr().out)["scores"]
+    assert scores["rmse"] < 60 and scores["r2"] > 0.95 and scores["baseline_rmse"] > 200
+    found = nn.load_model(saved).predict([{"a": 0, "b": 0}, {"a": 1, "b": 0}])
+    assert abs(found.values[0] - 5000) < 100 and 200 < found.values[1] - found.values[0] < 400
+    assert run("predict", saved, path, "-o", tmp_path / "p.csv", "--quiet") == 0
+    assert (tmp_path / "p.csv").read_text().splitlines()[0] == "sample,price"
+
+
+def test_several_labels_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draw = np.random.RandomState(0)
+    x = draw.standard_normal((120, 3)) * [1, 100, 0.01]
+    y = (x / [1, 100, 0.01] > 0).astype(np.int64)
+    np.savez(tmp_path / "a.npz", x=x, y=y)
+    common = ["--epochs", 30, "--lr", 0.02, "--no-report", "--out", tmp_path / "out"]
+    assert run("train", "--data", tmp_path / "a.npz", *common) == 0
+    printed = capsys.readouterr().out
+    assert (
+        "Task: multilabel, because there are 3 targets of 0 and 1" in printed and "features is standardised" in printed
+    )
+    saved = tmp_path / "out" / "model.safetensors"
+    assert run("evaluate", saved, tmp_path / "a.npz", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["scores"]["accuracy"] > 0.9
+    np.save(tmp_path / "x.npy", x[:5])
+    assert run("predict", saved, tmp_path / "x.npy", "-o", tmp_path / "p.csv") == 0
+    head, first, *_ = (tmp_path / "p.csv").read_text().splitlines()
+    assert head == "sample,0,1,2,probability of 0,probability of 1,probability of 2"
+    assert first.split(",")[1:4] == [str(v) for v in y[0]]
+    np.save(tmp_path / "y.npy", y[:, 0])
+    np.save(tmp_path / "all.npy", x)
+    assert run("train", "--data", tmp_path / "all.npy", "--target", tmp_path / "y.npy", *common, "--quiet") == 0
+    assert run("train", "--data", tmp_path / "all.npy", *common, "--quiet") == 2
+    assert "Say where their targets are: --target y.npy" in capsys.readouterr().err
+    np.save(tmp_path / "bad.npy", np.array([{}], object), allow_pickle=True)
+    assert run("predict", saved, tmp_path / "bad.npy") == 2
+    assert "holds Python objects, which are never unpickled" in capsys.readouterr().err
+
+
+def test_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    draw = random.Random(0)
+    rows = [(draw.gauss(0, 1), draw.choice(["a", "b", None])) for _ in range(60)]
+    table = pyarrow.table({
+        "size": [None if i % 9 == 0 else v for i, (v, _) in enumerate(rows)], "word": [w for _, w in rows],
+        "when": [pyarrow.scalar(i, pyarrow.timestamp("s")) for i in range(60)],
+        "kind": ["up" if v > 0 else "down" for v, _ in rows],
+    })  # fmt: skip
+    parquet.write_table(table, tmp_path / "t.parquet")
+    out = tmp_path / "out"
+    assert (
+        run("train", "--data", tmp_path / "t.parquet", "--epochs", 30, "--lr", 0.02, "--no-report", "--out", out) == 0
+    )
+    printed = capsys.readouterr().out
+    assert (
+        "Column 'when' is left out: it holds timestamp" in printed
+        and "Column 'word' holds 2 categories: a, b, or none" in printed
+    )
+    assert run("evaluate", out / "model.safetensors", tmp_path / "t.parquet", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["scores"]["accuracy"] > 0.85
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 nothing")
+    assert run("train", "--data", tmp_path / "bad.parquet", "--out", out) == 2
+    assert "bad.parquet: cannot be read as Parquet" in capsys.readouterr().err
+
+
+def photos(folder: Path, count: int = 24, size: tuple[int, int] = (16, 16)) -> Path:
+    """Dark and bright images, in a folder for each."""
+    from PIL import Image
+
+    draw = np.random.RandomState(0)
+    for i in range(count):
+        name = ("bright", "dark")[i % 2]
+        pixels = draw.randint(150, 256, (*size, 3)) if name == "bright" else draw.randint(0, 100, (*size, 3))
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.astype(np.uint8)).save(folder / name / f"{i}.{'png' if i % 4 else 'jpg'}")
+    return folder
+
+
+def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = photos(tmp_path / "photos"), tmp_path / "out"
+    common = ["--epochs", 20, "--batch-size", 4, "--lr", 0.005, "--no-report", "--out", out]
+    assert run("train", "--data", folder, *common) == 0
+    printed = capsys.readouterr().out
+    assert (
+        "Read a folder of 24 images in 2 classes." in printed
+        and "Training cnn" in printed
+        and "Classes: bright" in printed
+    )
+    saved = out / "model.safetensors"
+    assert run("evaluate", saved, folder, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["scores"]["accuracy"] > 0.9
+    assert run("predict", saved, folder / "dark" / "1.png", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["predictions"][0][1] == "dark"
+    assert nn.load_model(saved).predict([folder / "bright" / "0.jpg"]).labels.tolist() == ["bright"]
+    photos(tmp_path / "mixed")
+    photos(tmp_path / "mixed" / "x", 2, (9, 20))
+    for path in (tmp_path / "mixed" / "x" / "dark").iterdir():
+        path.rename(tmp_path / "mixed" / "dark" / f"wide-{path.name}")
+    assert run("train", "--data", tmp_path / "mixed", *common) == 2
+    assert "images have 2 different sizes: " in (said := capsys.readouterr().err) and "--size 64" in said
+    assert run("train", "--data", tmp_path / "mixed", *common, "--size", "12x10", "--quiet") == 0
+    (folder / "dark" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    assert run("train", "--data", folder, *common) == 2
+    assert "broken.png: cannot be read as an image" in (said := capsys.readouterr().err) and "--skip-bad" in said
+    assert run("train", "--data", folder, *common, "--skip-bad") == 0
+    assert "1 images that cannot be read are left out: " in capsys.readouterr().out
+    assert run("predict", saved, folder) == 2
+    assert "broken.png" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert run("train", "--data", tmp_path / "empty", *common) == 2
+    assert (
+        "has no images. Put images (.png, .jpg and the like) of each class into a folder of its own"
+        in capsys.readouterr().err
+    )
+
+
+def test_export(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = nn.weights.load(model(trained))
+    assert run("export", model(trained), "--to", "npz", "-o", tmp_path / "w.npz") == 0
+    assert f"{len(weights)} arrays with" in capsys.readouterr().out
+    with np.load(tmp_path / "w.npz") as archive:
+        assert set(archive) == set(weights)
+        for name, array in weights.items():
+            np.testing.assert_array_equal(archive[name], array)
+    assert run("export", model(trained), "--to", "safetensors", "-o", tmp_path / "w.safetensors", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["written"].endswith("w.safetensors")
+    with pytest.raises(ModelError, match="does not say which network"):
+        nn.load_model(tmp_path / "w.safetensors")
+    assert run("export", model(trained), "--to", "onnx") == 2
+    assert (
+        "there is no export to ONNX in this version yet. There is: npz, safetensors, torch" in capsys.readouterr().err
+    )
+    assert run("export", model(trained), "--to", "safetensors", "-o", model(trained)) == 2
+    assert "is the model itself" in capsys.readouterr().err
+
+
+def test_bench_and_info(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "mlp", model(trained), "--seconds", 0.01, "--batch-size", 4, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [case["batch_size"] for case in said["cases"]] == [4, 4]
+    assert all(case["inference_seconds"] > 0 and case["training_seconds"] > 0 for case in said["cases"])
+    assert run("bench", "cn") == 2
+    assert "Did you mean 'cnn'?" in capsys.readouterr().err
+    assert run("info", model(trained)) == 0
+    printed = capsys.readouterr().out
+    for piece in ("classification", "iris, rose, tulip", "Column 'color' holds 3 categories", "Sequential", "seed"):
+        assert piece in printed, piece
+    assert run("info", model(trained), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == ["iris", "rose", "tulip"]
+    assert run("info", "--json") == 0
+    assert "engine" in json.loads(capsys.readouterr().out)
+
+
+def test_commands_refuse_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flowers(tmp_path / "f.csv", 9)
+    (tmp_path / "m.safetensors").write_bytes(b"not a model")
+    for command in ("predict", "evaluate"):
+        assert run(command, tmp_path / "m.safetensors", tmp_path / "f.csv") == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "A model file is what net.save_model or openbnns train writes" in line
+        assert run(command, tmp_path / "none", tmp_path / "f.csv") == 2
+        assert "none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [c.__name__.rpartition(".")[2] for c in cli.COMMANDS])
+def test_every_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = command.replace("_", "-")
+    with pytest.raises(SystemExit) as ended:
+        run(name, "--help")
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert "examples:" in printed and "--quiet" in printed
+    assert any(line.strip().startswith(("openbnns", "cc", "eval", "mpiexec")) for line in printed.splitlines())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_command_and_option(
+    shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run("completion", shell) == 0
+    script = capsys.readouterr().out
+    for word in ("train", "predict", "evaluate", "early-stopping", "multilabel", "separator"):
+        assert word in script
+    if shell == "bash":
+        test = 'COMP_WORDS=(openbnns train --ta); COMP_CWORD=2; _openbnns; echo "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash", "-c", f"{script}\n{test}"], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["--target", "--task"]
