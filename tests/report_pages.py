@@ -198,10 +198,26 @@ def one_epoch(path: Path) -> None:
     )
 
 
+def ranks(path: Path) -> None:
+    """A distributed run whose last rank is slow."""
+    network = nn.models.mlp(2).build((16,), seed=0)
+    history = _history(network, 3)
+    for record in history:
+        waited = [1 - i / 40 for i in range(40)]
+        record["ranks"] = {
+            "computed_seconds": [2 - w for w in waited], "waited_seconds": waited, "sent_seconds": [0.2] * 40,
+            "hosts": [f"node{i // 4}" for i in range(40)], "threads": [2] * 40,
+        }  # fmt: skip
+    further = report.rank_sections(history, [{"epoch": 1, "seconds": 9.0}])
+    report.write(
+        path, title="ranks", network=network, history=history, settings={}, command="mpiexec -n 40", sections=further
+    )  # fmt: skip
+
+
 PAGES: dict[str, Callable[[Path], None]] = {
     page.__name__: page
     for page in (
-        two, digits, colors, hundred, thousand, perfect, hostile, regression, outputs, labels, deep, one_epoch
+        two, digits, colors, hundred, thousand, perfect, hostile, regression, outputs, labels, deep, one_epoch, ranks
     )
 }  # fmt: skip
 

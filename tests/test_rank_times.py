@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import xml.etree.ElementTree as xml
 from typing import Any
 
 import pytest
@@ -56,19 +54,3 @@ def test_a_run_resumed_elsewhere_is_described_by_its_last_ranks() -> None:
     section = rank_section(run)
     assert section is not None and [r.computed for r in section.ranks] == [2, 2]
     assert "These are epochs 2 to 3; earlier ones ran on other ranks." in section.sentences
-
-
-@pytest.mark.parametrize("ranks", (1, 2, 500))
-def test_the_figure_has_a_bar_for_ranks_and_is_well_formed(ranks: int) -> None:
-    run = [record(1, [(1 + i / 100, 5 - i / 100, 0.2) for i in range(ranks)], 7, "<&>")]
-    section = rank_section(run)
-    assert section is not None and "<&>" not in section.html
-    tree = xml.fromstring(f"<div>{section.html}</div>")
-    (figure,) = (element for element in tree if element.tag.endswith("svg"))
-    titles = [element.text for element in figure.iter() if element.tag.endswith("title")]
-    assert len(titles) == 3 * min(ranks, 64)
-    assert f"rank {ranks - 1} computed" in titles[-3], "the slowest is always shown"
-    boxes = [element for element in figure.iter() if element.tag.endswith("rect")]
-    width = float(figure.attrib["viewBox"].split()[2])
-    assert all(float(box.attrib["x"]) + float(box.attrib["width"]) <= width for box in boxes)
-    assert len(re.findall("<tr>", section.html)) == ranks + 1

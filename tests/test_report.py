@@ -183,6 +183,15 @@ def test_many_layers_are_a_board(pages: dict[str, Page]) -> None:
     assert pages["deep"].source.count('class="around"') == 1
 
 
+def test_ranks(pages: dict[str, Page]) -> None:
+    page = pages["ranks"]
+    assert "Rank 39 on node9 is the slowest" in page.text
+    assert "40 ranks on 10 hosts spent" in page.text
+    assert "The 32 slowest of 40 ranks" in page.text
+    assert len(re.findall("as fast, an efficiency of", page.text)) == 1
+    assert "Ranks" not in pages["two"].text
+
+
 def test_scores_of_classes() -> None:
     """Against the definitions, sample by sample."""
     random = np.random.RandomState(0)

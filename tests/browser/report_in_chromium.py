@@ -174,7 +174,7 @@ def test_the_menu_tells_what_became_of_a_class(browser: Browser, folder: Path) -
         opened.page.get_by_label("What became of class").select_option("beaver 3")
         told = opened.page.locator(".became").inner_text()
         assert "beaver 3 was predicted as" in told and "What was predicted as beaver 3" in told
-        assert "orchid 3: " in told
+        assert "beaver 3: " in told
 
 
 def test_tables_are_sorted_by_their_headings(browser: Browser, folder: Path) -> None:

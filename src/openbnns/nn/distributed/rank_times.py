@@ -1,18 +1,15 @@
-"""Where the time of every rank of a run went, and how well the run scales: numbers, sentences and a piece of HTML for reports."""
+"""Where the time of every rank of a run went, and how well the run scales: numbers and sentences for reports."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-KINDS = {"computed": "#2563eb", "waited": "#ea580c", "sent": "#64748b"}
-"""What ranks do, in the order of the figure, and the colours of it."""
+KINDS = ("computed", "waited", "sent")
+"""What ranks do."""
 
 _NOTABLE = 0.05  # of the time of the steps: what the other ranks wait for a slow one
-_MOST_BARS = 64
-_BAR, _GAP, _LEFT, _WIDTH, _RIGHT = 14, 6, 170, 520, 70  # sizes in the figure
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,8 @@ class RankTimes:
 
 @dataclass(frozen=True)
 class RankSection:
-    """What a report says about ranks. ``html`` needs nothing but ``table`` to be styled by the page."""
+    """What a report says about ranks."""
 
-    title: str
     ranks: list[RankTimes]
     efficiency: float
     """Time computing / (computing + waiting + sending), over all ranks."""
@@ -44,7 +40,6 @@ class RankSection:
     speedup: float | None
     """Time of an epoch on one rank / time of an epoch here, if a run on one rank is given."""
     sentences: list[str]
-    html: str
 
 
 def rank_section(
@@ -80,12 +75,10 @@ def rank_section(
             f"An epoch takes {_epoch(used):.2f} s, and {_epoch(baseline):.2f} s on one rank: {speedup:.2f} times as fast, an "
             f"efficiency of {speedup / len(ranks):.1%}."
         )
-    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
-    page = f"<ul>{told}</ul>{_figure(ranks)}{_table(ranks)}<p>{html.escape(_EXPLANATION)}</p>"
-    return RankSection("Ranks", ranks, times["computed"] / whole, slowest, speedup, sentences, page)
+    return RankSection(ranks, times["computed"] / whole, slowest, speedup, sentences)
 
 
-_EXPLANATION = (
+EXPLANATION = (
     "Computing is all of a step but messages: data, forward and backward passes, optimizer. Sending is to sum gradients and to "
     "pass them on; of the time for which ranks are blocked by messages it is, in each step, that of the rank which was blocked "
     "least. Waiting is the rest of that time: for other ranks. Validation and checkpoints do not count."
@@ -158,50 +151,3 @@ def _sentences(
     if len(used) < epochs:
         told.append(f"These are epochs {used[0]['epoch']} to {used[-1]['epoch']}; earlier ones ran on other ranks.")
     return told
-
-
-def _figure(ranks: Sequence[RankTimes]) -> str:
-    """A bar for every rank, in SVG; of many ranks those that waited least, which are the slowest."""
-    shown = sorted(sorted(ranks, key=lambda rank: rank.waited)[:_MOST_BARS], key=lambda rank: rank.rank)
-    longest = max(rank.total for rank in shown) or 1.0
-    pieces, top = [], 24
-    x = float(_LEFT)
-    for kind, colour in KINDS.items():
-        pieces.append(f'<rect x="{x:.1f}" y="2" width="11" height="11" fill="{colour}"/>{_text(x + 16, 12, kind)}')
-        x += 90
-    for rank in shown:
-        label = f"{rank.rank} {rank.host}"
-        pieces.append(_text(_LEFT - 8, top + 11, label if len(label) <= 24 else f"{label[:23]}…", "end"))
-        x = float(_LEFT)
-        for kind, colour in KINDS.items():
-            seconds = getattr(rank, kind)
-            width = _WIDTH * seconds / longest
-            pieces.append(
-                f'<rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{_BAR}" fill="{colour}"><title>'
-                f"rank {rank.rank} {kind} {seconds:.2f} s</title></rect>"
-            )
-            x += width
-        pieces.append(_text(x + 6, top + 11, f"{rank.total:.1f} s"))
-        top += _BAR + _GAP
-    width = _LEFT + _WIDTH + _RIGHT
-    return (
-        f'<svg viewBox="0 0 {width} {top}" role="img" aria-label="Seconds of every rank" xmlns="http://www.w3.org/2000/svg" '
-        f'font-family="system-ui, sans-serif" font-size="12" fill="currentColor">{"".join(pieces)}</svg>'
-    )
-
-
-def _text(x: float, y: float, words: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}">{html.escape(words)}</text>'
-
-
-def _table(ranks: Sequence[RankTimes]) -> str:
-    head = "<tr><th>rank</th><th>host</th><td>threads</td>"
-    head += "".join(f"<td>{kind}</td>" for kind in KINDS) + "<td>share computing</td></tr>"
-    lines = []
-    for rank in ranks:
-        cells = "".join(f"<td>{getattr(rank, kind):.2f} s</td>" for kind in KINDS)
-        share = f"{rank.computed / rank.total:.1%}" if rank.total else "-"
-        lines.append(
-            f"<tr><th>{rank.rank}</th><th>{html.escape(rank.host)}</th><td>{rank.threads}</td>{cells}<td>{share}</td></tr>"
-        )
-    return f"<table>{head}{''.join(lines)}</table>"

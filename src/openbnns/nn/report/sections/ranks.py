@@ -1,19 +1,50 @@
-"""How the ranks of a distributed run spent their time."""
+"""The ranks of a distributed run: what each of them did with its time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...distributed.rank_times import rank_section
-from ..markup import Markup, Panel, Section
+from ...distributed.rank_times import EXPLANATION, KINDS, rank_section
+from ..charts import bars
+from ..markup import Cell, Panel, Section, folded, join, sentence_list, table, tag
+from ..numbers import percent, seconds
+
+_BARS = 32
 
 
 def rank_sections(
     history: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any]] | None = None
 ) -> list[Section]:
-    """The section about ranks, if a run had several; ``baseline`` is the history of the same training on one rank."""
+    """For ``sections`` of :func:`write`; empty for a run that was not distributed.
+
+    ``baseline`` is the history of the same training on one rank.
+    """
     found = rank_section(history, baseline)
     if found is None:
         return []
-    return [Section("ranks", found.title, [Panel("Computing, waiting and sending", Markup(found.html), wide=True)])]
+    ordered = sorted(found.ranks, key=lambda rank: rank.waited)  # the slowest waits least
+    shown = sorted(ordered[:_BARS], key=lambda rank: rank.rank)
+    rows = [
+        (f"{rank.rank} {rank.host}", [getattr(rank, kind) for kind in KINDS], seconds(rank.total)) for rank in shown
+    ]
+    note = f"The {len(shown)} slowest of {len(found.ranks)} ranks" if len(shown) < len(found.ranks) else ""
+    times = [
+        [
+            Cell(str(rank.rank), rank.rank), Cell(rank.host, rank.host), Cell(str(rank.threads), rank.threads),
+            *(Cell(seconds(getattr(rank, kind)), getattr(rank, kind)) for kind in KINDS),
+            Cell(percent(rank.computed / rank.total if rank.total else 0.0), rank.computed / (rank.total or 1.0)),
+        ]
+        for rank in found.ranks
+    ]  # fmt: skip
+    listed = table(("rank", "host", "threads", *KINDS, "share computing"), times, words=2)
+    panels = [
+        Panel(
+            "How the ranks worked together", join(sentence_list(found.sentences), tag("p", EXPLANATION, class_="hint"))
+        ),
+        Panel(
+            "Time of each rank",
+            join(bars(("rank", "", "time"), rows, KINDS, caption=note), folded("As a table", listed)),
+        ),
+    ]
+    return [Section("ranks", "Ranks", panels)]
