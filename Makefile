@@ -18,7 +18,7 @@ help:
 	@echo "make test       the whole test suite; WORKERS=n tests at a time (now $(WORKERS))"
 	@echo "make test-mpi   training on 1 to 4 ranks of an MPI job (part of make test)"
 	@echo "make test-report the page of the report in Chromium, from phone to screen, light and dark"
-	@echo "make test-peers the tests that compare with PyTorch"
+	@echo "make test-peers the tests that compare with PyTorch and scikit-learn"
 	@echo "make test-core  the C++ tests of the kernels"
 	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
 	@echo "make scoreboard the capabilities that tests prove, from the latest results"
@@ -54,7 +54,7 @@ $(VENV)/.check-tools: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.peers: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5"
+	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5" "scikit-learn>=1.6"
 	@touch $@
 
 $(VENV)/.train-tools: $(VENV)/.created pyproject.toml

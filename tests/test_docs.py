@@ -14,7 +14,11 @@ import openbnns
 from openbnns import capi, compat, nn
 
 ROOT = Path(__file__).parent.parent
-MODULES = [m.name for m in pkgutil.walk_packages(openbnns.__path__, "openbnns.") if not m.name.endswith("__main__")]
+MODULES = [  # the examples of openbnns.sklearn are run with scikit-learn, by test_vs_sklearn.py
+    m.name
+    for m in pkgutil.walk_packages(openbnns.__path__, "openbnns.")
+    if not m.name.endswith("__main__") and not m.name.startswith("openbnns.sklearn")
+]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").rglob("*.md")
 )
