@@ -28,7 +28,7 @@ OPENBNNS_INLINE Vec fold(Vec v, std::integer_sequence<int, kLane...> lanes) {
   if constexpr (kDistance < kCount)
     return v;
   else
-    return fold<kDistance / 2, kCount>(v + __builtin_shufflevector(v, v, ((kLane + kDistance) % kWidth)...), lanes);
+    return fold<kDistance / 2, kCount>(v + shuffled<((kLane + kDistance) % kWidth)...>(v, v), lanes);
 }
 
 // Lane j < kCount of the result is the sum of the lanes of r[j], added in the same order whatever kCount is.

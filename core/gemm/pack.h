@@ -11,11 +11,11 @@ namespace OPENBNNS_ISA {
 
 template <int... kLane>
 OPENBNNS_INLINE Vec interleave_low(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
-  return __builtin_shufflevector(a, b, (kLane / 2 + (kLane % 2) * kWidth)...);
+  return shuffled<(kLane / 2 + (kLane % 2) * kWidth)...>(a, b);
 }
 template <int... kLane>
 OPENBNNS_INLINE Vec interleave_high(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
-  return __builtin_shufflevector(a, b, (kWidth / 2 + kLane / 2 + (kLane % 2) * kWidth)...);
+  return shuffled<(kWidth / 2 + kLane / 2 + (kLane % 2) * kWidth)...>(a, b);
 }
 
 // r[i][j] <-> r[j][i] for a square of kWidth rows, in registers: log2(kWidth) rounds of perfect shuffles.

@@ -22,12 +22,12 @@ namespace OPENBNNS_ISA {
 #define OPENBNNS_HIGH 2, 6, 3, 7
 #endif
 
-OPENBNNS_INLINE Vec evens(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_EVENS); }
-OPENBNNS_INLINE Vec odds(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_ODDS); }
+OPENBNNS_INLINE Vec evens(Vec a, Vec b) { return shuffled<OPENBNNS_EVENS>(a, b); }
+OPENBNNS_INLINE Vec odds(Vec a, Vec b) { return shuffled<OPENBNNS_ODDS>(a, b); }
 
 // a0 b0 a1 b1 ...: the first and the second half of the lanes of both.
-OPENBNNS_INLINE Vec interleave_low(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_LOW); }
-OPENBNNS_INLINE Vec interleave_high(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_HIGH); }
+OPENBNNS_INLINE Vec interleave_low(Vec a, Vec b) { return shuffled<OPENBNNS_LOW>(a, b); }
+OPENBNNS_INLINE Vec interleave_high(Vec a, Vec b) { return shuffled<OPENBNNS_HIGH>(a, b); }
 
 struct VecPair {
   Vec even, odd;

@@ -40,6 +40,16 @@ OPENBNNS_INLINE Vec from_bits(IntVec v) { return reinterpret_cast<Vec>(v); }
 // mask lanes are all ones (true) or all zeros (false), as comparisons give them
 OPENBNNS_INLINE Vec select(IntVec mask, Vec yes, Vec no) { return mask ? yes : no; }
 
+// Lane i is lane kLane[i] of a followed by b.
+template <int... kLane>
+OPENBNNS_INLINE Vec shuffled(Vec a, Vec b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, kLane...);
+#else
+  return __builtin_shuffle(a, b, IntVec{kLane...});  // GCC 11 has no __builtin_shufflevector
+#endif
+}
+
 // The first `count` lanes, 0 <= count <= kWidth; the others are zero / untouched. Masked instructions where there are
 // some, because a copy of unknown size is a call; plain copies under the address sanitizer, which sees only those.
 #if defined(__AVX512F__) && !defined(__SANITIZE_ADDRESS__)
