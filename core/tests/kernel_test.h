@@ -8,8 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/instruction_sets.h"
-#include "kernels/kernels.h"
+#include "kernels/dispatch.h"
 #include "runtime/plan.h"
 
 namespace kernel_test {
@@ -17,13 +16,11 @@ namespace kernel_test {
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// One entry per instruction set that this CPU has.
+// One entry per instruction set of this build that the CPU has.
 inline std::vector<const openbnns::Kernels*> instruction_sets() {
-  std::vector<const openbnns::Kernels*> sets{&openbnns::kernels_base()};
-#if defined(__x86_64__)
-  if (openbnns::has_avx2()) sets.push_back(&openbnns::kernels_avx2());
-  if (openbnns::has_avx512()) sets.push_back(&openbnns::kernels_avx512());
-#endif
+  std::vector<const openbnns::Kernels*> sets;
+  for (const openbnns::InstructionSet& set : openbnns::kInstructionSets)
+    if (set.on_this_cpu()) sets.push_back(&set.kernels());
   return sets;
 }
 

@@ -1,0 +1,10 @@
+# A software bill of materials in the wheel, where PEP 770 looks for it.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(CXX_LIBRARY libstdc++)
+  set(CXX_LIBRARY_LICENSE "GPL-3.0-or-later WITH GCC-exception-3.1")
+else()
+  set(CXX_LIBRARY libc++)
+  set(CXX_LIBRARY_LICENSE "Apache-2.0 WITH LLVM-exception")
+endif()
+configure_file(cmake/sbom.cdx.json.in openbnns.cdx.json @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/openbnns.cdx.json DESTINATION ${SKBUILD_METADATA_DIR}/sboms)
