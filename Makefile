@@ -1,20 +1,24 @@
 # Two commands do all the set-up on a fresh machine: `make train` and `make test`.
-# Needs python3 (3.10 or newer) with venv, GCC 12 or newer or Clang, and make.
+# Needs python3 (3.10 or newer) with venv, GCC 11 or newer or Clang, and make.
 
 PYTHON ?= python3
+NUMPY ?= numpy>=1.24
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.gz' \
-             -o -name '*.map' -o -name '*.modulemap' -o -name '*.pc' -o -name '*.cmake' -o -name '*.css' -o -name '*.js' \)) CMakeLists.txt pyproject.toml
+SOURCES := $(shell find core src cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.typed' \
+             -o -name '*.gz' -o -name '*.map' -o -name '*.modulemap' -o -name '*.in' -o -name '*.cmake' -o -name '*.css' -o -name '*.js' \)) \
+           CMakeLists.txt pyproject.toml
 WORKERS ?= 2
+TARGET ?= x86_64-linux-gnu
 
-.PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz stub clean
+.PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz stub \
+  clean wheels test-wheels sdist test-sdist release
 
 install: $(VENV)/.installed
 
 help:
 	@echo "make            build the wheel and install it into $(VENV)"
-	@echo "make train      train a network on built-in digits; weights and a report in out/"
+	@echo "make train      train a network on built-in digits; weights and a report in out/; kernels for this CPU only"
 	@echo "make test       the whole test suite; WORKERS=n tests at a time (now $(WORKERS))"
 	@echo "make test-mpi   training on 1 to 4 ranks of an MPI job (part of make test)"
 	@echo "make test-report the page of the report in Chromium, from phone to screen, light and dark"
@@ -29,19 +33,34 @@ help:
 	@echo "make fuzz       a minute of random calls, native engine against reference; FUZZ=\"--seed 1\" repeats one"
 	@echo "make sanitize   random calls and tests on a build with sanitizers; most of an hour, not part of make test"
 	@echo "make sanitize-threads  the C library's threads and forks under ThreadSanitizer"
+	@echo "make wheels     wheels for other machines, for every Python found; TARGET=aarch64-linux-gnu for another processor"
+	@echo "make test-wheels  these wheels as installers, linkers and auditors see them"
+	@echo "make sdist      the source archive; make test-sdist builds and tests it without a network"
+	@echo "make release    check everything, build wheels and source archive, set the tag"
 	@echo "make clean      remove all that the others made"
 
 $(VENV)/.created:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	@echo "Making a virtual environment in $(VENV): about 5 s"
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# Builds the wheel and installs that, never the source tree.
-$(VENV)/.installed: $(VENV)/.created $(SOURCES)
-	@echo "Building OpenBNNS: kernels for three instruction sets, some minutes of processor time"
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist/wheel .
-	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/wheel/openbnns-*.whl
-	$(BIN)/python -m pip install --quiet "numpy>=1.24"
+# CMake and Ninja of this machine, if it has them, or else from PyPI.
+$(VENV)/.build-tools: $(VENV)/.created
+	@echo "Installing NumPy and what building needs: about 10 s"
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "$(NUMPY)" "scikit-build-core>=0.10" "nanobind>=2.4" \
+	  $$(command -v cmake >/dev/null || echo cmake) $$(command -v ninja >/dev/null || echo ninja)
+	@touch $@
+
+# Build the wheel and install that, never the source tree: with kernels for all instruction sets, as tests want it, which is
+# good for training, too; or for training only, with those of this CPU.
+$(VENV)/.installed: $(VENV)/.build-tools tools/build.py $(SOURCES)
+	@rm -f $(VENV)/.native
+	@$(BIN)/python tools/build.py all
+	@touch $(VENV)/.native $@
+
+$(VENV)/.native: $(VENV)/.build-tools tools/build.py $(SOURCES)
+	@rm -f $(VENV)/.installed
+	@$(BIN)/python tools/build.py native
 	@touch $@
 
 $(VENV)/.test-tools: $(VENV)/.created pyproject.toml
@@ -58,13 +77,16 @@ $(VENV)/.peers: $(VENV)/.created
 	@touch $@
 
 $(VENV)/.train-tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet "rich>=13" "tomli>=2; python_version < '3.11'"
+	@echo "Installing what shows the progress of training: a few seconds"
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "rich>=13" "tomli>=2; python_version < '3.11'"
 	@touch $@
 
-train: install $(VENV)/.train-tools
+train: $(VENV)/.native $(VENV)/.train-tools
+	@echo "Training: about 10 s"
 	$(BIN)/openbnns train --out out
 
 test: install $(VENV)/.test-tools $(VENV)/.train-tools
+	@echo "Testing: about 10 minutes on two cores"
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
 	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
 	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
@@ -155,14 +177,14 @@ sanitize-threads:
 	$(MAKE) VENV=.venv-sanitize-threads sanitize-threads-run
 
 sanitize-threads-run: $(VENV)/.created $(VENV)/.test-tools
-	$(BIN)/python -m pip install --quiet "numpy>=1.24" scikit-build-core nanobind
+	$(BIN)/python -m pip install --quiet "$(NUMPY)" scikit-build-core nanobind
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
 	  --config-settings=cmake.define.OPENBNNS_SANITIZE=thread \
 	  --config-settings=install.strip=false --config-settings=build-dir=build/sanitize-threads .
 	OPENBNNS_ENGINE=reference $(BIN)/python tests/races.py
 
 sanitize-run: $(VENV)/.created $(VENV)/.test-tools
-	$(BIN)/python -m pip install --quiet "numpy>=1.24" scikit-build-core nanobind cmake ninja
+	$(BIN)/python -m pip install --quiet "$(NUMPY)" scikit-build-core nanobind cmake ninja
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
 	  --config-settings=cmake.define.OPENBNNS_SANITIZE=address --config-settings=cmake.define.OPENBNNS_CORE_TESTS=ON \
 	  --config-settings=install.strip=false --config-settings=build-dir=build/sanitize .
@@ -174,6 +196,41 @@ sanitize-run: $(VENV)/.created $(VENV)/.test-tools
 fuzz: install $(VENV)/.test-tools
 	$(BIN)/python tests/fuzz.py $(FUZZ)
 	$(BIN)/python tests/fuzz_c.py
+
+# Wheels that run elsewhere. Zig compiles against an old C library, and for other processors.
+$(VENV)/.wheel-tools: $(VENV)/.build-tools
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang>=0.17,<0.18" cmake ninja "auditwheel>=6" pyelftools twine build
+	@touch $@
+
+wheels: $(VENV)/.wheel-tools
+	$(BIN)/python tools/build_wheels.py --target $(TARGET)
+
+test-wheels: install $(VENV)/.wheel-tools $(VENV)/.test-tools
+	OPENBNNS_WHEELS=dist/wheels $(BIN)/python -m pytest -q tests/wheels
+
+sdist: $(VENV)/.wheel-tools
+	rm -rf dist/sdist
+	$(BIN)/python -m build --sdist --no-isolation --outdir dist/sdist .
+
+# In an environment of its own, from nothing but the archive and the two packages that building needs.
+test-sdist: sdist
+	rm -rf build/sdist && mkdir -p build/sdist
+	tar -xzf dist/sdist/openbnns-*.tar.gz -C build/sdist --strip-components 1
+	$(PYTHON) -m venv build/sdist/.venv
+	build/sdist/.venv/bin/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja "$(NUMPY)"
+	build/sdist/.venv/bin/python -m pip install --no-index --no-build-isolation --no-deps -C cmake.define.OPENBNNS_ISAS=native ./build/sdist
+	build/sdist/.venv/bin/openbnns check
+
+# Everything that a release needs, and its tag in the end. Pushing the tag publishes it (.github/workflows/release.yml).
+release: $(VENV)/.wheel-tools
+	$(BIN)/python tools/release.py check
+	$(MAKE) check test test-core test-c
+	rm -rf dist/wheels
+	$(MAKE) wheels TARGET=x86_64-linux-gnu
+	$(MAKE) wheels TARGET=aarch64-linux-gnu
+	$(MAKE) test-wheels test-sdist
+	$(BIN)/python -m twine check --strict dist/wheels/*.whl dist/sdist/*.tar.gz
+	$(BIN)/python tools/release.py tag
 
 clean:
 	rm -rf build dist $(VENV) .venv-sanitize .venv-sanitize-threads .scoreboard.json out

@@ -1,0 +1,62 @@
+"""What `make train` and `make test` build: each only what it needs, nothing twice, and never tests on kernels for one CPU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = (".created", ".build-tools", ".test-tools", ".train-tools")
+ALL, NATIVE = "tools/build.py all", "tools/build.py native"
+
+
+@pytest.fixture
+def stamps(tmp_path: Path) -> Path:
+    """An environment with all tools, in which nothing is installed."""
+    for name in TOOLS:
+        touch(tmp_path / name, later=1000)
+    return tmp_path
+
+
+def touch(stamp: Path, *, later: float) -> None:
+    """A time after all sources were written, in seconds."""
+    newest = max(
+        path.stat().st_mtime for part in ("src", "core", "cmake", "tools") for path in (ROOT / part).rglob("*")
+    )
+    stamp.touch()
+    os.utime(stamp, (newest + later, newest + later))
+
+
+def commands(target: str, stamps: Path) -> str:
+    """What make would do."""
+    if shutil.which("make") is None:
+        raise RuntimeError("there is no make, which everything else is started with")
+    command = ["make", "--dry-run", "--no-print-directory", f"VENV={stamps}", target]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def test_training_needs_one_instruction_set_and_tests_all(stamps: Path) -> None:
+    train, test = commands("train", stamps), commands("test", stamps)
+    assert NATIVE in train and ALL not in train
+    assert ALL in test and NATIVE not in test
+    assert f"rm -f {stamps}/.installed" in train, "else tests would run on what training has installed"
+
+
+def test_after_training(stamps: Path) -> None:
+    touch(stamps / ".native", later=2000)
+    assert "build.py" not in commands("train", stamps)
+    assert ALL in commands("test", stamps)
+
+
+def test_after_tests(stamps: Path) -> None:
+    touch(stamps / ".installed", later=2000)
+    touch(stamps / ".native", later=2000)
+    assert "build.py" not in commands("train", stamps) + commands("test", stamps)
+    touch(stamps / ".build-tools", later=3000)  # as a change of a source does
+    assert NATIVE in commands("train", stamps)
+    assert ALL in commands("test", stamps)
