@@ -113,7 +113,7 @@ def test_evaluate(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("length,weight,kind\n1,2,iris\n", "there is no column 'color' for the model, which was trained with it"),
+        ("length,weight,kind\n1,2,iris\n", "there is no column 'color', which the model was trained with. It has 'kind'"),
         ("length,color,weight\n1,red,2\n", r"there is no column 'kind' for the target"),
         ("length,color,weight,kind\nlong,red,2,rose\n", "line 2: column 'length' is 'long', but the model was"),
         ("length,color,weight,kind\n1,red,2,lily\n1,red,2,rose\n", "was not trained on: lily. It knows iris, rose"),

@@ -309,3 +309,25 @@ def test_marks_for_missing_values(tmp_path: Path) -> None:
     assert (loaded.train_x[:, 1] == 1).sum() == 15
     with pytest.raises(ValueError, match="--separator is 'ab'"):
         data.load(path, separator="ab")
+
+
+def test_samples_that_stay_in_their_files(tmp_path: Path) -> None:
+    """Arrays larger than the limit are read as batches need them, and train to the same weights."""
+    draw = np.random.RandomState(0)
+    x, y = (draw.standard_normal((300, 40)) * 5 + 2).astype(np.float32), draw.randint(0, 3, 300)
+    np.savez(tmp_path / "a.npz", x=x, y=y)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    found = []
+    for source, options in (
+        ("a.npz", {}), ("a.npz", {"memory_limit": "10K"}), ("x.npy", {"target": str(tmp_path / "y.npy"), "memory_limit": "10K"}),
+    ):  # fmt: skip
+        loaded = data.with_task(data.load(tmp_path / source, standardize=True, **options))  # type: ignore[arg-type]
+        assert isinstance(loaded.train_x, np.ndarray) == ("memory_limit" not in options)
+        net = nn.models.mlp(3)
+        nn.Trainer(net, seed=1, quiet=True).fit(
+            loaded.train_x, loaded.train_y, epochs=2, validation=(loaded.validation_x, loaded.validation_y)
+        )
+        found.append(np.concatenate([array.ravel() for array in net.state_dict().values()]))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])

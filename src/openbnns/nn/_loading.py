@@ -19,7 +19,7 @@ from .preparation import ArrayPreparation, ImagePreparation, TablePreparation
 from .reading import delimited, images, targets
 from .reading.rows import ChosenRows, ImageCache, PreparedRows
 from .reading.table import Table, find_column
-from .sources import Rows, open_npy
+from .sources import Rows, open_npy, open_npz
 
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _LARGE = 2**30  # bytes of samples in a file: more of them stay there
@@ -241,6 +241,11 @@ def _rows(samples: Any, chosen: Array) -> Any:
 
 
 def _read_npz(path: Path, limit: int | None) -> Parts:
+    if path.stat().st_size > (limit or _LARGE):
+        archive = open_npz(path)  # whose rows are read as they are needed
+        if {"x", "y"} <= set(archive):
+            samples: Any = archive["x"]
+            return {"train": (samples, archive["y"][:])}
     wanted = [f"{axis}_{name}" for names in _PARTS.values() for name in names for axis in "xy"]
     arrays, present = read_npz(path, [*wanted, "x", "y"], limit)
     parts: Parts = {}

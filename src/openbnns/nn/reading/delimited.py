@@ -14,7 +14,7 @@ from .._value import Array
 from ..files import Budget, DataError, open_expanded, shown
 from . import _format
 from ._format import MISSING, Format
-from .table import Table, find_column
+from .table import Table, find_column, require_columns
 
 _IGNORED, _NUMBER, _WORD, _BOTH = range(4)
 _PIECE = 2**23  # bytes that are read at a time
@@ -68,9 +68,7 @@ def _chosen(
     names, source = form.names, str(path)
     found: dict[str, int | None] = dict.fromkeys(names)
     if kinds is not None:
-        absent = [name for name in kinds if name not in found]
-        if absent:
-            find_column(absent[0], names, source, "the model, which was trained with it")
+        require_columns(kinds, names, source)
         found = {name: {"number": _NUMBER, "word": _WORD}.get(kinds.get(name, ""), _IGNORED) for name in names}
     for name in categorical:
         found[find_column(name, names, source, "--categorical")] = _WORD

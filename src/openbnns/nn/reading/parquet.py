@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..files import DataError
-from .table import Table, find_column
+from .table import Table, find_column, require_columns
 
 _MOST_WORDS = 20_000
 
@@ -41,8 +41,7 @@ def read(
     chosen = [find_column(name, names, source, "the target") for name in wanted]
     left_out = {find_column(name, names, source, "--drop") for name in ignored}
     as_words = {find_column(name, names, source, "--categorical") for name in categorical}
-    for name in kinds or ():
-        find_column(name, names, source, "the model, which was trained with it")
+    require_columns(kinds or (), names, source)
     table = Table(source, names)
     numbers, exact, codes = [], [], []
     for name in content.schema.names:

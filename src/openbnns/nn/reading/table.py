@@ -71,6 +71,19 @@ def find_column(name: str | int, names: Sequence[str], source: str, what: str) -
     raise DataError(f"{source}: there is no column {name!r} for {what}.{nearest(str(name), names)} Columns: {listed}.")
 
 
+def require_columns(needed: Iterable[str], names: Sequence[str], source: str) -> None:
+    """Refuse a table without the columns that a model needs, and say what is there in their place."""
+    needed = list(needed)
+    absent = [name for name in needed if name not in names]
+    if absent:
+        others = [name for name in names if name not in needed]
+        instead = f" It has {', '.join(map(repr, others[:10]))} besides." if others else ""
+        raise DataError(
+            f"{source}: there is no column {', '.join(map(repr, absent[:10]))}, which the model was trained with."
+            f"{nearest(absent[0], others)}{instead}"
+        )
+
+
 def from_samples(samples: Any, names: Sequence[str], words: Sequence[str], who: str) -> Table:
     """A table from what people have at hand: rows as dictionaries, columns by name, a data frame, or an array.
 
