@@ -191,7 +191,7 @@ def test_images() -> None:
         ({"alpha": -1}, "alpha is -1. Use at least 0"),
         ({"learning_rate_init": 0}, "learning_rate_init is 0. Use above 0"),
         ({"batch_size": 2.5}, "batch_size is 2.5. Use a whole number"),
-        ({"learning_rate_init": 1e30, "solver": "sgd"}, "MLPClassifier: The loss became .* Scale the samples"),
+        ({"learning_rate_init": 1e30, "solver": "sgd"}, "MLPClassifier: the loss became .* Scale the samples"),
     ],
 )
 def test_parameters_that_make_no_sense(given: dict[str, Any], message: str, wine: tuple[Array, ...]) -> None:

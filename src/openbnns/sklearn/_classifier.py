@@ -64,6 +64,11 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc
             )
         return np.searchsorted(self.classes_, y), False
 
+    def _score(self, outputs: Array, targets: Array) -> float:
+        if self._labels:
+            return float(((outputs > 0) == (targets > 0.5)).all(axis=1).mean())
+        return float((outputs.argmax(axis=1) == targets).mean())
+
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (n, classes), or (n, labels) of each label."""
         scores = self._scores(X).astype(np.float64)

@@ -41,48 +41,104 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """An estimator that is a network. Subclasses say which network, which loss and what the targets are."""
 
-    _score_metric: nn.metrics.MetricName = "accuracy"  # that early stopping selects by
+    n_iter_: int
+    """Epochs that were trained."""
+    t_: int
+    """Samples that were trained on, counted as often as they were used."""
+    loss_: float
+    best_loss_: float
+    loss_curve_: list[float]
+    validation_scores_: list[float]
+    best_validation_score_: float
+    _waited: int  # epochs without anything better
 
     @abstractmethod
     def _make_network(self, sample: tuple[int, ...], outputs: int) -> nn.Module:
         """The network, not built yet, for samples of this shape."""
 
+    @abstractmethod
+    def _score(self, outputs: Array, targets: Array) -> float:
+        """How good outputs of the network are, for early stopping; more is better."""
+
     def _fit(self, x: Array, y: Array, loss: nn.losses.LossName, outputs: int, *, epochs: int, fresh: bool) -> None:
         """Train on float32 samples; ``fresh`` begins with new weights."""
         if fresh:
             self._begin(x, outputs)
-        train_x, train_y, validation = self._validation(x, y, wanted=epochs > 1)
+        train_x, train_y, held_out = self._validation(x, y, wanted=epochs > 1)
         size = self._batch_size(len(train_x))
-        rates = _Rates(self.learning_rate, self.power_t, len(train_x), -(-len(train_x) // size), self.solver)
-        stopping: nn.EarlyStopping | None = None
-        metrics: list[nn.metrics.MetricName] = []
-        if validation is not None:
-            stopping = nn.EarlyStopping(
-                self.n_iter_no_change + 1, f"validation_{self._score_metric}", min_delta=self.tol
-            )
-            metrics = [self._score_metric]
         self._set_penalty(size)
-        trainer = nn.Trainer(
-            self._network, loss, self._optimizer, schedule=rates, batch_size=size, seed=self._next_seed(), metrics=metrics,
-            early_stopping=stopping, quiet=True,
-        )  # fmt: skip
-        watch = _Watch(self, rates, validation is not None, self._score_metric)
-        try:
-            trainer.fit(train_x, train_y, epochs=epochs, validation=validation, callbacks=watch)
-        except nn.Diverged as error:
-            raise ValueError(
-                f"{type(self).__name__}: {error} Scale the samples, for instance with StandardScaler, or use a smaller "
-                "learning_rate_init."
-            ) from error
-        self.n_iter_ += len(trainer.history)
-        self.t_ += len(trainer.history) * len(train_x)
-        if epochs > 1 and len(trainer.history) == epochs and not watch.converged:
+        sizes = {size, len(train_x) % size or size}
+        steps = {number: self._network.compile_step(loss, self._optimizer, number) for number in sizes}
+        converged, best = False, None
+        for _ in range(epochs):
+            self._train_epoch(steps, size, train_x, train_y)
+            better = self._note(held_out)
+            if held_out is not None and self.validation_scores_[-1] == self.best_validation_score_:
+                best = {name: array.copy() for name, array in self._network.state_dict().items()}
+            self._waited = 0 if better else self._waited + 1
+            if self._waited > self.n_iter_no_change and not self._goes_on(held_out is not None):
+                converged = True
+                break
+        if best is not None:
+            self._network.load_state_dict(best)
+        if epochs > 1 and not converged:
             warnings.warn(
                 f"{type(self).__name__}: max_iter={self.max_iter} epochs are done, but the training has not converged yet. Raise "
                 "max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
+
+    def _train_epoch(self, steps: dict[int, Any], size: int, x: Array, y: Array) -> None:
+        """All samples once, in an order of their own."""
+        self._network.train()
+        order = self._random.permutation(len(x))
+        x, y, total = x[order], y[order], 0.0
+        for start in range(0, len(x), size):
+            samples = x[start : start + size]
+            total += len(samples) * steps[len(samples)](samples, y[start : start + size])
+        self.loss_ = total / len(x)
+        self.n_iter_ += 1
+        self.t_ += len(x)
+        if not math.isfinite(self.loss_):
+            raise ValueError(
+                f"{type(self).__name__}: the loss became {self.loss_} in epoch {self.n_iter_}. Scale the samples, for instance "
+                "with StandardScaler, or use a smaller learning_rate_init."
+            )
+        self.loss_curve_.append(self.loss_)
+        if self.solver == "sgd" and self.learning_rate == "invscaling":
+            self._optimizer.learning_rate = self.learning_rate_init / (self.t_ + 1) ** self.power_t
+
+    def _note(self, held_out: tuple[Array, Array] | None) -> bool:
+        """Print and keep how the epoch was; whether it was better than those before."""
+        if self.verbose:
+            print(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
+        if held_out is None:
+            better = bool(self.loss_ < self.best_loss_ - self.tol)
+            self.best_loss_ = min(self.loss_, self.best_loss_)
+            return better
+        score = self._score(self._outputs(held_out[0]), held_out[1])
+        self.validation_scores_.append(score)
+        if self.verbose:
+            print(f"Validation score: {score:f}")
+        better = bool(score > self.best_validation_score_ + self.tol)
+        self.best_validation_score_ = max(score, self.best_validation_score_)
+        return better
+
+    def _goes_on(self, validated: bool) -> bool:
+        """When nothing has improved for long enough: whether a lower learning rate is tried, rather than to end."""
+        rate = self._optimizer.learning_rate / 5
+        if self.solver == "sgd" and self.learning_rate == "adaptive" and rate > 1e-6:
+            self._optimizer.learning_rate, self._waited = rate, 0
+            if self.verbose:
+                print(f"The learning rate is {rate:g} from here on.")
+            return True
+        if self.verbose:
+            what = "validation score" if validated else "training loss"
+            print(
+                f"The {what} did not improve by more than tol={self.tol:f} for {self.n_iter_no_change} epochs. Stopping."
+            )
+        return False
 
     def _begin(self, x: Array, outputs: int) -> None:
         self._random = check_random_state(self.random_state)
@@ -92,11 +148,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         self._optimizer = self._make_optimizer(network)
         self.n_outputs_ = outputs
         self.n_iter_ = self.t_ = 0
-        self.loss_curve_: list[float] = []
-        self.best_loss_: float | None = math.inf
-        self.loss_ = math.nan
-        self.validation_scores_: list[float] | None = [] if self.early_stopping else None
-        self.best_validation_score_: float | None = -math.inf if self.early_stopping else None
+        self.loss_curve_ = []
+        self.loss_, self.best_loss_ = math.nan, math.inf
+        self.validation_scores_ = []
+        self.best_validation_score_ = -math.inf
         self._waited = 0
 
     def _next_seed(self) -> int:
@@ -105,7 +160,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def _validation(self, x: Array, y: Array, *, wanted: bool) -> tuple[Array, Array, tuple[Array, Array] | None]:
         if not (self.early_stopping and wanted):
             return x, y, None
-        stratify = y if self._score_metric == "accuracy" and y.ndim == 1 else None
+        stratify = y if y.ndim == 1 else None  # classes
         train_x, test_x, train_y, test_y = train_test_split(
             x, y, test_size=self.validation_fraction, random_state=self._next_seed(), stratify=stratify
         )
@@ -136,7 +191,9 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def _scores(self, x: Any) -> Array:
         """What the network gives for validated samples."""
         check_is_fitted(self, "n_iter_")
-        samples = self._samples(x, reset=False)
+        return self._outputs(self._samples(x, reset=False))
+
+    def _outputs(self, samples: Array) -> Array:
         self._network.eval()
         found = [self._network(samples[i : i + _ROWS]) for i in range(0, len(samples), _ROWS)]
         return np.concatenate(found)
@@ -222,63 +279,3 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         if not all(isinstance(size, numbers.Integral) and int(size) > 0 for size in sizes):
             raise ValueError(f"{type(self).__name__}: {name} is {value!r}. Use whole numbers above 0, such as (100,).")
         return [int(size) for size in sizes]
-
-
-class _Rates:
-    """The learning rate as scikit-learn has it, as a factor of the initial one."""
-
-    def __init__(self, kind: str, power: float, samples: int, steps: int, solver: str) -> None:
-        self.kind = kind if solver == "sgd" else "constant"  # others adapt by themselves
-        self.power, self.samples, self.steps, self.factor = power, samples, steps, 1.0
-
-    def __call__(self, step: int, total: int) -> float:
-        if self.kind == "invscaling":
-            return float((step // self.steps * self.samples + 1) ** -self.power)
-        return self.factor
-
-
-class _Watch(nn.Callback):
-    """Keeps the curves of an estimator, prints them if wanted, and ends the training when it has converged."""
-
-    def __init__(self, estimator: Any, rates: _Rates, validated: bool, metric: str) -> None:
-        self.estimator, self.rates, self.validated, self.metric = estimator, rates, validated, metric
-        self.converged = False
-
-    def on_epoch(self, trainer: nn.Trainer, record: dict[str, Any]) -> None:
-        model = self.estimator
-        loss = float(record["loss"])
-        model.loss_ = loss
-        model.loss_curve_.append(loss)
-        if model.verbose:
-            print(f"Iteration {len(model.loss_curve_)}, loss = {loss:.8f}")
-        if self.validated:
-            score = float(record[f"validation_{self.metric}"])
-            model.validation_scores_.append(score)
-            if model.verbose:
-                print(f"Validation score: {score:f}")
-            better = score > model.best_validation_score_ + model.tol
-            model.best_validation_score_ = max(score, model.best_validation_score_)
-            model.best_loss_ = None
-        else:
-            better = loss < model.best_loss_ - model.tol
-            model.best_loss_ = min(loss, model.best_loss_)
-        model._waited = 0 if better else model._waited + 1
-        if model._waited > model.n_iter_no_change:
-            self._settle(trainer)
-
-    def _settle(self, trainer: nn.Trainer) -> None:
-        """End the run, or go on with a fifth of the learning rate if that is what the estimator does."""
-        model = self.estimator
-        if self.rates.kind == "adaptive" and self.rates.factor * model.learning_rate_init > 1e-6:
-            self.rates.factor /= 5
-            model._waited = 0
-            if model.verbose:
-                print(f"The learning rate is {self.rates.factor * model.learning_rate_init:g} from here on.")
-            return
-        self.converged = True
-        what = "validation score" if self.validated else "training loss"
-        if model.verbose:
-            print(
-                f"The {what} did not improve by more than tol={model.tol:f} for {model.n_iter_no_change} epochs. Stopping."
-            )
-        trainer.stop("the training has converged")

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import nn
@@ -121,8 +122,6 @@ class MLPRegressor(RegressorMixin, _Perceptron):  # type: ignore[misc]
     True
     """
 
-    _score_metric = "r2"
-
     def fit(self, X: Any, y: Any) -> MLPRegressor:
         """Train on samples (n, features) and targets (n,) or (n, outputs)."""
         self._check_parameters()
@@ -148,6 +147,9 @@ class MLPRegressor(RegressorMixin, _Perceptron):  # type: ignore[misc]
             fresh=fresh,
         )
         return self
+
+    def _score(self, outputs: Array, targets: Array) -> float:
+        return float(r2_score(targets, outputs))
 
     def predict(self, X: Any) -> Array:
         """The numbers of every sample."""
