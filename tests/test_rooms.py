@@ -91,7 +91,17 @@ def test_an_underscore_means_private_to_the_package() -> None:
 
 
 # The compiled module; what structs and their arrays know besides their fields; names of Python's own; of PyTorch's modules.
-NOT_PRIVATE = {"_core", "_kinds", "_element", "_asdict", "_getframe"}
+NOT_PRIVATE = {
+    "_core",
+    "_kinds",
+    "_element",
+    "_asdict",
+    "_getframe",
+    "_actions",
+    "_choices_actions",
+    "_SubParsersAction",
+    "_fill_text",
+}
 NOT_PRIVATE |= {
     "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_non_persistent_buffers_set", "_version",
 }  # fmt: skip

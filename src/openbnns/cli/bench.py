@@ -73,13 +73,14 @@ def _case(name: str, options: argparse.Namespace) -> dict[str, Any]:
     import numpy as np
 
     from .. import nn
+    from ..nn.model_file import input_shapes
 
     if name in CASES:
         shape, usual = CASES[name]
         network: Any = nn.models.NAMED[name](10).build(shape, seed=0)
     else:
         network = nn.load_model(name)
-        shape, usual = network._graph.inputs[0].sample, 64
+        shape, usual = input_shapes(network)[0], 64
     batch = options.batch_size or usual
     random = np.random.RandomState(0)
     x = random.standard_normal((batch, *shape)).astype(np.float32)
@@ -158,7 +159,7 @@ def _torch_module(layer: Any, torch: Any) -> Any:
         return t.Conv2d(layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride, layer.padding,
                         layer.dilation, layer.groups, layer.use_bias)  # fmt: skip
     if type(layer) is nn.BatchNorm2d:
-        return t.BatchNorm2d(layer._buffers["running_mean"].shape[0])
+        return t.BatchNorm2d(dict(layer.named_buffers())["running_mean"].shape[0])
     if type(layer) is nn.MaxPool2d:
         return t.MaxPool2d(layer.kernel_size, layer.stride, layer.padding)
     plain = {

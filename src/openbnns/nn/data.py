@@ -291,8 +291,8 @@ def with_task(data: Data, task: str | None = None) -> Data:
     >>> from openbnns import nn
     >>> x = np.zeros((3, 2))
     >>> data = nn.data.with_task(nn.data.Data(x, np.array([1.5, 2.5, 3.5]), x[:0], np.zeros(0)))
-    >>> data.task, data.train_y.ravel().round(2).tolist(), data.target_mean
-    ('regression', [-1.22, 0.0, 1.22], (2.5,))
+    >>> data.task, [f"{y:.2f}" for y in data.train_y.ravel()], data.target_mean
+    ('regression', ['-1.22', '0.00', '1.22'], (2.5,))
     """
     from ._loading import with_regression
     from .reading.targets import guess_array

@@ -34,7 +34,7 @@ from .module import Module
 from .parameter import Mismatch
 from .predictions import BATCH, Predictions, run_all
 from .preparation import Preparation
-from .preparation._checks import Said
+from .preparation.checks import Said
 from .weights import DamagedFile
 
 if TYPE_CHECKING:
@@ -214,6 +214,12 @@ def _said(network: Module, outputs: Any) -> Predictions:
             f"{who}: a model for {card.task} gives scores (N, outputs), but this network gives something else."
         )
     return Predictions.of(outputs, card.task, card.classes, mean=card.target_mean, std=card.target_std)
+
+
+def input_shapes(network: Module) -> list[tuple[int, ...]]:
+    """The shapes of samples that a network was built for."""
+    assert network._graph is not None
+    return [value.sample for value in network._graph.inputs]
 
 
 def fit_inputs(network: Module, samples: Array) -> Array:

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..._listing import of_module as _of_module
 from ._base import Preparation
-from ._checks import Said
 from .arrays import ArrayPreparation
+from .checks import Said
 from .images import ImagePreparation
 from .tables import TablePreparation
 

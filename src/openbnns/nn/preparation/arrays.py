@@ -10,7 +10,7 @@ import numpy as np
 from .._value import Array
 from ..files import DataError
 from ._base import Preparation
-from ._checks import Said
+from .checks import Said
 
 _ROWS = 2**16  # at a time
 

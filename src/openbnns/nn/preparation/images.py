@@ -13,7 +13,7 @@ import numpy as np
 from .._value import Array
 from ..files import DataError
 from ._base import Preparation
-from ._checks import Said
+from .checks import Said
 
 MODES = {"L": 1, "RGB": 3}
 _EIGHT_BITS = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}
@@ -33,8 +33,8 @@ class ImagePreparation(Preparation):
 
     >>> import numpy as np
     >>> from openbnns.nn.preparation import ImagePreparation
-    >>> ImagePreparation((2, 2), "L").apply(np.full((1, 2, 2), 51, np.uint8)).round(3).tolist()
-    [[[[0.2, 0.2], [0.2, 0.2]]]]
+    >>> ImagePreparation((2, 2), "L").apply(np.full((1, 2, 2), 255, np.uint8)).tolist()
+    [[[[1.0, 1.0], [1.0, 1.0]]]]
     """
 
     kind = "images"

@@ -14,8 +14,8 @@ from .._value import Array
 from ..files import DataError
 from ..reading.table import Table, from_samples
 from ._base import Preparation
-from ._checks import Said
 from .arrays import mean_and_deviation
+from .checks import Said
 
 _ROWS = 2**14  # at a time: their numbers fit into a cache
 MOST_CATEGORIES = 100
