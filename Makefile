@@ -78,7 +78,7 @@ $(VENV)/.peers: $(VENV)/.created
 
 $(VENV)/.train-tools: $(VENV)/.created pyproject.toml
 	@echo "Installing what shows the progress of training: a few seconds"
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "rich>=13" "tomli>=2; python_version < '3.11'"
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "tomli>=2; python_version < '3.11'"
 	@touch $@
 
 train: $(VENV)/.native $(VENV)/.train-tools
