@@ -30,7 +30,7 @@ def data_sets() -> dict[str, tuple[Any, bool, dict[str, Any]]]:
     return {
         "digits": (datasets.load_digits, True, {}),
         "breast cancer": (datasets.load_breast_cancer, True, {}),
-        "diabetes": (datasets.load_diabetes, False, {"learning_rate_init": 0.01, "max_iter": 300}),
+        "diabetes": (datasets.load_diabetes, False, {"learning_rate_init": 0.01, "early_stopping": True}),
     }
 
 

@@ -70,8 +70,12 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         sizes = {size, len(train_x) % size or size}
         steps = {number: self._network.compile_step(loss, self._optimizer, number) for number in sizes}
         converged, best = False, None
+        shuffled = np.empty_like(train_x), np.empty_like(train_y)  # once: fresh memory costs as much as a step
         for _ in range(epochs):
-            self._train_epoch(steps, size, train_x, train_y)
+            order = self._random.permutation(len(train_x))
+            for array, place in zip((train_x, train_y), shuffled, strict=True):
+                np.take(array, order, axis=0, out=place, mode="clip")  # which needs no buffer
+            self._train_epoch(steps, size, *shuffled)
             better = self._note(held_out)
             if held_out is not None and self.validation_scores_[-1] == self.best_validation_score_:
                 best = {name: array.copy() for name, array in self._network.state_dict().items()}
@@ -90,10 +94,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             )
 
     def _train_epoch(self, steps: dict[int, Any], size: int, x: Array, y: Array) -> None:
-        """All samples once, in an order of their own."""
-        self._network.train()
-        order = self._random.permutation(len(x))
-        x, y, total = x[order], y[order], 0.0
+        """All samples once, in their order."""
+        if not self._network.training:
+            self._network.train()
+        total = 0.0
         for start in range(0, len(x), size):
             samples = x[start : start + size]
             total += len(samples) * steps[len(samples)](samples, y[start : start + size])
