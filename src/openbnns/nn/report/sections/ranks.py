@@ -8,7 +8,7 @@ from typing import Any
 from ...distributed.rank_times import EXPLANATION, KINDS, rank_section
 from ..charts import bars
 from ..markup import Cell, Panel, Section, folded, join, sentence_list, table, tag
-from ..numbers import percent, seconds
+from ..numbers import percent, plural, seconds
 
 _BARS = 32
 
@@ -31,13 +31,13 @@ def rank_sections(
     note = f"The {len(shown)} slowest of {len(found.ranks)} ranks" if len(shown) < len(found.ranks) else ""
     times = [
         [
-            Cell(str(rank.rank), rank.rank), Cell(rank.host, rank.host), Cell(str(rank.threads), rank.threads),
+            Cell(f"{rank.rank} {rank.host}, {plural(rank.threads, 'thread')}", rank.rank),
             *(Cell(seconds(getattr(rank, kind)), getattr(rank, kind)) for kind in KINDS),
             Cell(percent(rank.computed / rank.total if rank.total else 0.0), rank.computed / (rank.total or 1.0)),
         ]
         for rank in found.ranks
-    ]  # fmt: skip
-    listed = table(("rank", "host", "threads", *KINDS, "share computing"), times, words=2)
+    ]
+    listed = table(("rank", *KINDS, "share computing"), times)
     panels = [
         Panel(
             "How the ranks worked together", join(sentence_list(found.sentences), tag("p", EXPLANATION, class_="hint"))
