@@ -90,11 +90,9 @@ def _write_report(
     from ..nn import report
 
     values = found.values if card.task == "regression" else found.outputs
-    seconds = {"epoch": 0, "step": 0, "loss": scores.get("loss", 0.0), "learning_rate": 0.0, "seconds": 0.0,
-               "gradient_norms": {}, "phase_seconds": {}}  # fmt: skip
     report.write(
-        options.report, title=f"{options.model.name} on {options.data}", history=[seconds], network=network,
+        options.report, title=f"{options.model.name} on {options.data}", network=network,
         settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},
         command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=x, outputs=values, targets=y,
-        class_names=card.classes, epoch=None, notes=(),
+        class_names=card.classes, task=card.task,
     )  # fmt: skip
