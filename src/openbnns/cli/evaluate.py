@@ -89,7 +89,7 @@ def _write_report(
 ) -> None:
     from ..nn import report
 
-    values = found.values if card.task == "regression" else found.outputs
+    values = found.values.reshape(len(y), -1) if card.task == "regression" else found.outputs
     report.write(
         options.report, title=f"{options.model.name} on {options.data}", network=network,
         settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},
