@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import json
 import os
@@ -106,6 +107,34 @@ def test_the_report_tells_the_whole_command(tmp_path: Path, points: Path) -> Non
     for option, value in zip(further[::2], further[1::2], strict=True):
         assert f"{option} {value}" in page
     assert f"--data {points} --model mlp --epochs 1 " in page
+
+
+def test_the_command_of_the_report_says_what_the_data_means(tmp_path: Path) -> None:
+    lines = "".join(f"{i};{i % 7};{'a' if i % 3 else 'b'};{2 * i}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text("x;y z;kind;price\n" + lines)
+    given = [
+        "--target",
+        "price",
+        "--task",
+        "regression",
+        "--drop",
+        "y z",
+        "--no-standardize",
+        "--separator",
+        ";",
+        "--header",
+    ]
+    out = tmp_path / "run"
+    assert run("train", "--data", str(tmp_path / "t.csv"), "--epochs", "1", "--quiet", "--out", str(out), *given) == 0
+    page = html.unescape((out / "report.html").read_text())
+    for piece in (
+        "--target price --task regression",
+        "--drop 'y z'",
+        "--no-standardize",
+        "--separator ';'",
+        "--header",
+    ):
+        assert piece in page, piece
 
 
 def test_resume_gives_the_same_weights(tmp_path: Path, points: Path) -> None:

@@ -83,6 +83,23 @@ def form(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def repeated(options: argparse.Namespace) -> list[str]:
+    """Whatever was said about the data, as words of a command that says it again."""
+    words: list[str] = []
+    for name in ("separator", "memory_limit", "target", "task"):
+        if (value := getattr(options, name)) is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    for name in ("missing", "drop", "categorical"):
+        if values := getattr(options, name):
+            words += [f"--{name}", ",".join(values)]
+    if options.header is not None:
+        words.append("--header" if options.header else "--no-header")
+    if options.size is not None:
+        words += ["--size", "x".join(str(side) for side in options.size)]
+    words += ["--skip-bad"] * options.skip_bad + ["--no-standardize"] * options.no_standardize
+    return words
+
+
 def load(options: argparse.Namespace) -> Any:
     """The data to train on."""
     from ..nn import data as datasets

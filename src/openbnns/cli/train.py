@@ -327,6 +327,7 @@ def _write_report(
         if value != default:
             settings[name.replace("_", " ")] = value
             command += f" --{name.replace('_', '-')} {value}"
+    command += "".join(f" {shlex.quote(word)}" for word in data_options.repeated(options))
     settings |= everyone.settings(options)
     command = everyone.start(command, options)
     report.write(
