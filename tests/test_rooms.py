@@ -28,7 +28,7 @@ ORDER = [
     {"capi", "layers"},
     {"gradients", "datasets", "clib"},
     {"nn"},
-    {"cli"},
+    {"cli", "sklearn"},
     {"__main__"},
 ]
 # The methods that Swift gives a descriptor take and make Shapes; they look up when they are called.

@@ -126,9 +126,9 @@ class ShardedOptimizer:
             piece.steps, piece.rate = states[number].steps, states[number].rate
             arrays = states[number].made(int(piece.group.bnns.accumulator_count_multiplier))
             piece.accumulators = [array.reshape(-1)[low:high].copy() for array in arrays]
-        for state, kept, trains in zip(states, self._outer._states, self._trains, strict=True):
+        for given, kept, trains in zip(states, self._outer._states, self._trains, strict=True):
             if not trains:
-                kept.accumulators, kept.rate = state.accumulators, state.rate
+                kept.accumulators, kept.rate = given.accumulators, given.rate
         self._counts = [s.steps for s in states]
         self._inner._trained, self._inner._bundles = None, []
 
