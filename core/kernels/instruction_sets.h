@@ -1,18 +1,42 @@
-// What the CPU must have for the kernels of an instruction set: everything that compilers use for x86-64-v3 and
-// x86-64-v4 and can test for. A CPU that has these has the rest (lzcnt, movbe, f16c), too.
+// What the CPU and the system must have for the kernels of an instruction set: everything that compilers use for
+// x86-64-v3 and x86-64-v4. Asked of the CPU itself, because not every compiler's library has __builtin_cpu_supports
+// (Zig's has not).
 #pragma once
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace openbnns {
 
 #if defined(__x86_64__)
+struct CpuFeatures {
+  unsigned basic = 0, extended = 0;  // ECX of leaf 1, EBX of leaf 7
+  unsigned saved = 0;                // registers that the system keeps for each thread: XCR0
+};
+
+inline CpuFeatures cpu_features() {
+  constexpr unsigned kKeepsRegisters = 1u << 27;  // OSXSAVE
+  CpuFeatures f;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d)) f.basic = c;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) f.extended = b;
+  if (f.basic & kKeepsRegisters) __asm__("xgetbv" : "=a"(f.saved), "=d"(d) : "c"(0));
+  return f;
+}
+
 inline bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2");
+  constexpr unsigned kBasic = 1u << 12 | 1u << 22 | 1u << 28 | 1u << 29;  // FMA, MOVBE, AVX, F16C
+  constexpr unsigned kExtended = 1u << 3 | 1u << 5 | 1u << 8;             // BMI, AVX2, BMI2
+  constexpr unsigned kSaved = 0x6;                                        // halves of 256 bits
+  const CpuFeatures f = cpu_features();
+  return (f.basic & kBasic) == kBasic && (f.extended & kExtended) == kExtended && (f.saved & kSaved) == kSaved;
 }
 
 inline bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd");
+  constexpr unsigned kExtended = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;  // F, DQ, CD, BW, VL
+  constexpr unsigned kSaved = 0xe6;
+  const CpuFeatures f = cpu_features();
+  return has_avx2() && (f.extended & kExtended) == kExtended && (f.saved & kSaved) == kSaved;
 }
 #endif
 
