@@ -38,6 +38,8 @@ inline bool has_avx512() {
   const CpuFeatures f = cpu_features();
   return has_avx2() && (f.extended & kExtended) == kExtended && (f.saved & kSaved) == kSaved;
 }
+
+inline bool has_aes() { return (cpu_features().basic & 1u << 25) != 0; }
 #endif
 
 }  // namespace openbnns

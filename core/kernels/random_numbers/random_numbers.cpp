@@ -2,10 +2,12 @@
 // IEEE arithmetic defines to the last bit, in the order of reference/random_numbers.py, so the numbers are the
 // same on every machine. Words come from AES-128 in counter mode; RandomFill::draw counts those used before.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
 #include "common/scratch_uses.h"
+#include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
@@ -110,7 +112,9 @@ __attribute__((noinline)) void words_from(const Keystream& stream, uint64_t firs
   const uint64_t begin = stream.position + first;
   uint8_t blocks[kBlocks][16];
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("aes"))
+  static std::atomic<int> aes{-1};  // asking takes as long as many numbers; no lock, which a fork could leave taken
+  if (aes.load(std::memory_order_relaxed) < 0) aes.store(has_aes(), std::memory_order_relaxed);
+  if (aes.load(std::memory_order_relaxed))
     blocks_by_instructions(stream, begin / 4, blocks);
   else
 #endif
