@@ -49,7 +49,7 @@ def test_contents(wheel: Path) -> None:
     name, version, python, abi, platform = wheel.stem.split("-")
     assert (name, version) == ("openbnns", openbnns.__version__)
     assert python == abi
-    machine = platform.split(".")[0].removeprefix("manylinux_2_17_")
+    machine = platform.split(".")[-1].removeprefix("manylinux_2_17_")
     module = f"openbnns/_core.cpython-{python.removeprefix('cp')}-{machine}-linux-gnu.so"
     assert sorted(programs(wheel)) == sorted([module, "openbnns/lib/libopenbnns.so"])
     with zipfile.ZipFile(wheel) as archive:
