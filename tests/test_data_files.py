@@ -327,12 +327,15 @@ def test_odd_values_in_model_files(tmp_path: Path, value: str, capsys: pytest.Ca
 
 
 def test_the_limit_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.npz"
-    np.savez(path, x=np.zeros((4000, 4), np.float32), y=np.arange(4000) % 2)
+    arrays = {"x": np.zeros((4000, 4), np.float32), "y": np.arange(4000) % 2}
+    np.savez(tmp_path / "plain.npz", **arrays)
+    np.savez_compressed(path := tmp_path / "a.npz", **arrays)
     common = ["train", "--data", str(path), "--epochs", "1", "--quiet", "--no-report", "--out", str(tmp_path / "run")]
     assert cli.main([*common, "--memory-limit", "50K"]) == 2
     assert "more than 50 KiB, the limit that was given" in capsys.readouterr().err
     assert cli.main([*common, "--memory-limit", "1MiB"]) == 0
+    common[2] = str(tmp_path / "plain.npz")  # whose samples stay in the file
+    assert cli.main([*common, "--memory-limit", "50K"]) == 0
     with pytest.raises(SystemExit):
         cli.main([*common, "--memory-limit", "much"])
     assert "'much' is not a number of bytes such as 500M or 8G" in capsys.readouterr().err

@@ -230,7 +230,7 @@ def test_less_memory_than_the_layers_alone(apart: Callable[[], None]) -> None:
     make, shape = CHAINS["5 x 5, one channel"]
     one = prepared(make, shape).program(8, training=True).arena_bytes
     apart()
-    assert one < 0.5 * prepared(make, shape).program(8, training=True).arena_bytes
+    assert one < 0.75 * prepared(make, shape).program(8, training=True).arena_bytes  # with what normalization keeps
 
 
 # Values.

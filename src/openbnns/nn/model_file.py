@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import ActivationFunction, __version__
 from .._listing import of_module as _of_module
+from .._spelling import spelled
 from . import preparation as _preparation
 from . import weights
 from ._description import CannotDescribe, Maker, ModelError, describe, parameters_of
@@ -112,6 +113,9 @@ class ModelCard:
             said.table("results"),
             said.text("library"),
         )
+
+
+ModelCard.__init__ = spelled(ModelCard.__init__)  # type: ignore[method-assign]
 
 
 # Writing.
