@@ -1,5 +1,5 @@
-// What most kernels include of the standard library, which takes the compiler longer than many a kernel: compiled once per
-// instruction set. A source includes what it uses all the same, so that it compiles without this file.
+// What most kernels include of the standard library, which takes the compiler longer than many a kernel: compiled once
+// per instruction set. A source includes what it uses all the same, so that it compiles without this file.
 #pragma once
 #include <algorithm>
 #include <atomic>

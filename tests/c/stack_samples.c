@@ -5,7 +5,7 @@
 #include <sys/time.h>
 
 enum { MOST = 400, DEEPEST = 120 };
-static void *frames[MOST][DEEPEST];
+static void* frames[MOST][DEEPEST];
 static int depths[MOST];
 static volatile sig_atomic_t count;
 
@@ -24,7 +24,7 @@ static void every(long microseconds) {
 
 void begin_samples(void) {
   struct sigaction action;
-  void *here[2];
+  void* here[2];
   backtrace(here, 2); /* loads what it needs, which a handler of signals may not do */
   memset(&action, 0, sizeof action);
   action.sa_handler = sample;
@@ -39,4 +39,4 @@ int end_samples(void) {
 }
 
 int depth_of(int i) { return depths[i]; }
-void *frame_of(int i, int k) { return frames[i][k]; }
+void* frame_of(int i, int k) { return frames[i][k]; }
