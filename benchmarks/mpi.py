@@ -1,6 +1,6 @@
 """Training on several ranks: the exchange of gradients against MPI's own all-reduce, whole steps, and what overlap hides.
 
-Every measurement is a job of its own: ``mpiexec -n 2 python benchmarks/mpi.py exchange`` prints what it found. Within a job the
+Every measurement is a job of its own: ``mpiexec -n 2 python benchmarks/mpi.py times.json exchange 41`` writes what it found. Within a job the
 sides take turns, and the shortest time of each counts: what else runs on the machine only ever adds to it.
 """
 
@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
 from typing import Any
 
@@ -59,12 +60,15 @@ def _named(name: str, measure: Callable[[Settings], Figure], settings: Settings)
 
 
 def _job(start: Sequence[str], what: str, rounds: int, *more: str) -> Times:
-    command = [*start, sys.executable, __file__, what, str(rounds), *more]
+    """The times come in a file: a launcher may cut long lines of output, or put another rank's between them."""
     environment = {name: value for name, value in os.environ.items() if name != "OPENBNNS_NUM_THREADS"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
-    found: Times = json.loads(done.stdout.splitlines()[-1])
+    with TemporaryDirectory() as folder:
+        answer = Path(folder, "times.json")
+        command = [*start, sys.executable, __file__, str(answer), what, str(rounds), *more]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+        found: Times = json.loads(answer.read_text())
     return found
 
 
@@ -250,6 +254,7 @@ if __name__ == "__main__":
     from mpi4py import MPI
 
     jobs: dict[str, Callable[..., Times]] = {"exchange": exchange, "steps": steps, "overlap": overlap}
-    found = jobs[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])
+    answer, what, rounds, *more = sys.argv[1:]
+    found = jobs[what](int(rounds), *more)
     if MPI.COMM_WORLD.Get_rank() == 0:
-        print(json.dumps(found))
+        Path(answer).write_text(json.dumps(found))
