@@ -3,6 +3,7 @@
 python -m examples.vs_pytorch                     losses of 20 steps, time of a step, peak memory
 python -m examples.vs_pytorch lenet unet --losses --small
 python -m examples.vs_pytorch --time --json out/vs_pytorch.json
+python -m examples.vs_pytorch --time --isa avx2   both sides without AVX-512
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import platform
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +39,10 @@ COLUMNS = ("<38", ">7", ">9", ">7", ">8", ">8", ">6", "<23", ">7", ">7", ">5")
 
 
 def main() -> int:
-    pairs, options = find_pairs(), _options()
+    options = _options()
+    if options.isa and os.environ.get("OPENBNNS_ISA") != options.isa:
+        return _restart(options.isa)
+    pairs = find_pairs()
     unknown = [name for name in options.names if name not in pairs]
     if unknown:
         print(f"There is no network {', '.join(unknown)}. There are {', '.join(pairs)}.", file=sys.stderr)
@@ -72,6 +79,21 @@ def main() -> int:
     return 1 if any(row.get("difference", 0.0) > TOLERANCE for row in rows) else 0
 
 
+def _restart(isa: str) -> int:
+    """The same command in a process that has both sides' variables set before it loads them.
+
+    PyTorch keeps compiled code without noting for which instructions, and may crash on what another setting left: hence a
+    cache of its own.
+    """
+    own = {
+        "OPENBNNS_ISA": isa, "ATEN_CPU_CAPABILITY": isa, "ONEDNN_MAX_CPU_ISA": isa.upper(),
+        "MKL_ENABLE_INSTRUCTIONS": isa.upper(),
+        "TORCHINDUCTOR_CACHE_DIR": str(Path(tempfile.gettempdir(), f"vs_pytorch_{isa}")),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "examples.vs_pytorch", *sys.argv[1:]]
+    return subprocess.run(command, env=os.environ | own).returncode
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m examples.vs_pytorch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -83,6 +105,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--small", action="store_true", help="the sizes of the tests")
     parser.add_argument("--threads", type=int, default=2, help="of both sides (default: 2)")
     parser.add_argument("--seconds", type=float, default=6.0, help="that the time of a network is measured for, about")
+    parser.add_argument("--isa", choices=["avx2"], help="the newest instructions that both sides may use")
     parser.add_argument("--json", metavar="PATH", help="write all numbers to this file")
     return parser.parse_args()
 
