@@ -61,7 +61,9 @@ NETWORKS: dict[str, tuple[Make, tuple[int, ...]]] = {
     "relu": (lambda: images(nn.ReLU), (3, 7, 9)),
     "relu, large images": (lambda: images(nn.ReLU), (2, 13, 15)),
     "relu6": (lambda: images(nn.ReLU6), (3, 12, 13)),
+    "relu6, small images": (lambda: images(nn.ReLU6), (3, 5, 7)),
     "leaky relu": (lambda: images(lambda: nn.LeakyReLU(0.2)), (3, 5, 6)),
+    "leaky relu, large images": (lambda: images(lambda: nn.LeakyReLU(0.2)), (3, 13, 11)),
     "sigmoid": (lambda: images(nn.Sigmoid), (2, 12, 11)),
     "no activation": (lambda: images(None), (2, 12, 13)),
     "vectors": (
@@ -79,8 +81,8 @@ NETWORKS: dict[str, tuple[Make, tuple[int, ...]]] = {
     "transformer": (Transformer, (5, 6)),
     "branches": (Branches, (3, 12, 11)),
 }  # fmt: skip
-REPEATED = {"relu", "relu, large images", "no activation", "vectors", "transformer", "branches"}
-STANDING_ALONE = ("relu", "relu, large images", "relu6", "leaky relu", "sigmoid", "no activation", "vectors")
+REPEATED = set(NETWORKS) - {"sigmoid", "pooled"}
+STANDING_ALONE = sorted(set(NETWORKS) - {"pooled", "transformer", "branches"})
 
 
 def numbers(name: str) -> list[Any]:

@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "common/scratch_uses.h"
-#include "kernels/activation/functions.h"
 #include "kernels/normalization/normalization.h"
 #include "runtime/dynamic_items.h"
 #include "simd/stream.h"
@@ -63,10 +62,6 @@ float sum_of(const float* x, int64_t count) {
   return sum_lanes(total + load_partial(x + i, count - i));
 }
 
-OPENBNNS_INLINE Vec rectified_gradient(Vec dy, Vec y) {
-  return functions::RectifiedLinear(ActivationParameters{}).gradient_from_output(dy, y);
-}
-
 // Numbers of every column: z = (x - center) * scale + shift, and dx = by_dz * dz + by_distance * (x - center) +
 // constant
 struct ColumnValues {
@@ -82,17 +77,10 @@ template <class Get>
 OPENBNNS_INLINE Vec normalized(const ColumnValues& v, int64_t i, Vec x, Get get) {
   return (x - get(v.center + i)) * get(v.scale + i) + get(v.shift + i);
 }
-// y = max(0, z)
-template <class Get>
-OPENBNNS_INLINE Vec rectified(const ColumnValues& v, int64_t i, Vec x, Get get) {
-  return functions::RectifiedLinear(ActivationParameters{}).value(normalized(v, i, x, get));
-}
 
-template <bool kRectify, bool kStream>
-void normalize_run(const ColumnValues& v, const float* x, float* y, float* keep, int64_t count) {
-  auto value = [&](Vec lanes, auto get, int64_t i) {
-    return kRectify ? rectified(v, i, lanes, get) : normalized(v, i, lanes, get);
-  };
+template <bool kStream, class F>
+void normalize_run(const F& f, const ColumnValues& v, const float* x, float* y, float* keep, int64_t count) {
+  auto value = [&](Vec lanes, auto get, int64_t i) { return f.value(normalized(v, i, lanes, get)); };
   over_vectors<true>(
       y, count,
       [&](int64_t i) {
@@ -107,13 +95,19 @@ void normalize_run(const ColumnValues& v, const float* x, float* y, float* keep,
       });
 }
 
-// r.y is read with kRectify only, and where it is null computed again
-template <bool kRectify, bool kStream>
-void write_run_gradient(const ColumnValues& v, const BackwardRun& r, float* dx, bool add) {
+// dz of lanes, from y in memory or, where that is null, computed again from x
+template <class F, class Get>
+OPENBNNS_INLINE Vec slope_lanes(const F& f, const ColumnValues& v, const float* y, int64_t i, Vec x, Vec dy, Get get) {
+  if constexpr (std::is_same_v<F, functions::Identity>) return dy;
+  return f.gradient_from_output(dy, y ? get(y) : f.value(normalized(v, i, x, get)));
+}
+
+template <bool kStream, class F>
+void write_run_gradient(const F& f, const ColumnValues& v, const BackwardRun& r, float* dx, bool add) {
   auto value = [&](int64_t i, auto get) {
-    Vec dz = get(r.dy + i);
-    if (kRectify) dz = rectified_gradient(dz, r.y ? get(r.y + i) : rectified(v, i, get(r.x + i), get));
-    dz = get(v.by_dz + i) * dz + (get(v.by_distance + i) * (get(r.x + i) - get(v.center + i)) + get(v.constant + i));
+    const Vec x = get(r.x + i);
+    Vec dz = slope_lanes(f, v, r.y ? r.y + i : nullptr, i, x, get(r.dy + i), get);
+    dz = get(v.by_dz + i) * dz + (get(v.by_distance + i) * (x - get(v.center + i)) + get(v.constant + i));
     return add ? get(dx + i) + dz : dz;
   };
   over_vectors<true>(
@@ -128,7 +122,6 @@ class Columns final : public NormalizationForm {
   Columns(const NormalizationShape& s, const ActivationSpec& activation)
       : shape_(s),
         activation_(activation, s.slope_from_input),
-        rectifies_(activation_.rectifies() && !activation_.from_input()),
         pixels_(s.height * s.width),
         columns_(s.channels * pixels_) {}
 
@@ -196,8 +189,14 @@ class Columns final : public NormalizationForm {
       }
     };
     const bool stream = !call.add_dx && !call.taker && call.batch * columns_ >= stream_from();
-    auto write_run = rectifies_ ? (stream ? write_run_gradient<true, true> : write_run_gradient<true, false>)
-                                : (stream ? write_run_gradient<false, true> : write_run_gradient<false, false>);
+    auto write_run = [&](const ColumnValues& of_tile, const BackwardRun& run, float* dx, bool add) {
+      with_slope([&](const auto& f) {
+        if (stream)
+          write_run_gradient<true>(f, of_tile, run, dx, add);
+        else
+          write_run_gradient<false>(f, of_tile, run, dx, add);
+      });
+    };
     auto write = [&](const Tile& t) {
       if (!call.dx.data && !call.taker) return;
       float taken[kMostColumns], staged[kMostColumns];
@@ -262,14 +261,17 @@ class Columns final : public NormalizationForm {
   // y of a tile, and in training a copy of x, unless it stays where it is
   void write_tile(const NormalizationForward& call, const ColumnValues& values, const Tile& t) const {
     const bool keeps = call.training && call.keep.data != call.x.data;
-    const bool built_in = activation_.identity() || activation_.rectifies();
-    const bool stream = built_in && call.batch * columns_ >= stream_from();
-    auto run = activation_.rectifies() ? (stream ? normalize_run<true, true> : normalize_run<true, false>)
-                                       : (stream ? normalize_run<false, true> : normalize_run<false, false>);
+    const bool stream = activation_.built_in() && call.batch * columns_ >= stream_from();
     for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
       float *y = call.y.sample(n) + t.column, *keep = keeps ? call.keep.sample(n) + t.column : nullptr;
-      run(values.from(t.column), call.x.sample(n) + t.column, y, keep, t.columns);
-      if (!built_in) activation_.forward(y, y, t.columns, false);
+      const float* x = call.x.sample(n) + t.column;
+      activation_.with_built_in([&](const auto& f) {
+        if (stream)
+          normalize_run<true>(f, values.from(t.column), x, y, keep, t.columns);
+        else
+          normalize_run<false>(f, values.from(t.column), x, y, keep, t.columns);
+      });
+      if (!activation_.built_in()) activation_.forward(y, y, t.columns, false);
     }
     if (stream) finish_stream();
   }
@@ -322,23 +324,13 @@ class Columns final : public NormalizationForm {
       stride = t.columns;
     }
     const ColumnValues of_tile = values.from(t.column);
-    auto add = [&](auto gradient) {
+    with_slope([&](const auto& f) {
       tile_sums<2>(t.rows, t.columns, {first, second}, [&](int64_t row, int64_t column, auto get, Vec(&value)[2]) {
-        const Vec x = get(top.x + row * call.x.stride + column);
-        value[0] = gradient(get(top.dy + row * stride + column), x, row, column, get);
+        const Vec x = get(top.x + row * call.x.stride + column), dy = get(top.dy + row * stride + column);
+        value[0] = slope_lanes(f, of_tile, top.y ? top.y + row * call.y.stride + column : nullptr, column, x, dy, get);
         value[1] = value[0] * (x - get(of_tile.center + column));
       });
-    };
-    if (!rectifies_)
-      add([](Vec dy, Vec, int64_t, int64_t, auto) { return dy; });
-    else if (top.y)
-      add([&](Vec dy, Vec, int64_t row, int64_t column, auto get) {
-        return rectified_gradient(dy, get(top.y + row * call.y.stride + column));
-      });
-    else
-      add([&](Vec dy, Vec x, int64_t, int64_t column, auto get) {
-        return rectified_gradient(dy, rectified(of_tile, column, x, get));
-      });
+    });
     for (int64_t c = 0; c < t.channels; c++)
       sums[c] = {sum_of(first + c * pixels_, pixels_), sum_of(second + c * pixels_, pixels_)};
   }
@@ -358,8 +350,17 @@ class Columns final : public NormalizationForm {
     std::fill_n(values.constant + c * pixels_, pixels_, g.constant);
   }
 
-  // Whether dz is computed before it is used; else it is dy, or rectified on the way.
-  bool stages() const { return !activation_.identity() && !rectifies_; }
+  // Whether dz is computed before it is used; else it follows from dy on the way.
+  bool stages() const { return !activation_.built_in_slope(); }
+
+  // Calls use(f) with the function whose slopes the loops apply: none where dz is staged.
+  template <class Use>
+  void with_slope(Use use) const {
+    if (stages())
+      use(functions::Identity(ActivationParameters{}));
+    else
+      activation_.with_built_in(use);
+  }
 
   BackwardRun run_of(const NormalizationBackward& call, int64_t n, const Tile& t) const {
     const bool reads_output = activation_.needs_output() && call.y.data;
@@ -370,7 +371,7 @@ class Columns final : public NormalizationForm {
   const float* staged_gradient(const ColumnValues& values, const BackwardRun& r, float* dz) const {
     const float* source = activation_.from_input() ? nullptr : r.y;
     if (!source) {
-      normalize_run<false, false>(values, r.x, dz, nullptr, r.count);
+      normalize_run<false>(functions::Identity(ActivationParameters{}), values, r.x, dz, nullptr, r.count);
       if (!activation_.from_input()) activation_.forward(dz, dz, r.count, false);
       source = dz;
     }
@@ -380,7 +381,6 @@ class Columns final : public NormalizationForm {
 
   const NormalizationShape shape_;
   const FusedActivation activation_;
-  const bool rectifies_;  // RectifiedLinear, differentiated from y: part of the loops
   const int64_t pixels_, columns_;
   std::vector<Statistics> statistics_;  // [channels] of the latest training forward
 };

@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include "common/scratch_uses.h"
-#include "kernels/activation/functions.h"
 #include "runtime/scratch.h"
 #include "simd/lanes.h"
 #include "simd/stream.h"
@@ -76,11 +75,9 @@ struct AffineLanes {
 };
 
 // Results are written in whole lines also where they are not streamed: a store across two lines costs two.
-template <bool kStream, bool kKeep, bool kRectify>
-void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t count, bool stream_keep) {
+template <bool kStream, bool kKeep, class F>
+void normalize_loop(const F& f, Affine a, const float* x, float* y, float* keep, int64_t count, bool stream_keep) {
   const AffineLanes affine(a);
-  const functions::RectifiedLinear rectify(ActivationParameters{});
-  auto value = [&](Vec v) { return kRectify ? rectify.value(affine(v)) : affine(v); };
   if (reinterpret_cast<uintptr_t>(keep) % sizeof(Vec) != reinterpret_cast<uintptr_t>(y) % sizeof(Vec))
     stream_keep = false;
   auto loop = [&](auto streams_keep) {
@@ -89,12 +86,12 @@ void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t cou
         [&](int64_t i) {
           Vec v = load(x + i);
           if (kKeep) put<decltype(streams_keep)::value>(keep + i, v);
-          put<kStream>(y + i, value(v));
+          put<kStream>(y + i, f.value(affine(v)));
         },
         [&](int64_t i, int64_t lanes) {
           Vec v = load_partial(x + i, lanes);
           if (kKeep) store_partial(keep + i, v, lanes);
-          store_partial(y + i, value(v), lanes);
+          store_partial(y + i, f.value(affine(v)), lanes);
         });
   };
   if (kStream && kKeep && stream_keep)
@@ -103,35 +100,34 @@ void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t cou
     loop(std::false_type{});
 }
 
-using NormalizeLoop = void (*)(Affine, const float*, float*, float*, int64_t, bool);
-
-NormalizeLoop normalize_loop_for(bool stream, bool keep, bool rectify) {
-  static constexpr NormalizeLoop kLoops[] = {normalize_loop<false, false, false>, normalize_loop<false, false, true>,
-                                             normalize_loop<false, true, false>,  normalize_loop<false, true, true>,
-                                             normalize_loop<true, false, false>,  normalize_loop<true, false, true>,
-                                             normalize_loop<true, true, false>,   normalize_loop<true, true, true>};
-  return kLoops[stream * 4 + keep * 2 + rectify];
+template <class F>
+void normalize_run(const F& f, Affine a, const float* x, float* y, float* keep, int64_t count, Streams streams) {
+  auto loop = streams.result ? (keep ? normalize_loop<true, true, F> : normalize_loop<true, false, F>)
+                             : (keep ? normalize_loop<false, true, F> : normalize_loop<false, false, F>);
+  loop(f, a, x, y, keep, count, streams.keep);
 }
 
-// How dz follows from dy: it is the same, or that of y = max(0, z), with y from memory or computed again from x.
-enum class Slope { kOne, kOfOutput, kOfInput };
+const functions::Identity kNoFunction(ActivationParameters{});
+
+// Where the slope of f is taken: from y in memory, or from y computed again from x.
+enum class Slope { kOfOutput, kOfInput };
 
 // dz of lanes, where get(p) loads
-template <Slope kSlope, class Get>
-OPENBNNS_INLINE Vec slope_lanes(const AffineLanes& affine, const BackwardRun& r, int64_t i, Vec x, Get get) {
-  const functions::RectifiedLinear rectify(ActivationParameters{});
+template <Slope kSlope, class F, class Get>
+OPENBNNS_INLINE Vec slope_lanes(const F& f, const AffineLanes& affine, const BackwardRun& r, int64_t i, Vec x,
+                                Get get) {
   const Vec dy = get(r.dy + i);
-  if constexpr (kSlope == Slope::kOne) return dy;
-  if constexpr (kSlope == Slope::kOfOutput) return rectify.gradient_from_output(dy, get(r.y + i));
-  return rectify.gradient_from_output(dy, rectify.value(affine(x)));
+  if constexpr (std::is_same_v<F, functions::Identity>) return dy;
+  if constexpr (kSlope == Slope::kOfOutput) return f.gradient_from_output(dy, get(r.y + i));
+  return f.gradient_from_output(dy, f.value(affine(x)));
 }
 
-template <Slope kSlope>
-GradientSums block_sums(Affine a, const BackwardRun& r) {
+template <Slope kSlope, class F>
+GradientSums block_sums(const F& f, Affine a, const BackwardRun& r) {
   const AffineLanes affine(a);
   Vec first[4] = {}, second[4] = {};
   auto add = [&](int64_t i, int k, auto get) {
-    const Vec x = get(r.x + i), dz = slope_lanes<kSlope>(affine, r, i, x, get);
+    const Vec x = get(r.x + i), dz = slope_lanes<kSlope>(f, affine, r, i, x, get);
     first[k] += dz;
     second[k] += dz * (x - affine.center);
   };
@@ -143,12 +139,12 @@ GradientSums block_sums(Affine a, const BackwardRun& r) {
   return {total(first), total(second)};
 }
 
-template <Slope kSlope, bool kAdd, bool kStream>
-void gradient_loop(Affine a, InputGradient g, const BackwardRun& r, float* dx) {
+template <Slope kSlope, bool kAdd, bool kStream, class F>
+void gradient_loop(const F& f, Affine a, InputGradient g, const BackwardRun& r, float* dx) {
   const AffineLanes affine(a);
   const Vec by_dz = splat(g.by_dz), by_distance = splat(g.by_distance), rest = splat(g.constant);
   auto value = [&](int64_t i, auto get) {
-    const Vec x = get(r.x + i), dz = slope_lanes<kSlope>(affine, r, i, x, get);
+    const Vec x = get(r.x + i), dz = slope_lanes<kSlope>(f, affine, r, i, x, get);
     const Vec v = by_dz * dz + (by_distance * (x - affine.center) + rest);
     return kAdd ? get(dx + i) + v : v;
   };
@@ -159,24 +155,21 @@ void gradient_loop(Affine a, InputGradient g, const BackwardRun& r, float* dx) {
       });
 }
 
-template <Slope kSlope>
-void gradient_block(Affine a, const InputGradient& g, const BackwardRun& r, float* dx, bool add, bool stream) {
-  if (add)
-    gradient_loop<kSlope, true, false>(a, g, r, dx);
-  else if (stream)
-    gradient_loop<kSlope, false, true>(a, g, r, dx);
-  else
-    gradient_loop<kSlope, false, false>(a, g, r, dx);
+template <Slope kSlope, class F>
+void gradient_block(const F& f, Affine a, const InputGradient& g, const BackwardRun& r, float* dx, bool add,
+                    bool stream) {
+  auto loop = add      ? gradient_loop<kSlope, true, false, F>
+              : stream ? gradient_loop<kSlope, false, true, F>
+                       : gradient_loop<kSlope, false, false, F>;
+  loop(f, a, g, r, dx);
 }
-
-bool is_loop_free(const FusedActivation& f) { return f.identity() || (f.rectifies() && !f.from_input()); }
 
 // dz of a run that fits a block, in scratch
 const float* staged_gradient(const FusedActivation& f, Affine a, const BackwardRun& r) {
   float* dz = scratch(kActivated, static_cast<size_t>(r.count));
   const float* source = f.from_input() ? nullptr : r.y;
   if (!source) {
-    normalize_loop<false, false, false>(a, r.x, dz, nullptr, r.count, false);
+    normalize_run(kNoFunction, a, r.x, dz, nullptr, r.count, {false, false});
     if (!f.from_input()) f.forward(dz, dz, r.count, false);
     source = dz;
   }
@@ -209,54 +202,55 @@ InputGradient make_input_gradient(const Statistics& s, double gamma, double mean
 }
 
 FusedActivation::FusedActivation(const ActivationSpec& f, bool from_input)
-    : parameters_{f.alpha, f.beta},
+    : function_(f.function),
+      parameters_{f.alpha, f.beta},
       loops_(&elementwise_loops(f.function)),
-      identity_(is_identity(f)),
-      rectifies_(f.function == 1),
       from_input_(from_input && !is_identity(f)) {}
 
 void normalize(const FusedActivation& f, Affine a, const float* x, float* y, float* keep, int64_t count,
                Streams streams) {
   const bool stream = streams.result;
   if (keep == x) keep = nullptr;
-  if (f.identity() || f.rectifies())
-    return normalize_loop_for(stream, keep != nullptr, f.rectifies())(a, x, y, keep, count, streams.keep);
+  if (f.built_in())
+    return f.with_built_in([&](const auto& built) { normalize_run(built, a, x, y, keep, count, streams); });
   float* z = scratch(kActivated, kBlock);
   // blocks end at aligned results, so that streams have no ragged ends
   for (int64_t i = 0, next; i < count; i = next) {
     next = std::min(count, i + kBlock - (i == 0 && stream ? kWidth - floats_to_alignment(y) % kWidth : 0));
-    normalize_loop_for(false, keep != nullptr, false)(a, x + i, z, keep ? keep + i : nullptr, next - i, false);
+    normalize_run(kNoFunction, a, x + i, z, keep ? keep + i : nullptr, next - i, {false, false});
     f.forward(z, y + i, next - i, stream);
   }
 }
 
 GradientSums gradient_sums(const FusedActivation& f, Affine a, const BackwardRun& run) {
-  GradientSums sums;
-  for (int64_t i = 0; i < run.count; i += kBlock) {
-    BackwardRun block = run.from(i, std::min(kBlock, run.count - i));
-    if (f.rectifies() && !f.from_input()) {
-      sums.add((run.y ? block_sums<Slope::kOfOutput> : block_sums<Slope::kOfInput>)(a, block));
-      continue;
+  auto sums_of = [&](const BackwardRun& block) {
+    if (!f.built_in_slope()) {
+      BackwardRun staged = block;
+      staged.dy = staged_gradient(f, a, block);
+      return block_sums<Slope::kOfInput>(kNoFunction, a, staged);
     }
-    if (!f.identity()) block.dy = staged_gradient(f, a, block);
-    sums.add(block_sums<Slope::kOne>(a, block));
-  }
+    return f.with_built_in([&](const auto& built) {
+      return run.y ? block_sums<Slope::kOfOutput>(built, a, block) : block_sums<Slope::kOfInput>(built, a, block);
+    });
+  };
+  GradientSums sums;
+  for (int64_t i = 0; i < run.count; i += kBlock) sums.add(sums_of(run.from(i, std::min(kBlock, run.count - i))));
   return sums;
 }
 
 void input_gradient(const FusedActivation& f, Affine a, const InputGradient& g, const BackwardRun& run, float* dx,
                     bool add, bool stream) {
-  if (is_loop_free(f)) {
-    if (f.identity())
-      gradient_block<Slope::kOne>(a, g, run, dx, add, stream);
-    else
-      (run.y ? gradient_block<Slope::kOfOutput> : gradient_block<Slope::kOfInput>)(a, g, run, dx, add, stream);
-    return;
-  }
+  if (f.built_in_slope())
+    return f.with_built_in([&](const auto& built) {
+      if (run.y)
+        gradient_block<Slope::kOfOutput>(built, a, g, run, dx, add, stream);
+      else
+        gradient_block<Slope::kOfInput>(built, a, g, run, dx, add, stream);
+    });
   for (int64_t i = 0; i < run.count; i += kBlock) {
     BackwardRun block = run.from(i, std::min(kBlock, run.count - i));
     block.dy = staged_gradient(f, a, block);
-    gradient_block<Slope::kOne>(a, g, block, dx + i, add, stream);
+    gradient_block<Slope::kOfInput>(kNoFunction, a, g, block, dx + i, add, stream);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/activation/activation.h"
+#include "kernels/activation/functions.h"
 #include "kernels/activation/loops.h"
 
 namespace openbnns {
@@ -78,10 +79,31 @@ class FusedActivation {
  public:
   FusedActivation(const ActivationSpec& f, bool from_input);
 
-  bool identity() const { return identity_; }
-  bool rectifies() const { return rectifies_; }  // RectifiedLinear, which the loops have built in
+  bool identity() const { return function_ == kIdentity; }
   bool from_input() const { return from_input_; }
-  bool needs_output() const { return !identity_ && !from_input_; }
+  bool needs_output() const { return !identity() && !from_input_; }
+
+  // Whether the loops of normalizations compute it on the way: it costs less than a sweep of its own over a block.
+  bool built_in() const {
+    return identity() || function_ == kRectifiedLinear || function_ == kLeakyRectifiedLinear || function_ == kClamp;
+  }
+  // The same of its slopes; those of the others are staged.
+  bool built_in_slope() const { return built_in() && !from_input_; }
+
+  // Calls use(f) with f as a class of functions.h, for one that is built in.
+  template <class Use>
+  auto with_built_in(Use use) const {
+    switch (function_) {
+      case kRectifiedLinear:
+        return use(functions::RectifiedLinear(parameters_));
+      case kLeakyRectifiedLinear:
+        return use(functions::LeakyRectifiedLinear(parameters_));
+      case kClamp:
+        return use(functions::Clamp(parameters_));
+      default:
+        return use(functions::Identity(parameters_));
+    }
+  }
 
   // y = f(z); z == y allowed
   void forward(const float* z, float* y, int64_t count, bool stream) const {
@@ -93,9 +115,13 @@ class FusedActivation {
   }
 
  private:
+  // of BNNSActivationFunction
+  static constexpr int kIdentity = 0, kRectifiedLinear = 1, kLeakyRectifiedLinear = 2, kClamp = 8;
+
+  int function_;
   ActivationParameters parameters_;
   const ElementwiseLoops* loops_;
-  bool identity_, rectifies_, from_input_;
+  bool from_input_;
 };
 
 // ---- one mean, one gamma and one beta for the whole run ----

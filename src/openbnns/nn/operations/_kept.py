@@ -22,7 +22,7 @@ from .._value import FLOAT32, Array
 
 Tensors = Mapping[int, Array | None]  # by slot of a plan
 
-CHEAP = {"identity", "rectified_linear"}
+CHEAP = {"identity", "rectified_linear", "leaky_rectified_linear", "clamp"}
 """Activations that are part of the loops of a normalization, so that computing them again takes less than reading them."""
 
 
