@@ -17,8 +17,8 @@ from openbnns.nn import functional as F
 from openbnns.nn import weights
 from openbnns.nn.model_file import KEY
 from openbnns.nn.models import ModelError
-from openbnns.nn.preparation import ArrayPreparation, TablePreparation
-from openbnns.nn.preparation.tables import CategoryColumn, NumberColumn, TextColumn
+from openbnns.nn.preprocessing import ArrayPreparation, TablePreparation
+from openbnns.nn.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
 
 Array = np.ndarray
 

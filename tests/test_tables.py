@@ -15,7 +15,7 @@ import pytest
 from openbnns import _core, nn
 from openbnns.nn import data
 from openbnns.nn.data import DataError
-from openbnns.nn.preparation import TablePreparation
+from openbnns.nn.preprocessing import TablePreparation
 from openbnns.nn.reading import delimited
 
 Array = np.ndarray

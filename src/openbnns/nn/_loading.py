@@ -15,7 +15,7 @@ from ._readers import read_idx, read_npz
 from ._value import Array
 from .data import Data, check
 from .files import DataError
-from .preparation import ArrayPreparation, ImagePreparation, TablePreparation
+from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from .reading import delimited, images, targets
 from .reading.rows import ChosenRows, ImageCache, PreparedRows
 from .reading.table import Table, find_column

@@ -21,7 +21,7 @@ from .files import DataError, byte_count
 from .sources import Rows
 
 if TYPE_CHECKING:
-    from .preparation import Preparation
+    from .preprocessing import Preparation
 
 TASKS = ("classification", "multilabel", "regression")
 

@@ -20,8 +20,7 @@ import numpy as np
 from .. import ActivationFunction, __version__
 from .._listing import of_module as _of_module
 from .._spelling import spelled
-from . import preparation as _preparation
-from . import weights
+from . import preprocessing, weights
 from ._description import CannotDescribe, Maker, ModelError, describe, parameters_of
 from ._outputs import arrange
 from ._parts import keys_of, parts_of
@@ -34,8 +33,8 @@ from .files import shown
 from .module import Module
 from .parameter import Mismatch
 from .predictions import BATCH, Predictions, run_all
-from .preparation import Preparation
-from .preparation.checks import Said
+from .preprocessing import Preparation
+from .preprocessing.checks import Said
 from .weights import DamagedFile
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class ModelCard:
         return cls(
             None if said.get("task") is None else said.text("task", TASKS),
             tuple(said.texts("classes")),
-            None if prepared is None else _preparation.from_state(prepared, f"{said.where}: preparation"),
+            None if prepared is None else preprocessing.from_state(prepared, f"{said.where}: preparation"),
             tuple(said.texts("targets")),
             None if means is None else tuple(said.numbers("target_mean")),
             None if means is None else tuple(said.numbers("target_std", len(means), positive=True)),

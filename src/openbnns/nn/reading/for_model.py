@@ -13,7 +13,7 @@ from .. import _splitting
 from .._readers import read_npz
 from .._value import Array
 from ..files import DataError
-from ..preparation import ArrayPreparation, ImagePreparation, TablePreparation
+from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..sources import open_npy
 from . import delimited, targets
 from .images import SUFFIXES, list_folder

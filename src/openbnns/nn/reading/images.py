@@ -61,7 +61,7 @@ def _by_class(folder: Path) -> dict[str, list[Path]]:
 def _looked_at(
     folder: Path, found: dict[str, dict[str, list[Path]]], classes: tuple[str, ...], size: Any, skip_bad: bool
 ) -> Listing:
-    from ..preparation.images import ImagePreparation, pillow
+    from ..preprocessing.images import ImagePreparation, pillow
 
     images = pillow()
     sizes: Counter[tuple[int, int]] = Counter()

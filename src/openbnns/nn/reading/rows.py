@@ -14,8 +14,8 @@ from .._value import Array
 from ..sources import Rows
 
 if TYPE_CHECKING:
-    from ..preparation.arrays import ArrayPreparation
-    from ..preparation.images import ImagePreparation
+    from ..preprocessing.arrays import ArrayPreparation
+    from ..preprocessing.images import ImagePreparation
 
 _WORKERS = 2  # threads that decode images: Pillow does not hold Python's lock while it does
 

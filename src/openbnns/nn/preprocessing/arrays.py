@@ -19,7 +19,7 @@ class ArrayPreparation(Preparation):
     """Arrays (N, ...): pixels of 8 bits become 0 to 1, features are standardised if ``mean`` and ``std`` are given.
 
     >>> import numpy as np
-    >>> from openbnns.nn.preparation import ArrayPreparation
+    >>> from openbnns.nn.preprocessing import ArrayPreparation
     >>> prepare = ArrayPreparation.fit(np.float32([[1, 10], [3, 30]]))
     >>> prepare.apply(np.float32([[2, 30]])).tolist()
     [[0.0, 1.0]]

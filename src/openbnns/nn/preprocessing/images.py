@@ -32,7 +32,7 @@ class ImagePreparation(Preparation):
     """Images, as paths of files or as arrays of 8 bits, become (channels, height, width) from 0 to 1.
 
     >>> import numpy as np
-    >>> from openbnns.nn.preparation import ImagePreparation
+    >>> from openbnns.nn.preprocessing import ImagePreparation
     >>> ImagePreparation((2, 2), "L").apply(np.full((1, 2, 2), 255, np.uint8)).tolist()
     [[[[1.0, 1.0], [1.0, 1.0]]]]
     """

@@ -57,8 +57,8 @@ Column = NumberColumn | CategoryColumn | TextColumn
 class TablePreparation(Preparation):
     """Turns rows of a table into features, by column.
 
-    >>> from openbnns.nn.preparation import TablePreparation
-    >>> from openbnns.nn.preparation.tables import CategoryColumn, NumberColumn
+    >>> from openbnns.nn.preprocessing import TablePreparation
+    >>> from openbnns.nn.preprocessing.tables import CategoryColumn, NumberColumn
     >>> prepare = TablePreparation([NumberColumn("size", 10.0, 5.0), CategoryColumn("color", ("blue", "red"))])
     >>> prepare.apply([{"size": 20, "color": "red"}, {"size": None, "color": "green"}]).tolist()
     [[2.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
