@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from .arguments import byte_limit
@@ -52,6 +53,15 @@ def add_form(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_stream(parser: argparse.ArgumentParser) -> None:
+    """Whether a table is streamed."""
+    parser.add_argument(
+        "--stream", action=argparse.BooleanOptionalAction, default=None,
+        help="whether the rows of a table stay in a temporary file and are read as they are needed, with the same results "
+        "(default: only if the table is too large for the free memory, or for --memory-limit)",
+    )  # fmt: skip
+
+
 def add_meaning(parser: argparse.ArgumentParser) -> None:
     """Options about what the data means."""
     group = parser.add_argument_group("what the data means")
@@ -94,6 +104,8 @@ def repeated(options: argparse.Namespace) -> list[str]:
             words += [f"--{name}", ",".join(values)]
     if options.header is not None:
         words.append("--header" if options.header else "--no-header")
+    if options.stream is not None:
+        words.append("--stream" if options.stream else "--no-stream")
     if options.size is not None:
         words += ["--size", "x".join(str(side) for side in options.size)]
     words += ["--skip-bad"] * options.skip_bad + ["--no-standardize"] * options.no_standardize
@@ -108,6 +120,14 @@ def load(options: argparse.Namespace) -> Any:
     loaded = datasets.load(
         options.data, target=target, task=options.task, seed=options.seed, test_share=options.test_share,
         validation_share=options.validation_share, standardize=not options.no_standardize, drop=options.drop,
-        categorical=options.categorical, size=options.size, **form(options),
+        categorical=options.categorical, size=options.size, stream=options.stream, **form(options),
     )  # fmt: skip
     return datasets.with_task(loaded, options.task)
+
+
+def in_memory(samples: Any) -> Any:
+    """Samples that a report may show; None if they would take too much memory."""
+    import numpy as np
+
+    size = math.prod(samples.shape) * samples.dtype.itemsize
+    return np.asarray(samples) if size <= 2**29 else None

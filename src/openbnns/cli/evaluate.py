@@ -93,6 +93,6 @@ def _write_report(
     report.write(
         options.report, title=f"{options.model.name} on {options.data}", network=network,
         settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},
-        command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=x, outputs=values, targets=y,
-        class_names=card.classes, task=card.task,
+        command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=data_options.in_memory(x),
+        outputs=values, targets=y, class_names=card.classes, task=card.task,
     )  # fmt: skip

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 import shlex
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from .. import __version__
 from . import data_options, ranks
@@ -81,6 +78,7 @@ def add(commands: Commands) -> None:
     add_output(train)
     data_options.add_meaning(train)
     data_options.add_form(train)
+    data_options.add_stream(train)
     ranks.add(train)
     train.set_defaults(run=run)
 
@@ -292,12 +290,6 @@ def _write_results(
     return written
 
 
-def _in_memory(samples: Any) -> Any:
-    """Samples that a report may show; None if they would take too much memory."""
-    size = math.prod(samples.shape) * samples.dtype.itemsize
-    return np.asarray(samples) if size <= 2**29 else None
-
-
 def _write_report(
     path: Path, options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any,
     notes: list[str],
@@ -332,7 +324,7 @@ def _write_report(
     command = everyone.start(command, options)
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
-        command=command, test=result, samples=_in_memory(data.test_x),
+        command=command, test=result, samples=data_options.in_memory(data.test_x),
         outputs=data.in_units(trainer.predict(data.test_x)) if result else None,
         targets=data.in_units(data.test_y), class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,

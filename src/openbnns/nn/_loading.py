@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from ._value import Array
 from .data import Data, check
 from .files import DataError
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from .reading import delimited, images, targets
-from .reading.rows import ChosenRows, ImageCache, PreparedRows
+from .reading import delimited, images, room, targets
+from .reading.rows import ChosenRows, ImageCache, PreparedRows, TableRows
 from .reading.table import Table, find_column
 from .sources import Rows, open_npy, open_npz
 
@@ -44,6 +45,12 @@ class Options:
     categorical: Sequence[str | int] = ()
     size: tuple[int, int] | None = None
     skip_bad: bool = False
+    stream: bool | None = None
+
+    @cached_property
+    def room(self) -> int | None:
+        """The bytes that a table may take in memory."""
+        return room.for_data(self.stream, self.limit)
 
     def split(self, rows: dict[str, Array], samples: int) -> dict[str, Any]:
         """What a model file says about the parts."""
@@ -108,11 +115,13 @@ def _from_table(path: Path, options: Options) -> Data:
     if path.name.lower().endswith(".parquet"):
         from .reading import parquet
 
-        table = parquet.read(path, targets=names, ignored=options.drop, categorical=options.categorical)
+        table = parquet.read(
+            path, targets=names, ignored=options.drop, categorical=options.categorical, room=options.room
+        )
         return from_table(table, table.exact_columns, options, path.name)
     table = delimited.read(
         path, targets=names, ignored=options.drop, categorical=options.categorical, separator=options.separator,
-        header=options.header, missing=options.missing, limit=options.limit,
+        header=options.header, missing=options.missing, limit=options.limit, room=options.room,
     )  # fmt: skip
     return from_table(table, table.exact_columns, options, path.name)
 
@@ -133,19 +142,27 @@ def from_table(table: Table, target_names: Sequence[str], options: Options, name
     prepare, notes = TablePreparation.fit(
         table, trained, targets=target_names, categorical=categorical, standardize=options.standardize is not False
     )
-    x = prepare.features(table, in_place=True)
+    rows = {"training": trained, "validation": validated, "test": tested}
+    x = _features(table, prepare, rows, options)
     y, mean, std = found.y, None, None
     if found.task == "regression":
         y, mean, std = targets.standardized(y, trained)
     elif found.task == "multilabel":
         y = y.astype(np.float32)
-    rows = {"training": trained, "validation": validated, "test": tested}
     return Data(
-        x[trained], y[trained], x[tested], y[tested], name, found.names, x[validated], y[validated],
+        x["training"], y[trained], x["test"], y[tested], name, found.names, x["validation"], y[validated],
         task=found.task, preparation=prepare, target_names=tuple(target_names), target_mean=mean,
         target_std=std, split=options.split(rows, count),
         remarks=(*table.notes, *found.notes, *notes, *prepare.said()),
     )  # fmt: skip
+
+
+def _features(table: Table, prepare: TablePreparation, rows: dict[str, Array], options: Options) -> dict[str, Any]:
+    """The samples of every part: arrays, or rows that are made when they are needed if there is no room for arrays."""
+    x = prepare.features_if_room(table, options.room, in_place=True)
+    if isinstance(x, np.ndarray):
+        return {part: x[chosen] for part, chosen in rows.items()}
+    return {part: TableRows(table, x, chosen) for part, chosen in rows.items()}
 
 
 # Images.

@@ -231,6 +231,7 @@ def load(
     categorical: Sequence[str | int] = (),
     size: int | tuple[int, int] | None = None,
     skip_bad: bool = False,
+    stream: bool | None = None,
 ) -> Data:
     """Data from ``"digits"``, a table, an .npz file, or a folder, in three parts.
 
@@ -249,6 +250,9 @@ def load(
 
     What a file expands to is limited to 1 GiB, or to 20 times its size if that is more; ``memory_limit``, such as
     ``"8G"``, is used instead if given.
+
+    A table that is too large for the free memory, or for ``memory_limit``, is streamed: its rows stay in a temporary file and
+    are read as batches need them, with the same results to the last bit. ``stream`` says whether, in place of sizes.
 
     >>> from openbnns import nn
     >>> data = nn.data.load("digits")
@@ -276,7 +280,7 @@ def load(
         source,
         Options(
             target, task, test_share, validation_share, seed, limit, standardize, separator, header, missing, drop,
-            categorical, both, skip_bad,
+            categorical, both, skip_bad, stream,
         ),
     )  # fmt: skip
 

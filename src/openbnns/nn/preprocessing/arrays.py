@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ._base import Preparation
 from .checks import Said
 
 _ROWS = 2**16  # at a time
+_CELLS = 2**20  # the same for samples with many features
 
 
 class ArrayPreparation(Preparation):
@@ -47,7 +48,7 @@ class ArrayPreparation(Preparation):
             return cls(shape, pixels=True)
         if len(shape) != 1 or not standardize:
             return cls(shape)
-        mean, std = mean_and_deviation(samples, rows)
+        mean, std = mean_and_deviation(samples.__getitem__, samples.shape, rows)
         return cls(shape, mean=mean, std=np.where(std > 0, std, 1.0))
 
     def apply(self, samples: Any, who: str = "predict") -> Array:
@@ -103,15 +104,20 @@ def _sizes(shape: Sequence[int]) -> str:
     return ", ".join(map(str, shape))
 
 
-def mean_and_deviation(samples: Array, rows: Array | None = None) -> tuple[Array, Array]:
-    """Of every feature over some rows, without values that are not there (NaN); summed in float64, in pieces."""
-    count = len(samples) if rows is None else len(rows)
-    width = samples.shape[1]
+def mean_and_deviation(
+    read: Callable[[Any], Array], shape: Sequence[int], rows: Array | None = None
+) -> tuple[Array, Array]:
+    """Of every feature over some rows, without values that are not there (NaN); summed in float64, in pieces.
+
+    ``read`` gives some of the samples, which all together have this shape.
+    """
+    count, width = shape[0] if rows is None else len(rows), shape[1]
+    size = max(1, min(_ROWS, _CELLS // max(1, width)))
 
     def pieces() -> Any:
-        for start in range(0, count, _ROWS):
-            chosen: Any = slice(start, start + _ROWS) if rows is None else rows[start : start + _ROWS]
-            yield samples[chosen].astype(np.float64)
+        for start in range(0, count, size):
+            part = slice(start, start + size)
+            yield read(part if rows is None else rows[part]).astype(np.float64)
 
     def total(of: Any) -> tuple[Array, Array]:
         sums, counts = np.zeros(width), np.zeros(width)

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from .._value import Array
-from ..files import DataError
+from ..files import DataError, shown
 from ..reading.table import Table, from_samples
 from ._base import Preparation
 from .arrays import mean_and_deviation
 from .checks import Said
 
-_ROWS = 2**14  # at a time: their numbers fit into a cache
 MOST_CATEGORIES = 100
 _VOCABULARY = 1000
 _WORD = re.compile(r"\w+")
@@ -77,7 +76,10 @@ class TablePreparation(Preparation):
     ) -> tuple[TablePreparation, list[str]]:
         """For a table like this one, whose training rows these are; and what people should know."""
         notes: list[str] = []
-        mean, std = mean_and_deviation(table.numbers, rows)
+        count = len(table.number_columns)
+        mean, std = mean_and_deviation(lambda chosen: table.read(chosen)[0], (len(table), count), rows)
+        gaps, counting = _look_through(table)
+        words = _count_words(table, rows)
         columns: list[Column] = []
         constant, counted = [], []
         for name in table.names:
@@ -87,14 +89,13 @@ class TablePreparation(Preparation):
                 i = table.number_columns.index(name)
                 if not std[i] > 0:
                     constant.append(name)
-                elif _counts_rows(table, i):
+                elif counting[i]:
                     counted.append(name)
                 else:
-                    has_gaps = bool(np.isnan(table.numbers[:, i]).any())
                     centre, scale = (mean[i] + table.centre[i], std[i]) if standardize else (0.0, 1.0)
-                    columns.append(NumberColumn(name, float(centre), float(scale), has_gaps))
+                    columns.append(NumberColumn(name, float(centre), float(scale), bool(gaps[i])))
             elif name in table.word_columns:
-                found = _word_column(table, name, rows, name in categorical, notes)
+                found = _word_column(table, name, words[name], len(rows), name in categorical, notes)
                 if found is not None:
                     columns.append(found)
         for names, why in (
@@ -138,52 +139,35 @@ class TablePreparation(Preparation):
             samples = from_samples(samples, [c.name for c in self.columns], words, who)
         return self.features(samples)
 
+    def features_if_room(self, table: Table, room: int | None, *, in_place: bool = False) -> Array | Encoder:
+        """The features of a table; if they take more than ``room`` bytes, what makes those of some rows."""
+        encoder = self.encoder(table)
+        size = 4 * len(table) * self.width
+        fits = room is None or (in_place and encoder.only_scales) or size + table.nbytes // 2 <= room
+        if table.stored is None and fits:
+            return self.features(table, in_place=in_place)
+        if table.stored is None:
+            table.notes.append(
+                f"Its {self.width:,} features would take {shown(size)}: they are made as they are needed."
+            )
+        return encoder
+
     def features(self, table: Table, *, in_place: bool = False) -> Array:
         """The features of a table; with ``in_place`` in the memory of its numbers, if there is nothing else."""
-        numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
-        places = [table.number_columns.index(c.name) for c in numbers]
-        shift = np.array([c.mean for c in numbers]) - table.centre[places]
-        scale = np.array([1 / c.std for c in numbers])
-        straight = places == list(range(table.numbers.shape[1]))
-        found = table.numbers if in_place and straight and self.width == len(numbers) else None
-        if found is None:
-            found = np.zeros((len(table), self.width), np.float32)
-        gaps = [i for i, c in enumerate(numbers) if c.missing]
-        count = len(numbers)
-        shift32, scale32 = shift.astype(np.float32), scale.astype(np.float32)
-        for start in range(0, len(table), _ROWS):
-            part = slice(start, start + _ROWS)
-            values = table.numbers[part] if straight else table.numbers[part][:, places]
-            target = found[part]
-            if gaps:
-                target[:, count : count + len(gaps)] = np.isnan(values[:, gaps])
-            np.subtract(values, shift32, out=target[:, :count])
-            target[:, :count] *= scale32
-            if not np.isfinite(target[:, :count].sum()):
-                np.nan_to_num(target[:, :count], copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        place = count + len(gaps)
-        self.unseen = {}
-        for c in self.columns:
-            if not isinstance(c, NumberColumn):
-                self._encode(c, table, found[:, place : place + _width(c)])
-                place += _width(c)
+        encoder = self.encoder(table)
+        reused = in_place and table.stored is None and encoder.only_scales
+        found = table.numbers if reused else np.zeros((len(table), self.width), np.float32)
+        start = 0
+        for numbers, codes in table.pieces():
+            encoder.fill(numbers, codes, found[start : start + len(numbers)])
+            start += len(numbers)
         return found
 
-    def _encode(self, column: CategoryColumn | TextColumn, table: Table, out: Array) -> None:
-        codes, words = table.texts(column.name)
-        if isinstance(column, TextColumn):
-            rows = _word_counts(words, column.vocabulary)
-            out[...] = np.where(codes[:, None] >= 0, rows[codes], 0) if len(words) else 0
-            return
-        known = {word: i for i, word in enumerate(column.categories)}
-        last = len(column.categories) if column.missing else -1
-        places = np.array([known.get(word, -1) for word in words] + [last], np.int64)[codes]  # -1: the last one
-        out[...] = 0
-        there = np.flatnonzero(places >= 0)
-        out[there, places[there]] = 1
-        new = [word for word in words if word not in known]
-        if new:
-            self.unseen[column.name] = new
+    def encoder(self, table: Table) -> Encoder:
+        """What turns rows of this table into features."""
+        found = Encoder(self.columns, table)
+        self.unseen = found.unseen
+        return found
 
     def state(self) -> dict[str, Any]:
         columns: list[dict[str, Any]] = []
@@ -233,6 +217,60 @@ class TablePreparation(Preparation):
         return found
 
 
+class Encoder:
+    """Turns rows of one table into features; what is the same for all rows is worked out once."""
+
+    def __init__(self, columns: Sequence[Column], table: Table) -> None:
+        numbers = [c for c in columns if isinstance(c, NumberColumn)]
+        self._places = [table.number_columns.index(c.name) for c in numbers]
+        self._straight = self._places == list(range(len(table.number_columns)))
+        self._shift = (np.array([c.mean for c in numbers]) - table.centre[self._places]).astype(np.float32)
+        self._scale = np.array([1 / c.std for c in numbers]).astype(np.float32)
+        self._gaps = [i for i, c in enumerate(numbers) if c.missing]
+        self.width = sum(map(_width, columns))
+        self.only_scales = self._straight and self.width == len(numbers)
+        """Whether features take the place of the numbers of the table."""
+        self.unseen: dict[str, list[str]] = {}
+        """Words of the table that training has not seen, by column."""
+        self._words: list[tuple[int, int, Array]] = []  # column in the table, width, and what to look codes up in
+        for c in columns:
+            if not isinstance(c, NumberColumn):
+                self._words.append((table.word_columns.index(c.name), _width(c), self._lookup(c, table)))
+
+    def _lookup(self, column: CategoryColumn | TextColumn, table: Table) -> Array:
+        """The feature that is 1, or the features, for every code; the last entries are for -2, a word too many, and -1, none."""
+        words = table.words[table.word_columns.index(column.name)]
+        if isinstance(column, TextColumn):
+            return _word_counts([*words, "", ""], column.vocabulary)
+        known = {word: i for i, word in enumerate(column.categories)}
+        if new := [word for word in words if word not in known]:
+            self.unseen[column.name] = new
+        last = len(column.categories) if column.missing else -1
+        return np.array([*(known.get(word, -1) for word in words), -1, last], np.int64)
+
+    def fill(self, numbers: Array, codes: Array, out: Array) -> None:
+        """The features of some rows, into memory of float32 that may be that of their numbers."""
+        count, gaps = len(self._places), self._gaps
+        values = numbers if self._straight else numbers[:, self._places]
+        if gaps:
+            out[:, count : count + len(gaps)] = np.isnan(values[:, gaps])
+        scaled = out[:, :count]
+        np.subtract(values, self._shift, out=scaled)
+        scaled *= self._scale
+        if not np.isfinite(scaled.sum()):
+            np.nan_to_num(scaled, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        place = count + len(gaps)
+        for column, width, lookup in self._words:
+            part, chosen = out[:, place : place + width], lookup[codes[:, column]]
+            if chosen.ndim == 2:
+                part[...] = chosen
+            else:
+                part[...] = 0
+                there = np.flatnonzero(chosen >= 0)
+                part[there, chosen[there]] = 1
+            place += width
+
+
 def _width(column: Column) -> int:
     if isinstance(column, NumberColumn):
         return 1 + column.missing
@@ -241,27 +279,59 @@ def _width(column: Column) -> int:
     return len(column.vocabulary)
 
 
-def _counts_rows(table: Table, i: int) -> bool:
-    """Whether a column is 1, 2, 3, ... or the like, as numbers of rows are."""
-    values = table.numbers[:, i]
-    if len(values) < 20 or not (np.diff(values[:20]) == 1).all():
-        return False
-    return bool((np.diff(values) == 1).all())
+def _look_through(table: Table) -> tuple[Array, Array]:
+    """For every column of numbers whether some are missing, and whether it only counts the rows: 1, 2, 3, ..."""
+    gaps = np.zeros(len(table.number_columns), bool)
+    counting = np.full(len(table.number_columns), len(table) >= 20)
+    before: Array | None = None
+    for numbers, _ in table.pieces():
+        if before is None:
+            counting &= (np.diff(numbers[:20], axis=0) == 1).all(axis=0)
+        if gaps.size and not np.isfinite(numbers.sum()):
+            gaps |= np.isnan(numbers).any(axis=0)
+        if counting.any():
+            chosen = np.flatnonzero(counting)
+            joined = (
+                numbers[:, chosen] if before is None else np.concatenate([before[chosen][None], numbers[:, chosen]])
+            )
+            counting[chosen] = (np.diff(joined, axis=0) == 1).all(axis=0)
+        before = numbers[-1].copy()
+    return gaps, counting
 
 
-def _word_column(table: Table, name: str, rows: Array, forced: bool, notes: list[str]) -> Column | None:
-    codes, words = table.texts(name)
+@dataclass
+class _Words:
+    """How often the words of a column occur in the training rows."""
+
+    counts: Array
+    missing: bool = False
+    """Whether there are rows without a word."""
+
+
+def _count_words(table: Table, rows: Array) -> dict[str, _Words]:
+    found = {
+        name: _Words(np.zeros(len(words), np.int64))
+        for name, words in zip(table.word_columns, table.words, strict=True)
+    }
+    for _, codes in table.pieces(rows) if found else ():
+        for i, words in enumerate(found.values()):
+            there = codes[:, i] >= 0
+            words.counts += np.bincount(codes[there, i], minlength=len(words.counts))
+            words.missing |= not there.all()
+    return found
+
+
+def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool, notes: list[str]) -> Column | None:
+    words, counts = table.words[table.word_columns.index(name)], found.counts
     if name in table.overflowed:
         notes.append(f"Column {name!r} is left out: it has more than {len(words):,} different words.")
         return None
-    seen = codes[rows]
-    counts = np.bincount(seen[seen >= 0], minlength=len(words))
     there = [word for word, count in zip(words, counts, strict=True) if count]
-    if len(there) < 2 and not (seen < 0).any():
+    if len(there) < 2 and not found.missing:
         notes.append(f"Column {name!r} is left out: it has the same value in all training rows.")
         return None
     if len(there) <= MOST_CATEGORIES or forced:
-        return CategoryColumn(name, tuple(sorted(there)), bool((seen < 0).any()))
+        return CategoryColumn(name, tuple(sorted(there)), found.missing)
     if np.mean([len(_WORD.findall(word)) for word in there[:1000]]) >= 3:
         common: Counter[str] = Counter()
         for word, count in zip(words, counts, strict=True):
@@ -271,7 +341,7 @@ def _word_column(table: Table, name: str, rows: Array, forced: bool, notes: list
         if vocabulary:
             return TextColumn(name, tuple(sorted(vocabulary)))
     notes.append(
-        f"Column {name!r} is left out: it has {len(there):,} different words in {len(rows):,} rows, too many for categories "
+        f"Column {name!r} is left out: it has {len(there):,} different words in {rows:,} rows, too many for categories "
         f"(--categorical {name} uses them all the same)."
     )
     return None

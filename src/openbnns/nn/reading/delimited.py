@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from .._value import Array
 from ..files import Budget, DataError, open_expanded, shown
 from . import _format
 from ._format import MISSING, Format
+from .store import RowStore
 from .table import Table, find_column, require_columns
 
 _IGNORED, _NUMBER, _WORD, _BOTH = range(4)
@@ -36,19 +36,23 @@ def read(
     header: bool | None = None,
     missing: Sequence[str] = (),
     limit: int | None = None,
+    room: int | None = None,
 ) -> Table:
     """The table in a file. ``targets`` are the columns to predict, kept exactly; without any the last one, with () none.
 
-    With ``kinds``, which a model knows, columns are "number" or "word" as they say, and all others are ignored.
+    With ``kinds``, which a model knows, columns are "number" or "word" as they say, and all others are ignored. A compressed
+    file may expand to ``limit`` bytes. A table of more than ``room`` bytes stays in a temporary file.
     """
     nothing = (*MISSING, *missing)
+    if path.suffix.lower() != ".gz":
+        limit = None  # the file does not expand: what has no room is streamed
     with open_expanded(path, limit) as (file, _):
         head = file.read(_HEAD)
     text = _format.decoded(head, path)
     form = _format.find(
         text, path, separator=separator, header=header, missing=nothing, whole=len(head) < _HEAD
     )  # fmt: skip
-    reading = _Reading(path, form, nothing, limit, head)
+    reading = _Reading(path, form, nothing, limit, room, head)
     chosen = _chosen(form, path, targets, ignored, categorical, kinds)
     reading.guess(chosen, centre or {}, fixed=kinds is not None)
     while not reading.run():
@@ -82,13 +86,13 @@ def _chosen(
 class _Reading:
     """One table on its way from a file into memory."""
 
-    def __init__(self, path: Path, form: Format, missing: Sequence[str], limit: int | None, head: bytes) -> None:
-        self.path, self.form, self.limit, self._head = path, form, limit, head
+    def __init__(
+        self, path: Path, form: Format, missing: Sequence[str], limit: int | None, room: int | None, head: bytes
+    ) -> None:
+        self.path, self.form, self.limit, self._room, self._head = path, form, limit, room, head
         self._missing = list(missing)
         self.kinds: list[int] = []
         self.centre: list[float] = []  # of each column of numbers
-        self.rows = 0
-        self.numbers, self.exact, self.codes = _room(0, (0, 0, 0))
         self.fixed = False  # whether kinds may not change
 
     def _reader(self, kinds: Sequence[int], centre: Sequence[float]) -> Any:
@@ -141,7 +145,6 @@ class _Reading:
         """Read the file; False if kinds of columns have changed, so that it has to be read once more."""
         names, kinds = self.form.names, self.kinds
         self._first_line = 1
-        self._widths = kinds.count(_NUMBER), kinds.count(_BOTH), kinds.count(_WORD) + kinds.count(_BOTH)
         with open_expanded(self.path, self.limit) as (file, budget):
             self._read_all(file, budget)
         changed = False
@@ -149,7 +152,7 @@ class _Reading:
             count, line, cell = self.reader.odd(i)
             if not count or kinds[i] != _NUMBER:
                 continue
-            self._refuse(name, count, line, cell.decode("utf-8", "replace"), self.rows - self.reader.missing(i))
+            self._refuse(name, count, line, cell.decode("utf-8", "replace"), self.store.rows - self.reader.missing(i))
             place = sum(kind == _NUMBER for kind in self.kinds[:i])
             del self.centre[place]
             self.kinds[i] = _WORD
@@ -183,10 +186,8 @@ class _Reading:
     def _read_all(self, file: Any, budget: Budget) -> None:
         self.reader = self._reader(self.kinds, self.centre)
         size = None if self.path.suffix.lower() == ".gz" else budget.file_size
-        self.rows = 0
-        self.numbers, self.exact, self.codes = _room(
-            int(size / self._row_bytes * 1.02) + 64 if size else 2**14, self._widths
-        )
+        expected = int(size / self._row_bytes * 1.02) + 64 if size else 2**14
+        self.store = store = RowStore(str(self.path), self._widths(), expected, self._room)
         buffer = bytearray(_PIECE if size is None else min(_PIECE, size + 1))
         kept, first = 0, True
         while True:
@@ -198,16 +199,13 @@ class _Reading:
                 done, first = self._start(bytes(view[: min(size_now, _HEAD)])), False
                 self.reader.set_line(self._first_line)
             while done < size_now or last:
-                if self.rows == len(self.numbers):
-                    self._resize(self.rows + self.rows // 2 + 2**14)
-                used = self.reader.read(
-                    view[done:size_now], size_now - done, last,
-                    *(array[self.rows :] for array in (self.numbers, self.exact, self.codes)),
-                )  # fmt: skip
-                self.rows += self.reader.rows()
+                free = store.free()
+                used = self.reader.read(view[done:size_now], size_now - done, last, *free)
+                count = self.reader.rows()
+                store.take(count)
                 done += used
                 self._raise(self.reader)
-                if done == size_now or (not used and self.rows < len(self.numbers)):
+                if done == size_now or (not used and count < len(free[0])):
                     break
             if last:
                 break
@@ -221,12 +219,11 @@ class _Reading:
             if kept > len(buffer) // 2:
                 view.release()
                 buffer.extend(bytes(len(buffer)))
-        self._resize(self.rows)
 
-    def _resize(self, rows: int) -> None:
-        """Have room for so many rows; pages of memory move, nothing is copied."""
-        for array in (self.numbers, self.exact, self.codes):
-            array.resize((rows, array.shape[1]), refcheck=False)
+    def _widths(self) -> tuple[int, int, int]:
+        """Of numbers, of numbers to predict, and of words."""
+        kinds = self.kinds
+        return kinds.count(_NUMBER), kinds.count(_BOTH), kinds.count(_WORD) + kinds.count(_BOTH)
 
     def _raise(self, reader: Any) -> None:
         what, where = reader.error(), f"{self.path}, line {reader.error_line()}:"
@@ -246,7 +243,7 @@ class _Reading:
 
     def table(self) -> Table:
         names, kinds = self.form.names, self.kinds
-        if not self.rows:
+        if not self.store.rows:
             raise DataError(
                 f"{self.path}: there are no samples{' below the line of names' if self.form.headed else ''}."
             )
@@ -255,10 +252,9 @@ class _Reading:
             return [name for name, kind in zip(names, kinds, strict=True) if kind in wanted]
 
         table = Table(str(self.path), list(names))
-        table.number_columns, table.numbers = those(_NUMBER), self.numbers
+        table.number_columns = those(_NUMBER)
         table.centre = np.asarray(self.centre, np.float64)
-        table.exact_columns, table.exact = those(_BOTH), self.exact
-        table.word_columns, table.codes = those(_WORD, _BOTH), self.codes
+        table.exact_columns, table.word_columns = those(_BOTH), those(_WORD, _BOTH)
         for i, name in enumerate(table.word_columns):
             table.words.append([word.decode("utf-8") for word in self.reader.words(i)])
             if self.reader.overflowed(i):
@@ -267,14 +263,9 @@ class _Reading:
             count, line, cell = self.reader.odd(i)
             if kinds[i] == _BOTH and count:
                 table.odd[name] = (count, line, cell.decode("utf-8", "replace"))
-        table.notes.append(f"Read {len(table):,} rows of {len(names)} columns: {self.form.said}.")
+        table.notes.append(f"Read {self.store.rows:,} rows of {len(names)} columns: {self.form.said}.")
+        self.store.give_to(table)
         return table
-
-
-def _room(rows: int, widths: tuple[int, int, int]) -> tuple[Array, Array, Array]:
-    """For the numbers of rows, those to predict, and their words."""
-    numbers, exact, codes = widths
-    return np.empty((rows, numbers), np.float32), np.empty((rows, exact)), np.empty((rows, codes), np.int32)
 
 
 def _fill(file: Any, view: memoryview) -> int:

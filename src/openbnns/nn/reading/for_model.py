@@ -14,9 +14,10 @@ from .._readers import read_npz
 from .._value import Array
 from ..files import DataError
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from ..sources import open_npy
-from . import delimited, targets
+from ..sources import Rows, open_npy
+from . import delimited, room, targets
 from .images import SUFFIXES, list_folder
+from .rows import ChosenRows, TableRows
 from .table import Table
 
 if TYPE_CHECKING:
@@ -69,15 +70,17 @@ def _table(
     card: ModelCard, prepare: TablePreparation, path: Path, with_targets: bool, target: Sequence[str] | None, form: Any
 ) -> Samples:
     wanted = list(target or card.targets) if with_targets else []
+    free = room.for_data(None, form["limit"])
     if path.name.lower().endswith(".parquet"):
         from . import parquet
 
-        table = parquet.read(path, targets=wanted, kinds=prepare.kinds())
+        table = parquet.read(path, targets=wanted, kinds=prepare.kinds(), room=free)
     elif path.is_file() and path.name.lower().endswith((".csv", ".tsv", ".txt", ".gz")):
-        table = delimited.read(path, targets=wanted, kinds=prepare.kinds(), centre=prepare.centres(), **form)
+        table = delimited.read(path, targets=wanted, kinds=prepare.kinds(), centre=prepare.centres(), room=free, **form)
     else:
         raise DataError(f"{path}: the model was trained on a table. Give a .csv, .tsv or .parquet file.")
-    x = prepare.apply(table)
+    made = prepare.features_if_room(table, free)
+    x: Any = made if isinstance(made, np.ndarray) else TableRows(table, made, np.arange(len(table)))
     notes = list(table.notes)
     for name, words in prepare.unseen.items():
         shown = ", ".join(words[:5]) + (f" and {len(words) - 5} more" if len(words) > 5 else "")
@@ -184,4 +187,5 @@ def _part(card: ModelCard, found: Samples, part: str) -> Samples:
     if _splitting.fingerprint(rows) != split.get("sha256"):
         raise DataError(f"--part {part}: these are not the data that the model was trained on: their targets differ.")
     chosen = rows[part]
-    return Samples(found.x[chosen], found.y[chosen], [found.names[i] for i in chosen], found.notes)
+    x = ChosenRows(found.x, chosen) if isinstance(found.x, Rows) else found.x[chosen]
+    return Samples(x, found.y[chosen], [found.names[i] for i in chosen], found.notes)

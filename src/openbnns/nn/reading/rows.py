@@ -12,10 +12,13 @@ import numpy as np
 
 from .._value import Array
 from ..sources import Rows
+from ..sources.rows import spans
 
 if TYPE_CHECKING:
     from ..preprocessing.arrays import ArrayPreparation
     from ..preprocessing.images import ImagePreparation
+    from ..preprocessing.tables import Encoder
+    from .table import Table
 
 _WORKERS = 2  # threads that decode images: Pillow does not hold Python's lock while it does
 
@@ -48,6 +51,26 @@ class PreparedRows(Rows):
     def pieces(self) -> Iterator[Any]:
         yield repr(self._prepare.state()).encode()
         yield from self._source.pieces()
+
+
+class TableRows(Rows):
+    """Some rows of a table as a network takes them: what is to be learned from is made when a batch needs it."""
+
+    def __init__(self, table: Table, encoder: Encoder, chosen: Array) -> None:
+        super().__init__((len(chosen), encoder.width), np.float32)
+        self._table, self._encoder, self._chosen = table, encoder, chosen
+
+    def read(self, rows: Array) -> Array:
+        found = np.empty((len(rows), self.shape[1]), np.float32)
+        self._encoder.fill(*self._table.read(self._chosen[rows]), found)
+        return found
+
+    def pieces(self) -> Iterator[Any]:
+        """The same bytes as those of an array of all samples, so that a run goes on wherever they are."""
+        row = 4 * self.shape[1]
+        for start, end in spans(len(self) * row):
+            first, last = start // row, -(-end // row)
+            yield self[first:last].reshape(-1).view(np.uint8).data[start - first * row : end - first * row]
 
 
 class ImageCache(Rows):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,18 @@ from .._value import Array
 from ..choose import nearest
 from ..files import DataError
 
+if TYPE_CHECKING:
+    from ..sources.stored import StoredRows
+
+_ROWS, _CELLS = 2**14, 2**20  # that are read at a time, at most: their numbers fit into a cache
+
 
 @dataclass
 class Table:
     """Rows of named columns. Numbers are kept as their distance from ``centre``, so that float32 loses nothing that counts.
 
-    A number that is not there is NaN, a word -1.
+    A number that is not there is NaN, a word -1. Numbers and codes of words are in memory, or in a file if there is no room;
+    :meth:`read` gives them in both cases.
     """
 
     source: str
@@ -41,20 +47,45 @@ class Table:
     """Columns of words with too many different ones."""
     odd: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     """Columns to predict in which something is no number: how often, the first line, and what is there."""
+    stored: StoredRows | None = None
+    """The bits of numbers and, behind them, the codes of every row, if these are not in memory."""
 
     def __len__(self) -> int:
-        return max(len(self.numbers), len(self.codes), len(self.exact))
+        return max(len(self.numbers), len(self.codes), len(self.exact), 0 if self.stored is None else len(self.stored))
+
+    @property
+    def nbytes(self) -> int:
+        """That it takes in memory."""
+        return self.numbers.nbytes + self.exact.nbytes + self.codes.nbytes
+
+    def read(self, chosen: Any) -> tuple[Array, Array]:
+        """Numbers and codes of some rows: a slice, or their numbers."""
+        if self.stored is None:
+            return self.numbers[chosen], self.codes[chosen]
+        both, count = self.stored[chosen], len(self.number_columns)
+        return both[:, :count].view(np.float32), both[:, count:]
+
+    def pieces(self, rows: Array | None = None) -> Iterator[tuple[Array, Array]]:
+        """Numbers and codes of all rows, or of some, a few thousand at a time."""
+        size = max(1, min(_ROWS, _CELLS // max(1, len(self.number_columns) + len(self.word_columns))))
+        for start in range(0, len(self) if rows is None else len(rows), size):
+            part = slice(start, start + size)
+            yield self.read(part if rows is None else rows[part])
 
     def column(self, name: str) -> Array:
         """Numbers of a column, as float64."""
         i = self.number_columns.index(name)
-        found: Array = self.numbers[:, i].astype(np.float64) + self.centre[i]
+        found: Array = (
+            np.concatenate([numbers[:, i].copy() for numbers, _ in self.pieces()]).astype(np.float64) + self.centre[i]
+        )
         return found
 
     def texts(self, name: str) -> tuple[Array, list[str]]:
         """The codes of a column of words, and what they stand for."""
         i = self.word_columns.index(name)
-        return self.codes[:, i], self.words[i]
+        if self.stored is None:
+            return self.codes[:, i], self.words[i]
+        return np.concatenate([codes[:, i].copy() for _, codes in self.pieces()]), self.words[i]
 
 
 def find_column(name: str | int, names: Sequence[str], source: str, what: str) -> str:
