@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,21 @@ _DEFAULTS = BNNSFilterParameters()
 _ROOM = 1 << 16  # bytes, far more than a native call takes
 
 
+_SomeFilter = TypeVar("_SomeFilter", bound="Filter")
+
+_kept_descriptions: ContextVar[bool] = ContextVar("openbnns.kept_descriptions", default=False)
+
+
+@contextmanager
+def keeping_descriptions() -> Iterator[None]:
+    """While this lasts, filters keep the structs that they are made from, for those who write them down."""
+    token = _kept_descriptions.set(True)
+    try:
+        yield
+    finally:
+        _kept_descriptions.reset(token)
+
+
 class Filter:
     """Base of all filters: lifetime, threads, ownership of constants, and the calls that it declares.
 
@@ -58,6 +74,15 @@ class Filter:
     family = "filter"
     apply_call = "BNNSFilterApply or BNNSFilterApplyBatch"
     backward_call = "BNNSFilterApplyBackwardBatch"
+
+    description: tuple[Any, ...] | None = None
+    """What it was made from, in a block of :func:`keeping_descriptions`; other filters do not hold on to it."""
+
+    def __new__(cls: type[_SomeFilter], *given: Any, **_named: Any) -> _SomeFilter:
+        made = super().__new__(cls)
+        if _kept_descriptions.get():
+            made.description = given
+        return made
 
     def __init__(self, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         p = filter_params if filter_params is not None else _DEFAULTS

@@ -54,7 +54,7 @@ _MASK_LAYOUTS = {2: _L.BNNSDataLayout2DFirstMajor, 3: _L.BNNSDataLayout3DFirstMa
 
 
 _INPUTS = ("query", "key", "value")
-_GRADIENTS = {
+GRADIENTS = {
     **{f"{p}_{m}": f"{p}_param_delta.{m}" for p in (*_INPUTS, "output") for m in ("weights", "bias")},
     "key_attention_bias": "key_attn_bias_delta",
     "value_attention_bias": "value_attn_bias_delta",
@@ -115,7 +115,7 @@ class _Call:
 
     def scores(self) -> NDArray[Any] | None:
         """All masks of scores as one."""
-        return _joined(self.added, self.shape[-2], self.source[-2]) if self.causal else self.added
+        return joined(self.added, self.shape[-2], self.source[-2]) if self.causal else self.added
 
 
 class MultiheadAttentionLayer(Layer):
@@ -284,7 +284,7 @@ class MultiheadAttentionLayer(Layer):
     def _make(self, target: int, source: int, who: Caller) -> MultiheadAttention:
         def projection(length: int, name: str) -> BNNSMHAProjectionParameters:
             return BNNSMHAProjectionParameters(
-                target_desc=_descriptor(_L.BNNSDataLayout2DFirstMajor, (length, self.embed_dim)),
+                target_desc=descriptor_of(_L.BNNSDataLayout2DFirstMajor, (length, self.embed_dim)),
                 weights=self._described(f"{name}_weights"),
                 bias=self._described(f"{name}_bias"),
             )
@@ -322,7 +322,7 @@ class MultiheadAttentionLayer(Layer):
         if name not in self.parameters:
             return None
         form = self._forms[name]
-        return _descriptor(form.layout, form.size, self.parameters[name])
+        return descriptor_of(form.layout, form.size, self.parameters[name])
 
     def destroy(self) -> None:
         """Release the filters now; later calls of this layer fail."""
@@ -400,7 +400,7 @@ class MultiheadAttentionLayer(Layer):
         if not native:
             given = {
                 "query": q, "key": k, "key_mask": _masking(mask), "value": v, "output": y,
-                "add_to_attention": _adding(latest.scores()), "backprop_cache_size": size, "backprop_cache": memory,
+                "add_to_attention": adding(latest.scores()), "backprop_cache_size": size, "backprop_cache": memory,
             }  # fmt: skip
             filter.perform("apply_attention", caller, batch, {n: (value, 0) for n, value in given.items()}, training)
         if memory is not None:
@@ -513,7 +513,7 @@ class MultiheadAttentionLayer(Layer):
             if array is not None:
                 given[f"{name}_param_delta.target_desc"] = self._target(array, 0 if asked is None else flags)
         for name, array in arrays.items():
-            given[_GRADIENTS[name]] = Delta(self._forms[name], array, 0 if parameters is None else flags)
+            given[GRADIENTS[name]] = Delta(self._forms[name], array, 0 if parameters is None else flags)
         fast = False
         if last.added is None and not last.causal:
             fast = last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) == 0
@@ -545,7 +545,7 @@ class MultiheadAttentionLayer(Layer):
 
         def described(name: str) -> BNNSNDArrayDescriptor | None:
             member = given.get(name)
-            return None if member is None else _descriptor(member.layout, member.size, member.data, member.flags)
+            return None if member is None else descriptor_of(member.layout, member.size, member.data, member.flags)
 
         tensors: dict[str, Any] = {name: given[name] for name in (*_INPUTS, "key_mask", "backprop_cache")}
         for projection in (*_INPUTS, "output"):
@@ -555,7 +555,7 @@ class MultiheadAttentionLayer(Layer):
         tensors |= {name: described(name) for name in ("key_attn_bias_delta", "value_attn_bias_delta")}
         tensors |= {
             "output": None,
-            "add_to_attention": _adding(last.scores()),
+            "add_to_attention": adding(last.scores()),
             "backprop_cache_size": last.cache.nbytes,
         }
         last.filter.perform(
@@ -602,7 +602,7 @@ class MultiheadAttentionLayer(Layer):
         return dict(given)
 
 
-def _descriptor(
+def descriptor_of(
     layout: int, size: Any, data: Any = None, flags: int = 0, kind: int = _FLOAT32
 ) -> BNNSNDArrayDescriptor:
     return BNNSNDArrayDescriptor(layout=layout, size=size, data=data, flags=flags, data_type=kind)
@@ -616,7 +616,7 @@ def _holds(memory: NDArray[Any] | None, size: Any, needed: int) -> bool:
     return bool(plain and memory.ctypes.data % 4 == 0 and size.value >= needed)
 
 
-def _joined(added: NDArray[Any] | None, target: int, source: int) -> NDArray[Any]:
+def joined(added: NDArray[Any] | None, target: int, source: int) -> NDArray[Any]:
     """Masks of scores that also keep positions from looking ahead."""
     ahead = np.triu(np.ones((target, source), np.bool_), 1)
     if added is None:
@@ -626,15 +626,15 @@ def _joined(added: NDArray[Any] | None, target: int, source: int) -> NDArray[Any
 
 def _masking(keys: NDArray[np.bool_] | None) -> BNNSNDArrayDescriptor | None:
     """A mask of keys for calls of C."""
-    return None if keys is None else _descriptor(_L.BNNSDataLayoutVector, keys.shape[-1:], keys, kind=_BOOLEAN)
+    return None if keys is None else descriptor_of(_L.BNNSDataLayoutVector, keys.shape[-1:], keys, kind=_BOOLEAN)
 
 
-def _adding(mask: NDArray[Any] | None) -> BNNSNDArrayDescriptor | None:
+def adding(mask: NDArray[Any] | None) -> BNNSNDArrayDescriptor | None:
     """Scores to add, or those that are forbidden, for calls of C."""
     if mask is None:
         return None
     kind = _BOOLEAN if mask.dtype == np.bool_ else _FLOAT32
-    return _descriptor(_MASK_LAYOUTS[mask.ndim], mask.shape, mask, kind=kind)
+    return descriptor_of(_MASK_LAYOUTS[mask.ndim], mask.shape, mask, kind=kind)
 
 
 def _initial(name: str, shape: tuple[int, ...], random: np.random.Generator) -> NDArray[np.float32]:

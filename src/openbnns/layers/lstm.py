@@ -29,14 +29,14 @@ from .types import ActivationFunction, LearningPhase
 
 __all__ = ["LSTMGradients", "LSTMLayer", "LSTMResult"]
 
-_WEIGHTS = {
+WEIGHTS = {
     "input_weights": W0,
     "deep_input_weights": W1,
     "hidden_weights": U,
     "peephole_weights": P,
     "bias": B,
 }
-_SIDES = ("data_desc", "hidden_desc", "cell_state_desc")
+SIDES = ("data_desc", "hidden_desc", "cell_state_desc")
 _KEPT = 32  # kinds of calls whose descriptions are kept
 
 
@@ -231,7 +231,7 @@ class LSTMLayer(Layer):
             seq_len=steps, dropout=self._dropout if dropout is None else dropout, lstm_flags=defaults | both,
         )  # fmt: skip
         for side in ("input_descriptor", "output_descriptor"):
-            setattr(p, side, BNNSLSTMDataDescriptor(**{name: _describe(None, flags) for name in _SIDES}))
+            setattr(p, side, BNNSLSTMDataDescriptor(**{name: _describe(None, flags) for name in SIDES}))
         for g, name in enumerate(GATES):
             setattr(p, name, self._gate(g, flags))
         if self._activations is not None:
@@ -378,7 +378,7 @@ class LSTMLayer(Layer):
         filter = LSTM(self._params(*values["input"].shape[:2]), self._filter_parameters, self._creation_caller)
         arrays = {X: values["input"], H0: values["initial_hidden"], C0: values["initial_cell"]}
         for g in range(len(GATES)):
-            for name, tensor in _WEIGHTS.items():
+            for name, tensor in WEIGHTS.items():
                 if name in values:
                     part = values[name][g]
                     arrays[gate_tensor(g, tensor)] = part[None] if name == "input_weights" else part
@@ -447,15 +447,15 @@ class LSTMLayer(Layer):
             )
         coming = {
             f"output_descriptor.{side}": _optional(value, outputs if side == "data_desc" else states, f"{who}: {name}")
-            for side, (name, value) in zip(_SIDES, arriving.items(), strict=True)
+            for side, (name, value) in zip(SIDES, arriving.items(), strict=True)
         }
         shapes = {"input": x.shape, "initial_hidden": states, "initial_cell": states} | {
             name: array.shape for name, array in self.held_weights.items()
         }
         results = {name: self._result(name, value, shapes, accumulate, who) for name, value in given.items()}
-        sides = zip(_SIDES, ("input", "initial_hidden", "initial_cell"), strict=True)
+        sides = zip(SIDES, ("input", "initial_hidden", "initial_cell"), strict=True)
         leaving = {f"input_descriptor.{side}": results[name] for side, name in sides}
-        weights = {name: results[name] for name in _WEIGHTS}
+        weights = {name: results[name] for name in WEIGHTS}
         data = None if cache is None else as_array(cache, f"{who}: cache")
         capacity = 0 if data is None else data.nbytes
         dropout = 0.0 if data is None else self._dropout
@@ -496,14 +496,14 @@ class _Description(NamedTuple):
         """``tensors`` by the names of the struct."""
         for side in ("input_descriptor", "output_descriptor"):
             described = getattr(self.params, side)
-            for name in _SIDES:
+            for name in SIDES:
                 getattr(described, name).data = tensors.get(f"{side}.{name}")
 
     def fill_gates(self, weights: Mapping[str, Any]) -> None:
         for g, name in enumerate(GATES):
             gate = getattr(self.params, name)
             descriptors = (*gate.iw_desc, gate.hw_desc, gate.cw_desc, gate.b_desc)
-            for part, descriptor in zip(_WEIGHTS, descriptors, strict=True):
+            for part, descriptor in zip(WEIGHTS, descriptors, strict=True):
                 array = weights.get(part)
                 descriptor.data = None if array is None else array[g]
 

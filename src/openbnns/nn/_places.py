@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,3 +51,12 @@ def places(network: Module, operations: Sequence[Operation]) -> list[Place]:
         kinds = " + ".join(place.kind for place in steps) or type(operation).__name__
         found.append(Place(", ".join(place.path for place in steps), kinds))
     return found
+
+
+def input_names(network: Module, count: int) -> list[str]:
+    """What to call the inputs of a network: as the arguments of ``forward`` are, or ``input`` if there is one."""
+    parameters = inspect.signature(network.forward).parameters.values()
+    names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if count == 1 or len(names) < count:
+        return ["input"] if count == 1 else [f"input_{i}" for i in range(count)]
+    return names[:count]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .optimizers import Optimizer, OptimizerName
     from .predictions import Predictions
     from .profiling import Profile
+    from .source_code import Written
     from .summary import Summary
 
 _SomeModule = TypeVar("_SomeModule", bound="Module")
@@ -365,6 +366,61 @@ class Module(Building):
     def model_card(self) -> ModelCard | None:
         """What the file said that the network was loaded from, or that it was saved with: task, classes, preparation."""
         return self._card
+
+    @spelled
+    def to_c(
+        self,
+        folder: Any,
+        training: bool = False,
+        *,
+        name: str = "network",
+        batch_size: int | None = None,
+        loss: Any = None,
+        optimizer: Any = None,
+    ) -> Written:
+        """Write C source code that builds the network with BNNS calls: ``name.c``, ``name.h`` and ``name.weights``.
+
+        It compiles on macOS with ``-framework Accelerate`` and elsewhere with ``$(openbnns c-flags)``. Its functions are
+        ``name_create``, ``name_predict`` for ``batch_size`` samples (1 unless given, 32 for training) and ``name_destroy``;
+        with ``training=True``, a ``loss`` and an ``optimizer`` also ``name_train_step``. Results are those of the network to the
+        last bit. A network with layers that BNNS does not have is refused: the error names all of them.
+
+        >>> import tempfile
+        >>> from openbnns import nn
+        >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).build((4,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = net.to_c(folder, name="classifier")
+        ...     [path.name for path in written]
+        ['classifier.c', 'classifier.h', 'classifier.weights']
+        >>> print(written.table())
+        0, 1: Linear + ReLU  BNNSFilterCreateLayerFullyConnected
+        2: Linear            BNNSFilterCreateLayerFullyConnected
+        """
+        from .source_code import to_c
+
+        return to_c(self, folder, training=training, name=name, batch_size=batch_size, loss=loss, optimizer=optimizer)
+
+    @spelled
+    def to_swift(
+        self,
+        folder: Any,
+        training: bool = False,
+        *,
+        name: str = "network",
+        batch_size: int | None = None,
+        loss: Any = None,
+        optimizer: Any = None,
+    ) -> Written:
+        """Write Swift source code that builds the network with BNNS calls: ``name.swift`` and ``name.weights``.
+
+        The arguments are those of :meth:`to_c`, and so is the structure of the code: a class that is made from the file with
+        the weights, ``predict``, and with ``training=True`` also ``trainStep``.
+        """
+        from .source_code import to_swift
+
+        return to_swift(
+            self, folder, training=training, name=name, batch_size=batch_size, loss=loss, optimizer=optimizer
+        )
 
     def to_torch_state_dict(self) -> dict[str, Any]:
         """The weights as tensors that the same module of PyTorch loads; see :func:`openbnns.nn.to_torch_state_dict`."""

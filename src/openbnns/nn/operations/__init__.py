@@ -1,10 +1,11 @@
 """The operations of networks, each on one layer of ``openbnns``."""
 
 from ._base import adding
+from ._kept import KeepingPlan
 from ._window import Window
 from .activation import Activation
 from .arithmetic import Arithmetic, broadcast
-from .attention import Attention, Forbidden
+from .attention import Attention, Forbidden, LatestAttention
 from .convolution import Convolution, GroupedTransposedConvolution
 from .dropout import Dropout
 from .embedding import Embedding
@@ -28,5 +29,5 @@ __all__ = [
     "Dropout", "Embedding", "Expand", "Linear", "Lstm", "MatrixProduct", "Normalization", "Permute", "Pick",
     "Pooling", "Reduction", "Slice", "Split", "adding", "broadcast", "PADDINGS", "GroupedTransposedConvolution",
     "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent", "Rotate", "Forbidden", "PixelShuffle",
-    "Prelu", "Resize", "AttentionHeads", "parts_of",
+    "Prelu", "Resize", "AttentionHeads", "parts_of", "KeepingPlan", "LatestAttention",
 ]  # fmt: skip

@@ -29,7 +29,7 @@ CHEAP = {"identity", "rectified_linear", "leaky_rectified_linear", "clamp"}
 class KeepingPlan:
     """A plan of a layer on arrays of a network; ``kept`` is the slot of what a training forward keeps.
 
-    In strict mode, and on the reference engine, the layer runs by itself (``by_layer``).
+    In strict mode, and on the reference engine, the layer runs by itself: ``by_layer`` gives the call.
     """
 
     def __init__(self, who: str, layer: Any, own: Iterable[Array | None], kept: int, *, pooled: bool = False) -> None:
@@ -46,16 +46,16 @@ class KeepingPlan:
         self._who, self._kept, self._threads = who, kept, f.threads
         self._result: Array | None = None  # of the latest training forward, if the layer ran by itself
 
-    def forward(self, tensors: Tensors, by_layer: Call, training: bool) -> Call:
+    def forward(self, tensors: Tensors, by_layer: Callable[[], Call], training: bool) -> Call:
         return partial(self._forward, {**self._shared, **tensors}, by_layer, training)
 
-    def _forward(self, tensors: Tensors, by_layer: Call, training: bool) -> None:
+    def _forward(self, tensors: Tensors, by_layer: Callable[[], Call], training: bool) -> None:
         if self._takes(tensors) and not _strict.active():
             self._run(self.plan, False, tensors, training=training)
             return
         if training and self.plan is not None:
             self.plan.forget()  # in case it is not that of the layer
-        by_layer()
+        by_layer()()
         if training:
             self._result = np.array(tensors[Y])
 
@@ -69,15 +69,15 @@ class KeepingPlan:
             assert target is not None
             np.copyto(target, self._result_of_layer(target.shape))
 
-    def backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Any]) -> Call:
+    def backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> Call:
         """``parameters`` are slots of gradients without a batch; ``by_layer`` gets the result of the training forward."""
         return partial(self._backward, {**self._shared, **tensors}, parameters, by_layer)
 
-    def _backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Any]) -> None:
+    def _backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> None:
         if not (self._takes(tensors) and self._go_on(self.plan, True, tensors, parameters)):
             arriving = tensors[DY]
             assert arriving is not None
-            by_layer(self._result_of_layer(arriving.shape))
+            by_layer(self._result_of_layer(arriving.shape))()
 
     def _takes(self, tensors: Tensors) -> bool:
         return (

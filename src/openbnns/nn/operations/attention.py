@@ -76,7 +76,7 @@ class Attention(Operation):
         )  # fmt: skip
         if training:
             cache = np.empty(self.layer.cache_bytes(query.shape[1], key.shape[1], len(y)) // 4, np.float32)
-            self._latest = _Latest(self.layer)  # of the program being made, whose backward pass is next
+            self._latest = LatestAttention(self.layer)  # of the program being made, whose backward pass is next
             run = partial(self._latest.forward, partial(run, cache=cache))
         if ignored is None and score_mask.fixed:
             return run  # type: ignore[no-any-return]
@@ -111,7 +111,7 @@ class Attention(Operation):
         return partial(self._latest.backward, partial(self.layer.apply_backward, dy, *targets, gradients))
 
 
-class _Latest:
+class LatestAttention:
     """The latest training forward of one program, where several use the layer."""
 
     def __init__(self, layer: Any) -> None:

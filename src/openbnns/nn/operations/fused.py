@@ -14,6 +14,7 @@ from ...filters.base import DB, DW, DX, DY, X, Y
 from ...filters.fused import BOUNDARY, BOUNDARY_GRADIENT, DBETA, DGAMMA
 from ...layers import FusedNormalizationParameters, skip
 from .._graph import Call, Operation
+from .._steps import Chain
 from .._value import Array
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from ._kept import CHEAP, KeepingPlan
@@ -123,11 +124,13 @@ class NormalizedOperation(ActivatedOperation):
         if self.normalization is None:
             return partial(self.layer.apply, x[0], y)
         self.normalization.require_spread(len(x[0]), training)
-        by_layer = partial(self.layer.apply, x[0], y, phase=phase(training))
-        if self.pooling is not None:
-            by_layer = partial(self.pooling.forward_by_layers, x[0], y, training)
-        elif not training:
-            return by_layer
+        pooling, apply = self.pooling, partial(self.layer.apply, x[0], y, phase=phase(training))
+        if pooling is None and not training:
+            return apply
+
+        def by_layer() -> Call:
+            return apply if pooling is None else pooling.forward_by_layers(x[0], y, training)
+
         tensors = {X: x[0], Y: y, BOUNDARY: self.kept.reshape(len(y), -1) if training else None}
         return self.plan.forward(tensors, by_layer, training)
 
@@ -153,9 +156,10 @@ class NormalizedOperation(ActivatedOperation):
         slots = (self.weight, self.bias, self.normalization.beta, self.normalization.gamma)
         return [None if slot is None else next(given) for slot in slots]
 
-    def backward_by_layer(self, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array) -> None:
+    def backward_by_layer(self, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array) -> Call:
         """The backward pass of the layer by itself, from what it gave before any pooling."""
-        self.layer.apply_backward(
+        return partial(
+            self.layer.apply_backward,
             input=x,
             output=y,
             output_gradient=dy,
@@ -179,17 +183,17 @@ class PooledChain:
     def unpooled_shape(self) -> tuple[int, ...]:
         return self.pooling.inputs[0].sample
 
-    def forward_by_layers(self, x: Array, y: Array, training: bool) -> None:
+    def forward_by_layers(self, x: Array, y: Array, training: bool) -> Call:
         z, _ = self._unpooled(len(y), x.dtype)
-        self.operation.layer.apply(x, z, phase=phase(training))
-        self.pooling.layer.apply(z, y)
+        normalize = partial(self.operation.layer.apply, x, z, phase=phase(training))
+        return Chain([normalize, partial(self.pooling.layer.apply, z, y)])
 
     def backward_by_layers(
         self, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array
-    ) -> None:
+    ) -> Call:
         z, dz = self._unpooled(len(dy), x.dtype)
-        self.pooling.layer.apply_backward(z, None, dy, dz)
-        self.operation.backward_by_layer(x, dz, dx, gradients, z)
+        spread = partial(self.pooling.layer.apply_backward, z, None, dy, dz)
+        return Chain([spread, self.operation.backward_by_layer(x, dz, dx, gradients, z)])
 
     def _unpooled(self, batch: int, kind: np.dtype[Any]) -> list[Array]:
         if not self._images or len(self._images[0]) != batch:

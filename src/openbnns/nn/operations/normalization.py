@@ -99,7 +99,7 @@ class Normalization(ActivatedOperation):
         by_layer = partial(self.layer.apply, given, result, phase=phase(training))
         if not training:
             return by_layer
-        return self.plan.forward({X: given, Y: result, KEPT_INPUT: given}, by_layer, training)
+        return self.plan.forward({X: given, Y: result, KEPT_INPUT: given}, lambda: by_layer, training)
 
     def repeat(self, x: list[Array], y: Array) -> Call:
         return self.plan.repeat({Y: self._shaped(y), KEPT_INPUT: self._shaped(x[0])})
@@ -120,8 +120,9 @@ class Normalization(ActivatedOperation):
 
     def _backward_by_layer(
         self, dy: Array, dx: Array | None, beta: Array | None, gamma: Array | None, y: Array
-    ) -> None:
-        self.layer.apply_backward(
+    ) -> Call:
+        return partial(
+            self.layer.apply_backward,
             output=y,
             output_gradient=dy,
             generating_input_gradient=wanted(dx),

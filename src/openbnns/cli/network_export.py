@@ -1,0 +1,66 @@
+"""Exports of whole networks, as opposed to weights alone: ``openbnns export MODEL --to c`` and its relatives."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .arguments import OK, count, print_json, rate
+
+if TYPE_CHECKING:
+    from ..nn import Module
+
+FORMS = ("c", "swift")
+
+
+def add_options(export: argparse.ArgumentParser) -> None:
+    code = export.add_argument_group("networks", "options of --to c and --to swift")
+    code.add_argument("--name", default="network", help="what the names in the code begin with (default: network)")
+    code.add_argument(
+        "--batch-size", type=count, default=None, help="samples in a call (default: 1; 32 with --training)"
+    )
+    code.add_argument("--training", action="store_true", help="also a training step, with --loss and --optimizer")
+    code.add_argument("--loss", default=None, help="of the training step (default: by the model's task)")
+    code.add_argument("--optimizer", default="adam", help="of the training step (default: adam)")
+    code.add_argument("--learning-rate", type=rate, default=None, help="of the optimizer (default: its own)")
+
+
+def run(options: argparse.Namespace) -> int:
+    from .. import nn
+
+    network = nn.load_model(options.model)
+    folder = options.output or options.model.with_name(f"{options.model.stem}-{options.to}")
+    write = {"c": network.to_c, "swift": network.to_swift}[options.to]
+    training = _training(network, options) if options.training else {}
+    written = write(folder, options.training, name=options.name, batch_size=options.batch_size, **training)
+    _report(options, written.rows, written.paths)
+    return OK
+
+
+def _training(network: Module, options: argparse.Namespace) -> dict[str, Any]:
+    from .. import nn
+    from ..nn.choose import choose
+    from ..nn.optimizers import NAMED
+
+    card = network.model_card
+    loss = options.loss or {"regression": "mse", "multilabel": "bce_with_logits"}.get(
+        "" if card is None else str(card.task), "cross_entropy"
+    )
+    kind = type(choose(options.optimizer, NAMED, nn.Optimizer, "--optimizer"))
+    given = {} if options.learning_rate is None else {"lr": options.learning_rate}
+    return {"loss": loss, "optimizer": kind(**given)}
+
+
+def _report(options: argparse.Namespace, rows: list[tuple[str, str]], paths: list[Path]) -> None:
+    """What became of which layer, and where it is."""
+    if options.json:
+        layers = [{"layer": layer, "became": became} for layer, became in rows]
+        print_json({
+            "model": str(options.model), "to": options.to, "written": [str(path) for path in paths], "layers": layers,
+        })  # fmt: skip
+    elif not options.quiet:
+        width = max((len(layer) for layer, _ in rows), default=0)
+        for layer, became in rows:
+            print(f"  {layer.ljust(width)}  {became}")
+        print(f"written: {', '.join(map(str, paths))}")

@@ -1,0 +1,197 @@
+"""A network as source code has it, whatever the language: memory, filters, and calls of BNNS on both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._value import Array
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Memory with a name. ``group`` says whose it is: ``weights`` are read from the file, ``argument`` is the caller's."""
+
+    name: str
+    group: str
+    dtype: np.dtype[Any]
+    count: int
+    contents: Array | None = None  # of weights
+    start: int = 0  # the steps between which it holds something
+    end: int = 1 << 30
+    offset: int = 0  # in bytes, in the memory of its group
+    constant: bool = False  # an argument that is only read
+    path: str = ""  # of a parameter or a buffer of the network
+
+    @property
+    def nbytes(self) -> int:
+        return self.count * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Place:
+    """Memory from one element of a buffer on."""
+
+    buffer: Buffer
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A name of the C interface, or several bits joined by ``|``."""
+
+    names: tuple[str, ...]
+    kind: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class StructValue:
+    """A struct by the fields that are not zero."""
+
+    type: str
+    fields: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A pointer to a struct."""
+
+    of: StructValue
+
+
+@dataclass(frozen=True)
+class Items:
+    """A pointer to the first of several entries; ``type`` is that of an entry in C."""
+
+    type: str
+    entries: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The number of samples of a call: a multiple of those in a batch of the network."""
+
+    factor: int
+
+
+@dataclass(frozen=True)
+class FilterName:
+    """A filter of the network."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class CacheName:
+    """Memory that BNNS says the size of; ``size`` asks for the size instead, ``address`` for where the size is."""
+
+    name: str
+    size: bool = False
+    address: bool = False
+
+
+@dataclass
+class Filter:
+    """How a filter is made."""
+
+    name: str
+    note: str  # what the user calls it
+    function: str
+    arguments: list[tuple[str, Any]]
+
+
+@dataclass
+class Call:
+    """A call of BNNS with its arguments by their C names."""
+
+    note: str
+    function: str
+    arguments: list[tuple[str, Any]]
+
+
+@dataclass
+class Cache:
+    """Makes memory of a size that BNNS says, once: what ``query`` returns, or writes to the size that it is passed."""
+
+    name: str
+    query: Call
+    returns: bool
+
+
+@dataclass
+class Copy:
+    """Elements from one place to another. Strides count elements; a source of None stands for zeros."""
+
+    note: str
+    shape: tuple[int, ...]
+    target: Place
+    target_strides: tuple[int, ...]
+    source: Place | None
+    source_strides: tuple[int, ...]
+
+
+@dataclass
+class Labels:
+    """Rows of labels from class numbers: ``own`` for the class of the row, ``other`` for all others."""
+
+    target: Place
+    classes: Place
+    rows: int
+    width: int
+    own: float
+    other: float
+
+
+Step = Call | Cache | Copy | Labels
+
+
+@dataclass
+class OptimizerStep:
+    """A call of BNNSOptimizerStep. ``steps`` have been made already."""
+
+    name: str  # of the struct with the settings
+    function: Constant
+    fields: StructValue
+    counts: bool  # whether the settings have a time step
+    epsilon: float | None  # of Adam, to be added to the corrected root
+    steps: int
+    parameters: list[Place]
+    counts_of: list[int]
+    gradients: list[Place]
+    accumulators: list[Place]
+
+
+@dataclass
+class Program:
+    """Steps of one function."""
+
+    inputs: list[Buffer]
+    outputs: list[Buffer]
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass
+class NetworkSource:
+    """All that is written down."""
+
+    name: str
+    description: list[str]
+    batch: int
+    filters: list[Filter]
+    caches: list[str]
+    buffers: list[Buffer]  # with offsets
+    bytes: dict[str, int]  # by group
+    predict: Program
+    train: Program | None = None
+    loss: Place | None = None
+    targets: Buffer | None = None
+    optimizers: list[OptimizerStep] = field(default_factory=list)

@@ -1,0 +1,331 @@
+"""A network as Swift source code: the same calls as in C, in a class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._program_text import Buffer, Cache, Call, Copy, Filter, Labels, NetworkSource, OptimizerStep, Program, Step
+from ._swift_expressions import expression, quoted, rendered_call, struct_lines, type_of, wrapped
+
+_GROUPS = ("weights", "predict", "train", "scratch")
+_INSET = "        "  # of statements in a method
+
+
+class SwiftWriter:
+    """Writes the file of a network."""
+
+    def __init__(self, source: NetworkSource) -> None:
+        self.source = source
+        self.class_name = "".join(part.capitalize() for part in source.name.split("_"))
+        self.total = sum(source.bytes[group] for group in _GROUPS[1:])
+
+    def text(self) -> str:
+        s = self.source
+        lines = [*self._opening(), *self._properties(), *self._init(), *self._deinit(), *self._predict()]
+        if s.train is not None:
+            lines += self._training()
+        return "\n".join([*lines, *self._helpers(), "}", ""])
+
+    def _members(self, group: str) -> list[Buffer]:
+        return [buffer for buffer in self.source.buffers if buffer.group == group]
+
+    def _opening(self) -> list[str]:
+        name = self.source.name
+        return [
+            f"// {self.class_name}: the network",
+            "//",
+            *(f"//     {line}" for line in self.source.description),
+            "//",
+            f"// as calls of BNNS, written by OpenBNNS. Weights are read from {name}.weights.",
+            "//",
+            f'//     let network = try {self.class_name}(weightsPath: "{name}.weights")',
+            f"//     try network.predict({self._example()})",
+            "",
+            "import Accelerate",
+            "import Foundation",
+            "",
+            "/// A network may be used by one thread at a time.",
+            f"final class {self.class_name} {{",
+            "    /// Which step failed.",
+            "    struct Failure: Error { let step: String }",
+            "",
+            "    /// Samples in every call.",
+            f"    static let batch = {self.source.batch}",
+            "",
+        ]
+
+    def _example(self) -> str:
+        return ", ".join(f"{b.name}: {b.name}" for b in (*self.source.predict.inputs, *self.source.predict.outputs))
+
+    def _properties(self) -> list[str]:
+        s = self.source
+        lines = [
+            "    private let file: UnsafeMutableRawPointer  // the weights, mapped; what training changes stays in memory",
+            f"    private static let weightsBytes = {max(s.bytes['weights'], 1)}",
+            "    private let memory: UnsafeMutableRawPointer  // for what layers compute",
+        ]
+        for group in _GROUPS:
+            lines += [
+                f"    private let {group}_{b.name}: UnsafeMutablePointer<{type_of(b.dtype)}>"
+                for b in self._members(group)
+            ]
+        lines += [f"    private var filter_{f.name}: BNNSFilter?  // {f.note}" for f in s.filters]
+        for name in s.caches:
+            lines += [
+                f"    private var cache_{name}: UnsafeMutableRawPointer?",
+                f"    private var cache_{name}_bytes: Int = 0",
+            ]
+        for step in s.optimizers:
+            lines += [
+                f"    private var {step.name} = {step.fields.type}()",
+                f"    private var {step.name}_steps = {step.steps}",
+            ]
+        return [*lines, ""]
+
+    def _init(self) -> list[str]:
+        s = self.source
+        lines = [
+            "    init(weightsPath: String) throws {",
+            "        let descriptor = open(weightsPath, O_RDONLY)",
+            '        if descriptor < 0 { throw Failure(step: "opening the file with the weights") }',
+            "        defer { close(descriptor) }",
+            "        var status = stat()",
+            f"        if fstat(descriptor, &status) != 0 || Int(status.st_size) != {self.class_name}.weightsBytes {{",
+            '            throw Failure(step: "the file has another size than the weights of this network")',
+            "        }",
+            "        guard let mapped = mmap(",
+            f"            nil, {self.class_name}.weightsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0),",
+            "            mapped != MAP_FAILED",
+            '        else { throw Failure(step: "mapping the file with the weights") }',
+            "        file = mapped",
+            f"        memory = UnsafeMutableRawPointer.allocate(byteCount: {max(self.total, 64)}, alignment: 64)",
+            f"        memory.initializeMemory(as: UInt8.self, repeating: 0, count: {max(self.total, 64)})",
+        ]
+        start = 0
+        for group in _GROUPS:
+            base = "file" if group == "weights" else "memory"
+            first = 0 if group == "weights" else start
+            for b in self._members(group):
+                place = f"({base} + {first + b.offset}).assumingMemoryBound(to: {type_of(b.dtype)}.self)"
+                lines.append(f"        {group}_{b.name} = {place}")
+            start += 0 if group == "weights" else s.bytes[group]
+        for step in s.optimizers:
+            lines += [f"{_INSET}{line}" for line in struct_lines(step.name, step.fields)]
+        for f in s.filters:
+            lines += self._creation_of(f)
+        return [*lines, "    }", ""]
+
+    def _creation_of(self, f: Filter) -> list[str]:
+        body = rendered_call(f.function, f.arguments, f"filter_{f.name} = ", "")
+        return [
+            f"        do {{  // {f.note}",
+            *(f"            {line}" for line in body),
+            f"            if filter_{f.name} == nil {{ throw Failure(step: {quoted(f.note)}) }}",
+            "        }",
+        ]
+
+    def _deinit(self) -> list[str]:
+        s = self.source
+        lines = ["    deinit {"]
+        lines += [f"        if let filter = filter_{f.name} {{ BNNSFilterDestroy(filter) }}" for f in s.filters]
+        lines += [f"        cache_{name}?.deallocate()" for name in s.caches]
+        return [
+            *lines,
+            "        memory.deallocate()",
+            f"        munmap(file, {self.class_name}.weightsBytes)",
+            "    }",
+            "",
+        ]
+
+    def _parameters(self, program: Program) -> list[str]:
+        inputs = [f"{b.name}: UnsafePointer<{type_of(b.dtype)}>" for b in program.inputs]
+        return inputs + [f"{b.name}: UnsafeMutablePointer<{type_of(b.dtype)}>" for b in program.outputs]
+
+    def _predict(self) -> list[str]:
+        program = self.source.predict
+        sizes = [
+            f"{b.name} has {b.count // self.source.batch} numbers per sample"
+            for b in (*program.inputs, *program.outputs)
+        ]
+        return [
+            f"    /// The outputs for a batch of inputs, one sample after the other: {', '.join(sizes)}.",
+            f"    func predict({', '.join(self._parameters(program))}) throws {{",
+            *self._steps(program),
+            "    }",
+            "",
+        ]
+
+    # Steps.
+
+    def _steps(self, program: Program) -> list[str]:
+        return [f"{_INSET}{line}" for step in program.steps for line in self._step(step)]
+
+    def _step(self, step: Step) -> list[str]:
+        if isinstance(step, Call):
+            return self._call(step)
+        if isinstance(step, Cache):
+            return self._cache(step)
+        if isinstance(step, Labels):
+            return _labels(step)
+        return _copy(step)
+
+    def _call(self, call: Call) -> list[str]:
+        body = rendered_call(call.function, call.arguments, "let status = ", "")
+        return [
+            f"do {{  // {call.note}",
+            *(f"    {line}" for line in body),
+            f"    if status != 0 {{ throw Failure(step: {quoted(call.note)}) }}",
+            "}",
+        ]
+
+    def _cache(self, cache: Cache) -> list[str]:
+        before = f"cache_{cache.name}_bytes = " if cache.returns else "let status = "
+        body = rendered_call(cache.query.function, cache.query.arguments, before, "")
+        if not cache.returns:
+            body.append(f"if status != 0 {{ throw Failure(step: {quoted(cache.query.note)}) }}")
+        return [
+            f"if cache_{cache.name} == nil {{  // {cache.query.note}: memory for the backward pass",
+            *(f"    {line}" for line in body),
+            f"    cache_{cache.name} = UnsafeMutableRawPointer.allocate(byteCount: cache_{cache.name}_bytes, alignment: 64)",
+            "}",
+        ]
+
+    # Training.
+
+    def _training(self) -> list[str]:
+        s = self.source
+        assert s.train is not None and s.targets is not None and s.loss is not None
+        targets = f"targets: UnsafePointer<{type_of(s.targets.dtype)}>"
+        parameters = ", ".join([*self._parameters(s.train), targets])
+        lines = [
+            "    /// One step of training on a batch: forward, loss, backward, optimizer. Gives the loss before it.",
+            "    @discardableResult",
+            f"    func trainStep({parameters}) throws -> Float {{",
+            *self._steps(s.train),
+        ]
+        for step in s.optimizers:
+            lines += [f"{_INSET}{line}" for line in self._optimizer(step)]
+        rates = [f"        {step.name}.learning_rate = learningRate" for step in s.optimizers]
+        return [
+            *lines,
+            f"        return {expression(s.loss)}.pointee",
+            "    }",
+            "",
+            "    /// The learning rate of all steps from now on.",
+            "    func setLearningRate(_ learningRate: Float) {",
+            *rates,
+            "    }",
+            "",
+            "    /// Write the weights as they are now to a file that init reads.",
+            "    func save(weightsPath: String) throws {",
+            f"        let data = Data(bytesNoCopy: file, count: {self.class_name}.weightsBytes, deallocator: .none)",
+            "        try data.write(to: URL(fileURLWithPath: weightsPath))",
+            "    }",
+            "",
+        ]
+
+    def _optimizer(self, step: OptimizerStep) -> list[str]:
+        function = step.function.names[0]
+        lines = [
+            f"do {{  // {function}",
+            *_table("values", step.parameters),
+            *_table("gradientValues", step.gradients),
+            *_table("accumulatorValues", step.accumulators),
+            *(f"    {line}" for line in wrapped("let counts = [", list(map(str, step.counts_of)), "]")),
+            "    var parameters = pinned(values, counts)",
+            "    var gradients = pinned(gradientValues, counts).map { UnsafePointer($0) }",
+            "    var accumulators = pinned(accumulatorValues, counts)",
+            "    defer {",
+            "        for pointer in parameters + accumulators { pointer?.deallocate() }",
+            "        for pointer in gradients { pointer?.deallocate() }",
+            "    }",
+            f"    var fields = {step.name}",
+        ]
+        if step.counts:
+            lines.append(f"    fields.time_step = Float({step.name}_steps + 1)")
+        if step.epsilon is not None:
+            lines += [
+                "    // Epsilon is added to the corrected root, as PyTorch does, while BNNS adds it to the root itself.",
+                "    fields.epsilon = Float(",
+                "        Double(fields.epsilon) * (1 - pow(Double(fields.beta2), Double(fields.time_step))).squareRoot())",
+            ]
+        return [
+            *lines,
+            "    let status = BNNSOptimizerStep(",
+            f"        {function}, &fields, {len(step.parameters)}, &parameters, &gradients, &accumulators, nil)",
+            f"    if status != 0 {{ throw Failure(step: {quoted(function)}) }}",
+            f"    {step.name}_steps += 1",
+            "}",
+        ]
+
+    def _helpers(self) -> list[str]:
+        lines = [
+            "    /// A copy of a struct at an address of its own.",
+            "    private func pinned<T>(_ value: T) -> UnsafeMutablePointer<T> {",
+            "        let pointer = UnsafeMutablePointer<T>.allocate(capacity: 1)",
+            "        pointer.initialize(to: value)",
+            "        return pointer",
+            "    }",
+        ]
+        if self.source.optimizers:
+            lines += [
+                "",
+                "    /// Descriptors of arrays, whose sizes repeat.",
+                "    private func pinned(",
+                "        _ values: [UnsafeMutablePointer<Float>], _ counts: [Int]",
+                "    ) -> [UnsafeMutablePointer<BNNSNDArrayDescriptor>?] {",
+                "        return values.enumerated().map { index, value in",
+                "            var descriptor = BNNSNDArrayDescriptor()",
+                "            descriptor.layout = BNNSDataLayoutVector",
+                "            descriptor.size.0 = counts[index % counts.count]",
+                "            descriptor.data = UnsafeMutableRawPointer(value)",
+                "            descriptor.data_type = BNNSDataTypeFloat32",
+                "            return pinned(descriptor)",
+                "        }",
+                "    }",
+            ]
+        return lines
+
+
+def _table(name: str, places: list[Any]) -> list[str]:
+    lines = wrapped(f"let {name}: [UnsafeMutablePointer<Float>] = [", list(map(expression, places)), "]")
+    return [f"    {line}" for line in lines]
+
+
+def _labels(step: Labels) -> list[str]:
+    labels, classes = expression(step.target), expression(step.classes)
+    own, other = expression(step.own), expression(step.other)
+    return [
+        "// Labels from class numbers.",
+        f"for i in 0..<{step.rows} {{",
+        f"    if {classes}[i] < 0 || {classes}[i] >= {step.width} {{",
+        '        throw Failure(step: "targets: a class number is out of range")',
+        "    }",
+        f"    for c in 0..<{step.width} {{",
+        f"        ({labels})[{step.width} * i + c] = c == Int({classes}[i]) ? {own} : {other}",
+        "    }",
+        "}",
+    ]
+
+
+def _copy(step: Copy) -> list[str]:
+    dense = step.target_strides[-1] == 1 and (step.source is None or step.source_strides[-1] == 1)
+    loops = len(step.shape) - int(dense)
+    to = _moved(expression(step.target), step.target_strides[:loops])
+    count = step.shape[-1] if dense else 1
+    if step.source is None:
+        line = f"({to}).update(repeating: 0, count: {count})"
+    else:
+        line = f"({to}).update(from: {_moved(expression(step.source), step.source_strides[:loops])}, count: {count})"
+    lines = [f"// {step.note}"]
+    for axis in range(loops):
+        lines.append(f"{'    ' * axis}for i{axis} in 0..<{step.shape[axis]} {{")
+    lines.append("    " * loops + line)
+    return lines + ["    " * axis + "}" for axis in reversed(range(loops))]
+
+
+def _moved(start: str, strides: tuple[int, ...]) -> str:
+    for axis, stride in enumerate(strides):
+        if stride:
+            start += f" {'+' if stride > 0 else '-'} {abs(stride)} * i{axis}"
+    return start

@@ -1,0 +1,18 @@
+"""What is said of networks that BNNS cannot run by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class NotInBNNS(ValueError):
+    """A network does something that no call of BNNS does. ``layers`` lists each such layer with the reason."""
+
+    def __init__(self, who: str, layers: Sequence[tuple[str, str]]) -> None:
+        self.layers = list(layers)
+        listed = "".join(f"\n  {name}: {reason}" for name, reason in self.layers)
+        super().__init__(f"{who}: BNNS cannot run this network by itself:{listed}")
+
+
+class Refused(Exception):
+    """Why a call cannot be written down."""
