@@ -11,11 +11,11 @@ from .arguments import OK, count, print_json, rate
 if TYPE_CHECKING:
     from ..nn import Module
 
-FORMS = ("c", "swift")
+FORMS = ("c", "swift", "coreml")
 
 
 def add_options(export: argparse.ArgumentParser) -> None:
-    code = export.add_argument_group("networks", "options of --to c and --to swift")
+    code = export.add_argument_group("networks", "options of --to c and --to swift; --batch-size also of --to coreml")
     code.add_argument("--name", default="network", help="what the names in the code begin with (default: network)")
     code.add_argument(
         "--batch-size", type=count, default=None, help="samples in a call (default: 1; 32 with --training)"
@@ -24,12 +24,19 @@ def add_options(export: argparse.ArgumentParser) -> None:
     code.add_argument("--loss", default=None, help="of the training step (default: by the model's task)")
     code.add_argument("--optimizer", default="adam", help="of the training step (default: adam)")
     code.add_argument("--learning-rate", type=rate, default=None, help="of the optimizer (default: its own)")
+    package = export.add_argument_group("Core ML", "options of --to coreml, which needs openbnns[coreml]")
+    package.add_argument("--precision", choices=("float32", "float16"), default="float32", help="of weights and values")
 
 
 def run(options: argparse.Namespace) -> int:
     from .. import nn
 
     network = nn.load_model(options.model)
+    if options.to == "coreml":
+        path = options.output or options.model.with_suffix(".mlpackage")
+        package = network.to_coreml(path, precision=options.precision, batch_size=options.batch_size)
+        _report(options, package.rows, [package.path])
+        return OK
     folder = options.output or options.model.with_name(f"{options.model.stem}-{options.to}")
     write = {"c": network.to_c, "swift": network.to_swift}[options.to]
     training = _training(network, options) if options.training else {}

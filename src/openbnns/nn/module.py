@@ -35,6 +35,7 @@ from ._value import Array, Value
 
 if TYPE_CHECKING:
     from .compiled import CompiledStep
+    from .core_ml import Package
     from .model_file import ModelCard
     from .optimizers import Optimizer, OptimizerName
     from .predictions import Predictions
@@ -421,6 +422,26 @@ class Module(Building):
         return to_swift(
             self, folder, training=training, name=name, batch_size=batch_size, loss=loss, optimizer=optimizer
         )
+
+    @spelled
+    def to_coreml(
+        self,
+        path: Any,
+        *,
+        precision: Literal["float32", "float16"] = "float32",
+        batch_size: int | None = None,
+        classes: Sequence[str] | None = None,
+    ) -> Package:
+        """Write an ML program for Core ML and BNNSGraph, ``path`` ending in ``.mlpackage``; needs ``openbnns[coreml]``.
+
+        It takes any number of samples, or ``batch_size`` of them. With ``classes``, or those of the model file, it is a
+        classifier: it takes one sample and gives its class with probabilities. What the model file says about the
+        preparation of samples is part of the program where samples are numbers or pixels. The result says which layer
+        became which operations.
+        """
+        from .core_ml import to_coreml
+
+        return to_coreml(self, path, precision=precision, batch_size=batch_size, classes=classes)
 
     def to_torch_state_dict(self) -> dict[str, Any]:
         """The weights as tensors that the same module of PyTorch loads; see :func:`openbnns.nn.to_torch_state_dict`."""
