@@ -70,22 +70,30 @@ class State(Tree):
         return names
 
     def save(self, path: Any) -> None:
-        """Write all weights to a ``.safetensors`` file.
+        """Write all weights to a ``.safetensors`` file; or to one for NumPy or PyTorch, if its name ends in ``.npz`` or ``.pt``.
 
-        What is shared is written once, under its first name; the metadata names it for every other one, as
-        ``safetensors.torch.save_model`` does.
+        What is shared is written once to a ``.safetensors`` file, under its first name; the metadata names it for every other
+        one, as ``safetensors.torch.save_model`` does. The others have it under every name.
         """
+        from . import weight_files
         from .weights import save
 
         arrays = self.state_dict()
+        if weight_files.write(path, arrays):
+            return
         metadata = {other: names[0] for names in shared_names(arrays).values() for other in names[1:]}
         save(path, {name: array for name, array in arrays.items() if name not in metadata}, metadata or None)
 
     def load(self, path: Any, *, strict: bool = True) -> list[str]:
-        """Read weights from a ``.safetensors`` file, ours or PyTorch's; see :meth:`load_state_dict`."""
-        from .weights import load
+        """Read weights from a file; see :meth:`load_state_dict`.
 
-        return self.load_state_dict(load(path), strict=strict)
+        ``.safetensors`` files may be ours or PyTorch's, ``.npz`` NumPy's, ``.pt`` and ``.pth`` PyTorch's (its
+        ``state_dict``), ``.keras``, ``.weights.h5`` and ``.h5`` those of Keras, whose layers are matched in their order.
+        """
+        from . import weight_files
+
+        own: Any = self  # every state is a module
+        return weight_files.load_into(own, path, strict=strict)
 
     def _require_built(self, what: str) -> None:
         if any(module._lazy() for module in self.modules()):
