@@ -179,6 +179,7 @@ from .trainer import Diverged, Interrupted, Trainer
 
 if TYPE_CHECKING:
     from . import pytorch, report
+    from .mlmodel import from_mlmodel
     from .model_file import ModelCard
     from .model_file import load as load_model
     from .predictions import Predictions
@@ -210,6 +211,7 @@ __all__ = [
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
     "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "Predictions", "report",
+    "from_mlmodel",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)
@@ -237,6 +239,7 @@ _LATER = {
     "pytorch": ("pytorch", None),
     "report": ("report", None),
     "from_torch": ("pytorch", "from_torch"),
+    "from_mlmodel": ("mlmodel", "from_mlmodel"),
     "to_torch_state_dict": ("pytorch", "to_torch_state_dict"),
     "load_model": ("model_file", "load"),
     "ModelCard": ("model_file", "ModelCard"),
