@@ -367,6 +367,23 @@ def test_bad_states_of_cells() -> None:
         nn.RNNCell(3, 4, nonlinearity="sine")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_sequences_per_sample(kind: str) -> None:
+    class Apart(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = KINDS[kind](I, 5)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x.reshape(x.shape[0] * 3, T, I)).reshape(x.shape[0], 3, T, 5)
+
+    net, x, dy = Apart(), numbers(N, 3, T, I), numbers(N, 3, T, 5, seed=1)
+    y, dx = net(x), net.backward(dy)
+    layer = net.layer
+    np.testing.assert_allclose(y.reshape(-1, T, 5), layer(x.reshape(-1, T, I)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dx.reshape(-1, T, I), layer.backward(dy.reshape(-1, T, 5)), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("make", [*KINDS.values(), *CELLS.values()])
 def test_parameters_exist_before_the_network_is_built(make: Any) -> None:
     layer = make(3, 4)

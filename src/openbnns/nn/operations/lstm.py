@@ -58,7 +58,7 @@ class Lstm(Operation):
 
     def scratch_size(self, batch: int, backward: bool) -> int:
         steps, inputs = self.inputs[0].sample
-        return batch * steps * (self.hidden + (inputs if backward else 0))
+        return batch * self.inputs[0].rows * steps * (self.hidden + (inputs if backward else 0))
 
     def _by_steps(self, first: int, batch: int, *sizes: int) -> Array:
         """Scratch for the steps of a sequence, behind ``first`` numbers per step and sample of it."""
