@@ -207,6 +207,13 @@ class Building(State):
 
         The network itself stays as it is, but for parameters that are made now, from the seed.
         """
+        graph, outputs, structure = self._traced_apart(shapes, seed)
+        with engines.using_accuracy(self._recording()[1]):
+            graph.finish(outputs)
+        return graph, structure
+
+    def _traced_apart(self, shapes: Sequence[tuple[int, ...]], seed: int = 0) -> tuple[Graph, list[Value], Structure]:
+        """The same before anything is fused, without layers; and the values that ``forward`` gives."""
         global _replacements
         graph = Graph(np.random.RandomState(seed), self.modules())
         values = [graph.input(shape) for shape in shapes]
@@ -222,9 +229,7 @@ class Building(State):
                 f"{self._who}.forward gave a {wrong or type(output).__name__}, but it must give the value that its last module "
                 "returned, or a tuple, list or dictionary of values."
             )
-        with engines.using_accuracy(self._recording()[1]):
-            graph.finish(outputs)
-        return graph, structure
+        return graph, outputs, structure
 
     def _recording(self) -> tuple[int, str]:
         """What a graph depends on besides the shapes: when it changes, the network is recorded again."""

@@ -21,7 +21,7 @@ class Activation(Operation):
     def __init__(self, graph: Graph, x: Value, function: ActivationFunction, axis: int = -1) -> None:
         self.function = function
         along_axis = function.case in _ALONG_AXIS
-        axis %= max(1, len(x.sample))
+        self.axis = axis = axis % max(1, len(x.sample))
         # What one application of the function takes: all elements, or an axis and those behind it.
         self.block = x.sample[axis:] if along_axis else (x.count,)
         if len(self.block) > 1:

@@ -42,6 +42,7 @@ class Convolution(NormalizedOperation):
         transposed: bool,
     ) -> None:  # fmt: skip
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
+        self.window, self.groups = window, groups
         self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
         parameters = [weight] if bias is None else [weight, bias]
         super().__init__([x], x.like(output_shape), parameters)
@@ -98,6 +99,7 @@ class GroupedTransposedConvolution(Operation):
         self, x: Value, weight: Parameter, bias: Parameter | None, output_shape: Sizes, window: Window, groups: int
     ) -> None:
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
+        self.window, self.groups = window, groups
         super().__init__([x], x.like(output_shape), [weight] if bias is None else [weight, bias])
 
     def prepare(self) -> None:
