@@ -65,7 +65,7 @@ $(VENV)/.native: $(VENV)/.build-tools tools/build.py $(SOURCES)
 
 $(VENV)/.test-tools: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet "pytest>=7.4" "pytest-xdist>=3.3" "hypothesis>=6.80" "mypy>=1.10" "mpi4py>=4.0" "mpich>=4.2" \
-	  "pyarrow>=14" "pillow>=10"
+	  "pyarrow>=14" "pillow>=10" "onnx>=1.16"
 	@touch $@
 
 $(VENV)/.check-tools: $(VENV)/.created pyproject.toml
@@ -73,7 +73,7 @@ $(VENV)/.check-tools: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.peers: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5" "scikit-learn>=1.6"
+	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5" "scikit-learn>=1.6" "onnxruntime>=1.20" "onnxscript>=0.3"
 	@touch $@
 
 $(VENV)/.train-tools: $(VENV)/.created pyproject.toml
@@ -196,6 +196,7 @@ sanitize-run: $(VENV)/.created $(VENV)/.test-tools
 fuzz: install $(VENV)/.test-tools
 	$(BIN)/python tests/fuzz.py $(FUZZ)
 	$(BIN)/python tests/fuzz_c.py
+	$(BIN)/python tests/fuzz_onnx.py
 
 # Wheels that run elsewhere. Zig compiles against an old C library, and for other processors.
 $(VENV)/.wheel-tools: $(VENV)/.build-tools

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import __version__
-from . import bench, c_flags, check, completion, evaluate, export, info, predict, train
+from . import bench, c_flags, check, completion, evaluate, export, import_model, info, predict, train
 from .arguments import STOPPED, UNUSABLE, UNUSABLE_ERRORS, Parser
 
-COMMANDS = (train, predict, evaluate, export, bench, check, info, c_flags, completion)
+COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, c_flags, completion)
 
 
 def parser_of_all() -> Parser:

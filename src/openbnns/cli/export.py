@@ -10,34 +10,25 @@ from typing import Any
 from . import network_export
 from .arguments import OK, Commands, add_output, print_json
 
-_LATER = {
-    "onnx": "ONNX",
-}  # fmt: skip
-
 
 def add(commands: Commands) -> None:
     export = commands.add_parser(
         "export", help="write a trained model in a form that other programs read",
         description="Write the weights of a model for other programs: npz for NumPy, safetensors for any reader of it, torch "
-        "for torch.load and load_state_dict; or the whole network, as an ML program or as C or Swift code that calls BNNS.",
+        "for torch.load and load_state_dict; or the whole network: an ONNX file, an ML program, C or Swift code that calls BNNS.",
         examples=(
             "openbnns export out/model.safetensors --to npz -o weights.npz",
             "openbnns export out/model.safetensors --to torch -o weights.pt     # needs PyTorch",
+            "openbnns export out/model.safetensors --to onnx                    # needs onnx",
             "openbnns export out/model.safetensors --to coreml -o net.mlpackage # needs coremltools",
             "openbnns export out/model.safetensors --to c -o code --name digits # digits.c, digits.h, digits.weights",
         ),
     )  # fmt: skip
     export.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
-    forms = (*_WRITERS, *network_export.FORMS)
-    export.add_argument("--to", choices=(*forms, *_LATER), required=True, metavar="FORM", help=", ".join(forms))
-    export.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=None,
-        metavar="FILE",
-        help="where to, a folder for code (default: beside the model)",
-    )
+    forms = (*_WRITERS, "onnx", *network_export.FORMS)
+    export.add_argument("--to", choices=forms, required=True, metavar="FORM", help=", ".join(forms))
+    where = "where to, a folder for code (default: beside the model)"
+    export.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help=where)
     network_export.add_options(export)
     add_output(export)
     export.set_defaults(run=run)
@@ -46,11 +37,10 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.to in network_export.FORMS:
         return network_export.run(options)
-    if options.to in _LATER:
-        raise ValueError(
-            f"there is no export to {_LATER[options.to]} in this version yet. There is: {', '.join(_WRITERS)}; PyTorch, which "
-            "takes the weights (--to torch), can write ONNX."
-        )
+    if options.to == "onnx":
+        from .onnx_files import export_onnx
+
+        return export_onnx(options)
     from ..nn import weights
 
     suffix, write = _WRITERS[options.to]

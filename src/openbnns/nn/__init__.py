@@ -178,10 +178,11 @@ from .softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from .trainer import Diverged, Interrupted, Trainer
 
 if TYPE_CHECKING:
-    from . import pytorch, report
+    from . import onnx, pytorch, report
     from .mlmodel import from_mlmodel
     from .model_file import ModelCard
     from .model_file import load as load_model
+    from .onnx import from_onnx
     from .predictions import Predictions
     from .pytorch import from_torch, to_torch_state_dict
 
@@ -211,7 +212,7 @@ __all__ = [
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
     "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "Predictions", "report",
-    "from_mlmodel",
+    "from_mlmodel", "from_onnx", "onnx",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)
@@ -236,8 +237,10 @@ _ELSEWHERE = {
 
 
 _LATER = {
+    "onnx": ("onnx", None),
     "pytorch": ("pytorch", None),
     "report": ("report", None),
+    "from_onnx": ("onnx", "from_onnx"),
     "from_torch": ("pytorch", "from_torch"),
     "from_mlmodel": ("mlmodel", "from_mlmodel"),
     "to_torch_state_dict": ("pytorch", "to_torch_state_dict"),

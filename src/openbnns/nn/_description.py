@@ -28,6 +28,7 @@ from .parameter import Parameter
 # What layers take by position only; in a table it is given by name.
 _SIZES = {"Reshape": ("shape",)}
 _UNUSABLE = ("Module", "ModuleList", "ModuleDict")
+_FROM_ONNX = "OnnxNetwork"  # a network of nn.from_onnx, which is nodes rather than layers
 _MOST_MODULES = 20_000
 _DEEPEST = 100
 
@@ -76,6 +77,11 @@ def _describe(module: Module, path: str, seen: dict[Module, str]) -> dict[str, A
     name, where = type(module).__name__, path or "the network"
     if module in seen:
         return {"same": seen[module]}
+    if type(module).__module__ == f"{__package__}.onnx._network":
+        from .onnx._described import as_table
+
+        seen[module] = path
+        return {"type": _FROM_ONNX, **as_table(module)}  # type: ignore[arg-type]
     if known().get(name) is not type(module):
         raise CannotDescribe(f"{where} is a {name}, which is not a layer of openbnns.nn but a class of your own")
     seen[module] = path
@@ -171,6 +177,12 @@ class Maker:
             raise ModelError(f"{where}: there are more than {_MOST_MODULES} layers, or {_DEEPEST} inside each other.")
         given = dict(fields)
         name = given.pop("type")
+        if name == _FROM_ONNX:
+            from .onnx._described import network_of
+
+            network: Module = network_of(given, where, self.largest)
+            self._made.setdefault(path, network)
+            return network
         if name not in known():
             raise ModelError(f"{where}: there is no layer {name!r}.{nearest(name, known())}")
         kind, sizes = known()[name], _SIZES.get(name, ())

@@ -443,6 +443,19 @@ class Module(Building):
 
         return to_coreml(self, path, precision=precision, batch_size=batch_size, classes=classes)
 
+    @spelled
+    def to_onnx(self, path: Any, *, preprocessing: bool = True) -> None:
+        """Write the network as an ONNX file, for inference by any program that runs such files, for every batch size.
+
+        Weights keep their names. What ``predict`` does to arrays of samples first, scaling by 255 or by mean and deviation, is
+        part of the graph unless ``preprocessing=False``; task and class names are in the metadata. ``nn.from_onnx`` reads the
+        file back. Operations that ONNX does not have raise :class:`openbnns.nn.onnx.Unsupported`, which names all of them and
+        their layers. Needs ``pip install "openbnns[onnx]"``.
+        """
+        from .onnx import to_onnx
+
+        to_onnx(self, path, preprocessing=preprocessing)
+
     def to_torch_state_dict(self) -> dict[str, Any]:
         """The weights as tensors that the same module of PyTorch loads; see :func:`openbnns.nn.to_torch_state_dict`."""
         from .pytorch import to_torch_state_dict

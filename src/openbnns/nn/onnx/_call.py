@@ -1,0 +1,97 @@
+"""What an operator knows besides the tensors that it is called on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .._value import Array
+from ..pytorch._tensor import Misfit
+from ._file import Node
+
+MOST_NUMBERS = 2**26
+"""Of a constant that is computed while a model is read."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """``batch`` is the number of samples that the file was written for, if it names one; ``cells`` the weights of a node of
+    recurrent cells."""
+
+    node: Node
+    opset: int
+    batch: int | None = None
+    cells: Any = None
+    asked: set[str] = field(default_factory=set)
+    """Attributes that were read; others would be ignored, so that a node that has them is refused."""
+
+    @property
+    def op(self) -> str:
+        return self.node.op
+
+    @property
+    def outputs(self) -> int:
+        """How many of its outputs are read, or may be."""
+        return max((i + 1 for i, name in enumerate(self.node.outputs) if name), default=0)
+
+    def has(self, name: str) -> bool:
+        self.asked.add(name)
+        return name in self.node.attributes
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute of any kind."""
+        self.asked.add(name)
+        return self.node.attributes.get(name, default)
+
+    def ignored(self, *names: str) -> None:
+        """Attributes that make no difference here."""
+        self.asked.update(names)
+
+    def require_all_asked(self) -> None:
+        """Refuse attributes that nobody has looked at."""
+        left = sorted(self.node.attributes.keys() - self.asked)
+        if left:
+            raise Misfit(f"its attribute {left[0]!r} has no counterpart here")
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        value = self.attribute(name, default)
+        if type(value) is not int:
+            raise Misfit(f"{name} is {value!r}, but must be a whole number")
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        value = self.attribute(name, default)
+        if not isinstance(value, (int, float)):
+            raise Misfit(f"{name} is {value!r}, but must be a number")
+        return float(value)
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        value = self.attribute(name, default)
+        if not isinstance(value, (tuple, list)) or not all(type(n) is int for n in value):
+            raise Misfit(f"{name} is {value!r}, but must be a list of whole numbers")
+        return tuple(value)
+
+    def text(self, name: str, default: str) -> str:
+        value = self.attribute(name, default)
+        if not isinstance(value, str):
+            raise Misfit(f"{name} is {value!r}, but must be a word")
+        return value
+
+    def tensor(self, name: str) -> Array | None:
+        value: Any = self.attribute(name)
+        if value is not None and not hasattr(value, "dtype"):
+            raise Misfit(f"{name} is {value!r}, but must be a tensor")
+        return None if value is None else value
+
+    def without(self, name: str) -> Call:
+        """The same without an attribute."""
+        others = {key: value for key, value in self.node.attributes.items() if key != name}
+        return replace(self, node=replace(self.node, attributes=others))
+
+    def only(self, **allowed: Any) -> None:
+        """Refuse attributes with other values than these, which are what there is a counterpart for."""
+        for name, value in allowed.items():
+            given = self.attribute(name, value)
+            if given != value:
+                raise Misfit(f"{name}={given!r} has no counterpart here")

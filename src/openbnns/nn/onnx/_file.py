@@ -1,0 +1,367 @@
+"""ONNX files as plain data. Nothing in a file is believed before it is checked, and sizes are checked before memory is taken."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._value import Array
+from .errors import OnnxError, require_onnx
+
+OLDEST, NEWEST = 13, 28
+"""Versions of ONNX's operators that are read."""
+
+_MOST_BYTES = 2**31  # of a file, which is what protocol buffers can hold
+_DEEPEST = 2**16  # nodes of a graph
+_DOMAINS = ("", "ai.onnx")
+
+# TensorProto.DataType, the NumPy type of its elements, and the field that holds them unless they are raw.
+_TYPES: dict[int, tuple[str, str]] = {
+    1: ("float32", "float_data"), 2: ("uint8", "int32_data"), 3: ("int8", "int32_data"), 4: ("uint16", "int32_data"),
+    5: ("int16", "int32_data"), 6: ("int32", "int32_data"), 7: ("int64", "int64_data"), 9: ("bool", "int32_data"),
+    10: ("float16", "int32_data"), 11: ("float64", "double_data"), 12: ("uint32", "uint64_data"),
+    13: ("uint64", "uint64_data"), 16: ("bfloat16", "int32_data"),
+}  # fmt: skip
+
+
+def kind_of_type(number: int) -> str | None:
+    """ "f" numbers, "i" whole numbers, "b" booleans; None for types that networks do not compute with."""
+    name = _TYPES.get(number, ("",))[0]
+    if name == "bool":
+        return "b"
+    return "f" if "float" in name else "i" if "int" in name else None
+
+
+def numpy_type(number: int) -> np.dtype[Any] | None:
+    """The type of NumPy for one of ONNX; bfloat16 is held in float32."""
+    if number not in _TYPES:
+        return None
+    name = _TYPES[number][0]
+    return np.dtype("float32" if name == "bfloat16" else name)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation of a graph; an input or output that is left out has the name ""."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    index: int
+
+    def __str__(self) -> str:
+        """As messages name it."""
+        shown = self.name or next((name for name in self.outputs if name), "")
+        return f"{self.op} {shown!r}" if shown else self.op
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a graph; a size that is not a number is None, or the text that names it."""
+
+    name: str
+    kind: str
+    shape: tuple[int | str | None, ...] | None
+
+
+@dataclass
+class Model:
+    """A graph with its weights, in the order in which its nodes can run."""
+
+    path: Path
+    opset: int
+    nodes: list[Node]
+    inputs: list[Port]
+    outputs: list[Port]
+    initializers: dict[str, Array]
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+def read(path: str | os.PathLike[str]) -> Model:
+    """The model of a file; raises OnnxError for what is none."""
+    onnx = require_onnx("nn.from_onnx")
+    place = Path(path)
+    if not place.is_file():
+        raise FileNotFoundError(f"from_onnx: there is no file {place}.")
+    if place.stat().st_size > _MOST_BYTES:
+        raise OnnxError(
+            f"{place}: is larger than 2 GB. Keep the weights outside: onnx.save(..., save_as_external_data=True)."
+        )
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(place.read_bytes())
+    except Exception as error:  # the kinds of errors depend on how protobuf was built
+        raise OnnxError(f"{place}: is not an ONNX file, or is damaged ({error}).") from None
+    if not proto.HasField("graph"):
+        raise OnnxError(f"{place}: has no graph. It is not an ONNX file, or is damaged.")
+    opset = _opset(proto, place)
+    if proto.functions:
+        proto = _inlined(onnx, proto, place)
+    return _model(proto, place, opset)
+
+
+def _opset(proto: Any, place: Path) -> int:
+    versions = [entry.version for entry in proto.opset_import if entry.domain in _DOMAINS]
+    if len(versions) != 1:
+        raise OnnxError(f"{place}: names {len(versions)} versions of ONNX's operators, where there must be one.")
+    if versions[0] < OLDEST:
+        raise OnnxError(
+            f"{place}: uses version {versions[0]} of ONNX's operators; versions from {OLDEST} on are read. Convert it: "
+            f"onnx.version_converter.convert_version(model, {OLDEST})."
+        )
+    if versions[0] > NEWEST:
+        raise OnnxError(
+            f"{place}: uses version {versions[0]} of ONNX's operators, but this version of OpenBNNS knows those up to "
+            f"{NEWEST}. Export the model for opset {NEWEST} or older."
+        )
+    return int(versions[0])
+
+
+def _inlined(onnx: Any, proto: Any, place: Path) -> Any:
+    """The model with its own functions replaced by what they do."""
+    from importlib import import_module
+
+    try:
+        return import_module("onnx.inliner").inline_local_functions(proto)
+    except Exception as error:
+        raise OnnxError(f"{place}: has functions that cannot be put in place ({error}).") from None
+
+
+def _model(proto: Any, place: Path, opset: int) -> Model:
+    graph = proto.graph
+    if graph.sparse_initializer:
+        raise OnnxError(f"{place}: has sparse weights, {graph.sparse_initializer[0].values.name!r}. Make them dense.")
+    if len(graph.node) > _DEEPEST:
+        raise OnnxError(f"{place}: has {len(graph.node)} nodes; {_DEEPEST} are the most.")
+    initializers: dict[str, Array] = {}
+    for tensor in graph.initializer:
+        if not tensor.name or tensor.name in initializers:
+            raise OnnxError(f"{place}: two weights have the name {tensor.name!r}, or one has none.")
+        initializers[tensor.name] = array_of(tensor, f"{place}: weight {tensor.name!r}", place.parent)
+    inputs = [_port(value, place, "input") for value in graph.input if value.name not in initializers]
+    nodes = [_node(node, i, place) for i, node in enumerate(graph.node)]
+    outputs = [_port(value, place, "output") for value in graph.output]
+    if not outputs:
+        raise OnnxError(f"{place}: its graph has no output.")
+    ordered = _ordered(nodes, {*initializers, *(port.name for port in inputs)}, place)
+    known = {*initializers, *(port.name for port in inputs), *(name for node in nodes for name in node.outputs)}
+    for port in outputs:
+        if port.name not in known:
+            raise OnnxError(f"{place}: nothing computes the output {port.name!r}.")
+    metadata = {entry.key: entry.value for entry in proto.metadata_props}
+    return Model(place, opset, _used(ordered, outputs), inputs, outputs, initializers, metadata)
+
+
+def _port(value: Any, place: Path, what: str) -> Port:
+    where = f"{place}: {what} {value.name!r}"
+    if not value.name:
+        raise OnnxError(f"{place}: an {what} has no name.")
+    if not value.type.HasField("tensor_type"):
+        if what == "output" and value.type.WhichOneof("value") is None:
+            return Port(value.name, "f", None)
+        raise OnnxError(f"{where} is no tensor ({value.type.WhichOneof('value') or 'of unknown type'}).")
+    kind = kind_of_type(value.type.tensor_type.elem_type)
+    if kind is None:
+        raise OnnxError(
+            f"{where} has elements of type {value.type.tensor_type.elem_type}, which networks do not compute with."
+        )
+    if not value.type.tensor_type.HasField("shape"):
+        return Port(value.name, kind, None)
+    sizes: list[int | str | None] = []
+    for size in value.type.tensor_type.shape.dim:
+        if size.HasField("dim_value"):
+            if size.dim_value < 0 and what == "input":
+                raise OnnxError(f"{where} has an axis of size {size.dim_value}.")
+            sizes.append(int(size.dim_value))
+        else:
+            sizes.append(size.dim_param or None)
+    return Port(value.name, kind, tuple(sizes))
+
+
+def _node(node: Any, index: int, place: Path) -> Node:
+    op = node.op_type if node.domain in _DOMAINS else f"{node.domain}.{node.op_type}"
+    made = Node(node.name, op, tuple(node.input), tuple(node.output), {}, index)
+    attributes = {}
+    for entry in node.attribute:
+        if entry.name in attributes:
+            raise OnnxError(f"{place}: {made} has two attributes {entry.name!r}.")
+        attributes[entry.name] = _attribute(entry, f"{place}: {made}: attribute {entry.name!r}", place.parent)
+    return Node(node.name, op, made.inputs, made.outputs, attributes, index)
+
+
+class Graph:
+    """An attribute that is a graph of its own, which no operator here takes."""
+
+
+def _attribute(entry: Any, where: str, folder: Path) -> Any:
+    if entry.ref_attr_name:
+        raise OnnxError(f"{where} stands for an argument of a function, outside of one.")
+    if entry.type == 1:
+        return float(entry.f)
+    if entry.type == 2:
+        return int(entry.i)
+    if entry.type == 3:
+        return _text(entry.s, where)
+    if entry.type == 4:
+        return array_of(entry.t, where, folder)
+    if entry.type == 6:
+        return tuple(float(x) for x in entry.floats)
+    if entry.type == 7:
+        return tuple(int(x) for x in entry.ints)
+    if entry.type == 8:
+        return tuple(_text(x, where) for x in entry.strings)
+    if entry.type in (5, 10, 11, 12, 13, 14):
+        return Graph()
+    raise OnnxError(f"{where} is of the unknown type {entry.type}.")
+
+
+def _text(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise OnnxError(f"{where} is no text.") from None
+
+
+# Weights.
+
+
+def array_of(tensor: Any, where: str, folder: Path) -> Array:
+    """The numbers of a tensor, which may lie in another file of the same folder."""
+    if tensor.data_type not in _TYPES:
+        raise OnnxError(f"{where} has elements of type {tensor.data_type}, which networks do not compute with.")
+    name, stored = _TYPES[tensor.data_type]
+    shape = tuple(int(n) for n in tensor.dims)
+    if any(n < 0 for n in shape):
+        raise OnnxError(f"{where} has the shape {shape}.")
+    count = math.prod(shape)
+    wide = np.dtype("uint16" if name == "bfloat16" else name)
+    if tensor.HasField("segment"):
+        raise OnnxError(f"{where} is a part of a tensor, which nobody writes any more.")
+    if tensor.data_location == 1:
+        raw: Any = _external(tensor, where, folder, count * wide.itemsize)
+    elif tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+    else:
+        return _listed(getattr(tensor, stored), wide, name, shape, where)
+    if len(raw) != count * wide.itemsize:
+        raise OnnxError(f"{where} of shape {shape} needs {count * wide.itemsize} bytes, but {len(raw)} are there.")
+    array = np.frombuffer(raw, wide.newbyteorder("<")).reshape(shape)
+    return _plain(array.astype(wide), name)
+
+
+def _listed(values: Any, wide: np.dtype[Any], name: str, shape: tuple[int, ...], where: str) -> Array:
+    if len(values) != math.prod(shape):
+        raise OnnxError(f"{where} of shape {shape} needs {math.prod(shape)} numbers, but {len(values)} are there.")
+    if name in ("float16", "bfloat16"):  # their bits, as whole numbers
+        bits = np.array(values, np.int64).astype(np.uint16)
+        return _plain(bits.view(wide).reshape(shape), name)
+    return (
+        np.array(values, np.int64 if wide.kind == "i" else np.uint64 if wide.kind == "u" else wide)
+        .astype(wide)
+        .reshape(shape)
+    )
+
+
+def _plain(array: Array, name: str) -> Array:
+    """bfloat16 is the upper half of float32."""
+    if name == "bfloat16":
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array
+
+
+def _external(tensor: Any, where: str, folder: Path, needed: int) -> bytes:
+    said = {entry.key: entry.value for entry in tensor.external_data}
+    location = said.get("location", "")
+    root = folder.resolve()
+    file = (root / location).resolve()
+    plain = location and not os.path.isabs(location) and ".." not in Path(location).parts and "\\" not in location
+    if not plain or not file.is_relative_to(root):
+        raise OnnxError(f"{where} lies in {location!r}, which is outside the folder of the model. It is not read.")
+    if not file.is_file():
+        raise OnnxError(f"{where} lies in {location!r}, but there is no such file beside the model.")
+    try:
+        offset = int(said.get("offset", "0"))
+        length = int(said["length"]) if "length" in said else needed
+    except ValueError:
+        raise OnnxError(f"{where} lies at {said.get('offset')!r} of {location!r}, which is no number.") from None
+    if offset < 0 or length != needed or offset + length > file.stat().st_size:
+        raise OnnxError(
+            f"{where} needs {needed} bytes from {offset} on in {location!r}, which has {file.stat().st_size}"
+            f"{f', of which it names {length}' if length != needed else ''}."
+        )
+    with file.open("rb") as stream:
+        stream.seek(offset)
+        found: bytes = stream.read(length)
+        return found
+
+
+# The order of the nodes.
+
+
+def _ordered(nodes: list[Node], known: set[str], place: Path) -> list[Node]:
+    """The nodes so that each comes behind those that it reads from."""
+    makers: dict[str, Node] = {}
+    for node in nodes:
+        for name in filter(None, node.outputs):
+            if name in makers or name in known:
+                raise OnnxError(f"{place}: {node} computes {name!r}, which is there already.")
+            makers[name] = node
+    waits: dict[int, int] = {}
+    readers: dict[int, list[Node]] = {}
+    for node in nodes:
+        sources = set()
+        for name in filter(None, node.inputs):
+            if name in makers:
+                sources.add(makers[name].index)
+            elif name not in known:
+                raise OnnxError(f"{place}: {node} reads {name!r}, which nothing computes.")
+        waits[node.index] = len(sources)
+        for source in sources:
+            readers.setdefault(source, []).append(node)
+    ready = [node for node in nodes if not waits[node.index]][::-1]
+    done: list[Node] = []
+    while ready:
+        node = ready.pop()
+        done.append(node)
+        for reader in readers.get(node.index, [])[::-1]:
+            waits[reader.index] -= 1
+            if not waits[reader.index]:
+                ready.append(reader)
+    if len(done) < len(nodes):
+        missing = {node.index for node in nodes} - {node.index for node in done}
+        raise OnnxError(f"{place}: its graph has a cycle, through {_names(n for n in nodes if n.index in missing)}.")
+    return done if [n.index for n in done] != sorted(n.index for n in done) and not _sorted(nodes, known) else nodes
+
+
+def _sorted(nodes: list[Node], known: set[str]) -> bool:
+    """Whether the nodes are in order as they stand."""
+    seen = set(known)
+    for node in nodes:
+        if any(name and name not in seen for name in node.inputs):
+            return False
+        seen.update(node.outputs)
+    return True
+
+
+def _names(nodes: Iterable[Node]) -> str:
+    shown = [str(node) for node in nodes]
+    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+
+
+def _used(nodes: list[Node], outputs: list[Port]) -> list[Node]:
+    """Those that an output depends on."""
+    wanted = {port.name for port in outputs}
+    kept = []
+    for node in reversed(nodes):
+        if wanted.intersection(node.outputs):
+            kept.append(node)
+            wanted.update(filter(None, node.inputs))
+    return kept[::-1]

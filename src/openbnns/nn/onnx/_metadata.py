@@ -1,0 +1,52 @@
+"""What an ONNX file of ours says besides the graph: task, classes, preparation, frozen weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .._description import ModelError
+from ..model_file import ModelCard
+from ..preparation.checks import Said
+from .errors import OnnxError
+
+CARD = "openbnns.model"
+FROZEN = "openbnns.frozen"
+CLASSES = "classes"
+"""A JSON list of names, which other programs look for, too."""
+_LARGEST_TEXT = 2**26
+
+
+def card_of(metadata: Mapping[str, str], where: str) -> ModelCard | None:
+    """What the file says that the outputs mean, if anything."""
+    text = metadata.get(CARD)
+    if text is None:
+        return None
+    if len(text) > _LARGEST_TEXT:
+        raise OnnxError(f"{where}: what it says about the model is too long.")
+    try:
+        return ModelCard.from_state(Said(json.loads(text, parse_constant=_refuse), where))
+    except (ModelError, ValueError, RecursionError) as error:
+        raise OnnxError(f"{where}: what it says about the model is damaged ({error}).") from None
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+def metadata_of(card: ModelCard | None, frozen: list[str], *, prepared: bool) -> dict[str, str]:
+    """The metadata of a file; ``prepared`` if the graph prepares samples itself."""
+    found: dict[str, Any] = {}
+    if card is not None:
+        found[CARD] = replace(card, preparation=None).state() if prepared else card.state()
+        if card.classes:
+            found[CLASSES] = list(card.classes)
+        if card.task is not None:
+            found["task"] = card.task
+    if frozen:
+        found[FROZEN] = frozen
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, allow_nan=False) for name, value in found.items()
+    }

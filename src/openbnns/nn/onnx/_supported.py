@@ -1,0 +1,27 @@
+"""What can be taken over, as a table."""
+
+from __future__ import annotations
+
+from .operators import GROUPS
+
+_ORDER = (
+    "convolutions and poolings", "normalizations", "products", "sequences", "activations", "arithmetic", "reductions", "shapes",
+    "parts and joints", "masks and types",
+)  # fmt: skip
+
+
+def supported() -> dict[str, tuple[str, ...]]:
+    """Names of the operators that :func:`openbnns.nn.from_onnx` takes over, by kind.
+
+    >>> from openbnns import nn
+    >>> "LSTM" in nn.onnx.supported()["sequences"], "Loop" in str(nn.onnx.supported())
+    (True, False)
+    """
+    return {group: tuple(sorted(GROUPS[group])) for group in _ORDER}
+
+
+def table() -> str:
+    """The same in Markdown, as the documentation has it."""
+    lines = ["| kind | operators |", "|---|---|"]
+    lines += [f"| {group} | {' '.join(f'`{name}`' for name in names)} |" for group, names in supported().items()]
+    return "\n".join(lines)

@@ -1,0 +1,339 @@
+"""Convolutions and poolings of signals and images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .... import PoolingType
+from ... import functional as F
+from ... import operations
+from ..._value import Value
+from ...functional._given import _held
+from ...pytorch._tensor import Misfit
+from .._call import Call
+from .._tensor import Tensor, by_numpy, plain_numbers, weights_of
+from ._registry import add, operator
+
+LAYERS = "convolutions and poolings"
+_COUNTED = (
+    "indices of maxima count through the samples of a batch. If the model describes one sample, pass batch_axis=None"
+)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """One number per axis of a signal or an image; ``edges`` are (in front, behind)."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    edges: tuple[tuple[int, int], ...]
+
+    @property
+    def extents(self) -> list[int]:
+        return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
+
+    def for_layer(self) -> operations.Window:
+        return operations.Window(self.kernel, self.stride, self.dilation, self.edges)
+
+
+def _windows(call: Call, image: Sequence[int], kernel: Sequence[int]) -> Windows:
+    axes = len(image)
+    if axes not in (1, 2):
+        raise Misfit(f"windows of {axes} axes have no counterpart here: BNNS has those of signals and images")
+    given = call.integers("kernel_shape", kernel)
+    stride, dilation = call.integers("strides", [1] * axes), call.integers("dilations", [1] * axes)
+    pads = call.integers("pads", [0] * 2 * axes)
+    if not len(given) == len(stride) == len(dilation) == axes or len(pads) != 2 * axes:
+        raise Misfit(f"kernel {given}, strides {stride}, dilations {dilation} and pads {pads} do not fit {axes} axes")
+    if min(*given, *stride, *dilation) < 1 or max(*given, *stride, *dilation) > 2**31 - 1 or max(pads) > 2**31 - 1:
+        raise Misfit(f"kernel {given}, strides {stride} and dilations {dilation} must be 1 or more")
+    if min(pads) < 0:
+        raise Misfit(f"negative pads {pads} have no counterpart here")
+    found = Windows(given, stride, dilation, tuple((pads[i], pads[i + axes]) for i in range(axes)))
+    auto = call.text("auto_pad", "NOTSET")
+    if auto in ("NOTSET", "VALID"):
+        return found
+    if auto not in ("SAME_UPPER", "SAME_LOWER"):
+        raise Misfit(f"auto_pad={auto!r} has no counterpart here")
+    edges = []
+    for n, extent, s in zip(image, found.extents, stride, strict=True):
+        total = max(0, (-(-n // s) - 1) * s + extent - n)
+        less, more = total // 2, total - total // 2
+        edges.append((less, more) if auto == "SAME_UPPER" else (more, less))
+    return Windows(given, stride, dilation, tuple(edges))
+
+
+def _sizes(image: Sequence[int], windows: Windows, ceil: bool = False) -> list[int]:
+    """How many windows there are along each axis."""
+    sizes = []
+    for n, extent, s, (front, behind) in zip(image, windows.extents, windows.stride, windows.edges, strict=True):
+        room = n + front + behind - extent
+        count = (room + (s - 1 if ceil else 0)) // s + 1
+        if ceil and (count - 1) * s >= n + front:
+            count -= 1  # a window that starts in the padding behind the image
+        sizes.append(count if room >= 0 or ceil else 0)
+    if min(sizes) < 1:
+        raise Misfit(f"{tuple(image)} is smaller than the windows {windows.kernel}")
+    return sizes
+
+
+# Convolutions.
+
+
+def _weight(x: Tensor | None, what: str) -> Any:
+    return None if x is None else _held(weights_of(x), True, what)
+
+
+@operator(LAYERS, "Conv")
+def conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    value, back = x.by_axis_first()
+    groups = call.integer("group", 1)
+    if weight.rank != x.rank or len(value.sample) < 2:
+        raise Misfit(f"weights {weight.shape} do not fit {x.shape}")
+    outputs, inputs, *kernel = weight.shape
+    channels, *image = value.sample
+    if groups < 1 or channels != inputs * groups or outputs % groups:
+        raise Misfit(f"weights {weight.shape} in {groups} group(s) do not fit {channels} channels of {x.shape}")
+    _check_bias(bias, outputs)
+    windows = _windows(call, image, kernel)
+    if list(windows.kernel) != kernel:
+        raise Misfit(f"kernel_shape {windows.kernel} is not that of the weights {weight.shape}")
+    shape = (outputs, *_sizes(image, windows))
+    operation = operations.Convolution(
+        value, _weight(weight, "Conv: weight"), _weight(bias, "Conv: bias"), shape, windows.for_layer(), groups, False
+    )
+    return back(value.graph.append(operation))
+
+
+def _check_bias(bias: Tensor | None, outputs: int) -> None:
+    if bias is not None and bias.shape != (outputs,):
+        raise Misfit(f"a bias {bias.shape} does not fit {outputs} channels")
+
+
+@operator(LAYERS, "ConvTranspose")
+def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    value, back = x.by_axis_first()
+    groups = call.integer("group", 1)
+    if weight.rank != x.rank or len(value.sample) < 2:
+        raise Misfit(f"weights {weight.shape} do not fit {x.shape}")
+    inputs, outputs, *kernel = weight.shape
+    channels, *image = value.sample
+    if groups < 1 or channels != inputs or channels % groups:
+        raise Misfit(f"weights {weight.shape} in {groups} group(s) do not fit {channels} channels of {x.shape}")
+    _check_bias(bias, outputs * groups)
+    axes = len(image)
+    extra = call.integers("output_padding", [0] * axes)
+    windows = _windows(call.without("auto_pad"), image, kernel)
+    if list(windows.kernel) != kernel or len(extra) != axes or min(extra) < 0:
+        raise Misfit(f"kernel_shape {windows.kernel} or output_padding {extra} do not fit the weights {weight.shape}")
+    whole = [s * (n - 1) + e + o for n, s, e, o in zip(image, windows.stride, windows.extents, extra, strict=True)]
+    edges, sizes = _transposed_edges(call, image, windows, whole)
+    whole = [max(n, m) for n, m in zip(whole, sizes, strict=True)]  # zeros behind, if more is asked for than there is
+    if min(sizes) < 1 or math.prod(sizes) > 2**31:
+        raise Misfit(f"it gives {sizes} for {x.shape}")
+    # Where BNNS has no such padding, what lies in front and behind is computed and cut away.
+    symmetric = all(a == b for a, b in edges)
+    shape = (outputs * groups, *(sizes if symmetric else whole))
+    window = Windows(
+        windows.kernel, windows.stride, windows.dilation, edges if symmetric else ((0, 0),) * axes
+    ).for_layer()
+    held = _weight(weight, "ConvTranspose: weight"), _weight(bias, "ConvTranspose: bias")
+    if groups > 1:
+        operation: Any = operations.GroupedTransposedConvolution(value, *held, shape, window, groups)
+    else:
+        operation = operations.Convolution(value, *held, shape, window, groups, True)
+    y: Value = value.graph.append(operation)
+    if not symmetric:
+        keys = [slice(front, front + n) for (front, _), n in zip(edges, sizes, strict=True)]
+        y = F.index(y, (slice(None), slice(None), *keys))
+    return back(y)
+
+
+def _transposed_edges(
+    call: Call, image: Sequence[int], windows: Windows, whole: Sequence[int]
+) -> tuple[tuple[tuple[int, int], ...], list[int]]:
+    """What is cut away on both sides, and the sizes that are left."""
+    auto = call.text("auto_pad", "NOTSET")
+    if call.has("output_shape"):
+        wanted = list(call.integers("output_shape"))[-len(whole) :]
+    elif auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [n * s for n, s in zip(image, windows.stride, strict=True)]
+    else:
+        return windows.edges, [n - sum(edge) for n, edge in zip(whole, windows.edges, strict=True)]
+    if len(wanted) != len(whole):
+        raise Misfit(f"output_shape {wanted} does not fit {len(whole)} axes")
+    edges = []
+    for n, m in zip(whole, wanted, strict=True):
+        total = max(0, n - m)
+        half, rest = total // 2, total - total // 2
+        edges.append((half, rest) if auto == "SAME_UPPER" else (rest, half))
+    return tuple(edges), wanted
+
+
+# Poolings.
+
+
+def _pooled(call: Call, x: Tensor) -> tuple[Value, Callable[[Value], Tensor], Windows, tuple[int, ...]]:
+    value, back = x.by_axis_first()
+    if len(value.sample) < 2:
+        raise Misfit(f"{x.shape} has no channels and pixels")
+    channels, *image = value.sample
+    windows = _windows(call, image, call.integers("kernel_shape"))
+    return value, back, windows, (channels, *_sizes(image, windows, bool(call.integer("ceil_mode", 0))))
+
+
+def _fitting(value: Value, windows: Windows, shape: tuple[int, ...], filling: float) -> tuple[Value, Windows]:
+    """Windows as BNNS has them: padding of less than a window, and none that reaches over the end of what is padded."""
+    needed = []
+    for n, m, extent, s, (front, behind) in zip(
+        value.sample[1:], shape[1:], windows.extents, windows.stride, windows.edges, strict=True
+    ):
+        needed.append((front, max(behind, (m - 1) * s + extent - n - front)))
+    if all(2 * max(pair) <= extent for pair, extent in zip(needed, windows.extents, strict=True)):
+        return value, windows
+    pairs = [n for pair in reversed(needed) for n in pair]
+    padded = F.pad(value, pairs, value=filling)
+    return padded, Windows(windows.kernel, windows.stride, windows.dilation, ((0, 0),) * len(needed))
+
+
+@operator(LAYERS, "MaxPool")
+def max_pool(call: Call, x: Tensor) -> Any:
+    value, back, windows, shape = _pooled(call, x)
+    if call.outputs > 1:
+        return _with_indices(call, x, value, back, windows, shape)
+    value, windows = _fitting(value, windows, shape, -math.inf)
+    window = windows.for_layer()
+    across, down = window.dilations
+    kind = PoolingType.max(x_dilation_stride=across, y_dilation_stride=down)
+    return back(value.graph.append(operations.Pooling(value, kind, shape, window)))
+
+
+def _with_indices(call: Call, x: Tensor, value: Value, back: Any, windows: Windows, shape: tuple[int, ...]) -> Any:
+    """ONNX numbers the elements of the whole tensor, the batch included."""
+    if x.batch is not None:
+        raise Misfit(
+            "indices of maxima count through the samples of a batch. If the model describes one sample, pass batch_axis=None"
+        )
+    operation = operations.MaxPoolingWithIndices(value, shape, windows.for_layer())
+    value.graph.append(operation)
+    largest, places = (back(y) for y in operation.outputs)
+    return largest, by_numpy(call, [Tensor(places.held, places.shape, "i"), Tensor(np.array(x.shape))])[0]
+
+
+@operator(LAYERS, "AveragePool")
+def average_pool(call: Call, x: Tensor) -> Tensor:
+    value, back, windows, shape = _pooled(call, x)
+    counts = bool(call.integer("count_include_pad", 0))
+    return back(_averaged(value, windows, shape, counts))
+
+
+def _averaged(value: Value, windows: Windows, shape: tuple[int, ...], counts: bool) -> Value:
+    dilated = max(windows.dilation) > 1
+    factors = None if not counts and not dilated else _factors(value, windows, shape, counts)
+    if dilated:
+        return _averaged_apart(value, windows, shape, factors)
+    fitted, fitting = _fitting(value, windows, shape, 0.0)
+    if fitting is not windows and not counts:
+        factors, counts = _factors(value, windows, shape, False), True
+    kind = PoolingType.average(count_includes_padding=counts)
+    return fitted.graph.append(operations.Pooling(fitted, kind, shape, fitting.for_layer(), factors))
+
+
+def _factors(value: Value, windows: Windows, shape: tuple[int, ...], counts: bool) -> Any:
+    """The size of a window over how much of it counts, for every window; None if all of it does everywhere."""
+    factors: Any = np.ones((), np.float32)
+    for n, m, k, s, d, (front, behind) in zip(
+        value.sample[1:], shape[1:], windows.kernel, windows.stride, windows.dilation, windows.edges, strict=True
+    ):
+        places = (np.arange(m) * s - front)[:, None] + np.arange(k) * d
+        inside = (places >= -front * counts) & (places < n + behind * counts)
+        factors = factors[..., None] * (k / np.maximum(1, inside.sum(1))).astype(np.float32)
+    return None if (factors == 1).all() else factors
+
+
+def _averaged_apart(value: Value, windows: Windows, shape: tuple[int, ...], factors: Any) -> Value:
+    """BNNS has no means of windows with gaps: a convolution of every channel with ones."""
+    channels = value.sample[0]
+    ones = np.full((channels, 1, *windows.kernel), 1 / math.prod(windows.kernel), np.float32)
+    weight = _held(ones, True, "AveragePool")
+    assert weight is not None
+    operation = operations.Convolution(value, weight, None, shape, windows.for_layer(), channels, False)
+    y: Value = value.graph.append(operation)
+    return y if factors is None else F.mul(y, factors)
+
+
+@operator(LAYERS, "LpPool")
+def lp_pool(call: Call, x: Tensor) -> Tensor:
+    p = call.integer("p", 2)
+    if p < 1:
+        raise Misfit(f"p={p} has no counterpart here")
+    value, back, windows, shape = _pooled(call, x)
+    powers = F.square(value) if p == 2 else F.abs(value) if p == 1 else F.pow(F.abs(value), float(p))
+    whole = Windows(windows.kernel, windows.stride, windows.dilation, windows.edges)
+    sums = F.mul(_summed(powers, whole, shape), float(math.prod(windows.kernel)))
+    return back(sums if p == 1 else F.sqrt(sums) if p == 2 else F.pow(sums, 1 / p))
+
+
+def _summed(value: Value, windows: Windows, shape: tuple[int, ...]) -> Value:
+    """Means of windows, where what lies outside counts as zeros."""
+    if max(windows.dilation) > 1:
+        return _averaged_apart(value, windows, shape, None)
+    fitted, fitting = _fitting(value, windows, shape, 0.0)
+    kind = PoolingType.average(count_includes_padding=True)
+    return fitted.graph.append(operations.Pooling(fitted, kind, shape, fitting.for_layer()))
+
+
+def _global(function: Any) -> Any:
+    def handler(call: Call, x: Tensor) -> Tensor:
+        axes = list(range(2, x.rank))
+        x.free(axes, "the pooling")
+        if not axes:
+            return x
+        shape = (*x.shape[:2], *[1] * len(axes))
+        return Tensor(function(call, x.numbers, [x.axis(axis) for axis in axes]), shape)
+
+    return handler
+
+
+def _global_lp(call: Call, value: Any, axes: list[int]) -> Any:
+    p = call.integer("p", 2)
+    if p in (1, 2):
+        return F.norm(value, p, axes, True)
+    return F.pow(F.sum(F.pow(F.abs(value), float(p)), axes, True), 1 / p)
+
+
+add(LAYERS, "GlobalAveragePool", _global(lambda call, value, axes: F.mean(value, axes, True)))
+add(LAYERS, "GlobalMaxPool", _global(lambda call, value, axes: F.amax(value, axes, True)))
+add(LAYERS, "GlobalLpPool", _global(_global_lp))
+
+
+@operator(LAYERS, "MaxUnpool")
+def max_unpool(call: Call, x: Tensor, indices: Tensor, output_shape: Tensor | None = None) -> Tensor:
+    if x.batch is not None or not x.sampled:
+        raise Misfit(
+            "indices of maxima count through the samples of a batch. If the model describes one sample, pass batch_axis=None"
+        )
+    kernel = call.integers("kernel_shape")
+    axes = len(kernel)
+    stride, pads = call.integers("strides", [1] * axes), call.integers("pads", [0] * 2 * axes)
+    _, channels, *image = x.shape
+    if axes not in (1, 2) or len(image) != axes or len(stride) != axes or len(pads) != 2 * axes:
+        raise Misfit(f"windows {kernel} do not fit {x.shape}")
+    sizes = [
+        s * (n - 1) + k - pads[i] - pads[i + axes]
+        for i, (n, k, s) in enumerate(zip(image, kernel, stride, strict=True))
+    ]
+    given = plain_numbers(output_shape, "output_shape")
+    larger = sizes if given is None else given[2:]
+    if len(larger) != axes or min(*sizes, *larger) < 1 or indices.shape != x.shape:
+        raise Misfit(f"output_shape {given} does not fit {x.shape}")
+    places = by_numpy(call, [indices, Tensor(np.array([*sizes, *larger]))])[0]
+    value, back = x.by_axis_first()
+    flat = places.value.reshape((value.shape[0], channels, *image))
+    return back(value.graph.append(operations.MaxUnpooling(value, flat, (channels, *larger))))

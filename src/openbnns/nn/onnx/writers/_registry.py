@@ -1,0 +1,24 @@
+"""The one table of what operations of networks are in ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Writer = Callable[[Any, Any], Any]
+
+WRITERS: dict[type, Writer] = {}
+"""By the class of the operation. A writer takes the file and the operation, and gives the name of the result, or several."""
+
+
+class NoForm(ValueError):
+    """What has no form in ONNX; whoever writes adds the layer."""
+
+
+def writes(*kinds: type) -> Callable[[Writer], Writer]:
+    def register(writer: Writer) -> Writer:
+        for kind in kinds:
+            WRITERS[kind] = writer
+        return writer
+
+    return register

@@ -1,0 +1,218 @@
+"""Activations, arithmetic, reductions, products, types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
+from ....layers._activation_function import GELU_ALPHA, GELU_BETA
+from ... import operations
+from ...pytorch._functions import AsNumbers, Compare, Forbid, Not
+from .._graph_file import GraphFile
+from ._registry import NoForm, writes
+
+_Function = Callable[[GraphFile, str, ActivationFunction], str]
+
+
+def _named(op: str) -> _Function:
+    return lambda file, x, f: file.node(op, x)
+
+
+def _with_alpha(op: str) -> _Function:
+    return lambda file, x, f: file.node(op, x, alpha=float(f.alpha))
+
+
+def _scaled(file: GraphFile, x: str, factor: float) -> str:
+    return x if factor == 1 else file.node("Mul", x, file.number(factor))
+
+
+def _linear(file: GraphFile, x: str, f: ActivationFunction) -> str:
+    y = _scaled(file, x, f.alpha)
+    if f.case == "linear_with_bias" and f.beta:
+        return file.node("Add", y, file.number(f.beta))
+    return y if y != x else file.node("Identity", x)
+
+
+def _clamp(file: GraphFile, x: str, f: ActivationFunction) -> str:
+    low, high = (0.0, 6.0) if f.case == "relu6" else f.bounds
+    ends = [file.number(end) if math.isfinite(end) else "" for end in (low, high)]
+    return file.node("Clip", x, *ends)
+
+
+def _gelu_tanh(file: GraphFile, x: str, f: ActivationFunction) -> str:
+    if (f.alpha, f.beta) == (GELU_ALPHA, GELU_BETA):
+        return file.node("Gelu", x, approximate="tanh")
+    cube = file.node("Mul", x, file.node("Mul", x, x))
+    inner = _scaled(file, file.node("Add", x, _scaled(file, cube, f.beta)), f.alpha)
+    return _scaled(file, file.node("Mul", x, file.node("Add", file.node("Tanh", inner), file.number(1))), 0.5)
+
+
+def _softplus(file: GraphFile, x: str, f: ActivationFunction) -> str:
+    return _scaled(file, file.node("Softplus", _scaled(file, x, f.beta)), f.alpha)
+
+
+def _threshold(file: GraphFile, x: str, f: ActivationFunction) -> str:
+    if f.beta == 0 and f.alpha >= 0:
+        return file.node("ThresholdedRelu", x, alpha=float(f.alpha))
+    return file.node("Where", file.node("Greater", x, file.number(f.alpha)), x, file.number(f.beta))
+
+
+def _clamped_leaky(file: GraphFile, x: str, f: ActivationFunction) -> str:
+    return file.node("Min", file.node("LeakyRelu", x, alpha=float(f.alpha)), file.number(f.beta))
+
+
+def _gated(factor: float) -> _Function:
+    return lambda file, x, f: file.node("Mul", x, file.node("Sigmoid", _scaled(file, x, factor)))
+
+
+_ACTIVATIONS: dict[str, _Function] = {
+    "identity": _named("Identity"), "rectified_linear": _named("Relu"), "leaky_rectified_linear": _with_alpha("LeakyRelu"),
+    "sigmoid": _named("Sigmoid"), "tanh": _named("Tanh"), "abs": _named("Abs"), "softsign": _named("Softsign"),
+    "log_sigmoid": lambda file, x, f: file.node("Neg", file.node("Softplus", file.node("Neg", x))),
+    "scaled_tanh": lambda file, x, f: _scaled(file, file.node("Tanh", _scaled(file, x, f.beta)), f.alpha),
+    "linear": _linear, "linear_with_bias": _linear, "clamp": _clamp, "relu6": _clamp, "softplus": _softplus,
+    "gelu": _named("Gelu"), "gelu_approximation": _gelu_tanh, "gelu_approximation_sigmoid": _gated(1.702),
+    "silu": _gated(1.0), "hard_swish": _named("HardSwish"), "gelu_approximation2": _named("HardSwish"),
+    "hard_sigmoid": lambda file, x, f: file.node("HardSigmoid", x, alpha=float(f.alpha), beta=float(f.beta)),
+    "elu": _with_alpha("Elu"), "celu": _with_alpha("Celu"), "selu": _named("Selu"), "erf": _named("Erf"),
+    "hard_shrink": lambda file, x, f: file.node("Shrink", x, lambd=abs(float(f.alpha)), bias=0.0),
+    "soft_shrink": lambda file, x, f: file.node("Shrink", x, lambd=float(f.alpha), bias=float(f.alpha)),
+    "tanh_shrink": lambda file, x, f: file.node("Sub", x, file.node("Tanh", x)),
+    "threshold": _threshold, "clamped_leaky_rectified_linear": _clamped_leaky,
+}  # fmt: skip
+_ALONG_AXIS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
+
+
+@writes(operations.Activation)
+def activation(file: GraphFile, operation: operations.Activation) -> str:
+    x, f = operation.inputs[0], operation.function
+    if f.case in _ALONG_AXIS:
+        return file.node(_ALONG_AXIS[f.case], file.use(x), axis=operation.axis + bool(x.rows))
+    if f.case not in _ACTIVATIONS:
+        raise NoForm(f"the activation {f.case} has no form in ONNX")
+    return _ACTIVATIONS[f.case](file, file.use(x), f)
+
+
+# Arithmetic.
+
+_ONE, _TWO, _THREE = ArithmeticUnaryFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction
+_SIMPLE: dict[Any, str] = {
+    _ONE.ABS: "Abs", _ONE.ACOS: "Acos", _ONE.ACOSH: "Acosh", _ONE.ASIN: "Asin", _ONE.ASINH: "Asinh", _ONE.ATAN: "Atan",
+    _ONE.ATANH: "Atanh", _ONE.CEIL: "Ceil", _ONE.COS: "Cos", _ONE.COSH: "Cosh", _ONE.ERF: "Erf", _ONE.EXP: "Exp",
+    _ONE.FLOOR: "Floor", _ONE.LOG: "Log", _ONE.NEGATE: "Neg", _ONE.RECIPROCAL: "Reciprocal", _ONE.ROUND: "Round",
+    _ONE.SIGN: "Sign", _ONE.SIN: "Sin", _ONE.SINH: "Sinh", _ONE.SQUARE_ROOT: "Sqrt", _ONE.TAN: "Tan", _ONE.TANH: "Tanh",
+    _TWO.ADD: "Add", _TWO.SUBTRACT: "Sub", _TWO.MULTIPLY: "Mul", _TWO.DIVIDE: "Div", _TWO.POW: "Pow", _TWO.MAX: "Max",
+    _TWO.MIN: "Min",
+}  # fmt: skip
+
+
+@writes(operations.Arithmetic)
+def arithmetic(file: GraphFile, operation: operations.Arithmetic) -> str:
+    given, f = [file.use(x) for x in operation.inputs], operation.function
+    if f in _SIMPLE:
+        return file.node(_SIMPLE[f], *given)
+    if f is _ONE.SQUARE:
+        return file.node("Pow", given[0], file.number(2))
+    if f is _ONE.RECIPROCAL_SQUARE_ROOT:
+        return file.node("Pow", given[0], file.number(-0.5))
+    if f is _ONE.EXP2:
+        return file.node("Pow", file.number(2), given[0])
+    if f is _ONE.LOG2:
+        return _scaled(file, file.node("Log", given[0]), 1 / math.log(2))
+    if f is _THREE.SELECT:
+        zero = file.node("Equal", given[0], file.number(0))
+        return file.node("Where", file.node("Not", zero), given[1], given[2])
+    if f is _THREE.MULTIPLY_ADD:
+        return file.node("Add", file.node("Mul", given[0], given[1]), given[2])
+    raise NoForm(f"the function {f.name} has no form in ONNX")
+
+
+_REDUCTIONS = {
+    "sum": "ReduceSum", "mean": "ReduceMean", "max": "ReduceMax", "min": "ReduceMin", "product": "ReduceProd",
+    "l2_norm": "ReduceL2", "sum_of_absolutes": "ReduceL1", "log_sum_exp": "ReduceLogSumExp",
+    "sum_of_squares": "ReduceSumSquare",
+}  # fmt: skip
+
+
+@writes(operations.Reduction)
+def reduction(file: GraphFile, operation: operations.Reduction) -> str:
+    x, y, case = operation.inputs[0], operation.output, operation.function.case
+    keep = int(y.ndim == x.ndim)
+    if case in ("arg_max", "arg_min"):
+        op = "ArgMax" if case == "arg_max" else "ArgMin"
+        return file.node(op, file.use(x), axis=operation.axes[0], keepdims=keep)
+    if case not in _REDUCTIONS:
+        raise NoForm(f"the reduction {case} has no form in ONNX")
+    return file.node(_REDUCTIONS[case], file.use(x), file.integers(operation.axes), keepdims=keep)
+
+
+# Products.
+
+
+@writes(operations.MatrixProduct)
+def matrix_product(file: GraphFile, operation: operations.MatrixProduct) -> str:
+    given = []
+    for x, turned in zip(operation.inputs, operation.transposed, strict=True):
+        name = file.use(x)
+        if turned:
+            order = list(range(x.ndim))
+            name = file.node("Transpose", name, perm=[*order[:-2], order[-1], order[-2]])
+        given.append(name)
+    return _scaled(file, file.node("MatMul", *given), operation.alpha)
+
+
+@writes(operations.Contraction)
+def contraction(file: GraphFile, operation: operations.Contraction) -> str:
+    equation = f"{','.join(operation.letters)}->{operation.result}"
+    return file.node("Einsum", *(file.use(x) for x in operation.inputs), equation=equation)
+
+
+# Types and masks.
+
+_COMPARISONS = {
+    "eq": ("Equal",), "ne": ("Equal", "Not"), "lt": ("Less",), "le": ("LessOrEqual",), "gt": ("Greater",),
+    "ge": ("GreaterOrEqual",), "logical_and": ("And",), "logical_or": ("Or",), "logical_xor": ("Xor",),
+}  # fmt: skip
+
+
+@writes(operations.CustomFunction)
+def function(file: GraphFile, operation: operations.CustomFunction) -> str:
+    """What networks from elsewhere compute with whole numbers and masks."""
+    kinds = file.onnx.TensorProto
+    given = [file.use(x) for x in operation.inputs]
+    if operation.function is AsNumbers:
+        return file.node("Cast", given[0], to=kinds.FLOAT)
+    if operation.function is Not:
+        zero = file.node("Equal", given[0], file.constant(np.zeros((), operation.inputs[0].dtype)))
+        return file.node("Cast", zero, to=kinds.INT64)
+    if operation.function is Forbid:
+        return _forbidden(file, given[0], operation.inputs[0].dtype, allowed=False)
+    if operation.function is Compare:
+        names, arguments = iter(given), operation.arguments
+        a, b = (
+            next(names) if hasattr(x, "storage") else file.constant(np.asarray(x, np.float32)) for x in arguments[:2]
+        )
+        first, *rest = _COMPARISONS[arguments[2]]
+        if arguments[2].startswith("logical"):
+            a, b = (file.node("Cast", x, to=kinds.BOOL) for x in (a, b))
+        y = file.node(first, a, b)
+        for op in rest:
+            y = file.node(op, y)
+        return file.node("Cast", y, to=kinds.INT64)
+    raise NoForm("a function that is written in NumPy has no form in ONNX")
+
+
+def _forbidden(file: GraphFile, x: str, dtype: Any, allowed: bool) -> str:
+    """0 where ``x`` is (or is not) zero, and minus infinity elsewhere."""
+    zero = file.node("Equal", x, file.constant(np.zeros((), dtype)))
+    ends = [file.number(0), file.number(-math.inf)]
+    return file.node("Where", zero, *(ends if allowed else ends[::-1]))
+
+
+@writes(operations.Forbidden)
+def forbidden(file: GraphFile, operation: operations.Forbidden) -> str:
+    return _forbidden(file, file.use(operation.inputs[0]), operation.inputs[0].dtype, allowed=True)

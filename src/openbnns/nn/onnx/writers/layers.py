@@ -1,0 +1,174 @@
+"""Layers with weights, poolings, normalizations, dropout."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .... import ConvolutionType
+from ... import operations
+from ...parameter import Parameter
+from .._graph_file import GraphFile
+from ._registry import NoForm, writes
+
+
+def _optional(file: GraphFile, parameter: Parameter | None) -> str:
+    return "" if parameter is None else file.leaf(parameter)
+
+
+@writes(operations.Linear)
+def linear(file: GraphFile, operation: operations.Linear) -> str:
+    x, bias = operation.inputs[0], operation.bias
+    if x.ndim == 2:
+        return file.node("Gemm", file.use(x), file.leaf(operation.weight), _optional(file, bias), transB=1)
+    turned = file.node("Transpose", file.leaf(operation.weight), perm=[1, 0])
+    y = file.node("MatMul", file.use(x), turned)
+    return y if bias is None else file.node("Add", y, file.leaf(bias))
+
+
+def _window(window: operations.Window) -> dict[str, Any]:
+    return {
+        "kernel_shape": list(window.kernel), "strides": list(window.stride), "dilations": list(window.dilation),
+        "pads": [edge[0] for edge in window.edges] + [edge[1] for edge in window.edges],
+    }  # fmt: skip
+
+
+@writes(operations.Convolution, operations.GroupedTransposedConvolution)
+def convolution(file: GraphFile, operation: Any) -> str:
+    x, y, window = operation.inputs[0], operation.output, operation.window
+    given = file.use(x), file.leaf(operation.weight), _optional(file, operation.bias)
+    options = {**_window(window), "group": operation.groups}
+    grouped = isinstance(operation, operations.GroupedTransposedConvolution)
+    if not grouped and operation.type is ConvolutionType.STANDARD:
+        return file.node("Conv", *given, **options)
+    extra = []
+    for n, m, k, s, d, edge in zip(
+        x.sample[1:], y.sample[1:], window.kernel, window.stride, window.dilation, window.edges, strict=True
+    ):
+        extra.append(m - (s * (n - 1) + d * (k - 1) + 1 - sum(edge)))
+    return file.node("ConvTranspose", *given, output_padding=extra, **options)
+
+
+# Poolings.
+
+
+def _pooled(operation: Any) -> dict[str, Any]:
+    """Windows whose number is that of the output, without ONNX's rule for windows that hang over."""
+    x, y, window = operation.inputs[0], operation.output, operation.window
+    edges = []
+    for n, m, k, s, d, (front, behind) in zip(
+        x.sample[1:], y.sample[1:], window.kernel, window.stride, window.dilation, window.edges, strict=True
+    ):
+        extent = d * (k - 1) + 1
+        fits = (n + front + behind - extent) // s + 1 == m
+        edges.append((front, behind if fits else max(0, (m - 1) * s + extent - n - front)))
+    return _window(operations.Window(window.kernel, window.stride, window.dilation, tuple(edges)))
+
+
+@writes(operations.Pooling)
+def pooling(file: GraphFile, operation: operations.Pooling) -> str:
+    x, case = file.use(operation.inputs[0]), operation.type.case
+    if case == "max":
+        y = file.node("MaxPool", x, **_pooled(operation))
+    elif case == "average":
+        options = _pooled(operation)
+        options.pop("dilations")
+        y = file.node("AveragePool", x, count_include_pad=int(operation.type.count_includes_padding), **options)
+    elif case == "l2_norm":
+        options = _pooled(operation)
+        options.pop("dilations")
+        y = file.node("LpPool", x, p=2, **options)
+    else:
+        raise NoForm(f"the pooling {case} has no form in ONNX")
+    if operation.factors is None:
+        return y
+    return file.node("Mul", y, file.constant(np.asarray(operation.factors, np.float32)))
+
+
+@writes(operations.MaxPoolingWithIndices)
+def max_pooling_with_indices(file: GraphFile, operation: operations.MaxPoolingWithIndices) -> list[str]:
+    plane = math.prod(operation.inputs[0].sample[1:])
+    y, places = file.several("MaxPool", [file.use(operation.inputs[0])], 2, **_pooled(operation))
+    return [y, file.node("Mod", places, file.integers([plane]))]
+
+
+# Normalizations.
+
+
+@writes(operations.Normalization)
+def normalization(file: GraphFile, operation: operations.Normalization) -> str:
+    x, kind = operation.inputs[0], operation.type
+    case, eps = kind.case, float(operation.epsilon)
+    if case == "layer":
+        return _layer_normalization(file, operation, eps)
+    channels = operation.sample[0]
+    scale = file.constant(np.ones(channels, np.float32)) if operation.gamma is None else file.leaf(operation.gamma)
+    shift = file.constant(np.zeros(channels, np.float32)) if operation.beta is None else file.leaf(operation.beta)
+    moving = kind.moving_mean is not None
+    if case == "batch" and moving:
+        statistics = [file.buffer(array) for array in (kind.moving_mean, kind.moving_variance)]
+        return file.node(
+            "BatchNormalization",
+            file.use(x),
+            scale,
+            shift,
+            *statistics,
+            epsilon=eps,
+            momentum=float(operation.momentum),
+        )
+    if case == "instance" and not moving:
+        return file.node("InstanceNormalization", file.use(x), scale, shift, epsilon=eps)
+    if case == "group":
+        name = file.use(x)
+        if len(x.sample) == 1:
+            name = file.node("Reshape", name, file.integers((-1, channels, 1)))
+        y = file.node("GroupNormalization", name, scale, shift, num_groups=kind.group_count, epsilon=eps)
+        return y if len(x.sample) > 1 else file.node("Reshape", y, file.integers((-1, channels)))
+    have = "with" if moving else "without"
+    raise NoForm(f"a normalization of kind {case!r} {have} moving statistics has no form in ONNX")
+
+
+def _layer_normalization(file: GraphFile, operation: operations.Normalization, eps: float) -> str:
+    x = operation.inputs[0]
+    axes = 1
+    while math.prod(x.sample[len(x.sample) - axes :]) != operation.sample[0]:
+        axes += 1
+    if operation.gamma is not None:
+        axes = max(axes, len(operation.gamma.shape))
+    shape = x.sample[len(x.sample) - axes :]
+    scale = file.constant(np.ones(shape, np.float32)) if operation.gamma is None else file.leaf(operation.gamma)
+    shift = "" if operation.beta is None else file.leaf(operation.beta)
+    return file.node("LayerNormalization", file.use(x), scale, shift, axis=-axes, epsilon=eps)
+
+
+# Others.
+
+
+@writes(operations.Prelu)
+def prelu(file: GraphFile, operation: operations.Prelu) -> str:
+    x, slope = operation.inputs[0], file.leaf(operation.weight)
+    if operation.weight.size > 1 and len(x.sample) > 1:
+        slope = file.node("Reshape", slope, file.integers((operation.weight.size, *[1] * (len(x.sample) - 1))))
+    return file.node("PRelu", file.use(x), slope)
+
+
+@writes(operations.Dropout)
+def dropout(file: GraphFile, operation: operations.Dropout) -> str:
+    x, rate = operation.inputs[0], file.number(operation.rate)
+    if operation.channels == x.count:
+        return file.node("Dropout", file.use(x), rate)
+    shape = file.shape(x.rows, (x.sample[0], *[1] * (len(x.sample) - 1)))
+    ones = file.node("Expand", file.number(1), shape)
+    return file.node("Mul", file.use(x), file.node("Dropout", ones, rate))
+
+
+@writes(operations.Embedding)
+def embedding(file: GraphFile, operation: operations.Embedding) -> str:
+    row = operation.padding_index
+    if row is not None and operation.weight.data[row].any():
+        raise NoForm(
+            f"row {row} of the table, that of the padding, is not zero, but reads as zeros here. Set it to zero"
+        )
+    return file.node("Gather", file.leaf(operation.weight), file.use(operation.inputs[0]), axis=0)

@@ -1,0 +1,155 @@
+"""From a network to an ONNX file."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .. import operations
+from .._value import INT64
+from ..model_file import ModelCard
+from ..module import Module
+from ..preparation import ArrayPreparation, ImagePreparation
+from ..weights import write_atomically
+from ._graph_file import IR_VERSION, OPSET, GraphFile
+from ._metadata import metadata_of
+from .errors import OnnxError, Unsupported, require_onnx
+from .writers import WRITERS, NoForm
+
+_LARGEST = 2**31 - 2**20  # bytes that protocol buffers hold
+
+
+def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: bool = True) -> list[tuple[str, str, str]]:
+    """Write a network as an ONNX file; see :meth:`openbnns.nn.Module.to_onnx`.
+
+    Gives a table of what became what: layer, operation here, operators in ONNX.
+    """
+    who = f"{type(network).__name__}.to_onnx"
+    onnx = require_onnx(who)
+    if not isinstance(network, Module):
+        raise TypeError(f"to_onnx: takes an openbnns.nn.Module, not a {type(network).__name__}.")
+    if network._graph is None:
+        raise RuntimeError(
+            f"{who}: the shape of samples is not known. Call build(sample_shape), or run one batch, first."
+        )
+    names: dict[int, str] = {}
+    for name, part in network._named_state():
+        names.setdefault(id(part), name)
+    file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()})
+    graph, outputs, _ = network._traced_apart([value.sample for value in network._graph.inputs])
+    graph.outputs = list(outputs)
+    graph._drop_unused()
+    card = network._card
+    prepared = preprocessing and card is not None and _can_prepare(card, graph)
+    inputs = [file.input(value, name) for value, name in zip(graph.inputs, _input_names(network, graph), strict=True)]
+    if prepared:
+        assert card is not None
+        inputs = [_prepare(file, card, graph.inputs[0], inputs[0])]
+    _write_all(file, graph, who)
+    ports = []
+    for number, value in enumerate(graph.outputs):
+        file.place = ""
+        wanted = "output" if len(graph.outputs) == 1 else f"output_{number}"
+        name = file.fresh(wanted)
+        file.nodes.append(onnx.helper.make_node("Identity", [file.use(value)], [name], name=file.fresh("Identity")))
+        kind = onnx.TensorProto.INT64 if value.dtype == INT64 else onnx.TensorProto.FLOAT
+        ports.append(onnx.helper.make_tensor_value_info(name, kind, file.dimensions(value)))
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in file.weights.items()]
+    made = onnx.helper.make_graph(file.nodes, type(network).__name__, inputs, ports, weights)
+    model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name="openbnns")
+    model.ir_version = IR_VERSION
+    frozen = [
+        name for name, parameter in network.named_parameters() if not parameter.requires_grad and name in file.weights
+    ]
+    onnx.helper.set_model_props(model, metadata_of(card, frozen, prepared=prepared))
+    if model.ByteSize() > _LARGEST:
+        raise OnnxError(f"{who}: the file would be larger than 2 GB, which is what ONNX files can hold.")
+    onnx.checker.check_model(model, full_check=True)
+    write_atomically(path, model.SerializeToString())
+    return file.converted
+
+
+def _write_all(file: GraphFile, graph: Any, who: str) -> None:
+    problems = []
+    known = set(graph.inputs)
+    for operation in graph.operations:
+        if any(v.storage.leaf is None and v.storage not in known for v in operation.inputs):
+            continue  # it follows one that has no form
+        file.enter(operation)
+        before = len(file.nodes)
+        try:
+            writer = WRITERS.get(type(operation))
+            if writer is None:
+                raise NoForm("it has no form in ONNX")
+            found = writer(file, operation)
+        except NoForm as error:
+            problems.append(f"{_told(operation)} in {file.place or 'the network'}: {error}")
+            continue
+        for value, name in zip(operation.outputs, [found] if isinstance(found, str) else found, strict=False):
+            file.bind(value, name)
+            known.add(value)
+        ops = [node.op_type for node in file.nodes[before:] if node.op_type != "Constant"]
+        file.converted.append((file.place, _told(operation), " ".join(ops)))
+    if problems:
+        told = "\n  ".join(problems)
+        raise Unsupported(f"{who}: {len(problems)} operation(s) cannot be written:\n  {told}")
+
+
+def _told(operation: Any) -> str:
+    return operation.name if isinstance(operation, operations.CustomFunction) else type(operation).__name__
+
+
+def _input_names(network: Module, graph: Any) -> list[str]:
+    """Those of the arguments of forward, or of the model that it was read from."""
+    ports = getattr(network, "_ports", None)
+    if ports is not None:
+        return [port.name for port in ports]
+    if len(graph.inputs) == 1:
+        return ["input"]
+    from inspect import Parameter, signature
+
+    named = [
+        p.name
+        for p in signature(network.forward).parameters.values()
+        if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    found = named[: len(graph.inputs)]
+    return [*found, *(f"input_{i}" for i in range(len(found), len(graph.inputs)))]
+
+
+# Preparation of samples.
+
+
+def _can_prepare(card: ModelCard, graph: Any) -> bool:
+    """Whether the graph can do what is done to samples: scaling, not reading of files or tables."""
+    prepare = card.preparation
+    if len(graph.inputs) != 1 or graph.inputs[0].dtype == INT64:
+        return False
+    if isinstance(prepare, ArrayPreparation):
+        return prepare.pixels or prepare.mean is not None
+    return isinstance(prepare, ImagePreparation)
+
+
+def _prepare(file: GraphFile, card: ModelCard, value: Any, declared: Any) -> Any:
+    """Put nodes behind the input that prepare samples; gives what the file says about the new input."""
+    onnx, prepare = file.onnx, card.preparation
+    name = file._first_input
+    pixels = isinstance(prepare, ImagePreparation) or (isinstance(prepare, ArrayPreparation) and prepare.pixels)
+    file.place = "preprocessing"
+    if pixels:
+        whole = file.node("Cast", name, to=onnx.TensorProto.FLOAT)
+        result = file.node("Div", whole, file.number(255))
+        kind = onnx.TensorProto.UINT8
+    else:
+        assert isinstance(prepare, ArrayPreparation) and prepare.mean is not None and prepare.std is not None
+        wide = file.node("Cast", name, to=onnx.TensorProto.DOUBLE)
+        centred = file.node("Sub", wide, file.constant(prepare.mean))
+        scaled = file.node("Div", centred, file.constant(prepare.std))
+        result = file.node("Cast", scaled, to=onnx.TensorProto.FLOAT)
+        kind = onnx.TensorProto.FLOAT
+    assert prepare is not None
+    shape = getattr(prepare, "shape", value.sample)
+    if tuple(shape) != value.sample:
+        result = file.node("Reshape", result, file.integers((-1, *value.sample)))
+    file.bind(value, result)
+    return onnx.helper.make_tensor_value_info(declared.name, kind, ["N", *shape])

@@ -1,0 +1,174 @@
+"""Damaged and hostile ONNX files: ``python tests/fuzz_onnx.py [COUNT] [SEED]``.
+
+Every file is a small model with some bytes changed, cut off or put in, or with fields set to values that make no sense. Reading
+it must give a network or one of the errors that say what is wrong, within a second and without much memory.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openbnns import nn
+
+EXPECTED = (nn.onnx.OnnxError, nn.onnx.Unsupported)
+SECONDS = 5.0
+
+
+def models() -> list[Any]:
+    """Small models with all kinds of parts."""
+    import onnx
+
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        for net, shape in (
+            (
+                nn.Sequential(
+                    nn.Conv2d(2, 3, padding=1), nn.BatchNorm2d(), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3)
+                ),
+                (1, 6, 6),
+            ),
+            (nn.Sequential(nn.LSTM(3, bidirectional=True), nn.Linear(2)), (4, 2)),
+            (nn.Sequential(nn.Linear(8), nn.GELU(), nn.LayerNorm(), nn.Dropout(0.5), nn.Softmax()), (5, 4)),
+            (nn.Sequential(nn.MultiheadAttention(4, 2)), (3, 4)),
+        ):
+            net.build(shape, seed=0).to_onnx(path)
+            found.append(onnx.load(path))
+    return found
+
+
+def damaged(model: Any, random: np.random.RandomState) -> bytes:
+    """The bytes of a model that something is wrong with."""
+    if random.rand() < 0.3:
+        return _bytes(bytearray(model.SerializeToString()), random)
+    changed = copy.deepcopy(model)
+    for _ in range(random.randint(1, 4)):
+        _change(changed, random)
+    return bytes(changed.SerializeToString())
+
+
+def _bytes(data: bytearray, random: np.random.RandomState) -> bytes:
+    way = random.randint(4)
+    if way == 0:
+        for place in random.randint(len(data), size=random.randint(1, 9)):
+            data[place] = random.randint(256)
+    elif way == 1:
+        del data[random.randint(len(data)) :]
+    elif way == 2:
+        start = random.randint(len(data))
+        del data[start : start + random.randint(1, 40)]
+    else:
+        start = random.randint(len(data))
+        data[start:start] = random.bytes(random.randint(1, 40))
+    return bytes(data)
+
+
+_NUMBERS = (-1, 0, 1, 2, 3, 7, 64, 2**31 - 1, 2**31, 2**40, 2**62, -(2**31), -(2**62))
+
+
+def _change(model: Any, random: np.random.RandomState) -> None:
+    graph = model.graph
+    nodes, weights = list(graph.node), list(graph.initializer)
+    node = nodes[random.randint(len(nodes))]
+    way = random.randint(12)
+    names = [name for n in nodes for name in (*n.input, *n.output)]
+    number = int(_NUMBERS[random.randint(len(_NUMBERS))])
+    if way == 0 and node.input:
+        node.input[random.randint(len(node.input))] = names[random.randint(len(names))]
+    elif way == 1 and node.input:
+        del node.input[random.randint(len(node.input))]
+    elif way == 2:
+        node.op_type = ["Conv", "Gather", "Reshape", "LSTM", "Loop", "Slice", "Pad", "Tile", "Expand", "Resize"][
+            random.randint(10)
+        ]
+    elif way == 3 and node.attribute:
+        entry = node.attribute[random.randint(len(node.attribute))]
+        if entry.ints:
+            entry.ints[random.randint(len(entry.ints))] = number
+        else:
+            entry.i = number
+    elif way == 4 and node.attribute:
+        node.attribute[random.randint(len(node.attribute))].type = random.randint(15)
+    elif way == 5 and weights:
+        weight = weights[random.randint(len(weights))]
+        if weight.dims:
+            weight.dims[random.randint(len(weight.dims))] = number
+    elif way == 6 and weights:
+        weights[random.randint(len(weights))].data_type = random.randint(25)
+    elif way == 7:
+        shape = graph.input[0].type.tensor_type.shape
+        shape.dim[random.randint(len(shape.dim))].dim_value = number
+    elif way == 8:
+        node.output[0] = names[random.randint(len(names))]
+    elif way == 9:
+        constants = [n for n in nodes if n.op_type == "Constant"]
+        tensor = constants[random.randint(len(constants))].attribute[0].t if constants else weights[0]
+        count = max(1, int(np.prod(tensor.dims)))
+        if tensor.data_type == 7 and count < 100:
+            values = np.frombuffer(tensor.raw_data, np.int64).copy()
+            values[random.randint(len(values))] = number
+            tensor.raw_data = values.tobytes()
+    elif way == 10 and weights:
+        weight = weights[random.randint(len(weights))]
+        weight.data_location = 1
+        entry = weight.external_data.add()
+        entry.key, entry.value = (
+            "location",
+            ["../secret", "/etc/passwd", "model.onnx", "a/../../b", ""][random.randint(5)],
+        )
+    elif way == 11 and random.rand() < 0.3:
+        model.opset_import[0].version = int(random.randint(0, 40))
+
+
+def check(data: bytes, path: Path) -> str:
+    """What reading a file gives; raises if it is not what it should be."""
+    path.write_bytes(data)
+    began = time.perf_counter()
+    try:
+        nn.from_onnx(path)
+        result = "read"
+    except EXPECTED as error:
+        assert str(path.name) in str(error) or "model" in str(error), error
+        result = type(error).__name__
+    seconds = time.perf_counter() - began
+    assert seconds < SECONDS, f"{seconds:.1f} s"
+    return result
+
+
+def run(count: int, seed: int) -> dict[str, int]:
+    """How many of so many damaged files gave what."""
+    import resource
+
+    originals = models()
+    random = np.random.RandomState(seed)
+    found: dict[str, int] = {}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        for number in range(count):
+            data = damaged(originals[number % len(originals)], random)
+            try:
+                result = check(data, path)
+            except BaseException:
+                kept = Path(tempfile.gettempdir()) / "openbnns_fuzz.onnx"
+                kept.write_bytes(data)
+                print(f"file {number} of seed {seed}, kept as {kept}", file=sys.stderr)
+                raise
+            found[result] = found.get(result, 0) + 1
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 2**20, f"{grown / 1024:.0f} MB more"  # ru_maxrss counts in kilobytes
+    return found
+
+
+if __name__ == "__main__":
+    count, seed = (
+        (int(text) for text in (*sys.argv[1:], "1000", "0")[:2]) if len(sys.argv) < 3 else map(int, sys.argv[1:3])
+    )
+    print(f"{count} files from seed {seed}: {run(count, seed)}")

@@ -1,0 +1,158 @@
+"""Networks that become ONNX files, with the shapes of their samples; and what ONNX says that a file computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openbnns import nn
+from openbnns.nn import functional as F
+
+
+class Residual(nn.Module):
+    """Branches, broadcasting, parts, reductions, parameters of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv1d(3, 4, 3, padding=1), nn.Linear(4, 2)
+        self.scale = nn.Parameter(np.linspace(0.5, 1.5, 4).astype(np.float32)[:, None])
+        self.prelu = nn.PReLU(4)
+
+    def forward(self, x: Any) -> Any:
+        y = self.prelu(self.first(x) * self.scale)
+        a, b = F.split(y, 2, dim=1)
+        y = F.cat([F.tanh(a) + 0.5, F.maximum(b, a / 3.0)], dim=1)
+        y = y[:, :, 1:-1:2] - F.mean(y, dim=(1, 2), keepdim=True)
+        weights = F.softmax(y, dim=1)
+        pooled = F.sum(weights * F.exp(-F.square(y)), dim=2)
+        return self.last(F.normalize(pooled) + F.rsqrt(F.abs(pooled) + 1.0))
+
+
+class Attending(nn.Module):
+    """Attention of queries, keys and values that come out of one product, with and without a mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        q, k, v = F.split(self.qkv(x), 8, dim=2)
+        q, k, v = (F.transpose(y.reshape(x.shape[0], 5, 2, 4), 1, 2) for y in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(F.transpose(y, 1, 2).reshape(x.shape[0], 5, 8))
+
+
+class Tokens(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.place = nn.Embedding(11, 6), nn.SinusoidalEncoding(6)
+        self.rms, self.last = nn.RMSNorm(6), nn.Linear(6, 3, bias=False)
+
+    def forward(self, tokens: Any) -> Any:
+        return self.last(self.rms(self.place(self.table(tokens)))).mean(1)
+
+
+class States(nn.Module):
+    """Recurrent layers with states and lengths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.gru, self.rnn = (
+            nn.LSTM(3, 4, bidirectional=True),
+            nn.GRU(8, 5),
+            nn.RNN(5, 5),
+        )
+
+    def forward(self, x: Any, lengths: Any) -> Any:
+        y, (h, _) = self.lstm(x, lengths=lengths)
+        y, last = self.gru(y)
+        y, _ = self.rnn(y, last)
+        return y, h[-1]
+
+
+def _sequential(*layers: nn.Module) -> Callable[[], nn.Module]:
+    return lambda: nn.Sequential(*layers)
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], Any]] = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(7, 9), nn.ReLU(), nn.Dropout(0.3), nn.Linear(9, 3), nn.LogSoftmax()), (7,)),
+    "convolution": (
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 4, 3, padding=1, stride=2), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, groups=2),
+            nn.GroupNorm(2, 4), nn.SiLU(), nn.AvgPool2d(2, padding=1), nn.Flatten(), nn.Linear(3),
+        ),
+        (2, 19, 17),
+    ),
+    "transposed": (
+        lambda: nn.Sequential(
+            nn.ConvTranspose2d(3, 4, 3, stride=2, padding=1, output_padding=1), nn.InstanceNorm2d(4), nn.LeakyReLU(0.2),
+            nn.ConvTranspose2d(4, 2, 2, stride=2, bias=False), nn.Upsample(scale_factor=2), nn.PixelUnshuffle(2),
+            nn.PixelShuffle(2), nn.ReflectionPad2d(1), nn.Upsample((9, 7), mode="bilinear"), nn.Sigmoid(),
+        ),
+        (3, 4, 5),
+    ),
+    "grouped": (
+        lambda: nn.Sequential(nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, groups=2), nn.Conv2d(6, 4, 3, groups=2)),
+        (4, 5, 6),
+    ),
+    "pooling": (
+        lambda: nn.Sequential(
+            nn.MaxPool2d(3, 2, 1, ceil_mode=True), nn.AvgPool2d(2, 2, ceil_mode=True), nn.LPPool2d(2, 2, 1),
+            nn.AdaptiveAvgPool2d((2, 3)), nn.Dropout2d(0.5), nn.GlobalAvgPool2d(),
+        ),
+        (3, 22, 21),
+    ),
+    "activations": (
+        lambda: nn.Sequential(
+            nn.Linear(6, 6), nn.GELU(), nn.GELU("tanh"), nn.ELU(), nn.SELU(), nn.CELU(0.7), nn.Hardswish(), nn.Hardsigmoid(),
+            nn.Softplus(2.0), nn.Softsign(), nn.Tanhshrink(), nn.LogSigmoid(), nn.Mish(), nn.ReLU6(), nn.Hardtanh(-0.5, 2.0),
+            nn.Softshrink(0.01), nn.Hardshrink(0.02), nn.Threshold(0.05, 0.01), nn.GLU(),
+        ),
+        (6,),
+    ),
+    "expressions": (Residual, (3, 9)),
+    "transformer": (
+        lambda: nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1), nn.LayerNorm(8), nn.Linear(3)), (5, 8),
+    ),
+    "attention": (Attending, (5, 8)),
+    "tokens": (Tokens, (7,)),
+    "recurrent": (States, ((6, 3), ())),
+    "lstm": (lambda: nn.Sequential(nn.LSTM(3, 4, num_layers=2, dropout=0.2), nn.Linear(2)), (6, 3)),
+}  # fmt: skip
+
+
+def make(name: str) -> tuple[nn.Module, list[Any]]:
+    """A network with weights, and a batch for it."""
+    build, shapes = NETWORKS[name]
+    shapes = shapes if shapes and isinstance(shapes[0], tuple) else (shapes,)
+    net = build().build(*shapes, seed=1)
+    random = np.random.RandomState(0)
+    samples = []
+    for value in net._graph.inputs:  # type: ignore[union-attr]
+        whole = value.dtype == np.int64
+        samples.append(
+            random.randint(1, 6, (3, *value.sample)) if whole else random.standard_normal((3, *value.sample))
+        )
+    for _, part in net._named_state():
+        if isinstance(part, np.ndarray) and part.ndim == 1:  # moving statistics as after some training
+            part[...] = random.rand(*part.shape) + 0.5
+    return net.eval(), [x if x.dtype == np.int64 else x.astype(np.float32) for x in samples]
+
+
+def as_list(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+BEYOND_REFERENCE = {"grouped", "recurrent"}
+"""What ONNX's own evaluator does not do right: transposed convolutions in groups, sequences of different lengths."""
+
+
+def by_reference(path: Path, samples: list[Any]) -> list[Any]:
+    """What ONNX's own evaluator computes."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(str(path))
+    return evaluator.run(None, dict(zip(evaluator.input_names, samples, strict=True)))  # type: ignore[no-any-return]

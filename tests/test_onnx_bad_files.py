@@ -1,0 +1,167 @@
+"""Broken and hostile ONNX files: an error that names the place, little memory, never a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import fuzz_onnx
+from openbnns import nn
+from openbnns.nn.onnx import OnnxError, Unsupported
+from test_onnx_in import FLOAT, floats, node, write
+
+
+def changed(path: Path, change: Any) -> Path:
+    model = onnx.load(path, load_external_data=False)
+    change(model)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.fixture
+def linear(tmp_path: Path) -> Path:
+    nodes = [node("Gemm", "x w b", "h", transB=1), node("Relu", "h", "y")]
+    return write(tmp_path / "m.onnx", nodes, {"x": ["N", 3]}, ["y"], {"w": floats(4, 3), "b": floats(4)})
+
+
+def _dims(model: Any) -> None:
+    model.graph.initializer[0].dims[0] = 2**40
+
+
+def _no_graph(model: Any) -> None:
+    model.ClearField("graph")
+
+
+def _cycle(model: Any) -> None:
+    model.graph.node[0].input[0] = "y"
+
+
+def _unknown_type(model: Any) -> None:
+    model.graph.initializer[0].data_type = 17
+
+
+def _strings(model: Any) -> None:
+    model.graph.input[0].type.tensor_type.elem_type = 8
+
+
+def _nothing_computes(model: Any) -> None:
+    model.graph.node[1].input[0] = "nothing"
+
+
+def _twice(model: Any) -> None:
+    model.graph.node[1].output[0] = "h"
+
+
+def _old(model: Any) -> None:
+    model.opset_import[0].version = 9
+
+
+def _new(model: Any) -> None:
+    model.opset_import[0].version = 99
+
+
+def _negative(model: Any) -> None:
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = -3
+
+
+def _huge(model: Any) -> None:
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 2**40
+
+
+def _sequence(model: Any) -> None:
+    model.graph.input[0].type.CopyFrom(helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, [3])))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_dims, r"weight 'w' of shape \(1099511627776, 3\) needs \d+ bytes, but 48 are there"),
+        (_no_graph, "has no graph"),
+        (_cycle, "has a cycle, through Gemm 'Gemm_h', Relu 'Relu_y'"),
+        (_unknown_type, "weight 'w' has elements of type 17"),
+        (_strings, "input 'x' has elements of type 8"),
+        (_nothing_computes, "Relu 'Relu_y' reads 'nothing', which nothing computes"),
+        (_twice, "Relu 'Relu_y' computes 'h', which is there already"),
+        (_old, "uses version 9 .* versions from 13 on are read"),
+        (_new, "uses version 99 .* knows those up to"),
+        (_negative, "input 'x' has an axis of size -3"),
+        (_huge, r"input 'x' has samples of shape \(1099511627776,\), which is nothing, or too much"),
+        (_sequence, "input 'x' is no tensor"),
+    ],
+)
+def test_what_is_wrong_is_named(change: Any, message: str, linear: Path) -> None:
+    with pytest.raises(OnnxError, match=message):
+        nn.from_onnx(changed(linear, change))
+
+
+def test_shapes_that_do_not_fit(tmp_path: Path) -> None:
+    nodes = [node("Gemm", "x w", "y", transB=1)]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 5]}, ["y"], {"w": floats(4, 3)})
+    with pytest.raises(Unsupported, match=r"Gemm 'Gemm_y': \(N, 5\) and \(4, 3\) do not fit"):
+        nn.from_onnx(path)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("ConstantOfShape", "shape", "k"), node("Add", "x k", "y")],
+        [node("Expand", "x shape", "y")],
+        [node("Tile", "x shape", "y")],
+        [node("Range", "zero many one", "k"), node("Add", "x k", "y")],
+    ],
+)
+def test_memory_that_a_file_asks_for(nodes: list[Any], tmp_path: Path) -> None:
+    weights = {"shape": np.array([1, 2**40]), "zero": np.float32(0), "one": np.float32(1), "many": np.float32(2**50)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 1]}, ["y"], weights)
+    with pytest.raises(Unsupported, match="too large"):
+        nn.from_onnx(path)
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "/etc/hostname", "a/../../w.bin", "", "link.bin", "..\\w.bin"])
+def test_data_outside_the_folder_is_refused(location: str, linear: Path) -> None:
+    folder = linear.parent / "inner"
+    folder.mkdir()
+    (linear.parent / "w.bin").write_bytes(bytes(48))
+    (folder / "link.bin").symlink_to(linear.parent / "w.bin")
+
+    def outside(model: Any) -> None:
+        weight = model.graph.initializer[0]
+        weight.ClearField("raw_data")
+        weight.data_location = 1
+        weight.external_data.add(key="location", value=location)
+
+    path = folder / "m.onnx"
+    path.write_bytes(changed(linear, outside).read_bytes())
+    with pytest.raises(OnnxError, match=r"weight 'w' lies in .*outside the folder of the model"):
+        nn.from_onnx(path)
+
+
+def test_data_beside_the_model(linear: Path) -> None:
+    expected = nn.from_onnx(linear)(np.ones((2, 3), np.float32))
+    model = onnx.load(linear)
+    onnx.save(model, linear, save_as_external_data=True, location="w.bin", size_threshold=0)
+    np.testing.assert_array_equal(nn.from_onnx(linear)(np.ones((2, 3), np.float32)), expected)
+    (linear.parent / "w.bin").write_bytes(b"short")
+    with pytest.raises(OnnxError, match=r"needs \d+ bytes from \d+ on in 'w.bin', which has 5"):
+        nn.from_onnx(linear)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    for data in (b"", b"not a model", bytes(range(256)) * 9):
+        path.write_bytes(data)
+        with pytest.raises(OnnxError, match=r"m\.onnx: (is not an ONNX file|has no graph|names \d+ versions)"):
+            nn.from_onnx(path)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        nn.from_onnx(tmp_path / "nothing.onnx")
+
+
+def test_damaged_files() -> None:
+    """A few of the files of ``make fuzz``."""
+    found = fuzz_onnx.run(60, seed=1)
+    assert sum(found.values()) == 60 and found.get("OnnxError", 0) > 5 and found.get("Unsupported", 0) > 5

@@ -1,0 +1,237 @@
+"""ONNX models taken over by ``nn.from_onnx``: batches, names, what is trained, constants that are computed, whole numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from onnx_networks import by_reference, make
+from openbnns import nn
+from openbnns.cli import main
+from openbnns.nn.onnx._supported import table
+
+PAGE = Path(__file__).parent.parent / "docs" / "in_and_out.md"
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+RANDOM = np.random.RandomState(0)
+
+
+def floats(*shape: int) -> Any:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def write(
+    path: Path, nodes: list[Any], inputs: dict[str, Any], outputs: list[str], weights: dict[str, Any] | None = None,
+    opset: int = 21, kinds: dict[str, int] | None = None,
+) -> Path:  # fmt: skip
+    """A model of these nodes; shapes of inputs may have names."""
+    kinds = kinds or {}
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info(name, kinds.get(name, FLOAT), shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, kinds.get(name, FLOAT), None) for name in outputs],
+        [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 10
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def node(op: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(op, inputs.split(), outputs.split(), name=f"{op}_{outputs.split()[0]}", **attributes)
+
+
+def test_a_linear_layer(tmp_path: Path) -> None:
+    weights = {"fc.weight": floats(4, 3), "fc.bias": floats(4)}
+    path = write(
+        tmp_path / "m.onnx", [node("Gemm", "x fc.weight fc.bias", "y", transB=1)], {"x": ["N", 3]}, ["y"], weights
+    )
+    net, x = nn.from_onnx(path), floats(5, 3)
+    assert not net.training and dict(net.named_parameters()).keys() == weights.keys()
+    np.testing.assert_allclose(net(x), x @ weights["fc.weight"].T + weights["fc.bias"], 1e-5, 1e-5)
+    np.testing.assert_array_equal(net.fc.weight.data, weights["fc.weight"])
+    nn.Trainer(net, "mse", nn.SGD(0.01), quiet=True).fit(x, floats(5, 4), epochs=1)
+    assert not np.array_equal(net.fc.weight.data, weights["fc.weight"])
+
+
+@pytest.mark.parametrize("first", ["N", 1, 4])
+def test_the_batch_is_free(first: Any, tmp_path: Path) -> None:
+    """Whatever the file says about it, in shapes that are computed as PyTorch does, and in shapes with its number."""
+    nodes = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape zero", "n", axis=0),
+        node("Unsqueeze", "n axis", "n1"),
+        node("Concat", "n1 rest", "target", axis=0),
+        node("Reshape", "x target", "a"),
+        node("Transpose", "a", "b", perm=[1, 0, 2]),
+        node("Add", "b shift", "c"),
+        node("Transpose", "c", "d", perm=[1, 0, 2]),
+        node("Reshape", "d flat", "y"),
+    ]
+    flat = [-1, 12] if first == "N" else [first, 12]
+    weights = {
+        "zero": np.int64(0), "axis": np.array([0]), "rest": np.array([2, 6]), "flat": np.array(flat), "shift": floats(2, 1, 6),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes, {"x": [first, 3, 4]}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for count in (1, 3, 4):
+        x = floats(count, 3, 4)
+        expected = (x.reshape(count, 2, 6) + weights["shift"][:, 0]).reshape(count, 12)
+        np.testing.assert_allclose(net(x), expected, 1e-6)
+
+
+def test_one_sample(tmp_path: Path) -> None:
+    """A model without a batch acts on every sample."""
+    nodes = [node("Softmax", "x", "s", axis=0), node("ReduceSum", "s axes", "y", keepdims=0)]
+    path = write(tmp_path / "m.onnx", nodes, {"x": [3, 4]}, ["y"], {"axes": np.array([1])})
+    with pytest.raises(nn.onnx.Unsupported, match=r"Softmax 'Softmax_s': .* is the batch.*pass batch_axis=None"):
+        nn.from_onnx(path)
+    net, x = nn.from_onnx(path, batch_axis=None), floats(5, 3, 4)
+    expected = [by_reference(path, [sample])[0] for sample in x]
+    np.testing.assert_allclose(net(x), expected, 1e-5)
+
+
+def test_another_axis_is_the_batch(tmp_path: Path) -> None:
+    weights = {"w": floats(1, 12, 3), "r": floats(1, 12, 3), "b": floats(1, 24)}
+    nodes = [node("LSTM", "x w r b", "y h c", hidden_size=3), node("Squeeze", "y axis", "z")]
+    weights |= {"axis": np.array([1])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": [5, "N", 3]}, ["z", "h"], weights)
+    net, x = nn.from_onnx(path, batch_axis=1), floats(4, 5, 3)
+    z, h = by_reference(path, [x.swapaxes(0, 1)])
+    found = net(x)
+    np.testing.assert_allclose(found[0], z.swapaxes(0, 1), 1e-5, 1e-6)
+    np.testing.assert_allclose(found[1], h.swapaxes(0, 1), 1e-5, 1e-6)
+    assert {name.rpartition(".")[2] for name, _ in net.named_parameters()} == {
+        "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
+    }  # fmt: skip
+
+
+def test_what_is_trained(tmp_path: Path) -> None:
+    """Weights are; statistics, single numbers, masks and settings are not."""
+    nodes = [
+        node("Conv", "x w", "a"),
+        node("BatchNormalization", "a scale shift mean var", "b"),
+        node("Mul", "b factor", "c"),
+        node("Add", "c mask", "d"),
+        node("Clip", "d low", "e"),
+        node("Constant", "", "k", value=onnx.numpy_helper.from_array(floats(2, 1, 1))),
+        node("Mul", "e k", "y"),
+    ]
+    weights = {
+        "w": floats(2, 1, 3, 3), "scale": floats(2), "shift": floats(2), "mean": floats(2), "var": np.abs(floats(2)) + 1,
+        "factor": np.float32(2), "mask": np.where(np.eye(2, dtype=bool), 0, -np.inf).astype(np.float32), "low": np.float32(-9),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 1, 4, 4]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(3, 1, 4, 4)
+    assert [name for name, _ in net.named_parameters()] == ["w", "scale", "shift"]
+    assert set(net.state_dict()) == {"w", "scale", "shift", "mean", "var"}
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-5)
+    before = net.state_dict()["mean"].copy()
+    net.train()(x)
+    assert not np.array_equal(net.state_dict()["mean"], before)
+
+
+def test_whole_numbers_and_masks(tmp_path: Path) -> None:
+    """Tokens are looked up, compared, made a mask; there is no gradient through them."""
+    nodes = [
+        node("Gather", "table tokens", "a"),
+        node("Equal", "tokens zero", "padding"),
+        node("Not", "padding", "real"),
+        node("Cast", "real", "numbers", to=FLOAT),
+        node("ReduceSum", "numbers last", "count", keepdims=1),
+        node("Unsqueeze", "numbers axis", "wide"),
+        node("Mul", "a wide", "b"),
+        node("ReduceSum", "b one", "c", keepdims=0),
+        node("Div", "c count", "y"),
+    ]
+    weights = {
+        "table": floats(9, 4), "zero": np.int64(0), "last": np.array([1]), "axis": np.array([2]), "one": np.array([1]),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes, {"tokens": ["N", 5]}, ["y"], weights, kinds={"tokens": INT64})
+    tokens = np.array([[1, 2, 3, 0, 0], [8, 7, 6, 5, 4], [2, 0, 0, 0, 0]])
+    net = nn.from_onnx(path)
+    np.testing.assert_allclose(net(tokens), by_reference(path, [tokens])[0], 1e-5, 1e-6)
+    net.train()(tokens)
+    net.backward(np.ones((3, 4), np.float32))
+    gradient = net.table.grad
+    assert gradient[8].any() and not gradient[0].any()
+
+
+def test_gradients(tmp_path: Path) -> None:
+    """Of parameters and inputs, against finite differences."""
+    from openbnns import gradcheck
+
+    net, samples = make("expressions")
+    net.to_onnx(tmp_path / "m.onnx")
+    again = nn.from_onnx(tmp_path / "m.onnx")
+    assert gradcheck(again.train(), samples[0]).ok
+
+
+def test_open_shapes(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [node("Relu", "x", "y")], {"x": ["N", 3, "height", None]}, ["y"])
+    with pytest.raises(
+        nn.onnx.OnnxError, match=r"input 'x' of shape \(N, 3, height, \?\) leaves axes open.*height, number 2"
+    ):
+        nn.from_onnx(path)
+    assert nn.from_onnx(path, input_shapes={"x": (3, 4, 5)})(floats(2, 3, 4, 5)).shape == (2, 3, 4, 5)
+    with pytest.raises(ValueError, match=r"input_shapes has \(4, 4, 5\) for 'x'"):
+        nn.from_onnx(path, input_shapes={"x": (4, 4, 5)})
+
+
+def test_everything_that_is_not_supported_is_listed(tmp_path: Path) -> None:
+    nodes = [node("Det", "x", "a"), node("Relu", "a", "b"), node("NonZero", "b", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, 3]}, ["y"])
+    with pytest.raises(nn.onnx.Unsupported, match=r"(?s)2 nodes .*Det 'Det_a'.*NonZero 'NonZero_y'.*supported\(\)"):
+        nn.from_onnx(path)
+    nodes = [
+        node("Conv", "x w", "a"), node("MaxPool", "x", "b", kernel_shape=[2, 2], auto_pad="SAME"),
+        node("Relu", "a", "c"), node("Reshape", "x odd", "d"), node("Add", "c b", "y"),
+    ]  # fmt: skip
+    path = write(
+        tmp_path / "m.onnx",
+        nodes,
+        {"x": ["N", 3, 4, 4]},
+        ["y", "d"],
+        {"w": floats(2, 5, 3, 3), "odd": np.array([7, 5])},
+    )
+    with pytest.raises(
+        nn.onnx.Unsupported, match=r"(?s)3 nodes .*Conv 'Conv_a': .*MaxPool 'MaxPool_b': .*Reshape 'Reshape_d': "
+    ):
+        nn.from_onnx(path)
+
+
+def test_model_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``openbnns import`` writes a model file, which needs onnx no more, and ``export`` writes it back."""
+    net, samples = make("recurrent")
+    net.to_onnx(tmp_path / "m.onnx")
+    assert main(["import", str(tmp_path / "m.onnx")]) == 0
+    said = capsys.readouterr().out
+    assert "Lstm" in said and "numbers to train" in said
+    again = nn.load_model(tmp_path / "m.safetensors")
+    for found, expected in zip(again(*samples), net(*samples), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert main(["export", str(tmp_path / "m.safetensors"), "--to", "onnx", "-o", str(tmp_path / "again.onnx")]) == 0
+    assert "LSTM" in capsys.readouterr().out
+    samples[1][...] = 6  # whole sequences, as ONNX's own evaluator does not look at lengths
+    np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", samples)[0], net(*samples)[0], 1e-5, 1e-5)
+    assert main(["import", str(tmp_path / "nothing.onnx")]) == 2
+    assert "there is no file" in capsys.readouterr().err
+
+
+def test_nothing_is_imported_before_it_is_used() -> None:
+    program = "import sys; from openbnns import nn; print('openbnns.nn.onnx' in sys.modules, 'from_onnx' in dir(nn)); "
+    program += "nn.from_onnx; print('openbnns.nn.onnx' in sys.modules, 'onnx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True", "False"]
+
+
+def test_the_documentation_lists_what_is_supported() -> None:
+    assert table() in PAGE.read_text(encoding="utf-8"), f"docs/in_and_out.md should have this table:\n{table()}"

@@ -1,0 +1,162 @@
+"""Networks written as ONNX files: ONNX computes what they do, names are kept, and the way back leads to the same weights."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from openbnns.nn.preparation import ArrayPreparation
+
+from onnx_networks import BEYOND_REFERENCE, NETWORKS, as_list, by_reference, make
+from openbnns import nn
+from openbnns.nn import functional as F
+
+# Whose layers become several nodes: on the way back they train to the same weights but for rounding.
+APPROXIMATE = {"transformer", "attention", "activations", "expressions", "pooling"}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_files_compute_what_networks_do(name: str, tmp_path: Path) -> None:
+    net, samples = make(name)
+    path = tmp_path / "model.onnx"
+    net.to_onnx(path)
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    weights = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    for parameter, values in ((n, p.data) for n, p in net.named_parameters()):
+        np.testing.assert_array_equal(weights[parameter], values)
+    if name not in BEYOND_REFERENCE:
+        for found, expected in zip(by_reference(path, samples), as_list(net(*samples)), strict=True):
+            np.testing.assert_allclose(found, expected, 2e-5, 1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_way_back(name: str, tmp_path: Path) -> None:
+    """Weights and outputs are the same, and so are the weights after some steps of training."""
+    net, samples = make(name)
+    net.to_onnx(tmp_path / "model.onnx")
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    own, theirs = net.state_dict(), again.state_dict()
+    kept = {parameter for parameter, _ in net.named_parameters()}
+    assert kept <= set(theirs)
+    for parameter in kept:
+        np.testing.assert_array_equal(theirs[parameter], own[parameter])
+    for found, expected in zip(as_list(again(*samples)), as_list(net(*samples)), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    _without_dropout(net), _without_dropout(again)
+    for network in (net, again):
+        _train(network, samples)
+    for parameter, values in net.named_parameters():
+        found = again.state_dict()[parameter]
+        if name in APPROXIMATE:
+            np.testing.assert_allclose(found, values.data, 1e-3, 1e-4)
+        else:
+            np.testing.assert_array_equal(found, values.data, parameter)
+
+
+def _without_dropout(net: nn.Module) -> None:
+    """Random numbers are drawn by the number of an operation, which may differ."""
+    for operation in net._graph.operations:  # type: ignore[union-attr]
+        for option in ("rate", "dropout"):
+            if hasattr(operation, option):
+                setattr(operation, option, 0.0)
+                operation.random = False
+                operation.prepare()
+
+
+def _train(net: nn.Module, samples: list[Any]) -> None:
+    if not list(net.parameters()):
+        return
+    optimizer = nn.SGD(list(net.parameters()), lr=0.05)
+    net.train()
+    for _ in range(4):
+        result = net(*samples)
+        if isinstance(result, tuple):
+            net.backward(tuple(2 * y / y.size for y in result))
+        else:
+            net.backward(2 * result / result.size)
+        optimizer.step()
+    net.eval()
+
+
+def test_any_batch_size(tmp_path: Path) -> None:
+    net, samples = make("transformer")
+    net.to_onnx(tmp_path / "model.onnx")
+    for count in (1, 5):
+        x = np.repeat(samples[0][:1], count, 0)
+        np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [x])[0], net(x), 1e-5, 1e-5)
+
+
+def test_preprocessing_and_classes(tmp_path: Path) -> None:
+    mean, std = np.array([3.0, 1e4]), np.array([0.5, 20.0])
+    raw = (np.random.RandomState(0).standard_normal((6, 2)) * std + mean).astype(np.float32)
+    net = nn.Sequential(nn.Linear(2, 3)).build((2,), seed=0)
+    prepare = ArrayPreparation((2,), mean=mean, std=std)
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("classification", ("a", "b", "c"), prepare))
+    loaded = nn.load_model(tmp_path / "m.safetensors")
+    loaded.to_onnx(tmp_path / "model.onnx")
+    expected = loaded.predict(raw)
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [raw])[0], expected.outputs, 1e-5, 1e-5)
+    metadata = {entry.key: entry.value for entry in onnx.load(tmp_path / "model.onnx").metadata_props}
+    assert json.loads(metadata["classes"]) == ["a", "b", "c"] and metadata["task"] == "classification"
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    assert again.predict(raw).labels.tolist() == expected.labels.tolist()
+    loaded.to_onnx(tmp_path / "plain.onnx", preprocessing=False)
+    np.testing.assert_allclose(
+        by_reference(tmp_path / "plain.onnx", [prepare.apply(raw)])[0], expected.outputs, 1e-5, 1e-5
+    )
+    assert nn.from_onnx(tmp_path / "plain.onnx").predict(raw).labels.tolist() == expected.labels.tolist()
+
+
+def test_pixels(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2)).build((1, 5, 5), seed=0)
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard(preparation=ArrayPreparation((5, 5), pixels=True)))
+    loaded = nn.load_model(tmp_path / "m.safetensors")
+    pixels = np.random.RandomState(0).randint(0, 256, (4, 5, 5)).astype(np.uint8)
+    loaded.to_onnx(tmp_path / "model.onnx")
+    found = by_reference(tmp_path / "model.onnx", [pixels])[0]
+    np.testing.assert_allclose(found, loaded.predict(pixels).outputs, 1e-5, 1e-6)
+    np.testing.assert_array_equal(nn.from_onnx(tmp_path / "model.onnx")(pixels), loaded.predict(pixels).outputs)
+
+
+def test_frozen_parameters_stay_frozen(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)).build((3,), seed=0)
+    net[0].weight.requires_grad = False
+    net.to_onnx(tmp_path / "model.onnx")
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    assert [name for name, p in again.named_parameters() if not p.requires_grad] == ["0.weight"]
+
+
+def test_what_cannot_be_written_is_listed(tmp_path: Path) -> None:
+    class Cube(nn.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            return gradients[0]
+
+    class Cubes(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return Cube.apply(x) + Cube.apply(F.tanh(x))
+
+    with pytest.raises(
+        nn.onnx.Unsupported, match=r"(?s)2 operation\(s\) cannot be written:.*Cube in Cube: .*NumPy.*Cube in Cube"
+    ):
+        Cubes().build((3,)).to_onnx(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(RuntimeError, match="shape of samples is not known"):
+        nn.Sequential(nn.Linear(3)).to_onnx(tmp_path / "model.onnx")
+
+
+def test_without_onnx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    for call in (lambda: nn.from_onnx("x.onnx"), lambda: nn.Linear(3, 2).build((3,)).to_onnx(tmp_path / "x.onnx")):
+        with pytest.raises(ImportError, match=r'needs the package onnx.*pip install "openbnns\[onnx\]"'):
+            call()
