@@ -1,7 +1,7 @@
 """Training on several ranks: the exchange of gradients against MPI's own all-reduce, whole steps, and what overlap hides.
 
-Every measurement is a job of its own: ``mpiexec -n 2 python benchmarks/mpi.py times.json exchange 41`` writes what it found. Within a job the
-sides take turns, and the shortest time of each counts: what else runs on the machine only ever adds to it.
+Every measurement is a job of its own: ``mpiexec -n 2 python benchmarks/mpi.py times.json exchange 41`` writes what it found.
+Within a job the sides take turns, and the shortest time of each counts: what else runs on the machine only ever adds to it.
 """
 
 from __future__ import annotations

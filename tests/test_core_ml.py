@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openbnns.nn.preparation import ArrayPreparation, ImagePreparation
 
 import mil_numpy
 from openbnns import nn
 from openbnns.nn import functional as F
 from openbnns.nn.core_ml import NotInCoreML
+from openbnns.nn.preprocessing import ArrayPreparation, ImagePreparation
 from source_networks import NETWORKS
 
 RNG = np.random.default_rng(7)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from openbnns.nn.preparation import ArrayPreparation
 
 from onnx_networks import BEYOND_REFERENCE, NETWORKS, as_list, by_reference, make
 from openbnns import nn
 from openbnns.nn import functional as F
+from openbnns.nn.preprocessing import ArrayPreparation
 
 # Whose layers become several nodes: on the way back they train to the same weights but for rounding.
 APPROXIMATE = {"transformer", "attention", "activations", "expressions", "pooling"}

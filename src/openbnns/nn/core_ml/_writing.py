@@ -18,8 +18,8 @@ from .. import _places
 from .._graph import Graph
 from ..model_file import ModelCard
 from ..module import Module
-from ..preparation.arrays import ArrayPreparation
-from ..preparation.images import ImagePreparation
+from ..preprocessing.arrays import ArrayPreparation
+from ..preprocessing.images import ImagePreparation
 from . import _functions, _layers, _sequences, _shapes  # noqa: F401  (each says what it writes)
 from ._builder import Builder, Refused, Var
 

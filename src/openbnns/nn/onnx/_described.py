@@ -12,7 +12,7 @@ import numpy as np
 from .._description import ModelError
 from .._value import Array
 from ..parameter import Parameter
-from ..preparation.checks import Said
+from ..preprocessing.checks import Said
 from ._file import Node, Port
 from ._network import Network
 from ._weights import Weights

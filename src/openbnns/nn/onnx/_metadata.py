@@ -9,7 +9,7 @@ from typing import Any
 
 from .._description import ModelError
 from ..model_file import ModelCard
-from ..preparation.checks import Said
+from ..preprocessing.checks import Said
 from .errors import OnnxError
 
 CARD = "openbnns.model"

@@ -9,7 +9,7 @@ from .. import operations
 from .._value import INT64
 from ..model_file import ModelCard
 from ..module import Module
-from ..preparation import ArrayPreparation, ImagePreparation
+from ..preprocessing import ArrayPreparation, ImagePreparation
 from ..weights import write_atomically
 from ._graph_file import IR_VERSION, OPSET, GraphFile
 from ._metadata import metadata_of
