@@ -73,7 +73,8 @@ $(VENV)/.check-tools: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.peers: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5" "scikit-learn>=1.6" "onnxruntime>=1.20" "onnxscript>=0.3"
+	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5" "scikit-learn>=1.6" "onnxruntime>=1.20" "onnxscript>=0.3" \
+	  "coremltools>=8.0" "keras>=3.5" "h5py>=3.8"
 	@touch $@
 
 $(VENV)/.train-tools: $(VENV)/.created pyproject.toml
