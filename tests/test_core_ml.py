@@ -46,7 +46,7 @@ class Images(nn.Module):
 
 
 class Words(nn.Module):
-    """A table, attention of several kinds, an LSTM in both directions."""
+    """A table, attention of several kinds, an LSTM in both directions, a token in front of every sample."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,9 +54,11 @@ class Words(nn.Module):
         self.mixed = nn.Linear(8, 24)
         self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
         self.head = nn.Linear(8, 3)
+        self.token = nn.Parameter(numbers(1, 1, 8))
 
     def forward(self, x: nn.Value) -> nn.Value:
         y, _ = self.lstm(self.table(x))
+        y = F.cat([self.token.expand(x.shape[0], -1, -1), y[:, 1:]], 1)
         q, k, v = F.split(self.mixed(y), [8, 8, 8], 2)
         three = [F.permute(part.reshape(part.shape[0], 5, 2, 4), 0, 2, 1, 3) for part in (q, k, v)]
         heads = F.permute(F.scaled_dot_product_attention(*three, is_causal=True), 0, 2, 1, 3)

@@ -36,8 +36,9 @@ def writes(kind: type[Operation]) -> Callable[[_Function], _Function]:
 class Builder:
     """An ML program in the making. Calling it makes an operation: ``build("relu", x=x)``."""
 
-    def __init__(self, mb: Any) -> None:
-        self.mb = mb
+    def __init__(self, mb: Any, first: Var) -> None:
+        """``first`` is an input, whose first axis is the batch."""
+        self.mb, self._first = mb, first
         self.made: list[str] = []  # kinds of operations that the present step has become
         self._vars: dict[int, Var] = {}
         self._held: list[Value] = []  # whose identities must stay theirs
@@ -96,6 +97,10 @@ class Builder:
         if writer is None:
             raise Refused("there is no such operation in Core ML, or none that this package writes")
         writer(self, operation)
+
+    def batch(self) -> Var:
+        """The number of samples, (1,)."""
+        return self("slice_by_index", x=self("shape", x=self._first), begin=[0], end=[1])
 
     def dims(self, x: Var) -> int:
         return int(x.ndim) if isinstance(x, np.ndarray) else int(x.rank)

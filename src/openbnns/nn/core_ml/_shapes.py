@@ -83,7 +83,10 @@ def _concatenate(b: Builder, op: Concatenate) -> None:
 def _expand(b: Builder, op: Expand) -> None:
     x, value = b.get(op.inputs[0]), op.inputs[0]
     if op.output.rows and not value.rows:
-        raise Refused("it repeats something for every sample")
+        if op.output.rows != 1:
+            raise Refused("it repeats something several times for every sample")
+        b.set(op.output, _for_every_sample(b, x, op.output.sample))
+        return
     if isinstance(x, np.ndarray):
         b.set(op.output, np.ascontiguousarray(np.broadcast_to(x, op.output.sample)))
         return
@@ -94,6 +97,12 @@ def _expand(b: Builder, op: Expand) -> None:
     if value.rows and front:
         sizes = [1, *[1] * front, *value.sample]
     b.set(op.output, b("tile", x=wide, reps=[n // m for n, m in zip(goal, sizes, strict=True)]))
+
+
+def _for_every_sample(b: Builder, x: Var, sample: tuple[int, ...]) -> Var:
+    """Something without a batch axis, once for each sample: added to as many zeros."""
+    zeros = b("fill", shape=b("concat", values=[b.batch(), np.array(sample, np.int32)], axis=0), value=np.float32(0))
+    return b("add", x=zeros, y=x)
 
 
 @writes(Detach)

@@ -121,8 +121,8 @@ class _Writing:
             for name, value in zip(self.names, self.graph.inputs, strict=True)
         }
         with mil.Function(given, opset_version=target) as function:
-            builder = Builder(mil.Builder)
-            outputs, rows = self._body(builder, [function.inputs[name] for name in self.names])
+            inputs = [function.inputs[name] for name in self.names]
+            outputs, rows = self._body(Builder(mil.Builder, inputs[0]), inputs)
             function.set_outputs(outputs)
             program.add_function("main", function)
         options: dict[str, Any] = {}
