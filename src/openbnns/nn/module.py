@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 
 from .._spelling import spelled
-from ._building import Building
+from ._exports import Exports
 from ._flags import flag, with_flags
 from ._graph import current_graph
 from ._parts import is_plain
@@ -35,18 +35,16 @@ from ._value import Array, Value
 
 if TYPE_CHECKING:
     from .compiled import CompiledStep
-    from .core_ml import Package
     from .model_file import ModelCard
     from .optimizers import Optimizer, OptimizerName
     from .predictions import Predictions
     from .profiling import Profile
-    from .source_code import Written
     from .summary import Summary
 
 _SomeModule = TypeVar("_SomeModule", bound="Module")
 
 
-class Module(Building):
+class Module(Exports):
     """Base of all networks and layers. A subclass makes its parts in ``__init__`` and joins them in ``forward``.
 
     ``module(x)`` runs it on an array (N, ...); ``module.backward(dy)`` gives the gradient of x and fills every ``grad``.
@@ -367,94 +365,6 @@ class Module(Building):
     def model_card(self) -> ModelCard | None:
         """What the file said that the network was loaded from, or that it was saved with: task, classes, preparation."""
         return self._card
-
-    @spelled
-    def to_c(
-        self,
-        folder: Any,
-        training: bool = False,
-        *,
-        name: str = "network",
-        batch_size: int | None = None,
-        loss: Any = None,
-        optimizer: Any = None,
-    ) -> Written:
-        """Write C source code that builds the network with BNNS calls: ``name.c``, ``name.h`` and ``name.weights``.
-
-        It compiles on macOS with ``-framework Accelerate`` and elsewhere with ``$(openbnns c-flags)``. Its functions are
-        ``name_create``, ``name_predict`` for ``batch_size`` samples (1 unless given, 32 for training) and ``name_destroy``;
-        with ``training=True``, a ``loss`` and an ``optimizer`` also ``name_train_step``. Results are those of the network to the
-        last bit. A network with layers that BNNS does not have is refused: the error names all of them.
-
-        >>> import tempfile
-        >>> from openbnns import nn
-        >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).build((4,))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     written = net.to_c(folder, name="classifier")
-        ...     [path.name for path in written]
-        ['classifier.c', 'classifier.h', 'classifier.weights']
-        >>> print(written.table())
-        0, 1: Linear + ReLU  BNNSFilterCreateLayerFullyConnected
-        2: Linear            BNNSFilterCreateLayerFullyConnected
-        """
-        from .source_code import to_c
-
-        return to_c(self, folder, training=training, name=name, batch_size=batch_size, loss=loss, optimizer=optimizer)
-
-    @spelled
-    def to_swift(
-        self,
-        folder: Any,
-        training: bool = False,
-        *,
-        name: str = "network",
-        batch_size: int | None = None,
-        loss: Any = None,
-        optimizer: Any = None,
-    ) -> Written:
-        """Write Swift source code that builds the network with BNNS calls: ``name.swift`` and ``name.weights``.
-
-        The arguments are those of :meth:`to_c`, and so is the structure of the code: a class that is made from the file with
-        the weights, ``predict``, and with ``training=True`` also ``trainStep``.
-        """
-        from .source_code import to_swift
-
-        return to_swift(
-            self, folder, training=training, name=name, batch_size=batch_size, loss=loss, optimizer=optimizer
-        )
-
-    @spelled
-    def to_coreml(
-        self,
-        path: Any,
-        *,
-        precision: Literal["float32", "float16"] = "float32",
-        batch_size: int | None = None,
-        classes: Sequence[str] | None = None,
-    ) -> Package:
-        """Write an ML program for Core ML and BNNSGraph, ``path`` ending in ``.mlpackage``; needs ``openbnns[coreml]``.
-
-        It takes any number of samples, or ``batch_size`` of them. With ``classes``, or those of the model file, it is a
-        classifier: it takes one sample and gives its class with probabilities. What the model file says about the
-        preparation of samples is part of the program where samples are numbers or pixels. The result says which layer
-        became which operations.
-        """
-        from .core_ml import to_coreml
-
-        return to_coreml(self, path, precision=precision, batch_size=batch_size, classes=classes)
-
-    @spelled
-    def to_onnx(self, path: Any, *, preprocessing: bool = True) -> None:
-        """Write the network as an ONNX file, for inference by any program that runs such files, for every batch size.
-
-        Weights keep their names. What ``predict`` does to arrays of samples first, scaling by 255 or by mean and deviation, is
-        part of the graph unless ``preprocessing=False``; task and class names are in the metadata. ``nn.from_onnx`` reads the
-        file back. Operations that ONNX does not have raise :class:`openbnns.nn.onnx.Unsupported`, which names all of them and
-        their layers. Needs ``pip install "openbnns[onnx]"``.
-        """
-        from .onnx import to_onnx
-
-        to_onnx(self, path, preprocessing=preprocessing)
 
     def to_torch_state_dict(self) -> dict[str, Any]:
         """The weights as tensors that the same module of PyTorch loads; see :func:`openbnns.nn.to_torch_state_dict`."""

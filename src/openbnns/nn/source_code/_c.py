@@ -8,7 +8,8 @@ from textwrap import indent
 from typing import Any
 
 from ._c_expressions import expression, rendered_call, type_of, wrapped
-from ._program_text import Buffer, Cache, Call, Copy, Filter, Labels, NetworkSource, OptimizerStep, Program, Step
+from ._c_steps import copy_lines, labels_lines
+from ._program_text import Buffer, Cache, Call, Filter, Labels, NetworkSource, OptimizerStep, Program, Step
 
 GROUPS = ("weights", "predict", "train", "scratch")
 
@@ -316,8 +317,8 @@ class CWriter:
         if isinstance(step, Cache):
             return self._cache(step)
         if isinstance(step, Labels):
-            return _labels(step)
-        return _copy(step)
+            return labels_lines(step)
+        return copy_lines(step)
 
     def _call(self, call: Call) -> list[str]:
         lines = rendered_call(call.function, call.arguments, "if (", " != 0)")
@@ -460,45 +461,3 @@ def _has_infinity(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return any(map(_has_infinity, value))
     return any(_has_infinity(getattr(value, name)) for name in ("fields", "of", "entries") if hasattr(value, name))
-
-
-def _labels(step: Labels) -> list[str]:
-    labels, classes = expression(step.target), expression(step.classes)
-    own, other = expression(step.own), expression(step.other)
-    return [
-        "  /* Labels from class numbers. */",
-        f"  for (size_t i = 0; i < {step.rows}; i++) {{",
-        f'    if ({classes}[i] < 0 || {classes}[i] >= {step.width}) return failed("targets: a class number is out of range");',
-        f"    for (int64_t c = 0; c < {step.width}; c++)",
-        f"      {_indexed(labels)}[{step.width} * i + (size_t)c] = c == {classes}[i] ? {own} : {other};",
-        "  }",
-    ]
-
-
-def _indexed(text: str) -> str:
-    return f"({text})" if " " in text else text
-
-
-def _copy(step: Copy) -> list[str]:
-    """Loops over all axes but the last, if that lies side by side on both sides."""
-    dense = step.target_strides[-1] == 1 and (step.source is None or step.source_strides[-1] == 1)
-    loops = len(step.shape) - int(dense)
-    size = f"{step.shape[-1]} * sizeof({type_of(step.target.buffer.dtype)})"
-    to = _moved(expression(step.target), step.target_strides[:loops])
-    if step.source is None:
-        line = f"memset({to}, 0, {size});" if dense else f"*({to}) = 0;"
-    else:
-        start = _moved(expression(step.source), step.source_strides[:loops])
-        line = f"memcpy({to}, {start}, {size});" if dense else f"*({to}) = *({start});"
-    lines = [f"  /* {step.note} */"]
-    for axis in range(loops):
-        lines.append(f"{'  ' * (axis + 1)}for (size_t i{axis} = 0; i{axis} < {step.shape[axis]}; i{axis}++)")
-    return [*lines, "  " * (loops + 1) + line]
-
-
-def _moved(start: str, strides: tuple[int, ...]) -> str:
-    for axis, stride in enumerate(strides):
-        if stride:
-            sign = "+" if stride > 0 else "-"
-            start += f" {sign} " + (f"i{axis}" if abs(stride) == 1 else f"{abs(stride)} * i{axis}")
-    return start
