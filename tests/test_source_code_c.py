@@ -174,6 +174,7 @@ def test_layers_that_bnns_has_not_are_all_named(tmp_path: Path) -> None:
     [
         ({"name": "My Net"}, "to_c: name is 'My Net'. It begins all names in the code"),
         ({"name": ""}, "name is ''"),
+        ({"name": "switch"}, "name is 'switch'"),
         ({"batch_size": 0}, "to_c: batch_size"),
         ({"training": True}, "training=True needs a loss and an optimizer"),
         ({"loss": "mse"}, "loss and optimizer are for a training step"),
@@ -217,9 +218,10 @@ def test_export_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert "0, 1: Linear + ReLU  BNNSFilterCreateLayerFullyConnected" in said and "answer.weights" in said
     assert "answer_train_step" in (code / "answer.h").read_text()
+    assert 'answer_classes[2] = {"no", "yes"};' in (code / "answer.c").read_text()
     assert main(["export", str(model), "--to", "swift", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["layers"][1]["layer"] == "2: Linear"
-    assert (tmp_path / "model-swift" / "network.swift").exists()
+    assert 'static let classes = ["no", "yes"]' in (tmp_path / "model-swift" / "network.swift").read_text()
     assert main(["export", str(model), "--to", "c", "--name", "1st"]) == 2
     assert "name is '1st'" in capsys.readouterr().err
     nn.Sequential(nn.GRU(3, 4, batch_first=True)).build((5, 3)).save_model(model)

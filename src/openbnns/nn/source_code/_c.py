@@ -76,6 +76,12 @@ class CWriter:
                 f"int {self.name}_save(const {self.name} *net, const char *weights_path);",
                 "",
             ]
+        if s.classes:
+            lines += [
+                "/* What the outputs are called. */",
+                f"extern const char *const {name}_classes[{len(s.classes)}];",
+                "",
+            ]
         lines += [
             "/* Which step failed in the latest call of this thread that did. */",
             f"const char *{self.name}_error(void);",
@@ -121,7 +127,7 @@ class CWriter:
         return "\n".join(parts)
 
     def _opening(self) -> str:
-        description = [f" *     {line}" for line in self.source.description]
+        description = [f" *     {line}".rstrip() for line in self.source.description]
         has_math = any(step.epsilon is not None for step in self.source.optimizers) or self._needs_infinity()
         lines = [
             f"/* {self.name}: the network",
@@ -210,8 +216,15 @@ class CWriter:
                 "",
                 f"const char *{self.name}_error(void) {{ return latest_error; }}",
                 "",
+                *self._classes(),
             ]
         )
+
+    def _classes(self) -> list[str]:
+        if not self.source.classes:
+            return []
+        head = f"const char *const {self.name}_classes[{len(self.source.classes)}] = {{"
+        return [*wrapped(head, [_quoted(text) for text in self.source.classes], "};"), ""]
 
     def _memory(self) -> str:
         s = self.source

@@ -82,6 +82,9 @@ class _Writing:
         self._trace_forward(predict, program)
         self._copy_outputs(predict, outputs, program)
         source = NetworkSource(self.name, self._description(), self.batch, self.filters.made, [], [], {}, program)
+        card = self.network.model_card
+        if card is not None and self.graph.output.sample == (len(card.classes),):
+            source.classes = card.classes
         if loss is not None and optimizer is not None and not self.problems:
             self._train(source, loss, optimizer, names)
         if self.problems:
@@ -91,7 +94,10 @@ class _Writing:
         return source
 
     def _description(self) -> list[str]:
-        return repr(self.network).splitlines()
+        card = self.network.model_card
+        prepared = [] if card is None or card.preparation is None else card.preparation.said()
+        lines = repr(self.network).splitlines()
+        return [*lines, "", "for samples that are prepared like this:", *prepared] if prepared else lines
 
     # Memory.
 

@@ -13,7 +13,7 @@ from .._value import Array
 from ._program_text import Buffer, Place
 from .errors import Refused
 
-_TAKEN = {  # words of C and Swift, and names that the files use themselves
+RESERVED = {  # words of C and Swift, and names that the files use themselves
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for",
     "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct",
     "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "in", "let", "var", "func",
@@ -29,7 +29,7 @@ class Names:
     """Identifiers, each once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken) | _TAKEN
+        self._taken = set(taken) | RESERVED
 
     def make(self, wish: str) -> str:
         """An identifier as close to a wish as can be."""

@@ -191,6 +191,7 @@ class NetworkSource:
     buffers: list[Buffer]  # with offsets
     bytes: dict[str, int]  # by group
     predict: Program
+    classes: tuple[str, ...] = ()  # what the outputs are called
     train: Program | None = None
     loss: Place | None = None
     targets: Buffer | None = None

@@ -34,7 +34,7 @@ class SwiftWriter:
         return [
             f"// {self.class_name}: the network",
             "//",
-            *(f"//     {line}" for line in self.source.description),
+            *(f"//     {line}".rstrip() for line in self.source.description),
             "//",
             f"// as calls of BNNS, written by OpenBNNS. Weights are read from {name}.weights.",
             "//",
@@ -52,7 +52,14 @@ class SwiftWriter:
             "    /// Samples in every call.",
             f"    static let batch = {self.source.batch}",
             "",
+            *self._classes(),
         ]
+
+    def _classes(self) -> list[str]:
+        if not self.source.classes:
+            return []
+        lines = wrapped("static let classes = [", [quoted(text) for text in self.source.classes], "]")
+        return ["    /// What the outputs are called.", *(f"    {line}" for line in lines), ""]
 
     def _example(self) -> str:
         return ", ".join(f"{b.name}: {b.name}" for b in (*self.source.predict.inputs, *self.source.predict.outputs))

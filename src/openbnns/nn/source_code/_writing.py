@@ -16,6 +16,7 @@ from ..choose import choose, whole_number
 from ..module import Module
 from ..weights import write_atomically
 from ._network import contents, network_source
+from ._places import RESERVED
 from ._program_text import Call, NetworkSource
 
 _DEFAULT_BATCH = {False: 1, True: 32}
@@ -79,7 +80,7 @@ def to_swift(
 def _source(
     who: str, network: Module, training: bool, name: str, batch_size: int | None, loss: Any, optimizer: Any
 ) -> NetworkSource:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in RESERVED:
         raise ValueError(f"{who}: name is {name!r}. It begins all names in the code: use small letters, digits and _.")
     if not network.built:
         raise RuntimeError(
