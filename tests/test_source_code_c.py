@@ -131,6 +131,25 @@ def test_code_of_a_pooling_that_networks_join_to_a_convolution(tmp_path: Path) -
     np.testing.assert_allclose(losses, ours, rtol=1e-5)
 
 
+def test_names_of_users_stay_in_their_comments(tmp_path: Path) -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleDict({"*/ int evil;": nn.Linear(3, 3), 'a "b"\n': nn.Linear(3, 2), "int": nn.ReLU()})
+
+        def forward(self, x: nn.Value) -> nn.Value:
+            for part in self.parts.values():
+                x = part(x)
+            return x
+
+    net = Named().build((3,)).eval()
+    net.to_c(tmp_path)
+    x = RNG.standard_normal((1, 3)).astype(np.float32)
+    x.tofile(tmp_path / "input")
+    compile_and_run(tmp_path, INPUT_TYPE="float", INPUT_BYTES=12, OUTPUT_BYTES=8)
+    assert np.array_equal(np.fromfile(tmp_path / "output", np.float32), net(x).reshape(-1))
+
+
 def test_writing_leaves_the_network_as_it_is(tmp_path: Path) -> None:
     def make() -> nn.Module:
         return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2)).build((6,), seed=4)

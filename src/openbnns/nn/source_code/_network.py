@@ -97,7 +97,9 @@ class _Writing:
         card = self.network.model_card
         prepared = [] if card is None or card.preparation is None else card.preparation.said()
         lines = repr(self.network).splitlines()
-        return [*lines, "", "for samples that are prepared like this:", *prepared] if prepared else lines
+        if prepared:
+            lines += ["", "for samples that are prepared like this:", *prepared]
+        return [_remark(line) for line in lines]
 
     # Memory.
 
@@ -179,7 +181,7 @@ class _Writing:
         place = self.labels[index]
         self.places.program, self.places.now = program, now
         self.places.step = self.filters.step = self.names[index]
-        self.tracer.note = f"{place.path}: {place.kind}" if place.path else place.kind
+        self.tracer.note = _remark(f"{place.path}: {place.kind}" if place.path else place.kind)
         for call in calls:
             try:
                 into.steps += self.tracer.steps(call)
@@ -210,7 +212,7 @@ class _Writing:
         self._trace_forward(program, source.train)
         self.places.program, self.places.now = program, last // 2
         self.places.step = self.filters.step = "loss_layer"
-        self.tracer.note = repr(loss)
+        self.tracer.note = _remark(repr(loss))
         try:
             self._loss(source, loss, program)
         except Refused as reason:
@@ -288,6 +290,11 @@ class _Writing:
                 self.places.add(array, f"{name}_accumulator_{role}", group, contents=begun)
                 step.accumulators.append(self.places.find(array, written=True))
             source.optimizers.append(step)
+
+
+def _remark(text: str) -> str:
+    """Words of users as a line of a comment, which they cannot end."""
+    return "* /".join("".join(c if c.isprintable() else "?" for c in text).split("*/"))
 
 
 def _identifier(path: str, kind: str) -> str:
