@@ -122,6 +122,17 @@ def test_memory_that_a_file_asks_for(nodes: list[Any], tmp_path: Path) -> None:
         nn.from_onnx(path)
 
 
+def test_all_constants_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openbnns.nn.onnx._network.MOST_BYTES", 10_000)
+    nodes = [node("ConstantOfShape", "shape", f"k{i}") for i in range(20)]
+    nodes.append(node("Sum", " ".join(f"k{i}" for i in range(20)), "k"))
+    path = write(
+        tmp_path / "m.onnx", [*nodes, node("Add", "x k", "y")], {"x": ["N", 1]}, ["y"], {"shape": np.array([1, 256])}
+    )
+    with pytest.raises(Unsupported, match="too large"):
+        nn.from_onnx(path)
+
+
 @pytest.mark.parametrize("location", ["../w.bin", "/etc/hostname", "a/../../w.bin", "", "link.bin", "..\\w.bin"])
 def test_data_outside_the_folder_is_refused(location: str, linear: Path) -> None:
     folder = linear.parent / "inner"

@@ -159,10 +159,30 @@ def test_whole_numbers_and_masks(tmp_path: Path) -> None:
     tokens = np.array([[1, 2, 3, 0, 0], [8, 7, 6, 5, 4], [2, 0, 0, 0, 0]])
     net = nn.from_onnx(path)
     np.testing.assert_allclose(net(tokens), by_reference(path, [tokens])[0], 1e-5, 1e-6)
+    net.to_onnx(tmp_path / "again.onnx")  # and written once more
+    np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", [tokens])[0], net(tokens), 1e-5, 1e-6)
     net.train()(tokens)
     net.backward(np.ones((3, 4), np.float32))
     gradient = net.table.grad
     assert gradient[8].any() and not gradient[0].any()
+
+
+def test_masks_where_the_batch_is_elsewhere(tmp_path: Path) -> None:
+    nodes = [
+        node("Transpose", "x", "t", perm=[1, 0, 2]),
+        node("Greater", "t limit", "large"),
+        node("And", "large mask", "both"),
+        node("Where", "both t zero", "w"),
+        node("Transpose", "w", "y", perm=[1, 0, 2]),
+    ]
+    mask = RANDOM.rand(3, 1, 4) > 0.3
+    weights = {"limit": floats(4), "mask": mask, "zero": np.float32(0)}
+    path, x = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, 4]}, ["y"], weights), floats(5, 3, 4)
+    net = nn.from_onnx(path)
+    assert [name for name, _ in net.named_parameters()] == ["limit"]
+    np.testing.assert_array_equal(net(x), by_reference(path, [x])[0])
+    net.to_onnx(tmp_path / "again.onnx")
+    np.testing.assert_array_equal(by_reference(tmp_path / "again.onnx", [x])[0], net(x))
 
 
 def test_gradients(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from .arguments import OK, Commands, add_output, print_json
 
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     except ImportError as error:
         raise RuntimeError(str(error)) from None
     network.save_model(path)
-    rows = _rows(network)
+    rows = network.converted()
     trained = sum(p.size for p in network.parameters() if p.requires_grad)
     if options.json:
         layers = [{"nodes": nodes, "operation": operation, "output": shape} for nodes, operation, shape in rows]
@@ -72,12 +71,3 @@ def run(options: argparse.Namespace) -> int:
         show(("ONNX node", "operation", "output of a sample"), rows)
         print(f"{trained:,} numbers to train, in {len(list(network.named_parameters()))} arrays; written to {path}")
     return OK
-
-
-def _rows(network: Any) -> list[tuple[str, str, str]]:
-    """What the nodes became, in order."""
-    rows = []
-    for operation in network._graph.operations:
-        names = [call.name for call in operation.functions if call is not None]
-        rows.append((", ".join(dict.fromkeys(names)), type(operation).__name__, str(operation.output.sample)))
-    return rows

@@ -78,7 +78,7 @@ def _describe(module: Module, path: str, seen: dict[Module, str]) -> dict[str, A
     if module in seen:
         return {"same": seen[module]}
     if type(module).__module__ == f"{__package__}.onnx._network":
-        from .onnx._described import as_table
+        from .onnx.described import as_table
 
         seen[module] = path
         return {"type": _FROM_ONNX, **as_table(module)}  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ class Maker:
         given = dict(fields)
         name = given.pop("type")
         if name == _FROM_ONNX:
-            from .onnx._described import network_of
+            from .onnx.described import network_of
 
             network: Module = network_of(given, where, self.largest)
             self._made.setdefault(path, network)

@@ -11,12 +11,12 @@ import numpy as np
 
 from .._graph import current_graph
 from .._value import Array
+from ..converted.parts import ForeignPart
+from ..converted.sizes import Size
+from ..converted.tensors import Misfit
 from ..parameter import Parameter
-from ..pytorch._network import Part
-from ..pytorch._steps import Size
-from ..pytorch._tensor import Misfit
 from . import _numpy
-from ._call import Call
+from ._call import MOST_BYTES, Call
 from ._file import Node, Port
 from ._tensor import Tensor, by_numpy
 from ._weights import Weights
@@ -58,7 +58,16 @@ ERRORS = (
 """What a node that is not as it should be may raise here."""
 
 
-class Network(Part):
+class OnnxPart(ForeignPart):
+    """Weights of an ONNX model whose names begin with the same words."""
+
+    def forward(self, *inputs: Any) -> Any:
+        raise NotImplementedError(
+            f"{self._kind} holds weights of a network from ONNX, whose nodes run as a whole. Call the network."
+        )
+
+
+class Network(OnnxPart):
     """A network from ONNX. It is called, trained, saved and looked at like any other one here."""
 
     def __init__(
@@ -78,27 +87,17 @@ class Network(Part):
     def _put(self, name: str, part: Any) -> None:
         """Hold a weight under its name, in parts by the dots of it if that is possible."""
         *path, last = name.split(".")
-        home: Part = self
+        home: Any = self
         for step in path:
-            child = home._children.get(step)
-            if (
-                not step
-                or not last
-                or step in home._parameters
-                or step in home._buffers
-                or not isinstance(child, (Part, type(None)))
-            ):
-                home, last = self, name
+            if not step or not last or step in home._parameters or step in home._buffers:
+                home = None
                 break
-            if child is None:
-                child = Part("Part")
-                home.place(step, child)
-            home = child
-        if last in home._children:
-            home, last = self, name
-        if "." in last:
-            table: dict[str, Any] = home._parameters if isinstance(part, Parameter) else home._buffers
-            table[last] = part
+            if step not in home._children:
+                home.place(step, OnnxPart(step))
+            home = home._children[step]
+        if home is None or last in home._children:
+            table: dict[str, Any] = self._parameters if isinstance(part, Parameter) else self._buffers
+            table[name] = part
         else:
             home.place(last, part)
 
@@ -113,6 +112,7 @@ class Network(Part):
                 array, None, "b" if array.dtype == np.bool_ else "f" if array.dtype.kind == "f" else "i"
             )
         problems: list[str] = []
+        self._folded = 0
         for node in self._nodes:
             if all(not name or name in held for name in node.inputs):  # else it follows one that is refused
                 try:
@@ -128,6 +128,15 @@ class Network(Part):
         results = [held[name] for name in self._results]
         values = [x.value if x.kind != "f" else x.batched for x in results]
         return values[0] if len(values) == 1 else tuple(values)
+
+    def converted(self) -> list[tuple[str, str, str]]:
+        """What the nodes became: their names, the operation here, and the shape of its result for a sample."""
+        assert self._graph is not None
+        rows = []
+        for operation in self._graph.operations:
+            names = [call.name for call in operation.functions if call is not None]
+            rows.append((", ".join(dict.fromkeys(names)), type(operation).__name__, str(operation.output.sample)))
+        return rows
 
     def _input(self, port: Port, value: Any) -> Tensor:
         if port.kind != "f":
@@ -152,9 +161,17 @@ class Network(Part):
         for name, tensor in zip(node.outputs, results, strict=False):
             if name:
                 held[name] = tensor
+                self._account(tensor)
         missing = [name for name in node.outputs[len(results) :] if name]
         if missing:
             raise Misfit(f"its output {missing[0]!r} has no counterpart here")
+
+    def _account(self, tensor: Tensor) -> None:
+        """Refuse constants that together take much more memory than the file."""
+        if isinstance(tensor.held, np.ndarray):
+            self._folded += tensor.held.nbytes
+            if self._folded > MOST_BYTES + 4 * sum(array.nbytes for array in self._constants.values()):
+                raise Misfit(f"the constants up to here take {self._folded} bytes, which is too large")
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Inputs by the names that they have in the model, as far as these are names in Python."""

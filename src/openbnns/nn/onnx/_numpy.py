@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._value import Array
-from ..pytorch._steps import Size
-from ..pytorch._tensor import Misfit
+from ..converted.sizes import Size
+from ..converted.tensors import Misfit
 from ._call import MOST_NUMBERS, Call
 from ._file import numpy_type
 

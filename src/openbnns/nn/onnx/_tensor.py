@@ -10,11 +10,11 @@ import numpy as np
 from .. import functional as F
 from .._graph import current_graph
 from .._value import BatchSize, Value
+from ..converted.sizes import Size, batch_axis
+from ..converted.tensors import Misfit
+from ..converted.tensors import Tensor as AnyTensor
 from ..function import Function
 from ..parameter import Parameter
-from ..pytorch._steps import Size, batch_axis
-from ..pytorch._tensor import Misfit
-from ..pytorch._tensor import Tensor as AnyTensor
 from . import _numpy
 from ._call import MOST_NUMBERS, Call
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._value import Array
+from ..converted.tensors import Misfit
 from ..parameter import Parameter
-from ..pytorch._tensor import Misfit
 from . import _numpy
 from ._call import Call
 from ._file import Model, Node

@@ -8,7 +8,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..pytorch._tensor import Misfit
+from ..._spelling import spelled
+from ..converted.tensors import Misfit
 from ._file import Graph, Model, Port, read
 from ._metadata import FROZEN, card_of
 from ._network import ERRORS, Network
@@ -21,6 +22,7 @@ from .operators.products import LINEAR
 _MOST_SAMPLE = 2**31
 
 
+@spelled
 def from_onnx(
     path: str | os.PathLike[str],
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..._spelling import spelled
 from .. import operations
 from .._value import INT64
 from ..model_file import ModelCard
@@ -19,6 +20,7 @@ from .writers import WRITERS, NoForm
 _LARGEST = 2**31 - 2**20  # bytes that protocol buffers hold
 
 
+@spelled
 def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: bool = True) -> list[tuple[str, str, str]]:
     """Write a network as an ONNX file; see :meth:`openbnns.nn.Module.to_onnx`.
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..containers import ModuleDict, ModuleList, Sequential
+from ..converted.sizes import batch_axis
+from ..converted.tensors import Misfit
 from ..module import Module
 from ..parameter import Parameter
 from ._layers import kind_of
 from ._network import Network, Part, Signature, described
 from ._recording import RANDOM, Record, Recorder, Ref, Trace, array_of
-from ._steps import SIZES, batch_axis, for_all_batches, for_both_modes
-from ._tensor import Misfit
+from ._steps import SIZES, for_all_batches, for_both_modes
 from .errors import refusal, require_torch
 from .operations import FUNCTIONS
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import activation, convolution, layers, normalization, padding, pooling, resize, sequences, softmax
+from ..converted.tensors import Misfit
 from ..module import Module
-from ._tensor import Misfit
 from .operations.elementwise import check_threshold
 from .operations.layers import check_padding_row
 

@@ -9,45 +9,25 @@ from typing import Any
 
 from .. import functional as F
 from .._value import Value
+from ..converted.parts import ForeignPart
+from ..converted.tensors import Misfit, Tensor
 from ..module import Module
-from ..parameter import Parameter
 from . import _running
 from ._layers import KINDS
 from ._recording import Record, Ref
 from ._steps import refs
-from ._tensor import Misfit, Tensor
 from .errors import Unsupported, refusal
 from .operations import FUNCTIONS, Call
 
 
-class Part(Module):
-    """A module of PyTorch that is no layer of ours: it holds layers and parameters under their names."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self._kind = kind
+class Part(ForeignPart):
+    """A module of PyTorch that is no layer of ours."""
 
     def forward(self, *inputs: Any) -> Any:
         raise NotImplementedError(
             f"{self._kind} is a part of a network from PyTorch, whose forward runs as a whole. Call the network, or convert this "
             "part by itself: nn.from_torch(module.part, example)."
         )
-
-    def place(self, name: str, part: Any) -> None:
-        """Hold a module, a parameter or an array under a name, which may be one that modules use for something else."""
-        free = not hasattr(self, name) and not name.startswith("_")
-        if isinstance(part, (Module, Parameter)) and free and name.isidentifier():
-            setattr(self, name, part)
-        elif isinstance(part, (Module, Parameter)):
-            table: dict[str, Any] = self._children if isinstance(part, Module) else self._parameters
-            table[name] = part
-        elif free:
-            self.register_buffer(name, part)
-        else:
-            self._buffers[name] = part
-
-    def extra_repr(self) -> str:
-        return f"{self._kind}," if self._children else self._kind
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..converted.sizes import Size
+from ..converted.tensors import Misfit, Tensor
 from ..module import Module
 from ._layers import Kind
-from ._steps import Size
-from ._tensor import Misfit, Tensor
 from .operations import FUNCTIONS, Call
 from .operations.layers import batch_first
 

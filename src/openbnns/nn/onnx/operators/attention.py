@@ -9,9 +9,9 @@ import numpy as np
 
 from ... import functional as F
 from ..._value import BatchSize, Value
-from ...pytorch._functions import AsNumbers, Compare, Forbid
-from ...pytorch._steps import Size
-from ...pytorch._tensor import Misfit
+from ...converted.functions import AsNumbers, Compare, Forbid
+from ...converted.sizes import Size
+from ...converted.tensors import Misfit
 from .._call import Call
 from .._tensor import Tensor
 from ._registry import operator

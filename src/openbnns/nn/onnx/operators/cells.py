@@ -10,10 +10,10 @@ import numpy as np
 from ... import functional as F
 from ... import operations
 from ..._value import BatchSize, Value
+from ...converted.sizes import Size
+from ...converted.tensors import Misfit
 from ...operations.states import InitialState
 from ...parameter import Parameter
-from ...pytorch._steps import Size
-from ...pytorch._tensor import Misfit
 from .._call import Call
 from .._tensor import Tensor
 from ._registry import operator

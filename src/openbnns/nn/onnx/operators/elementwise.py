@@ -10,8 +10,8 @@ from .... import ActivationFunction
 from ... import functional as F
 from ... import operations
 from ..._value import Value
+from ...converted.tensors import Misfit
 from ...parameter import Parameter
-from ...pytorch._tensor import Misfit
 from .. import _numpy
 from .._call import Call
 from .._file import kind_of_type

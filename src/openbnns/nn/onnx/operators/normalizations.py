@@ -9,8 +9,8 @@ import numpy as np
 
 from ... import functional as F
 from ..._value import FLOAT32, Value
+from ...converted.tensors import Misfit
 from ...parameter import Parameter
-from ...pytorch._tensor import Misfit
 from .._call import Call
 from .._tensor import Tensor, broadcast_shape
 from ._registry import operator

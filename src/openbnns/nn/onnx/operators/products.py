@@ -6,9 +6,9 @@ from typing import Any
 
 from ... import functional as F
 from ..._value import Value
+from ...converted.sizes import batch_axis
+from ...converted.tensors import Misfit
 from ...parameter import Parameter
-from ...pytorch._steps import batch_axis
-from ...pytorch._tensor import Misfit
 from .._call import Call
 from .._tensor import Tensor, broadcast_shape
 from ._registry import OPERATORS, operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
-from ...pytorch._tensor import Misfit
+from ...converted.tensors import Misfit
 from .. import _numpy
 from .._call import Call
 from .._tensor import Tensor, by_numpy, plain_numbers

@@ -12,8 +12,8 @@ import numpy as np
 from ... import functional as F
 from ... import operations
 from ..._value import Array
-from ...pytorch._steps import Size
-from ...pytorch._tensor import Misfit
+from ...converted.sizes import Size
+from ...converted.tensors import Misfit
 from .._call import Call
 from .._tensor import Tensor, constant_of, numbers_of
 from ._registry import operator

@@ -11,9 +11,9 @@ import numpy as np
 from ... import functional as F
 from ... import operations
 from ..._value import BatchSize, Value
+from ...converted.sizes import Size
+from ...converted.tensors import Misfit, reshaped
 from ...parameter import Parameter
-from ...pytorch._steps import Size
-from ...pytorch._tensor import Misfit, reshaped
 from .. import _numpy
 from .._call import Call
 from .._tensor import Tensor, by_numpy, constant_of, expanded, numbers_of, plain_numbers

@@ -13,8 +13,7 @@ from .... import PoolingType
 from ... import functional as F
 from ... import operations
 from ..._value import Value
-from ...functional._given import _held
-from ...pytorch._tensor import Misfit
+from ...converted.tensors import Misfit, as_parameter
 from .._call import Call
 from .._tensor import Tensor, by_numpy, plain_numbers, weights_of
 from ._registry import add, operator
@@ -86,8 +85,8 @@ def _sizes(image: Sequence[int], windows: Windows, ceil: bool = False) -> list[i
 # Convolutions.
 
 
-def _weight(x: Tensor | None, what: str) -> Any:
-    return None if x is None else _held(weights_of(x), True, what)
+def _weight(x: Tensor | None) -> Any:
+    return as_parameter(weights_of(x))
 
 
 @operator(LAYERS, "Conv")
@@ -105,9 +104,7 @@ def conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
     if list(windows.kernel) != kernel:
         raise Misfit(f"kernel_shape {windows.kernel} is not that of the weights {weight.shape}")
     shape = (outputs, *_sizes(image, windows))
-    operation = operations.Convolution(
-        value, _weight(weight, "Conv: weight"), _weight(bias, "Conv: bias"), shape, windows.for_layer(), groups, False
-    )
+    operation = operations.Convolution(value, _weight(weight), _weight(bias), shape, windows.for_layer(), groups, False)
     return back(value.graph.append(operation))
 
 
@@ -143,7 +140,7 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     window = Windows(
         windows.kernel, windows.stride, windows.dilation, edges if symmetric else ((0, 0),) * axes
     ).for_layer()
-    held = _weight(weight, "ConvTranspose: weight"), _weight(bias, "ConvTranspose: bias")
+    held = _weight(weight), _weight(bias)
     if groups > 1:
         operation: Any = operations.GroupedTransposedConvolution(value, *held, shape, window, groups)
     else:
@@ -261,7 +258,7 @@ def _averaged_apart(value: Value, windows: Windows, shape: tuple[int, ...], fact
     """BNNS has no means of windows with gaps: a convolution of every channel with ones."""
     channels = value.sample[0]
     ones = np.full((channels, 1, *windows.kernel), 1 / math.prod(windows.kernel), np.float32)
-    weight = _held(ones, True, "AveragePool")
+    weight = as_parameter(ones)
     assert weight is not None
     operation = operations.Convolution(value, weight, None, shape, windows.for_layer(), channels, False)
     y: Value = value.graph.append(operation)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
-from ....layers._activation_function import GELU_ALPHA, GELU_BETA
 from ... import operations
-from ...pytorch._functions import AsNumbers, Compare, Forbid, Not
+from ...converted.functions import AsNumbers, Compare, Forbid, Not
 from .._graph_file import GraphFile
+from .._tensor import ByNumpy, Recipe
 from ._registry import NoForm, writes
 
 _Function = Callable[[GraphFile, str, ActivationFunction], str]
@@ -44,7 +44,8 @@ def _clamp(file: GraphFile, x: str, f: ActivationFunction) -> str:
 
 
 def _gelu_tanh(file: GraphFile, x: str, f: ActivationFunction) -> str:
-    if (f.alpha, f.beta) == (GELU_ALPHA, GELU_BETA):
+    usual = ActivationFunction.gelu_approximation()
+    if (f.alpha, f.beta) == (usual.alpha, usual.beta):
         return file.node("Gelu", x, approximate="tanh")
     cube = file.node("Mul", x, file.node("Mul", x, x))
     inner = _scaled(file, file.node("Add", x, _scaled(file, cube, f.beta)), f.alpha)
@@ -180,8 +181,10 @@ _COMPARISONS = {
 
 
 @writes(operations.CustomFunction)
-def function(file: GraphFile, operation: operations.CustomFunction) -> str:
+def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
     """What networks from elsewhere compute with whole numbers and masks."""
+    if operation.function is ByNumpy:
+        return _node_again(file, operation, operation.arguments[-1])
     kinds = file.onnx.TensorProto
     given = [file.use(x) for x in operation.inputs]
     if operation.function is AsNumbers:
@@ -204,6 +207,44 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> str:
             y = file.node(op, y)
         return file.node("Cast", y, to=kinds.INT64)
     raise NoForm("a function that is written in NumPy has no form in ONNX")
+
+
+def _node_again(file: GraphFile, operation: operations.CustomFunction, recipe: Recipe) -> list[str]:
+    """A node of the ONNX model that the network was read from, with the batch where it had it."""
+    if recipe.sampled:
+        raise NoForm(f"{recipe.call.node} was read with batch_axis=None, and has no form for batches")
+    kinds, names, given = file.onnx.TensorProto, map(file.use, operation.inputs), []
+    for x in recipe.tensors:
+        if x is None:
+            given.append("")
+        elif isinstance(x.held, np.ndarray):
+            if x.batch is not None:
+                raise NoForm(f"{recipe.call.node} reads a constant that is the same for all samples")
+            given.append(file.constant(x.held.astype(np.int64) if x.kind == "i" else x.held))
+        else:
+            name = next(names)
+            if x.kind == "b":
+                name = file.node("Cast", name, to=kinds.BOOL)
+            given.append(_moved(file, name, x.rank, 0, x.batch))
+    attributes = {
+        key: file.onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+        for key, value in recipe.call.node.attributes.items()
+    }
+    made = file.several(recipe.call.op, given, len(operation.outputs), **attributes)
+    results = []
+    for name, value, axis in zip(made, operation.outputs, recipe.axes, strict=True):
+        plain = file.node("Cast", name, to=kinds.FLOAT if value.dtype == np.float32 else kinds.INT64)
+        results.append(_moved(file, plain, value.ndim, axis, 0))
+    return results
+
+
+def _moved(file: GraphFile, name: str, rank: int, source: int | None, target: int | None) -> str:
+    """With the axis of the batch in another place."""
+    if source is None or target is None or source == target:
+        return name
+    order = [axis for axis in range(rank) if axis != source]
+    order.insert(target, source)
+    return file.node("Transpose", name, perm=order)
 
 
 def _forbidden(file: GraphFile, x: str, dtype: Any, allowed: bool) -> str:

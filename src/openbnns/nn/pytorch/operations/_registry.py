@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .._steps import ByMode, Size
-from .._tensor import Misfit, Tensor
+from ...converted.sizes import Size
+from ...converted.tensors import Misfit, Tensor
+from .._steps import ByMode
 
 Handler = Callable[..., Any]
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ... import functional as F
 from ..._value import Value
-from .._functions import COMPARISONS, Compare, Not
+from ...converted.functions import COMPARISONS, Compare, Not
+from ...converted.tensors import Misfit, Tensor
 from .._recording import Kind
-from .._tensor import Misfit, Tensor
 from ._registry import Call, add, operation, plain, refuse_unless
 
 ARITHMETIC = "arithmetic"

@@ -9,12 +9,13 @@ import numpy as np
 from ... import functional as F
 from ..._graph import current_graph
 from ..._value import Value
+from ...converted.functions import AsNumbers, Compare
+from ...converted.sizes import Size, batch_axis
+from ...converted.tensors import Misfit, Tensor, held_parameter
 from ...operations.choice import Choice
 from ...operations.random_numbers import RandomNumbers
-from .._functions import AsNumbers, Compare
 from .._recording import Kind
-from .._steps import BY_MODE, ByMode, Size, batch_axis
-from .._tensor import Misfit, Tensor, held_parameter
+from .._steps import BY_MODE, ByMode
 from ._registry import FUNCTIONS, Call, add, operation, plain, refuse_unless
 
 LAYERS = "layers"

@@ -9,10 +9,11 @@ import numpy as np
 
 from ... import functional as F
 from ..._value import FLOAT32, Value
+from ...converted.functions import Forbid
+from ...converted.sizes import batch_axis
+from ...converted.tensors import Misfit, Tensor, held_parameter
 from ...parameter import Parameter
-from .._functions import Forbid
-from .._steps import ByMode, batch_axis
-from .._tensor import Misfit, Tensor, held_parameter
+from .._steps import ByMode
 from ._registry import Call, operation, plain, refuse_unless
 
 PRODUCTS = "products"

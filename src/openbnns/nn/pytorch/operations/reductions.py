@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
-from .._steps import Size
-from .._tensor import Misfit, Tensor
+from ...converted.sizes import Size
+from ...converted.tensors import Misfit, Tensor
 from ._registry import Call, add, operation, plain, refuse_unless
 
 REDUCTIONS = "reductions"

@@ -10,8 +10,8 @@ import numpy as np
 
 from ... import functional as F
 from ..._value import BatchSize, Value
-from .._steps import SampleNumbers, Size, batch_axis
-from .._tensor import Misfit, Tensor, reshaped, sizes
+from ...converted.sizes import SampleNumbers, Size, batch_axis
+from ...converted.tensors import Misfit, Tensor, reshaped, sizes
 from ._registry import Call, operation, plain
 
 SHAPES = "shapes"

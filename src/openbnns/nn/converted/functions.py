@@ -1,4 +1,4 @@
-"""What PyTorch computes with tensors that are no numbers to train: comparisons, masks, changes of type; in NumPy."""
+"""What is computed with tensors that are no numbers to train: comparisons, masks, changes of type; in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors of PyTorch as values here, whatever axis their batch is."""
+"""Tensors of other libraries as values here, whatever axis their batch is."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .. import functional as F
 from .._graph import current_graph
 from .._value import FLOAT32, BatchSize, Value
 from ..parameter import Parameter
-from ._functions import AsNumbers
-from ._steps import SampleNumbers, Size, batch_axis
+from .functions import AsNumbers
+from .sizes import SampleNumbers, Size, batch_axis
 
 
 class Misfit(ValueError):
@@ -174,3 +174,15 @@ def held_parameter(given: Any) -> Any:
     if isinstance(given, Tensor) and isinstance(given.held, (Parameter, np.ndarray)):
         return given.held
     raise Misfit("weights must be parameters or constants of the module as they are, but are computed")
+
+
+def as_parameter(given: Any) -> Parameter | None:
+    """Weights as the parameter that a layer holds: one of the network, or of numbers that are not trained."""
+    if given is None:
+        return None
+    if not isinstance(given, Parameter):
+        return Parameter(given, requires_grad=False)
+    graph = current_graph()
+    assert graph is not None
+    graph.parameter(given)  # refuses those that the network does not know of
+    return given
