@@ -97,3 +97,15 @@ def test_the_page_of_networks_names_every_module() -> None:
 def test_open_questions_name_every_switch() -> None:
     page = (ROOT / "docs" / "open_questions.md").read_text()
     assert [name for name in vars(compat.switches) if f"`{name}`" not in page] == []
+
+
+def test_the_gallery_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tools/gallery.py writes the page, from what it has measured; every network of examples/vs_pytorch is there."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    gallery = importlib.import_module("gallery")
+    rows = gallery.known()
+    assert list(rows) == list(gallery.SHOWS)
+    assert set(rows) == set(gallery.find_pairs())
+    assert gallery.PAGE.read_text() == gallery.page(list(rows.values()))
+    assert [name for name in rows if not (gallery.FOLDER / f"{name}.svg").exists()] == []

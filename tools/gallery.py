@@ -1,0 +1,266 @@
+"""Trains the networks of examples/vs_pytorch, draws what they have learned, and writes docs/gallery.md with the pictures.
+
+    python tools/gallery.py                      all of them, some minutes
+    python tools/gallery.py lenet unet           these, and the page with what is known of the others
+    python tools/gallery.py --page               the page only
+
+Needs openbnns and nothing else; run it at the top of a checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from examples.vs_pytorch.pair import Batch, Pair, find_pairs, make_ours, networks  # noqa: E402
+
+from openbnns import nn  # noqa: E402
+from openbnns.nn.report.images import data_url  # noqa: E402
+
+PAGE, FOLDER = ROOT / "docs" / "gallery.md", ROOT / "docs" / "gallery"
+RESULTS = FOLDER / "results.json"
+SHOWN = 6  # images in a row
+PIXELS = 64  # of a side
+INK = ("#1d5fa8", "#b45309")
+
+Array = NDArray[Any]
+Images = list[tuple[str, Array]]
+
+
+@dataclass(frozen=True)
+class Show:
+    """What is said about a network: the learning task, what it gives on a new batch, and in how many steps."""
+
+    learns: str
+    steps: int
+    look: Callable[[Any, Batch], tuple[str, Images]]
+    losses: tuple[str, ...] = ("loss",)
+    smaller: dict[str, int] = field(default_factory=dict)
+    """Sizes that differ from the usual ones, for a network that takes many steps."""
+
+    def sizes(self, pair: Pair) -> Any:
+        return replace(pair.full, **self.smaller)
+
+
+def classes(side: Any, batch: Batch) -> tuple[str, Images]:
+    images, labels = batch
+    right = float((side.net(images).argmax(1) == labels).mean())
+    return f"{right:.0%} of a new batch right", [("images of the new batch", images)]
+
+
+def masks(side: Any, batch: Batch) -> tuple[str, Images]:
+    images, wanted = batch
+    found = side.net(images) > 0
+    overlap = float((found & (wanted > 0.5)).sum() / (found | (wanted > 0.5)).sum())
+    rows = [("photographs", images), ("masks", wanted), ("what the network marks", found.astype(np.float32))]
+    return f"intersection over union {overlap:.2f} on a new batch", rows
+
+
+def generated(side: Any, batch: Batch) -> tuple[str, Images]:
+    images, codes = batch
+    return "images from random codes, made by a network of a quarter of this width on batches of 16", [
+        ("real", (images + 1) / 2),
+        ("made", (side.generator(codes) + 1) / 2),
+    ]
+
+
+def coded(side: Any, batch: Batch) -> tuple[str, Images]:
+    images, noise = batch
+    result, *_ = side.net(images, noise)
+    error = float(np.abs(result - images).mean())
+    square = (-1, 1, 28, 28)
+    rows = [("images", images.reshape(square)), ("decoded from 20 numbers each", result.reshape(square))]
+    return f"mean error of a pixel {error:.2f} on a new batch", rows
+
+
+def following(side: Any, batch: Batch) -> tuple[str, Images]:
+    text, targets = batch
+    right = float((side.net(text).argmax(-1) == targets).mean())
+    return f"{right:.0%} of the next characters of a new batch right; one in five is random", []
+
+
+def tags(side: Any, batch: Batch) -> tuple[str, Images]:
+    words, lengths, wanted = batch
+    known = wanted != -100
+    right = float((side.net(words, lengths).argmax(-1) == wanted)[known].mean())
+    return f"{right:.0%} of the tags of a new batch right", []
+
+
+SHOWS = {
+    "lenet": Show("ten classes of noisy images", 150, classes),
+    "resnet18": Show("ten classes of noisy images in colour", 40, classes),
+    "mobilenet_v2": Show("ten classes of noisy images in colour", 120, classes),
+    "vit_tiny": Show("ten classes of noisy images in colour", 80, classes),
+    "unet": Show("to mark a bright disk before clouds", 150, masks),
+    "dcgan": Show(
+        "to make images like the real ones", 600, generated, ("discriminator", "generator"), {"batch": 16, "width": 16}
+    ),
+    "vae": Show("to code images in 20 numbers", 600, coded),
+    "char_lstm": Show("which character follows", 150, following),
+    "gpt_nano": Show("which character follows", 100, following),
+    "gru_tagger": Show("the tag of every word", 300, tags),
+}
+
+
+def trained(pair: Pair, show: Show) -> tuple[Any, Array]:
+    """Our side after its steps, each on a new batch, and the losses (steps, losses of a step)."""
+    side = make_ours(pair, show.sizes(pair))
+    random = np.random.RandomState(0)
+    losses = [np.atleast_1d(side.step(*pair.batch(show.sizes(pair), random))) for _ in range(show.steps)]
+    for _, network in networks(side, nn.Module):
+        network.eval()
+    return side, np.array(losses)
+
+
+def smooth(values: Array) -> Array:
+    """A moving mean over a twentieth of all values."""
+    reach = max(len(values) // 40, 1)
+    return np.array([values[max(i - reach, 0) : i + reach + 1].mean() for i in range(len(values))])
+
+
+def curve(losses: Array, names: tuple[str, ...], left: int, width: int, height: int) -> str:
+    """Losses over steps as a piece of SVG."""
+    low, high = float(losses.min()), float(losses.max())
+    parts = [f'<path d="M{left} 24V{height - 28}H{left + width}" fill="none" stroke="#94a3b8"/>']
+    for number, name in enumerate(names):
+        values = smooth(losses[:, number])
+        points = [
+            (left + width * i / (len(values) - 1), 24 + (height - 52) * (high - float(v)) / (high - low))
+            for i, v in enumerate(values)
+        ]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{INK[number]}" stroke-width="2.5"/>')
+        parts.append(f'<text x="{left + 10 + 110 * number}" y="16" fill="{INK[number]}">{name}</text>')
+    parts.append(f'<text x="{left - 6}" y="30" text-anchor="end">{high:.3g}</text>')
+    parts.append(
+        f'<text x="{left - 6}" y="{height - 28}" text-anchor="end">{low:{".3g" if low >= 1e-3 else ".0e"}}</text>'
+    )
+    parts.append(f'<text x="{left}" y="{height - 10}">step 1</text>')
+    parts.append(f'<text x="{left + width}" y="{height - 10}" text-anchor="end">{len(losses)}</text>')
+    return "".join(parts)
+
+
+def brightness(images: Array) -> Array:
+    """Images (N, channels, height, width) as 8 bits, channels last."""
+    shown = np.moveaxis(images[:SHOWN], 1, -1).astype(np.float64)
+    low, high = (0.0, 1.0) if shown.min() >= 0 and shown.max() <= 1 else np.percentile(shown, (1, 99))
+    return np.rint(255 * np.clip((shown - low) / (high - low), 0, 1)).astype(np.uint8)
+
+
+def strip(rows: Images, left: int, top: int) -> str:
+    """Rows of images with their names as a piece of SVG."""
+    parts = []
+    for number, (name, images) in enumerate(rows):
+        y = top + number * (PIXELS + 24)
+        parts.append(f'<text x="{left}" y="{y}">{name}</text>')
+        parts += [
+            f'<image x="{left + i * (PIXELS + 6)}" y="{y + 6}" width="{PIXELS}" height="{PIXELS}" '
+            f'style="image-rendering:pixelated" href="{data_url(image)}"/>'
+            for i, image in enumerate(brightness(images))
+        ]
+    return "".join(parts)
+
+
+def drawing(losses: Array, show: Show, rows: Images) -> str:
+    height = max(190, 24 + len(rows) * (PIXELS + 24))
+    width = 380 if not rows else 380 + SHOWN * (PIXELS + 6) + 20
+    inside = curve(losses, show.losses, 60, 300, height) + strip(rows, 390, 20)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'font-family="system-ui, sans-serif" font-size="12" fill="#475569">{inside}</svg>\n'
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the page says about a network."""
+
+    name: str
+    title: str
+    parameters: int
+    steps: int
+    result: str
+    losses: str
+
+
+HEAD = """\
+# Gallery
+
+Ten networks from common practice, each in one file of `examples/vs_pytorch`, written once in PyTorch and once here with the same
+names and weights. The data is made up on the spot and can be learned, so that nothing has to be downloaded. Every picture shows a
+network of OpenBNNS: its loss step by step, and what it then gives for a batch that it has never seen.
+
+`python tools/gallery.py` trains all of them, draws the pictures and writes this page.
+"""
+
+NOTES = """\
+PyTorch's losses are the same: from the same weights on the same batches, those of 20 steps differ by at most 1e-4 of their size.
+`make test-peers` tests that at small sizes, and `python -m examples.vs_pytorch --losses` shows it at these.
+
+Times depend on the machine: `python -m examples.vs_pytorch --time` measures both sides on yours, and [how fast it is](speed.md)
+has the figures that were taken so far.
+"""
+
+
+def page(rows: list[Row]) -> str:
+    """The page of the docs."""
+    lines = [HEAD, "| network | parameters | loss, first to last step |\n|---|---|---|"]
+    lines += [f"| {row.title} | {row.parameters:,} | {row.losses} |" for row in rows]
+    lines += ["", NOTES]
+    for row in rows:
+        show = SHOWS[row.name]
+        lines.append(f"## {row.title}\n")
+        lines.append(
+            f"Learns {show.learns}. After {row.steps} steps: {row.result}. Source: "
+            f"[{row.name}.py](../examples/vs_pytorch/{row.name}.py).\n"
+        )
+        lines.append(f"![{row.title}: loss by step, and results](gallery/{row.name}.svg)\n")
+    return "\n".join(lines)
+
+
+def made(name: str, show: Show) -> Row:
+    """Train a network, and draw what it has learned."""
+    pair = find_pairs()[name]
+    side, losses = trained(pair, show)
+    result, images = show.look(side, pair.batch(show.sizes(pair), np.random.RandomState(1)))
+    (FOLDER / f"{name}.svg").write_text(drawing(losses, show, images), encoding="utf-8")
+    count = sum(p.data.size for _, network in networks(side, nn.Module) for p in network.parameters())
+    ends = ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(losses[0], losses[-1], strict=True))
+    print(f"{name}: loss {ends}; {result}", flush=True)
+    return Row(name, pair.title, count, show.steps, result, ends)
+
+
+def known() -> dict[str, Row]:
+    """What was measured before, by name."""
+    found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
+    return {row["name"]: Row(**row) for row in found}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Train the networks of examples/vs_pytorch and write docs/gallery.md.")
+    parser.add_argument("names", nargs="*", choices=[*SHOWS, []], metavar="NAME", help="networks (default: all)")
+    parser.add_argument("--page", action="store_true", help="write the page only, from what was measured before")
+    options = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    rows = known()
+    for name in () if options.page else options.names or SHOWS:
+        rows[name] = made(name, SHOWS[name])
+        found = [rows[name] for name in SHOWS if name in rows]
+        RESULTS.write_text(json.dumps([vars(row) for row in found], indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page([rows[name] for name in SHOWS if name in rows]), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
