@@ -16,6 +16,7 @@
 #include "bindings/reader.h"
 #include "bindings/recording.h"
 #include "runtime/thread_pool.h"
+#include "runtime/weights_version.h"
 
 namespace openbnns {
 namespace {
@@ -311,8 +312,11 @@ int perform_recorded(const Known& known, bool backward, const LstmCall& call, bo
     for (int i = kLstmTensors; i < 2 * kLstmTensors; i++)
       add(i, call.gradient[i - kLstmTensors], known.bytes[static_cast<size_t>(i)]);
   add(2 * kLstmTensors, call.cache, known.plan->cache_bytes());
+  std::shared_ptr<LstmKept> kept = backward ? nullptr : known.plan->make_kept();
   operation.work = [=, plan = known.plan](char* const* place) {
     LstmCall placed = call;
+    placed.weights = current_weights();
+    placed.kept = kept.get();
     for (size_t i = 0; i < slots.size(); i++) {
       auto* address = reinterpret_cast<float*>(place[i]);
       if (slots[i] == 2 * kLstmTensors)

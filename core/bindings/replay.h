@@ -22,10 +22,24 @@ class Replay {
   bool add(nb::callable call);
 
   // Runs the calls from number `first` on. Returns the number of the first call that declines, which has written
-  // nothing, or else the number of calls.
-  size_t run(size_t first) const;
+  // nothing, or else the number of calls. weights: version of the weights of all of them (runtime/weights_version.h).
+  size_t run(size_t first, uint64_t weights) const;
+
+  // From now on, the calls use `given` wherever they were recorded on `planned`, which none of them writes to. False,
+  // and then nothing has changed, if that cannot be: both have to be C-contiguous and equally large, and `given` must
+  // not be memory of the calls. The caller keeps `given` alive while they run.
+  bool redirect(nb::handle planned, nb::handle given);
 
  private:
+  // A part of the memory that is read elsewhere.
+  struct Redirected {
+    const char* begin;
+    int64_t bytes;
+    std::vector<std::pair<char**, int64_t>> places;  // and how far from the beginning each is
+  };
+  Redirected& redirected(const char* begin, int64_t bytes);
+
+  std::vector<Redirected> redirected_;
   std::vector<Operation> calls_;
   int64_t bytes_ = 0;
   nb::list memory_;

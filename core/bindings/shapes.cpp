@@ -141,6 +141,7 @@ void bind_shapes(nb::module_& m) {
   nb::class_<Plan>(m, "Plan")
       .def("trained_batch", &Plan::trained_batch, nb::call_guard<nb::gil_scoped_release>())
       .def("forget", &Plan::forget, nb::call_guard<nb::gil_scoped_release>())
+      .def("keep_weights", &Plan::keep_weights, "keep"_a)
       .def("workspace_bytes", &Plan::workspace_bytes, "backward"_a, "batch"_a, "cached"_a);
   nb::class_<LstmPlan>(m, "LstmPlan").def("cache_bytes", &LstmPlan::cache_bytes);
 

@@ -22,6 +22,7 @@ constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that 
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
 constexpr double kPackFlops = 64;           // operations in the time that packing an element takes
+constexpr double kReadRows = 3;             // of arithmetic, in the time that a product of few rows takes to read B
 constexpr double kPieceProducts = 1 << 24;  // of a row, after which a product of few rows can be interrupted
 
 // Columns [column, column + columns) and steps [step, step + steps) of the product.
@@ -52,7 +53,7 @@ int64_t lanes_of(int64_t count) { return std::max<int64_t>(0, std::min<int64_t>(
 
 // Whether tiles read B where it lies: when all rows fit into one, a copy would be read once.
 bool reads_in_place(const MatrixProduct& p, int64_t columns) {
-  return !p.transpose_b && p.m <= kWideRows && columns >= kWideColumns;
+  return !p.transpose_b && !p.packed_b && p.m <= kWideRows && columns >= kWideColumns;
 }
 
 // b: tiles of kWideColumns columns, [steps][kWideColumns] each; the last one is filled up with zeros to whole blocks of
@@ -104,6 +105,9 @@ class Ahead {
     return p.transpose_b ? Ahead(p.b + column * p.ldb + step, p.ldb, columns, steps)
                          : Ahead(p.b + step * p.ldb + column, p.ldb, steps, columns);
   }
+
+  // Packed memory, a line at a time.
+  static Ahead of_packed(const float* from, int64_t floats) { return {from, kBlock, floats / kBlock, kBlock}; }
 
   void ask(Tile& tile) {
     bool done = row_ >= rows_;
@@ -186,6 +190,11 @@ struct Cut {
   }
 };
 
+// Where pack_matrix_b has put the columns of a panel.
+const float* packed_panel(const MatrixProduct& p, int64_t column, int64_t step, int64_t steps) {
+  return p.packed_b + step * round_up(p.n, kBlock) + column * steps;
+}
+
 // More columns than rows: A is packed once for all, and every task packs the columns of B it works on.
 void product_by_columns(const MatrixProduct& p, int threads) {
   const Cut cut(p, p.m);
@@ -202,15 +211,21 @@ void product_by_columns(const MatrixProduct& p, int threads) {
     });
     dynamic_items(threads, (p.n + kPanelColumns - 1) / kPanelColumns, [&](int64_t item) {
       int64_t column = item * kPanelColumns, columns = std::min(kPanelColumns, p.n - column);
-      float* b = scratch(kMatrixB, static_cast<size_t>(round_up(columns, kBlock) * cut.depth_block));
+      const int64_t width = round_up(columns, kBlock);
+      float* b = p.packed_b ? nullptr : scratch(kMatrixB, static_cast<size_t>(width * cut.depth_block));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
-        Panel panel{
-            column, columns, step, std::min(cut.depth_block, end - step), b, step == 0, step + cut.depth_block >= p.k};
-        pack_b(p, column, columns, step, panel.steps, b);
+        const int64_t steps = std::min(cut.depth_block, end - step);
+        Panel panel{column, columns, step, steps, b, step == 0, step + cut.depth_block >= p.k};
+        if (p.packed_b)
+          panel.b = packed_panel(p, column, step, steps);
+        else
+          pack_b(p, column, columns, step, steps, b);
         const float* block = a + (step - chunk) / cut.depth_block * cut.tiles * tile_floats;
         bool turns = step + cut.depth_block >= end;
-        Ahead ahead = Ahead::of_b(p, turns ? column + columns : column, kPanelColumns,
-                                  turns ? chunk : step + cut.depth_block, panel.steps);
+        const int64_t next_column = turns ? column + columns : column, next = turns ? chunk : step + cut.depth_block;
+        const int64_t next_steps = std::min(cut.depth_block, p.k - next);
+        Ahead ahead = p.packed_b ? Ahead::of_packed(packed_panel(p, next_column, next, next_steps), width * next_steps)
+                                 : Ahead::of_b(p, next_column, kPanelColumns, next, steps);
         for (int64_t tile = 0; tile < cut.tiles; tile++)
           multiply_rows(p, panel, block + tile * tile_floats, tile * cut.tile, cut.rows(p, tile), ahead);
       }
@@ -221,14 +236,15 @@ void product_by_columns(const MatrixProduct& p, int threads) {
 // More rows than columns: B is packed once for all, and every task packs the rows of A it works on.
 void product_by_rows(const MatrixProduct& p, int threads) {
   const Cut cut(p, p.n);
-  int64_t padded = round_up(p.n, kBlock), packs = (p.n + kPanelColumns - 1) / kPanelColumns;
-  float* b = scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));  // [depth block] as pack_b leaves it
+  int64_t padded = round_up(p.n, kBlock), panels = p.packed_b ? 0 : (p.n + kPanelColumns - 1) / kPanelColumns;
+  // [depth block] as pack_b leaves it
+  float* b = p.packed_b ? nullptr : scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));
   for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
     int64_t end = std::min(p.k, chunk + cut.depth_chunk),
             blocks = (end - chunk + cut.depth_block - 1) / cut.depth_block;
     int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.n * (end - chunk)));
-    parallel_items(packers, blocks * packs, [&](int64_t item) {
-      int64_t column = item % packs * kPanelColumns, step = chunk + item / packs * cut.depth_block;
+    parallel_items(panels > 0 ? packers : 1, blocks * panels, [&](int64_t item) {
+      int64_t column = item % panels * kPanelColumns, step = chunk + item / panels * cut.depth_block;
       int64_t steps = std::min(cut.depth_block, end - step);
       pack_b(p, column, std::min(kPanelColumns, p.n - column), step, steps,
              b + (step - chunk) * padded + column * steps);
@@ -240,7 +256,7 @@ void product_by_rows(const MatrixProduct& p, int threads) {
                     p.n,
                     step,
                     std::min(cut.depth_block, end - step),
-                    b + (step - chunk) * padded,
+                    p.packed_b ? p.packed_b + step * padded : b + (step - chunk) * padded,
                     step == 0,
                     step + cut.depth_block >= p.k};
         Ahead ahead = Ahead::of_a(p, (item * kTaskTiles + 1) * cut.tile, kTaskTiles * cut.tile, step, panel.steps);
@@ -272,6 +288,7 @@ MatrixProduct part_of(const MatrixProduct& p, int64_t row, int64_t rows, int64_t
   part.c += row * p.ldc + column;
   if (part.row_bias) part.row_bias += row;
   if (part.column_bias) part.column_bias += column;
+  part.packed_b = nullptr;  // is that of all columns
   return part;
 }
 
@@ -295,6 +312,21 @@ void product_of_rows(const MatrixProduct& p) {
 
 void packed_product(const MatrixProduct& p) { product_on_threads(p, 1); }
 
+bool packs(const MatrixProduct& p) { return p.k > 0 && !is_narrow_product(p) && !is_small_product(p); }
+
+void pack_matrix_b(const MatrixProduct& p, float* packed, int threads) {
+  MatrixProduct all = p;
+  all.packed_b = packed;  // no tile is read in place
+  const int64_t depth_block = even_tile(p.k, kDepthBlock), padded = round_up(p.n, kBlock);
+  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns, blocks = (p.k + depth_block - 1) / depth_block;
+  const int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.n * p.k));
+  parallel_items(packers, blocks * panels, [&](int64_t item) {
+    const int64_t column = item % panels * kPanelColumns, step = item / panels * depth_block;
+    const int64_t steps = std::min(depth_block, p.k - step);
+    pack_b(all, column, std::min(kPanelColumns, p.n - column), step, steps, packed + step * padded + column * steps);
+  });
+}
+
 void matrix_product(const MatrixProduct& p) {
   if (p.m <= 0 || p.n <= 0) return;
   if (is_narrow_product(p)) return product_of_rows(p);
@@ -307,9 +339,11 @@ void matrix_product(const MatrixProduct& p) {
 }
 
 void matrix_product(const MatrixProduct& p, int threads) {
-  double steps = static_cast<double>(p.k) + kWriteSteps;
-  threads = useful_threads(threads, 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * steps);
-  const bool pieces = is_small_product(p) && static_cast<double>(p.n) * static_cast<double>(p.k) > kPieceProducts;
+  const bool small = is_small_product(p);
+  const double steps = static_cast<double>(p.k) + kWriteSteps,
+               rows = static_cast<double>(p.m) + (small ? kReadRows : 0);
+  threads = useful_threads(threads, 2.0 * rows * static_cast<double>(p.n) * steps);
+  const bool pieces = small && static_cast<double>(p.n) * static_cast<double>(p.k) > kPieceProducts;
   if (threads <= 1 && !pieces) return matrix_product(p);
   if (is_narrow_product(p)) {
     const int64_t share = round_up((p.m + threads - 1) / threads, 4);
@@ -317,7 +351,7 @@ void matrix_product(const MatrixProduct& p, int threads) {
       product_of_rows(part_of(p, i * share, std::min(share, p.m - i * share), 0, p.n));
     });
   }
-  if (is_small_product(p)) {  // the choice of method must not depend on the threads: only columns are shared out
+  if (small) {  // the choice of method must not depend on the threads: only columns are shared out
     const auto most = static_cast<int64_t>(kPieceProducts / static_cast<double>(std::max<int64_t>(1, p.k)));
     int64_t share = round_up(std::min((p.n + threads - 1) / threads, std::max<int64_t>(1, most)), 4 * kWidth);
     return parallel_items(threads, (p.n + share - 1) / share, [&](int64_t i) {

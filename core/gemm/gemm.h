@@ -21,6 +21,7 @@ struct MatrixProduct {
   const float* row_bias = nullptr;             // [m], added to every column
   const float* column_bias = nullptr;          // [n], added to every row
   const ActivationSpec* activation = nullptr;  // elementwise, applied to the finished C; null: none
+  const float* packed_b = nullptr;             // op(B) as pack_matrix_b leaves it, for products that pack; null: none
 };
 
 // On the calling thread.
@@ -29,6 +30,13 @@ void matrix_product(const MatrixProduct& p);
 void packed_product(const MatrixProduct& p);
 // On up to `threads` threads; the sum over k is never split, so the result is the same for any number of them.
 void matrix_product(const MatrixProduct& p, int threads);
+
+// Whether the product goes through packed blocks. One that has the same B again and again may be given it packed: the
+// result is the same, to the last bit.
+bool packs(const MatrixProduct& p);
+inline int64_t packed_b_floats(int64_t n, int64_t k) { return (n + 15) / 16 * 16 * k; }
+// Packs all of op(B), whatever the rows of A are.
+void pack_matrix_b(const MatrixProduct& p, float* packed, int threads);
 
 // sums[column] (+)= sum over rows of matrix[row][column], in a fixed order. matrix: [rows][row_stride].
 void sum_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t columns, float* sums, bool accumulate);

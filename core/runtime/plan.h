@@ -44,6 +44,9 @@ class Plan {
   virtual int64_t trained_batch() { return -1; }
   // What an arithmetic plan without an activation computes: for callers that compute the same piece by piece.
   virtual const ArithmeticShape* plain_arithmetic() const { return nullptr; }
+  // Whether weights stay as they are from now on, so that forward calls may keep what they make of them: the same
+  // weights in all calls, until this is called again. At first they may change at any time.
+  virtual void keep_weights(bool /*keep*/) {}
   // Drops what a training forward kept.
   virtual void forget() {}
   // For a backward call: whether the cache, if any, was filled by a forward call of this plan.

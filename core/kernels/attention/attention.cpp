@@ -8,12 +8,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "common/kept_weights.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
 #include "gemm/micro_kernel.h"
 #include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
+#include "runtime/weights_version.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -61,14 +63,15 @@ struct Rows {
 using In = Rows<const float>;
 using Out = Rows<float>;
 
-// y = x op(w) (+ bias) for the first `rows` rows of every sample.
+// y = x op(w) (+ bias) for the first `rows` rows of every sample; packed: op(w) as pack_matrix_b leaves it, or null.
 void product_of_rows(const In& x, const float* w, int64_t w_row, bool transposed, const float* bias, const Out& y,
-                     int64_t rows, int64_t samples, bool accumulate, int threads) {
+                     int64_t rows, int64_t samples, bool accumulate, int threads, const float* packed = nullptr) {
   auto one = [&](int64_t n, int64_t count) {
     MatrixProduct p{count, y.width, x.width, x.sample(n), x.row, w, w_row, y.sample(n), y.row};
     p.transpose_b = transposed;
     p.column_bias = accumulate ? nullptr : bias;
     p.accumulate = accumulate;
+    p.packed_b = packed;
     return p;
   };
   if (x.rows == rows && y.rows == rows && x.joined(samples) && y.joined(samples))
@@ -157,7 +160,8 @@ class Attention : public Plan {
       project(run, kept, n, samples);
       product_of_rows({kept.o, s_.target * hv(), s_.target, hv()}, run.parameter[kWo], run.turned ? hv() : s_.model,
                       run.turned, run.parameter[kPo], {at(call, kOutput, n), call.stride[kOutput], s_.target, s_.model},
-                      s_.target, samples, false, call.threads);
+                      s_.target, samples, false, call.threads,
+                      packed(kWo, run.parameter[kWo], run.turned, hv(), s_.model, call.threads));
     }
     if (call.address[kAttentionCache]) write_header(run, s_.token);
   }
@@ -183,6 +187,8 @@ class Attention : public Plan {
     return header.mark == AttentionCacheHeader::kMark && header.token == s_.token &&
            header.batch == static_cast<uint64_t>(call.batch) && header.engine == kNativeEngine;
   }
+
+  void keep_weights(bool keep) override { weights_known_.keep(keep); }
 
   int64_t workspace_bytes(bool backward, int64_t batch, bool cached) const override {
     int64_t floats = staged_floats(backward) + chunk_of(backward, batch, cached) * sample_floats(backward, cached) +
@@ -365,13 +371,23 @@ class Attention : public Plan {
     return h;
   }
 
+  // op(w) [depth][width] of a projection, packed, if weights stay as they are; else null.
+  const float* packed(int form, const float* w, bool transposed, int64_t depth, int64_t width, int threads) const {
+    const uint64_t version = weights_known_.version();
+    if (version == 0) return nullptr;
+    MatrixProduct p{0, width, depth, nullptr, 0, w, transposed ? depth : width, nullptr, 0};
+    p.transpose_b = transposed;
+    return packed_[form].get(version, kWeights, packed_b_floats(width, depth),
+                             [&](float* to) { pack_matrix_b(p, to, threads); });
+  }
+
   // Qh, Kt, Vt and the heads of the samples from n on.
   void project(const Run& run, const Kept& kept, int64_t n, int64_t samples) const {
     const Call& call = *run.call;
     auto one = [&](int slot, int w, int64_t rows, int64_t width, float* to, int64_t to_rows) {
       product_of_rows({at(call, slot, n), call.stride[slot], rows, s_.model}, run.parameter[w], s_.model, true,
-                      run.parameter[kPq + w], {to, to_rows * width, to_rows, width}, rows, samples, false,
-                      call.threads);
+                      run.parameter[kPq + w], {to, to_rows * width, to_rows, width}, rows, samples, false, call.threads,
+                      packed(run.joint ? kJoint : w, run.parameter[w], true, s_.model, width, call.threads));
     };
     one(kQuery, kWq, s_.target, run.joint ? joint_width() : hk(), kept.q, s_.target);
     if (!run.joint) {
@@ -493,6 +509,9 @@ class Attention : public Plan {
   const Heads heads_;
   const int64_t rows_;  // S'
   Form canonical_[kAttentionParameters], stored_[kAttentionParameters], gradient_[kAttentionParameters];
+  static constexpr int kJoint = kWo + 1;  // form of the three projections together
+  PlanWeights weights_known_;
+  KeptWeights packed_[kJoint + 1];
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kernels/convolution/depthwise.h"
 #include "kernels/convolution/kernels.h"
 #include "kernels/kernels.h"
+#include "runtime/weights_version.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -44,7 +45,10 @@ ConvolutionShape with_long_rows(ConvolutionShape s) {
 class ConvolutionPlan : public WatchedPlan {
  public:
   ConvolutionPlan(const ConvolutionShape& shape, const ActivationSpec& activation, bool transposed)
-      : shape_(shape), activation_(activation), transposed_(transposed) {}
+      : shape_(shape),
+        out_width_(transposed ? shape.in_width : shape.out_width),
+        activation_(activation),
+        transposed_(transposed) {}
 
   // y = f(conv(x, w) + b); transposed: y = f(adjoint of conv at x + b)
   void forward(const Call& call) override { forward_kernel().run(forward_call(call)); }
@@ -58,6 +62,8 @@ class ConvolutionPlan : public WatchedPlan {
   }
 
   void backward(const Call& call) override { run_backward(call, gradient(call)); }
+
+  void keep_weights(bool keep) override { weights_known_.keep(keep); }
 
   bool backward_made(const Call& call, const PixelMaker& dy) override {
     if (transposed_ || call.address[DX] || !is_identity(activation_)) return false;
@@ -99,18 +105,19 @@ class ConvolutionPlan : public WatchedPlan {
   const ImageKernel& forward_kernel() const { return transposed_ ? inner_backward_data() : inner_forward(); }
   ImageCall forward_call(const Call& call) const {
     const ActivationSpec* f = is_identity(activation_) ? nullptr : &activation_;
-    return {input(call),     call.address[W], call.address[B], f,          out_width(),
-            call.address[Y], call.stride[Y],  false,           call.batch, call.threads};
+    ImageCall c{input(call),     call.address[W], call.address[B], f,          out_width_,
+                call.address[Y], call.stride[Y],  false,           call.batch, call.threads};
+    c.weights = weights_known_.version();
+    return c;
   }
-  int64_t out_width() const { return transposed_ ? shape_.in_width : shape_.out_width; }
   ImageSource input(const Call& call) const {
     return transposed_
                ? ImageSource{call.address[X], call.stride[X], shape_.out_height * shape_.out_width, shape_.out_width}
                : ImageSource{call.address[X], call.stride[X], shape_.in_height * shape_.in_width, shape_.in_width};
   }
   ImageSource gradient(const Call& call) const {
-    ImageSource dz{call.address[DY], call.stride[DY], 0, out_width()};
-    dz.plane = dz.width * (transposed_ ? shape_.in_height : shape_.out_height);
+    const int64_t plane = transposed_ ? shape_.in_height * shape_.in_width : shape_.out_height * shape_.out_width;
+    ImageSource dz{call.address[DY], call.stride[DY], plane, out_width_};
     if (!is_identity(activation_)) {
       dz.output = call.address[Y];
       dz.output_stride = call.stride[Y];
@@ -120,10 +127,12 @@ class ConvolutionPlan : public WatchedPlan {
   }
 
   const ConvolutionShape shape_;
+  const int64_t out_width_;  // of the image that forward makes
   const ActivationSpec activation_;
   const bool transposed_;
   const Lazy<ImageKernel> forward_, backward_data_;
   const Lazy<WeightsKernel> weights_;
+  PlanWeights weights_known_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <array>
 #include <set>
 
+#include "common/kept_weights.h"
 #include "common/pieces.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
@@ -158,15 +159,17 @@ class Direct : public ImageKernel {
   }
 
   Shared pack_parameters(const ImageCall& call, int threads) const {
-    float* packed = scratch(kWeights, static_cast<size_t>(groups_ * out_blocks() * block_weights()));
-    int packers = useful_threads(threads, 8.0 * static_cast<double>(groups_ * weights_.count()));
-    dynamic_items(packers, groups_ * out_blocks(), [&](int64_t item) {
-      const float* w = call.w + item / out_blocks() * weights_.count();
-      float* to = packed + item * block_weights();
-      if (backward_)
-        pack_weights_by_input(weights_, w, item % out_blocks(), to);
-      else
-        pack_weights_by_output(weights_, w, item % out_blocks(), to);
+    const int64_t floats = groups_ * out_blocks() * block_weights();
+    const float* packed = packed_.get(call.weights, kWeights, floats, [&](float* made) {
+      int packers = useful_threads(threads, 8.0 * static_cast<double>(groups_ * weights_.count()));
+      dynamic_items(packers, groups_ * out_blocks(), [&](int64_t item) {
+        const float* w = call.w + item / out_blocks() * weights_.count();
+        float* to = made + item * block_weights();
+        if (backward_)
+          pack_weights_by_input(weights_, w, item % out_blocks(), to);
+        else
+          pack_weights_by_output(weights_, w, item % out_blocks(), to);
+      });
     });
     if (!call.bias) return {packed, nullptr};
     int64_t padded = out_blocks() * kBlock;
@@ -310,6 +313,7 @@ class Direct : public ImageKernel {
   std::vector<Phase> phases_;
   int entries_ = 0, chain_ = 0;  // of the longest sum, and those added up at a time
   bool pairs_;
+  KeptWeights packed_;
 };
 
 // Offsets are 32-bit, and every phase has tables.

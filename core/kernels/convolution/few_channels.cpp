@@ -3,6 +3,7 @@
 // that stays in L1.
 #include "kernels/convolution/few_channels.h"
 
+#include "common/kept_weights.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
 #include "gemm/pack.h"
@@ -38,10 +39,11 @@ class FewChannelsForward : public ImageKernel {
   void run(const ImageCall& call) const override {
     int threads = useful_threads(call.threads, s_.operations * static_cast<double>(call.batch));
     // [groups][taps][outputs]
-    float* weights = scratch(kWeights, static_cast<size_t>(s_.groups * s_.taps() * s_.made));
-    for (int64_t g = 0; g < s_.groups; g++)
-      for (int64_t t = 0; t < s_.taps(); t++)
-        for (int64_t k = 0; k < s_.made; k++) weights[(g * s_.taps() + t) * s_.made + k] = call.w[s_.weight(g, k, t)];
+    const float* weights = packed_.get(call.weights, kWeights, s_.groups * s_.taps() * s_.made, [&](float* to) {
+      for (int64_t g = 0; g < s_.groups; g++)
+        for (int64_t t = 0; t < s_.taps(); t++)
+          for (int64_t k = 0; k < s_.made; k++) to[(g * s_.taps() + t) * s_.made + k] = call.w[s_.weight(g, k, t)];
+    });
     const Work work = share_out(call.batch, threads);
     dynamic_items(threads, work.units * work.splits, [&](int64_t item) {
       int64_t unit = item / work.splits, split = item % work.splits, band = unit % work.bands * band_rows_;
@@ -127,6 +129,7 @@ class FewChannelsForward : public ImageKernel {
   const Planes planes_;
   const std::vector<int32_t> places_;
   std::vector<int32_t> weight_places_;
+  KeptWeights packed_;
 };
 
 // forward: y(k, i) += w(k, tap) * x(cell of tap at i); hence the patches [tap][i] = sum_k w(k, tap) dy(k, i) are added

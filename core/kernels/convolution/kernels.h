@@ -41,6 +41,7 @@ struct ImageCall {
   int64_t batch;
   int threads;
   const PlaneWatcher* watcher = nullptr;  // only where watches() says so
+  uint64_t weights = 0;                   // version of w (runtime/weights_version.h), 0 if it may be any
 };
 class ImageKernel {
  public:

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/kept_weights.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
 #include "gemm/pack.h"
@@ -70,10 +71,12 @@ class Winograd : public ImageKernel {
 
   void run(const ImageCall& call) const override {
     if (!grid_.suits(call.batch)) return direct_->run(call);
-    float* u = scratch(kPartialSums, static_cast<size_t>(grid_.places() * kernel_place()));
     const Work work = share_out(call);
-    int transformers = useful_threads(work.threads, 32.0 * static_cast<double>(grid_.places() * kernel_place()));
-    dynamic_items(transformers, out_blocks(), [&](int64_t block) { transform_kernels(call.w, block, u); });
+    const int64_t floats = grid_.places() * kernel_place();
+    const float* u = transformed_.get(call.weights, kPartialSums, floats, [&](float* made) {
+      int transformers = useful_threads(work.threads, 32.0 * static_cast<double>(floats));
+      dynamic_items(transformers, out_blocks(), [&](int64_t block) { transform_kernels(call.w, block, made); });
+    });
     dynamic_items(work.threads, work.items * work.splits, [&](int64_t index) {
       auto [first, count] = grid_.item(index / work.splits, call.batch, work.item_lines);
       int64_t split = index % work.splits;
@@ -340,7 +343,8 @@ class Winograd : public ImageKernel {
   void (*gather_column_)(const float*, int64_t, float*, int64_t);
   void (Winograd::*gather_rows_)(const float*, int64_t, const WinogradGroup&, int, const float*, float*) const;
   std::vector<std::vector<int>> taps_;  // [phase]: see taps_of_phase
-  Entries entries_[4];                  // [2 * last row of the places + last column]: without phases that lack the tap
+  KeptWeights transformed_;
+  Entries entries_[4];  // [2 * last row of the places + last column]: without phases that lack the tap
 };
 
 }  // namespace

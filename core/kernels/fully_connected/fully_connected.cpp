@@ -1,6 +1,7 @@
 // Fully connected layer: z = W x + b, y = f(z) for every sample of the batch.
 #include <algorithm>
 
+#include "common/kept_weights.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
 #include "gemm/micro_kernel.h"
@@ -9,6 +10,7 @@
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
+#include "runtime/weights_version.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -29,6 +31,10 @@ class FullyConnected : public Plan {
     p.column_bias = call.address[B];
     bool by_rows = is_axis_wise(activation_);
     if (!by_rows && !is_identity(activation_)) p.activation = &activation_;
+    const uint64_t version = weights_known_.version();
+    if (version != 0 && packs(p))
+      p.packed_b = packed_.get(version, kWeights, packed_b_floats(p.n, p.k),
+                               [&](float* to) { pack_matrix_b(p, to, call.threads); });
     matrix_product(p, call.threads);
     if (by_rows)
       parallel_items(threads_for(call, call.batch), call.batch, [&](int64_t n) {
@@ -36,6 +42,8 @@ class FullyConnected : public Plan {
         activation_forward(activation_, y, y, outputs_, outputs_);
       });
   }
+
+  void keep_weights(bool keep) override { weights_known_.keep(keep); }
 
   // dz = dy f'(y); from z = W x + b: dx = W^T dz, dW = sum_n dz x^T, db = sum_n dz. Blocks of samples bound the
   // scratch.
@@ -88,6 +96,8 @@ class FullyConnected : public Plan {
 
   const int64_t inputs_, outputs_;
   const ActivationSpec activation_;
+  PlanWeights weights_known_;
+  KeptWeights packed_;
 };
 
 }  // namespace

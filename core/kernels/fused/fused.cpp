@@ -123,6 +123,7 @@ class Fused final : public PoolablePlan, public Repeatable {
     return shape_.arithmetic ? nullptr : make_pooled(first_, shape_.normalization, activation_);
   }
 
+  void keep_weights(bool keep) override { first_->keep_weights(keep); }
   int64_t trained_batch() override { return state_.lock()->normalizer.trained_batch(); }
   void forget() override { state_.lock()->normalizer.forget(); }
 

@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "common/kept_weights.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
 #include "kernels/kernels.h"
@@ -24,6 +25,12 @@ namespace {
 using namespace lstm;
 
 constexpr int64_t kSerialFloats = 32768;  // shorter passes over memory stay on the calling thread
+
+// Of every layer and direction, the joined weights of its input, packed, and the recurrent ones.
+struct Kept final : LstmKept {
+  explicit Kept(int64_t cells) : input(new KeptWeights[cells]), recurrent(new KeptWeights[cells]) {}
+  const std::unique_ptr<KeptWeights[]> input, recurrent;
+};
 
 // The parts of the cache of one layer.
 struct LayerMemory {
@@ -55,6 +62,10 @@ class Lstm : public LstmPlan {
 
   int64_t cache_bytes() const override { return floats_ * static_cast<int64_t>(sizeof(float)); }
   uint64_t signature() const override { return shape_.signature; }
+
+  std::unique_ptr<LstmKept> make_kept() const override {
+    return std::make_unique<Kept>(shape_.layers * shape_.directions);
+  }
 
   void forward(const LstmCall& call) override {
     float* memory = call.cache ? call.cache : scratch(kInputBand, static_cast<size_t>(floats_));
@@ -236,13 +247,24 @@ class Lstm : public LstmPlan {
       const LayerMemory here = memory_of(memory, layer);
       const int64_t in = width(layer);
       for (int64_t r = 0; r < shape_.directions; r++) {
-        join_weights(call, s, layer, r, weights);
         join_bias(call, s, layer, r, bias);
         MatrixProduct p{rows(), s.wide, in, layer_input(call, memory, layer), in, weights, in, here.z[r], s.wide};
         p.transpose_b = true;
         p.column_bias = bias;
+        Cell cell = cell_of(call, here, layer, r);
+        const Kept* kept = call.weights != 0 && !general ? static_cast<const Kept*>(call.kept) : nullptr;
+        if (kept) {
+          const int64_t number = layer * shape_.directions + r;
+          cell.packed_u = kept->recurrent[number].get(call.weights, kWeights, s.wide * s.padded,
+                                                      [&](float* to) { pack_recurrent(s, cell.u, to); });
+          if (packs(p))
+            p.packed_b = kept->input[number].get(call.weights, kWeights, packed_b_floats(p.n, p.k), [&](float* to) {
+              join_weights(call, s, layer, r, weights);
+              pack_matrix_b(p, to, call.threads);
+            });
+        }
+        if (!p.packed_b) join_weights(call, s, layer, r, weights);
         matrix_product(p, call.threads);
-        const Cell cell = cell_of(call, here, layer, r);
         if (general)
           general_.forward(s, cell, rest);
         else

@@ -37,6 +37,7 @@ struct Cell {
   float* c;                            // [T][N][padded]: cell states after the step
   float* h;                            // hidden states after the step: rows (t, n), `joined` apart
   int threads;
+  const float* packed_u;  // as pack_recurrent leaves u, if it is known
 
   int64_t step(int64_t k, int64_t steps) const { return reverse ? steps - 1 - k : k; }
 };

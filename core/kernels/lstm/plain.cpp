@@ -64,13 +64,43 @@ struct Forward {
     }
   }
 
+  // The same for one row: all gates at once, in as many sums as it takes to keep the units busy.
+  void multiply_row(int64_t t, int now, int64_t block, int64_t row) const {
+    constexpr int kParts = kBlock / kWidth, kVectors = kGates * kParts, kChains = kVectors < 8 ? 2 : 1;
+    const int64_t block_floats = s.padded * kBlock;
+    const float* u = weights + block * kGates * block_floats;
+    float* z = cell.z + (t * s.N + row) * s.wide + block * kGates * kBlock;
+    Vec sum[kChains][kVectors];
+    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
+      sum[0][v] = load(z + v * kWidth);
+      OPENBNNS_UNROLL for (int chain = 1; chain < kChains; chain++) sum[chain][v] = Vec{};
+    }
+    for (int64_t b = 0; b < s.padded / kBlock; b++, u += kBlock * kBlock) {
+      const float* x = h[now].block(row, b);
+      for (int k = 0; k < kBlock; k += kChains) OPENBNNS_UNROLL for (int chain = 0; chain < kChains; chain++) {
+          const Vec here = splat(x[k + chain]);
+          OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[chain][v] +=
+              here * load(u + v / kParts * block_floats + (k + chain) * kBlock + v % kParts * kWidth);
+        }
+    }
+    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
+      OPENBNNS_UNROLL for (int chain = 1; chain < kChains; chain++) sum[0][v] += sum[chain][v];
+      store(z + v * kWidth, sum[0][v]);
+    }
+  }
+
   void step(int64_t k, int threads) const {
     const int64_t t = cell.step(k, s.T), before = k > 0 ? cell.step(k - 1, s.T) : -1, active = s.active(t);
     const int now = static_cast<int>(k % 2);
     const float* c_before = before < 0 ? c_first : cell.c + before * s.N * s.padded;
     over_step_tasks(s, threads, 1, [&](int64_t block, int64_t row, int64_t rows) {
       const int64_t unit = block * kBlock, present = std::max<int64_t>(0, std::min(rows, active - row));
-      if (present > 0 && (k > 0 || cell.h0)) multiply(t, now, block, row, present);
+      if (present > 0 && (k > 0 || cell.h0)) {
+        if (kWidth > 4 && present == 1)  // narrower vectors would not leave a register free
+          multiply_row(t, now, block, row);
+        else
+          multiply(t, now, block, row, present);
+      }
       for (int64_t n = row; n < row + rows; n++) {
         float* c = cell.c + (t * s.N + n) * s.padded + unit;
         float* out = cell.h + (t * s.N + n) * s.joined + unit;
@@ -171,11 +201,12 @@ int64_t plain_backward_floats(const Sizes& s) {
 void plain_forward(const Sizes& s, const Cell& cell, float* work) {
   Cutter cut{work};
   const StepEntries entries(s, s.padded, cut.take(StepEntries::floats(s.padded)));
-  float* weights = cut.take(s.wide * s.padded);
+  float* packed = cut.take(s.wide * s.padded);
+  const float* weights = cell.packed_u ? cell.packed_u : packed;
   float* c_first = cut.take(s.N * s.padded);
   PackedRows h[2];
   for (PackedRows& p : h) p = {cut.take(PackedRows::floats(s, s.padded)), s.padded, s.tile};
-  pack_recurrent(s, cell.u, weights);
+  if (!cell.packed_u) pack_recurrent(s, cell.u, packed);
   pad_rows(s, cell.c0, c_first);
   pack_states(s, cell.h0, h[0]);
   const Forward run{s, cell, entries, weights, c_first, {h[0], h[1]}};

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "common/fields.h"
@@ -29,6 +30,12 @@ struct LstmShape {
                   slope, dropout, batch_sizes, signature)
 };
 
+// What a plan keeps of the weights of one caller.
+class LstmKept {
+ public:
+  virtual ~LstmKept() = default;
+};
+
 // Absent tensors are null. A backward call reads gradient[kLstmY], [kLstmHn] and [kLstmCn] and writes the others.
 struct LstmCall {
   float* tensor[kLstmTensors] = {};
@@ -37,6 +44,10 @@ struct LstmCall {
   float* cache = nullptr;       // cache_bytes() of memory, written forward, read backward; null: none
   uint64_t seed = 0, draw = 0;  // of the dropout, if there is no cache that records them
   int threads = 1;
+  // Version of the weights (runtime/weights_version.h) in a forward call, and where the plan keeps what it makes of
+  // them: one of make_kept(), for these addresses.
+  uint64_t weights = 0;
+  LstmKept* kept = nullptr;
   bool adds(int tensor) const { return accumulate >> tensor & 1; }
 };
 
@@ -55,6 +66,7 @@ class LstmPlan {
   virtual uint64_t signature() const = 0;
   virtual void forward(const LstmCall& call) = 0;
   virtual void backward(const LstmCall& call) = 0;
+  virtual std::unique_ptr<LstmKept> make_kept() const = 0;
 };
 
 }  // namespace openbnns

@@ -108,6 +108,12 @@ class MultiheadAttention(Filter):
         self.letters = letter_sizes(self.sizes)
         if engines._core is not None:
             self.plan = make_plan(self)
+        if not self.client_pointer:
+            self.keep_weights()
+
+    def keep_weights(self) -> None:
+        if self.plan is not None:
+            self.plan.keep_weights(True)
 
     def _hold(
         self, p: BNNSLayerParametersMultiheadAttention, name: str, view: View, order: tuple[int, ...], who: Caller

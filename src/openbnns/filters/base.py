@@ -143,6 +143,9 @@ class Filter:
         """The forward call of this filter and the backward call that belongs to it; ``None`` if none is declared."""
         return None
 
+    def keep_weights(self) -> None:
+        """Let native code keep what it makes of the weights, which stay as they are now until this is called again."""
+
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """A context whose calls leave the filter's state as it was: moving statistics and the random stream."""
@@ -291,6 +294,12 @@ class UnaryFilter(Filter):
         """Make the native plan; called once by the family's constructor."""
         if engines._core is not None:
             self.plan = self.make_plan(self.activation)
+        if not self.client_pointer:
+            self.keep_weights()
+
+    def keep_weights(self) -> None:
+        if self.plan is not None:
+            self.plan.keep_weights(True)
 
     # The calls.
 

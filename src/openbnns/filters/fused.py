@@ -99,6 +99,9 @@ class Fused(Filter):
         if engines._core is not None and self.normalization is not None:
             self.plan = self._make_plan(self.normalization)
 
+    def keep_weights(self) -> None:
+        self.first.keep_weights()
+
     def destroy(self) -> None:
         super().destroy()
         self.trained, self.plan = None, None
