@@ -226,6 +226,26 @@ TILES = [
     case("tiles-step-two-6x6-padded", 39, 25, (16, 21), (6, 6), step=(2, 2), symmetric=(5, 4), batch=8, gap=2),
 ]
 
+# Those that are matrix products, or that become another convolution on the same memory: kernels that cover the image or
+# all of its rows, and images one pixel wide.
+PRODUCTS = [
+    case("whole-image-many", 33, 40, (6, 7), (6, 7), batch=19, gap=5, activation=Act("Tanh"), client_pointer=False),
+    case("whole-image-groups", 12, 20, (3, 5), (3, 5), groups=4, batch=9, gap=3),
+    case("whole-image-dilated", 5, 18, (5, 5), (3, 3), dilation=(2, 2), batch=9),
+    case("whole-image-strided", 20, 33, (4, 4), (4, 4), step=(3, 2), batch=40, bias=False),
+    case("1x1-on-1x1", 40, 50, (1, 1), (1, 1), batch=20, activation=Act("Sigmoid"), client_pointer=False),
+    case("1x1-on-1x1-dilated", 40, 9, (1, 1), (1, 1), dilation=(3, 2), batch=10),
+    case("all-rows", 5, 18, (6, 31), (6, 3), batch=3, gap=2, activation=Act("Tanh")),
+    case("all-rows-strided", 7, 20, (3, 40), (3, 5), step=(2, 3), pad=(2, 1, 0, 0), batch=2),
+    case("all-rows-groups", 8, 12, (4, 21), (4, 3), groups=2, batch=3),
+    case("all-rows-Softmax", 6, 7, (3, 9), (3, 2), batch=3, activation=Act("Softmax"), client_pointer=False),
+    case("one-column", 18, 24, (37, 1), (3, 1), symmetric=(1, 0), batch=3, gap=4, activation=Act("Tanh")),
+    case("one-column-strided", 5, 9, (41, 1), (4, 1), step=(3, 1), dilation=(2, 1), pad=(0, 0, 2, 1), batch=2),
+    case("one-column-groups", 8, 8, (19, 1), (3, 1), groups=4, batch=2, bias=False),
+    case("one-column-1x1", 21, 34, (140, 1), (1, 1), batch=2),
+    case("one-column-padded", 6, 18, (13, 1), (3, 1), pad=(1, 1, 0, 0), batch=2),
+]
+
 WINDOWS = [
     case("dilated", 5, 7, (13, 17), (3, 3), dilation=(2, 2), batch=2),
     case("dilated-16", 16, 32, (17, 15), (3, 3), dilation=(2, 2), symmetric=(2, 2), batch=5),
@@ -417,4 +437,4 @@ FUSED = [
     ),
 ]
 
-CASES = SHAPES + TILES + WINDOWS + GROUPS + LAYOUTS + MEMORY + TYPES + FUSED
+CASES = SHAPES + TILES + PRODUCTS + WINDOWS + GROUPS + LAYOUTS + MEMORY + TYPES + FUSED

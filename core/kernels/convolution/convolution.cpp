@@ -13,13 +13,13 @@ namespace OPENBNNS_ISA {
 namespace {
 
 // Fastest first; the last takes every shape.
-constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_channels_forward, make_winograd_forward,
-                                               make_direct_forward, make_reference_forward};
-constexpr MakeImageKernel kBackwardDataKernels[] = {make_pointwise_backward_data, make_few_channels_backward_data,
-                                                    make_winograd_backward_data, make_direct_backward_data,
-                                                    make_reference_backward_data};
-constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_channels_weights, make_winograd_weights, make_direct_weights,
-                                                 make_reference_weights};
+constexpr MakeImageKernel kForwardKernels[] = {make_covering_forward, make_pointwise_forward, make_few_channels_forward,
+                                               make_winograd_forward, make_direct_forward,    make_reference_forward};
+constexpr MakeImageKernel kBackwardDataKernels[] = {make_covering_backward_data,     make_pointwise_backward_data,
+                                                    make_few_channels_backward_data, make_winograd_backward_data,
+                                                    make_direct_backward_data,       make_reference_backward_data};
+constexpr MakeWeightsKernel kWeightsKernels[] = {make_covering_weights, make_few_channels_weights,
+                                                 make_winograd_weights, make_direct_weights, make_reference_weights};
 
 template <class Make, size_t kCount>
 auto first_that_takes(const Make (&list)[kCount], const ConvolutionShape& shape) {
@@ -42,10 +42,32 @@ ConvolutionShape with_long_rows(ConvolutionShape s) {
   return s;
 }
 
+// The same convolution with longer rows or more channels, on the same memory: an image one pixel wide is one of a
+// single row, and under a kernel that covers all rows each row is a channel of its own.
+ConvolutionShape simplified(ConvolutionShape s) {
+  if (s.in_width == 1 && s.out_width == 1 && s.kernel_width == 1 && s.pad_left == 0 && s.in_height > 1) {
+    std::swap(s.in_width, s.in_height);
+    std::swap(s.out_width, s.out_height);
+    std::swap(s.kernel_width, s.kernel_height);
+    std::swap(s.stride_x, s.stride_y);
+    std::swap(s.dilation_x, s.dilation_y);
+    std::swap(s.pad_left, s.pad_up);
+  }
+  const bool covers = s.kernel_height == s.in_height && s.out_height == 1 && s.pad_up == 0 &&
+                      (s.dilation_y == 1 || s.kernel_height == 1);
+  if (covers) {
+    s.in_channels *= s.in_height;
+    s.in_height = s.kernel_height = 1;
+  }
+  return s;
+}
+
 class ConvolutionPlan : public WatchedPlan {
  public:
+  // An axis-wise activation sees the rows of the image as it is, and the output of a transposed convolution has a bias
+  // for each channel that it really has.
   ConvolutionPlan(const ConvolutionShape& shape, const ActivationSpec& activation, bool transposed)
-      : shape_(shape),
+      : shape_(transposed ? shape : simplified(shape)),
         out_width_(transposed ? shape.in_width : shape.out_width),
         activation_(activation),
         transposed_(transposed) {}

@@ -72,6 +72,10 @@ class WeightsKernel {
 using MakeImageKernel = std::unique_ptr<ImageKernel> (*)(const ConvolutionShape&);
 using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionShape&);
 
+// Kernels that cover the whole image and give one pixel: matrix products over the batch.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_covering_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_covering_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_covering_weights(const ConvolutionShape& s);
 // 1 x 1 kernels on all but tiny images: matrix products on the planes as they are.
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
