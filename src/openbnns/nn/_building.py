@@ -16,7 +16,7 @@ from ._state import State
 from ._structure import Structure, flatten
 from ._value import Array, Value
 from .choose import seed_number
-from .parameter import Parameter
+from .parameter import Parameter, version_of
 
 if TYPE_CHECKING:
     from .model_file import ModelCard
@@ -36,6 +36,8 @@ class Building(State):
     """What a module does until it can run."""
 
     _programs_kept = _PROGRAMS
+    _known_weights: tuple[int, int] | None = None  # what is known of the parameters, and how native code calls it
+    _frozen = False  # whether it is a copy for inference only: see compile_inference
     _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
 
     def __init__(self) -> None:
@@ -120,7 +122,14 @@ class Building(State):
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
         shapes = None if self._graph is None else [value.sample for value in self._graph.inputs]
-        return {**self.__dict__, "_graph": shapes, "_programs": OrderedDict(), "_latest": None, "_calls": []}
+        made: dict[str, Any] = {
+            "_graph": shapes,
+            "_programs": OrderedDict(),
+            "_latest": None,
+            "_calls": [],
+            "_known_weights": None,
+        }
+        return {**self.__dict__, **made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         shapes = state["_graph"]
@@ -215,7 +224,7 @@ class Building(State):
     def _traced_apart(self, shapes: Sequence[tuple[int, ...]], seed: int = 0) -> tuple[Graph, list[Value], Structure]:
         """The same before anything is fused, without layers; and the values that ``forward`` gives."""
         global _replacements
-        graph = Graph(np.random.RandomState(seed), self.modules())
+        graph = Graph(np.random.RandomState(seed), self.modules(), frozen=self._frozen)
         values = [graph.input(shape) for shape in shapes]
         replacements = _replacements
         module: Any = self
@@ -234,6 +243,17 @@ class Building(State):
     def _recording(self) -> tuple[int, str]:
         """What a graph depends on besides the shapes: when it changes, the network is recorded again."""
         return _replacements, self._accuracy or engines.accuracy()
+
+    def _weights_version(self) -> int:
+        """The version of the parameters, for native code (``Steps.run``); 0 while writes to them cannot be seen."""
+        if self._graph is None or engines._core is None:
+            return 0
+        version = version_of(self._graph.parameters)
+        if version is None:
+            return 0
+        if self._known_weights is None or self._known_weights[0] != version:
+            self._known_weights = version, engines._core.new_weights_version()
+        return self._known_weights[1]
 
     def program(self, batch: int, *, training: bool, input_gradients: bool = False) -> Program:
         """The network with memory for this batch size; the last few are kept."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._steps import Call
 from ._value import Array
-from .parameter import Parameter
+from .parameter import Parameter, note_step
 
 if TYPE_CHECKING:
     from ..layers.optimizer import RepeatedStep
@@ -30,7 +30,7 @@ class State:
     def made(self, roles: int) -> list[Array]:
         if self.accumulators is None:
             first = self.group._optimizer._first_accumulator(self.group)
-            self.accumulators = [np.full_like(self.parameter.data, first) for _ in range(roles)]
+            self.accumulators = [np.full_like(self.parameter._array, first) for _ in range(roles)]
         return self.accumulators
 
 
@@ -40,7 +40,7 @@ class Bundle:
     def __init__(self, states: list[State]) -> None:
         self.states = states
         roles = int(self.bnns.accumulator_count_multiplier)
-        self.data = [s.parameter.data for s in states]
+        self.data = [s.parameter._array for s in states]
         self.gradients = [s.parameter.grad for s in states]
         self.accumulators = [s.made(roles)[role] for role in range(roles) for s in states]
         self._steps = states[0].steps
@@ -59,6 +59,7 @@ class Bundle:
         return self._steps if self._repeated is None else self._repeated.steps
 
     def step(self) -> None:
+        note_step()
         if self._counts:
             self.bnns.time_step = float(self.steps + 1)
         self.bnns.step(parameters=self.data, gradients=self.gradients, accumulators=self.accumulators)

@@ -43,6 +43,7 @@ class Operation:
     keeps_output = False
     random = False  # draws random numbers in training
     stops_gradient = False  # its inputs get no gradient from it
+    only_trains = False  # it is the identity except in training
     repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
 
     def __init__(
@@ -116,7 +117,8 @@ class Operation:
 class Graph:
     """Operations in the order in which they run."""
 
-    def __init__(self, generator: np.random.RandomState, parts: Iterable[Module] = ()) -> None:
+    def __init__(self, generator: np.random.RandomState, parts: Iterable[Module] = (), *, frozen: bool = False) -> None:
+        self.frozen = frozen  # for inference only, on parameters and buffers that nobody will change
         self.generator = generator  # for the parameters that modules make while the graph is recorded
         self.parts = set(parts)  # the modules of the network, whose parameters are trained and saved
         self.parameters: list[Parameter] = []  # those that the operations use, each once
@@ -189,6 +191,8 @@ class Graph:
 
     def append(self, operation: Operation) -> Value:
         """Record an operation; gives its first output."""
+        if self.frozen and operation.only_trains:
+            return operation.inputs[0]
         operation.modules = self.modules[-1:]
         operation.functions = [self.function] * len(operation.modules)
         for value in operation.outputs:

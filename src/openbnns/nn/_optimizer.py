@@ -17,7 +17,7 @@ from ._norms import total_norm
 from ._steps import Call
 from ._value import Array
 from .choose import nearest, whole_number
-from .parameter import Parameter, trainable
+from .parameter import Parameter, note_step, trainable
 
 
 class ParameterGroup(Mapping[str, Any]):
@@ -307,6 +307,7 @@ class Optimizer(Listed):
 
     def calls(self) -> list[Call]:
         """What ``step`` does, as calls that native code can keep: the same list for as long as these stay the same."""
+        note_step()
         plain: list[Call] = [self.step]
         if not self._waiting and type(self).step is _STEP:  # which a subclass may have replaced
             self._refresh()

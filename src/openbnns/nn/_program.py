@@ -72,7 +72,7 @@ class Program:
         self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
         for parameter in graph.parameters:
             trained = training and parameter.requires_grad
-            self._lasting += [parameter.data, parameter.grad] if trained else [parameter.data]
+            self._lasting += [parameter._array, parameter.grad] if trained else [parameter._array]
         self.inputs = [self._array(value) for value in graph.inputs]
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = Steps(self._lasting)
@@ -81,6 +81,7 @@ class Program:
             x, y = self.arrays(step.inputs), self.arrays(step.outputs)
             self._forward.calls.append(step.forward_all(x, y, training))
         self._random = [step for step in self._steps if step.random]
+        self._shows_inputs = any(value.storage in graph.inputs for value in graph.outputs)
         self.backward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
         self._backward = Steps(self._lasting)
         # Those that are needed if nobody wants the gradients of the inputs.
@@ -216,7 +217,7 @@ class Program:
 
     def _bytes(self, value: Value | Parameter) -> int:
         if isinstance(value, Parameter):
-            return value.data.nbytes
+            return value._array.nbytes
         return math.prod(value.concrete(self.batch)) * self._stored(value).itemsize
 
     def _allocate(self) -> int:
@@ -241,7 +242,7 @@ class Program:
             return self._outside[value.storage][0].reshape(value.concrete(self.batch))
         if leaf is None:
             return self._view(self._blocks[value.storage], value)
-        array: Array = leaf.data if isinstance(leaf, Parameter) else leaf
+        array: Array = leaf._array if isinstance(leaf, Parameter) else leaf
         return array.reshape(value.sample)
 
     def arrays(self, values: list[Value]) -> list[Array]:
@@ -340,6 +341,21 @@ class Program:
             )
         np.copyto(target, samples, casting="unsafe")
 
+    def fits(self, given: Sequence[Any]) -> bool:
+        """Whether this is an array just like the only input, with nothing about it that has to be checked."""
+        if len(given) != 1 or len(self.inputs) != 1:
+            return False
+        samples, target = given[0], self.inputs[0]
+        return type(samples) is np.ndarray and samples.shape == target.shape and samples.dtype == target.dtype
+
+    def forward_on(self, samples: Array, weights: int = 0) -> None:
+        """Compute the outputs from an array like the only input, where it lies if possible."""
+        if self._shows_inputs:
+            self.fill(0, samples)
+            self._forward.run(weights)
+        else:
+            self._forward.run_on(self.inputs[0], samples, weights)
+
     def fill_gradients(self, gradients: Sequence[Array | None]) -> None:
         """Copy the gradients of the outputs to where the backward pass reads them; None stands for zeros."""
         begun: set[Value] = set()  # several outputs may be the same elements in several shapes
@@ -352,9 +368,9 @@ class Program:
                 np.copyto(target, 0 if gradient is None else gradient, casting="unsafe")
             begun.add(value.storage)
 
-    def forward(self) -> Array:
-        """Compute the outputs from ``inputs``; gives the first."""
-        self._forward.run()
+    def forward(self, weights: int = 0) -> Array:
+        """Compute the outputs from ``inputs``; gives the first. For ``weights`` see :meth:`Steps.run`."""
+        self._forward.run(weights)
         return self.outputs[0]
 
     def seed(self, seed: int, step: int) -> None:

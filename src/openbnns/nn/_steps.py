@@ -42,27 +42,46 @@ class Steps:
         self._parts: list[tuple[Any, list[Call]]] = []  # native calls as a replay, others with None
         self._left = _RECORDINGS
         self._again = True  # whether to record the next time
+        self._planned: Any = None  # what is read from elsewhere
 
-    def run(self) -> None:
+    def run(self, weights: int = 0) -> None:
+        """Make the calls. ``weights`` is a version of all parameters, by which native code knows what it has made of them.
+
+        It comes from ``_core.new_weights_version``, and is another one as soon as any parameter may have changed; 0 says
+        nothing.
+        """
+        if self._planned is not None:
+            self._parts[0][0].redirect(self._planned, self._planned)
+            self._planned = None
         if self._again and self._left > 0 and _is_native():
             self._record()
         elif not self._parts:
             for call in self.calls:
                 call()
-        elif not self._replay():
+        elif not self._replay(weights):
             self._again = _is_native()
 
-    def _replay(self) -> bool:
+    def run_on(self, planned: np.ndarray[Any, Any], given: np.ndarray[Any, Any], weights: int = 0) -> None:
+        """Make the calls with ``given`` in place of ``planned``, an array like it that they only read."""
+        replay, calls = self._parts[0] if len(self._parts) == 1 else (None, ())
+        if replay is not None and not self._again and replay.redirect(planned, given):
+            self._planned = planned
+            if replay.run(0, weights) == len(calls):
+                return
+        np.copyto(planned, given)
+        self.run(weights)
+
+    def _replay(self, weights: int = 0) -> bool:
         """Whether no native call has declined."""
         declined = False
         for replay, calls in self._parts:
-            done = 0 if replay is None else replay.run()
+            done = 0 if replay is None else replay.run(0, weights)
             while done < len(calls):  # the native call has declined, or there is none
                 calls[done]()
                 done += 1
                 if replay is not None:
                     declined = True
-                    done = replay.run(done)
+                    done = replay.run(done, weights)
         return not declined
 
     def _record(self) -> None:

@@ -85,7 +85,7 @@ class WholeStep:
         back, then = program.calls_of_parameters, self._of_optimizer
         calls = [times[0], *program.calls_forward, *losses, times[1], *back, times[2], *then, times[3]]
         kept = [*program.lasting, self._times, *arrays(losses), *self._optimizer.accumulators]
-        kept += [array for p in self._optimizer.parameters if p.used for array in (p.data, p.grad)]
+        kept += [array for p in self._optimizer.parameters if p.used for array in (p._array, p.grad)]
         steps = Steps(kept)
         steps.calls = calls
         return steps

@@ -35,6 +35,7 @@ from ._value import Array, Value
 
 if TYPE_CHECKING:
     from .compiled import CompiledStep
+    from .inference import CompiledInference
     from .model_file import ModelCard
     from .optimizers import Optimizer, OptimizerName
     from .predictions import Predictions
@@ -112,9 +113,25 @@ class Module(Exports):
             graph.require_parts(self)
             with graph.calling(module=self):
                 return self.forward(*map(graph.value, inputs), **{name: graph.value(x) for name, x in named.items()})
+        program = None if self.training or named else self._ready(inputs)
+        if program is not None:
+            self._latest, self._latest_structure = None, self._structure
+            program.forward_on(inputs[0], self._weights_version())
+            return self._shown([array.copy() for array in program.outputs])
         if not self._in_a_row(inputs, named):
             return self._call_with(inputs, named)[0]
         return self._shown(array.copy() for array in self._run(inputs, named))
+
+    def _ready(self, inputs: tuple[Any, ...]) -> Program | None:
+        """A program for inference on these inputs; None if there is none yet, or anything about them is to be checked."""
+        if not inputs or type(inputs[0]) is not np.ndarray or not inputs[0].ndim:
+            return None
+        key = (len(inputs[0]), False, False, ())
+        program = self._programs.get(key)
+        if program is None or self._recorded != self._recording() or not program.fits(inputs):
+            return None
+        self._programs.move_to_end(key)
+        return program
 
     def _in_a_row(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
         """Whether the arguments are arrays, for all that ``forward`` takes up to the last of them."""
@@ -148,7 +165,7 @@ class Module(Exports):
         program = self.program(batch, training=self.training, input_gradients=self.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)
-        program.forward()
+        program.forward(0 if self.training else self._weights_version())
         self._latest = program if program.training else None
         self._latest_structure = self._structure
         return program.outputs
@@ -297,6 +314,26 @@ class Module(Exports):
         size = whole_number(batch_size, "compile_step: batch_size", 1)
         chosen: Optimizer = choose(optimizer, NAMED, Optimizer, "compile_step: optimizer")
         return CompiledStep(self, loss, chosen, size, loss_weights)
+
+    @spelled
+    def compile_inference(self, batch_size: int) -> CompiledInference:
+        """The network as it is now, for inference on batches of this size as one native call: ``y = infer(x)``.
+
+        Parameters and statistics are copied, and frozen: nothing that happens to the network later changes the result. See
+        :class:`~openbnns.nn.inference.CompiledInference`.
+
+        >>> import numpy as np
+        >>> from openbnns import nn
+        >>> net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+        >>> infer = net.compile_inference(3)
+        >>> x = np.ones((3, 4), np.float32)
+        >>> np.allclose(infer(x), net.eval()(x), atol=1e-6)
+        True
+        """
+        from .choose import whole_number
+        from .inference import CompiledInference
+
+        return CompiledInference(self, whole_number(batch_size, "compile_inference: batch_size", 1))
 
     @spelled
     def profile(self, *inputs: Any, repeats: int | None = None) -> Profile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,7 +39,9 @@ class Parameter(Expression):
     [[3.0, 3.0]]
     """
 
-    __slots__ = ("_data", "_grad", "_maker", "_requires_grad", "_seed", "used")
+    # _data is for our own modules, which never write to it, but for optimizers (note_step). Others get ``data``: as long as
+    # that array lives, or a view of it, somebody may write to it at any time. _writes counts how often that may have begun.
+    __slots__ = ("_data", "_grad", "_held", "_maker", "_requires_grad", "_seed", "_shared", "_shown", "_writes", "used")
 
     @spelled
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
@@ -46,6 +49,7 @@ class Parameter(Expression):
         self._grad: Array | None = None
         self._maker: tuple[Any, str] | None = None  # the layer that gives initial values and shape, and our name in it
         self._seed = 0
+        self._untouched()
         self.used = True  # whether a network that was built computes with it, so that optimizers may change it
         self._set(data)
 
@@ -56,13 +60,36 @@ class Parameter(Expression):
         parameter._data = parameter._grad = None
         parameter._maker, parameter._requires_grad = (layer, name), True
         parameter._seed, parameter.used = next_seed(), False
+        parameter._untouched()
         return parameter
 
-    def _set(self, data: Any) -> None:
+    def _untouched(self) -> None:
+        self._writes, self._shared = 0, True
+        self._held: weakref.ref[Any] | None = None  # what lives while anybody has a view of ``data``
+        self._shown: weakref.ref[Any] | None = None  # the array that ``data`` gave last
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _KEPT}
+
+    def __copy__(self) -> Parameter:
+        self._shared = True  # with the copy
+        twin = type(self).__new__(type(self))
+        twin.__setstate__(self.__getstate__())
+        return twin
+
+    def __setstate__(self, state: Any) -> None:
+        self._untouched()
+        for name, value in (state[1] if isinstance(state, tuple) else state).items():  # tuples are of earlier versions
+            setattr(self, name, value)
+
+    def _set(self, data: Any, *, shared: bool = True) -> None:
+        """``shared``: somebody else may have the array, too."""
         try:
             self._data: Array | None = np.ascontiguousarray(data, np.float32)
         except (TypeError, ValueError) as error:
             raise TypeError(f"Parameter: takes an array of numbers, not a {type(data).__name__} ({error}).") from None
+        self._shared, self._held, self._shown = shared, None, None
+        self._writes += 1
         if self._grad is not None and self._grad.shape != self._data.shape:
             self._grad = None
         self._maker = None
@@ -84,7 +111,8 @@ class Parameter(Expression):
         """Let the layer give it values, if it has none yet: from this generator, or else from one of its own."""
         if self._maker is not None:
             layer, name = self._maker
-            self._set(layer._initial(name, shape, generator or np.random.RandomState(self._seed)))
+            made = layer._initial(name, shape, generator or np.random.RandomState(self._seed))
+            self._set(np.array(made, np.float32, order="C"), shared=False)
 
     def reseed(self, generator: np.random.RandomState) -> None:
         """Let values that are not drawn yet follow from this generator when they are."""
@@ -93,18 +121,37 @@ class Parameter(Expression):
     @property
     def data(self) -> Array:
         """The values. Assigning to it copies, because layers and optimizers hold this memory."""
-        if self._data is None:
-            self.make(self.shape)
-        assert self._data is not None
-        return self._data
+        array = None if self._shown is None else self._shown()
+        if array is None:
+            if self._held is not None and self._held() is not None:
+                self._shared = True  # somebody has the memory, but not by the array
+            held = self._array.view()
+            # Every view of this array, however it is made, has its memory from `held`, and keeps it alive.
+            array = np.asarray(memoryview(held))
+            self._held, self._shown = weakref.ref(held), weakref.ref(array)
+            self._writes += 1
+        return array
 
     @data.setter
     def data(self, values: Any) -> None:
         given = self._fitting(values, "data")
         if self._data is None:
-            self._set(given.copy())
+            self._set(given.copy(), shared=False)
         else:
             self._data[...] = given
+            self._writes += 1
+
+    @property
+    def _array(self) -> Array:
+        """The values, for those that only read them, or that say so (:func:`note_step`)."""
+        if self._data is None:
+            self.make(self.shape)
+        assert self._data is not None
+        return self._data
+
+    def _version(self) -> int | None:
+        """A number that grows with every write; None while writes cannot be seen."""
+        return None if self._shared or (self._held is not None and self._held() is not None) else self._writes
 
     @property
     def grad(self) -> Array:
@@ -126,12 +173,18 @@ class Parameter(Expression):
     @contextmanager
     def apart(self, dtype: type[np.floating[Any]] = np.float32) -> Iterator[None]:
         """In the block, ``grad`` is another array, and so is ``data`` if it is to have another type."""
-        before = self._data, self._grad
-        self._data, self._grad = self.data.astype(dtype, copy=False), None
+        before, seen = (self._array, self._grad), (self._held, self._shown, self._shared)
+        self._data, self._grad = self._array.astype(dtype, copy=False), None
+        other = self._data is not before[0]
+        if other:
+            self._held, self._shown, self._shared = None, None, True
         try:
             yield
         finally:
             self._data, self._grad = before
+            if other:
+                self._held, self._shown, self._shared = seen
+            self._writes += 1
 
     @property
     def requires_grad(self) -> bool:
@@ -261,6 +314,30 @@ class Parameter(Expression):
     def __repr__(self) -> str:
         shape = f"shape={self.shape}" if self.sized else "not built"
         return f"Parameter({shape}{'' if self.requires_grad else ', requires_grad=False'})"
+
+
+_KEPT = ("_data", "_grad", "_maker", "_requires_grad", "_seed", "_shared", "used")
+"""What copies of a parameter have; memory is shared if it was, as far as anybody knows."""
+
+_steps = 0
+"""How often optimizers may have changed parameters, of any network."""
+
+
+def note_step() -> None:
+    """An optimizer is about to write to the arrays of its parameters."""
+    global _steps
+    _steps += 1
+
+
+def version_of(parameters: Iterable[Parameter]) -> int | None:
+    """A number that grows with every write to any of these; None while writes cannot be seen."""
+    total = _steps
+    for parameter in parameters:
+        version = parameter._version()
+        if version is None:
+            return None
+        total += version
+    return total
 
 
 def _recording() -> bool:

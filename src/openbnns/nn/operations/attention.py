@@ -45,7 +45,7 @@ class Attention(Operation):
     def prepare(self) -> None:
         given: dict[str, Array] = {}
         for parameter, names in self.pieces:
-            given |= _parts(parameter.data, names)
+            given |= _parts(parameter._array, names)
         self.layer = MultiheadAttentionLayer(
             self.output.sample[-1],
             self.heads,

@@ -50,15 +50,16 @@ class Convolution(NormalizedOperation):
     def prepare(self) -> None:
         result = self.output.sample if self.pooling is None else self.pooling.unpooled_shape
         input, output = (Shape.image_chw(*image_shape(sample)[::-1]) for sample in (self.inputs[0].sample, result))
-        if self.normalization is not None:
+        if self.normalization is not None and not self.folds:
             self.prepare_fused(input, output)
             return
+        weights, bias = self.folded(0 if self.type is ConvolutionType.STANDARD else 1)
         self.layer = ConvolutionLayer(
             type=self.type,
             input=input,
             output=output,
-            weights=self._weights(),
-            bias=None if self.bias is None else self.bias.data,
+            weights=self._described(weights),
+            bias=bias,
             activation=self.activation,
             filter_parameters=IN_PLACE,
             **self.options,
@@ -67,12 +68,13 @@ class Convolution(NormalizedOperation):
     def fused_parameters(self) -> FusedConvolutionParameters:
         options = dict(self.options)
         options["group_size"] = options.pop("group_count")
-        bias = None if self.bias is None else self.bias.data
-        return FusedConvolutionParameters(type=self.type, weights=self._weights(), bias=bias, **options)
+        bias = None if self.bias is None else self.bias._array
+        weights = self._described(self.weight._array)
+        return FusedConvolutionParameters(type=self.type, weights=weights, bias=bias, **options)
 
-    def _weights(self) -> Any:
+    def _described(self, weights: Array) -> Any:
         """The array, or for transposed convolutions, whose weights are PyTorch's (I, O, KH, KW), what describes it."""
-        kernels = _kernels(self.weight.data)
+        kernels = _kernels(weights)
         if self.type is ConvolutionType.STANDARD:
             return kernels
         shape = Shape(kernels.shape[::-1], BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr)
@@ -107,7 +109,7 @@ class GroupedTransposedConvolution(Operation):
         self.layer = ConvolutionLayer(
             input=Shape.image_chw(*large[::-1]),
             output=Shape.image_chw(*small[::-1]),
-            weights=_kernels(self.weight.data),
+            weights=_kernels(self.weight._array),
             filter_parameters=IN_PLACE,
             **self.options,
         )
@@ -122,7 +124,7 @@ class GroupedTransposedConvolution(Operation):
         )
         if self.bias is None:
             return spread
-        bias = self.bias.data[:, None, None]
+        bias = self.bias._array[:, None, None]
 
         def call() -> None:
             spread()

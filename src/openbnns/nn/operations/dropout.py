@@ -16,7 +16,7 @@ class Dropout(Operation):
     """Drops elements, or with ``channels`` whole channels, in training; at inference it is the identity."""
 
     keeps_inputs = False
-    random = True
+    random = only_trains = True
 
     def __init__(self, graph: Graph, x: Value, rate: float, channels: bool = False) -> None:
         self.rate = rate

@@ -19,7 +19,7 @@ class Embedding(Operation):
     def prepare(self) -> None:
         self.layer = EmbeddingLayer(
             input=Shape.vector(self.inputs[0].count),
-            dictionary=self.weight.data,
+            dictionary=self.weight._array,
             padding_index=self.padding_index,
             filter_parameters=IN_PLACE,
         )

@@ -68,6 +68,7 @@ class NormalizedOperation(ActivatedOperation):
         _, height, width = image_shape(pooling.inputs[0].sample)
         return (
             self.pooling is None
+            and not self.folds
             and n.type.case == "batch"
             and self.activation.case in ("identity", "rectified_linear")
             and pooling.inputs[0].sample == self.output.sample
@@ -75,6 +76,29 @@ class NormalizedOperation(ActivatedOperation):
             and height * width >= _SMALL_PLANE
             and pooling.is_pairs
         )
+
+    @property
+    def folds(self) -> bool:
+        """Whether the normalization is part of the weights: with statistics that stay as they are, it is a factor and a sum."""
+        n = self.normalization
+        return self.output.graph.frozen and n is not None and n.type.case == "batch" and n.type.moving_mean is not None
+
+    def folded(self, axis: int = 0) -> tuple[Array, Array | None]:
+        """Weights, whose output channels are an axis, and bias; with the normalization in them if it is to be."""
+        weight, bias = self.weight._array, None if self.bias is None else self.bias._array
+        if not self.folds:
+            return weight, bias
+        n = self.normalization
+        assert n is not None
+        mean, variance = (np.asarray(a, np.float64).reshape(-1) for a in (n.type.moving_mean, n.type.moving_variance))
+        factor = 1 / np.sqrt(variance + n.epsilon)
+        if n.gamma is not None:
+            factor *= n.gamma._array.reshape(-1)
+        shift = (-mean if bias is None else bias - mean) * factor
+        if n.beta is not None:
+            shift += n.beta._array.reshape(-1)
+        spread = factor.reshape(-1, *(1,) * (weight.ndim - 1 - axis))
+        return (weight * spread).astype(weight.dtype), shift.astype(weight.dtype)
 
     def fused_parameters(self) -> Any:
         """The layer in front, as a part of a fused layer."""
@@ -90,8 +114,8 @@ class NormalizedOperation(ActivatedOperation):
                 self.fused_parameters(),
                 FusedNormalizationParameters(
                     type=n.type,
-                    beta=None if n.beta is None else n.beta.data.reshape(-1),
-                    gamma=None if n.gamma is None else n.gamma.data.reshape(-1),
+                    beta=None if n.beta is None else n.beta._array.reshape(-1),
+                    gamma=None if n.gamma is None else n.gamma._array.reshape(-1),
                     momentum=n.momentum,
                     epsilon=n.epsilon,
                     activation=self.activation,
@@ -99,7 +123,7 @@ class NormalizedOperation(ActivatedOperation):
             ],
             filter_parameters=IN_PLACE,
         )
-        own = [*(p.data for p in self.parameters), n.type.moving_mean, n.type.moving_variance]
+        own = [*(p._array for p in self.parameters), n.type.moving_mean, n.type.moving_variance]
         pooled = self.pooling is not None
         if self.pooling is not None:
             self.pooling.pooling.prepare()
@@ -121,7 +145,7 @@ class NormalizedOperation(ActivatedOperation):
         return True
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        if self.normalization is None:
+        if self.normalization is None or self.folds:
             return partial(self.layer.apply, x[0], y)
         self.normalization.require_spread(len(x[0]), training)
         pooling, apply = self.pooling, partial(self.layer.apply, x[0], y, phase=phase(training))

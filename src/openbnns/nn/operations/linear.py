@@ -24,18 +24,18 @@ class Linear(NormalizedOperation):
         return super().fuse(following)
 
     def prepare(self) -> None:
-        bias = None if self.bias is None else self.bias.data
         outputs, inputs = self.weight.shape
-        if self.normalization is not None:
+        if self.normalization is not None and not self.folds:
             self.prepare_fused(Shape.vector(inputs), Shape.vector(outputs))
             return
+        weights, bias = self.folded()
         self.layer = FullyConnectedLayer(
-            weights=self.weight.data, bias=bias, activation=self.activation, filter_parameters=IN_PLACE
+            weights=weights, bias=bias, activation=self.activation, filter_parameters=IN_PLACE
         )
 
     def fused_parameters(self) -> FusedFullyConnectedParameters:
         return FusedFullyConnectedParameters(
-            weights=self.weight.data, bias=None if self.bias is None else self.bias.data
+            weights=self.weight._array, bias=None if self.bias is None else self.bias._array
         )
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:

@@ -48,10 +48,10 @@ class Lstm(Operation):
 
     def prepare(self) -> None:
         h, inputs = self.hidden, self.inputs[0].sample[1]
-        self._bias = np.zeros((4, 1, 1, h), self.weights[0].data.dtype) if self.biases else None
+        self._bias = np.zeros((4, 1, 1, h), self.weights[0]._array.dtype) if self.biases else None
         self.layer = LSTMLayer(
-            input_weights=self.weights[0].data.reshape(4, 1, h, inputs),
-            hidden_weights=self.weights[1].data.reshape(4, 1, 1, h, h),
+            input_weights=self.weights[0]._array.reshape(4, 1, h, inputs),
+            hidden_weights=self.weights[1]._array.reshape(4, 1, 1, h, h),
             bias=self._bias,
             filter_parameters=IN_PLACE,
         )
@@ -76,7 +76,7 @@ class Lstm(Operation):
         final = [np.empty((1, 1, batch, h), y[0].dtype) for _ in range(2)]
         calls = kept.arrange(x, steps)
         if self._bias is not None:
-            calls.append(adding(self._bias, *(b.data for b in self.biases)))
+            calls.append(adding(self._bias, *(b._array for b in self.biases)))
         phase = LearningPhase.TRAINING if training else LearningPhase.INFERENCE
         given = {"output": outputs, "final_hidden": final[0], "final_cell": final[1], "phase": phase}
         calls += [kept.running(self.layer.apply, given), kept.to_steps(outputs[:, :, 0], y[0])]

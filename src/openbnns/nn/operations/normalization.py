@@ -59,14 +59,14 @@ class Normalization(ActivatedOperation):
             type=self.type,
             input=shape,
             output=shape,
-            beta=None if self.beta is None else self.beta.data.reshape(-1),
-            gamma=None if self.gamma is None else self.gamma.data.reshape(-1),
+            beta=None if self.beta is None else self.beta._array.reshape(-1),
+            gamma=None if self.gamma is None else self.gamma._array.reshape(-1),
             momentum=self.momentum,
             epsilon=self.epsilon,
             activation=self.activation,
             filter_parameters=IN_PLACE,
         )
-        own = [*(p.data for p in self.parameters), self.type.moving_mean, self.type.moving_variance]
+        own = [*(p._array for p in self.parameters), self.type.moving_mean, self.type.moving_variance]
         self.plan = KeepingPlan(f"Normalization ({self.type.case})", self.layer, own, KEPT_INPUT)
 
     def fuse(self, following: Operation) -> bool:

@@ -31,7 +31,7 @@ class Prelu(Operation):
         self.layer = ActivationLayer(function=function, input=Shape.image_chw(*self.image[::-1]))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        layer, slopes = self.layer, self.weight.data
+        layer, slopes = self.layer, self.weight._array
         read, written = x[0].reshape(-1, *self.image), y.reshape(-1, *self.image)
 
         def call() -> None:
@@ -41,7 +41,7 @@ class Prelu(Operation):
         return call
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        layer, slopes = self.layer, self.weight.data
+        layer, slopes = self.layer, self.weight._array
         read, arriving = x[0].reshape(-1, *self.image), dy.reshape(-1, *self.image)
         target = wanted(None if dx[0] is None else dx[0].reshape(-1, *self.image))
 

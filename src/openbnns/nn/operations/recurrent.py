@@ -53,8 +53,8 @@ class Recurrent(Operation):
 
     def prepare(self) -> None:
         self.layer = FullyConnectedLayer(
-            weights=self.weights[0].data,
-            bias=self.biases[0].data if self.biases else None,
+            weights=self.weights[0]._array,
+            bias=self.biases[0]._array if self.biases else None,
             filter_parameters=IN_PLACE,
         )
         self._plan: Any = None
@@ -69,9 +69,9 @@ class Recurrent(Operation):
 
     def _tensors(self, x: list[Array], y: list[Array]) -> dict[int, Array]:
         """Where forward and backward find what they share, by slots of the plan."""
-        tensors = {_Z: y[2], _U: self.weights[1].data, _Y: y[0], _HN: y[1]}
+        tensors = {_Z: y[2], _U: self.weights[1]._array, _Y: y[0], _HN: y[1]}
         if self.biases:
-            tensors[_B] = self.biases[1].data
+            tensors[_B] = self.biases[1]._array
         if self.initial:
             tensors[_H0] = np.empty_like(y[1])
         if self.kind == "gru":
