@@ -106,7 +106,7 @@ def test_the_report_tells_the_whole_command(tmp_path: Path, points: Path) -> Non
     page = (out / "report.html").read_text()
     for option, value in zip(further[::2], further[1::2], strict=True):
         assert f"{option} {value}" in page
-    assert f"--data {points} --model mlp --epochs 1 " in page
+    assert f"openbnns train {points} --model mlp --epochs 1 " in page
 
 
 def test_the_command_of_the_report_says_what_the_data_means(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_three_parts_and_their_names(
     best = losses.index(min(losses)) + 1
     assert len(history) == best + 4 < 90
     assert f"The weights are those of epoch {best}: it has the lowest validation loss." in printed
-    assert "% of 40 samples that were used for nothing else." in printed
+    assert "% of 40 samples that were used for nothing else (always saying the most common class: " in printed
     page = (out / "report.html").read_text()
     for piece in (
         f"The weights are those of epoch {best}, chosen by its validation loss.",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,7 @@ def test_what_train_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     for piece in (
         "Read 90 rows of 4 columns", "Task: classification of 'kind'", "columns of numbers are standardised",
         "Column 'color' holds 3 categories: blue, red, yellow.", "Classes: iris 21 (33.3%)", "Test accuracy: ",
-        "always saying the most common class has", "Use it: openbnns predict ",
+        "(always saying the most common class: ", "Use it: openbnns predict ",
     ):  # fmt: skip
         assert piece in printed, piece
     assert run("train", "--data", data, "--epochs", 1, "--no-report", "--out", tmp_path / "out", "--json") == 0
@@ -103,7 +105,7 @@ def test_evaluate(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     card = nn.load_model(model(trained)).model_card
     assert card is not None and card.results["test"]["accuracy"] == scores["test"]["scores"]["accuracy"]
     assert run("evaluate", model(trained), data, "--report", tmp_path / "r.html") == 0
-    assert "always saying the most common class has 33.33%" in capsys.readouterr().out
+    assert "(always saying the most common class: 33.33%)" in capsys.readouterr().out
     page = (tmp_path / "r.html").read_text()
     assert "Evaluation report" in page and 'id="training"' not in page
     other = flowers(tmp_path / "other.csv", 30)
@@ -248,7 +250,7 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert run("train", "--data", folder, *common) == 2
     assert "broken.png: cannot be read as an image" in (said := capsys.readouterr().err) and "--skip-bad" in said
     assert run("train", "--data", folder, *common, "--skip-bad") == 0
-    assert "1 images that cannot be read are left out: " in capsys.readouterr().out
+    assert "1 image that cannot be read is left out: " in capsys.readouterr().out
     assert run("predict", saved, folder) == 2
     assert "broken.png" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
@@ -295,6 +297,161 @@ def test_bench_and_info(trained: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(capsys.readouterr().out)["classes"] == ["iris", "rose", "tulip"]
     assert run("info", "--json") == 0
     assert "engine" in json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def networks(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Model files of every task and of every ready network."""
+    folder, draw = tmp_path_factory.mktemp("networks"), np.random.RandomState(0)
+    tasks = {
+        "classes": (nn.models.mlp(3), (5,), "classification"), "numbers": (nn.models.mlp(1), (5,), "regression"),
+        "labels": (nn.models.mlp(4), (5,), "multilabel"), "images": (nn.models.cnn(3), (1, 8, 8), "classification"),
+        "sequences": (nn.models.transformer(3), (6, 8), "classification"),
+    }  # fmt: skip
+    found = {"trained": model(trained)}
+    for name, (network, shape, task) in tasks.items():
+        network.build(shape, seed=1)
+        network.train()(draw.standard_normal((16, *shape)).astype(np.float32))  # so that statistics are not 0 and 1
+        found[name] = folder / f"{name}.safetensors"
+        network.save_model(found[name], task=task)
+    return found
+
+
+@pytest.mark.peers
+def test_bench_beside_pytorch(networks: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", *networks.values(), "mlp", "transformer", "--seconds", 0.02, "--batch-size", 4, "--json") == 0
+    for case in json.loads(capsys.readouterr().out)["cases"]:
+        assert "without_torch" not in case, case
+        assert case["inference_against_torch"] == case["torch_inference_seconds"] / case["inference_seconds"] > 0
+        assert case["training_against_torch"] == case["torch_training_seconds"] / case["training_seconds"] > 0
+    assert run("bench", "mlp", "--seconds", 0.02) == 0
+    head, line, *_ = capsys.readouterr().out.splitlines()
+    assert head.endswith("times as fast as PyTorch") and re.search(r"ms  \d+\.\d\d and \d+\.\d\d$", line)
+
+
+@pytest.mark.peers
+def test_bench_refuses_to_compare_what_is_not_the_same(
+    networks: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("openbnns.cli.bench._torch_module", lambda layer, t: bench_module(layer, t, torch.nn.Sigmoid))
+    assert run("bench", networks["classes"], "--seconds", 0.02) == 0
+    assert "not compared: its outputs differ by" in capsys.readouterr().out
+
+
+def bench_module(layer: Any, torch: Any, other: Any) -> Any:
+    """The modules of the command, with another activation."""
+    if isinstance(layer, nn.ReLU):
+        return other()
+    if isinstance(layer, nn.Linear):
+        return torch.nn.Linear(layer.in_features, layer.out_features)
+    return torch.nn.Flatten()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["trained", "classes", "numbers", "labels", "images", "sequences"])
+def test_pytorch_loads_what_is_exported(networks: dict[str, Path], tmp_path: Path, name: str) -> None:
+    """Strictly, without code in the file, and to the same outputs."""
+    torch = pytest.importorskip("torch")
+    from openbnns.cli.bench import _torch_module
+
+    path = networks[name]
+    assert run("export", path, "--to", "torch", "-o", tmp_path / "w.pt", "--quiet") == 0
+    state = torch.load(tmp_path / "w.pt", weights_only=True)
+    network: Any = nn.load_model(path)
+    other = torch.nn.Sequential(*(_torch_module(layer, torch) for layer in network))
+    other.load_state_dict(state)
+    x = np.random.RandomState(3).standard_normal((7, *nn.model_file.input_shapes(network)[0])).astype(np.float32)
+    with torch.no_grad():
+        wanted = other.eval()(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(network.eval()(x), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_export_to_pytorch_needs_it(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert run("export", model(trained), "--to", "torch", "-o", tmp_path / "w.pt") == 2
+    assert "--to torch needs PyTorch: pip install torch" in capsys.readouterr().err
+    assert not (tmp_path / "w.pt").exists()
+    assert run("bench", "mlp", "--seconds", 0.01) == 0
+    assert "PyTorch is not installed" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stopped:
+        run("export", model(trained), "--to", "keras")
+    assert stopped.value.code == 2
+    assert "'keras' is not known; there is npz, safetensors, torch." in capsys.readouterr().err
+
+
+def idx_folder(folder: Path) -> Path:
+    """Images with a bright band in one of three places, in the form of MNIST."""
+    folder.mkdir()
+    draw = np.random.RandomState(0)
+    for part, count in (("train", 90), ("t10k", 30)):
+        y = draw.randint(0, 3, count).astype(np.uint8)
+        x = draw.randint(0, 60, (count, 6, 6)).astype(np.uint8)
+        for image, place in zip(x, y, strict=True):
+            image[2 * place : 2 * place + 2] = 220
+        head = b"\0\0\x08" + bytes([3]) + b"".join(n.to_bytes(4, "big") for n in x.shape)
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(head + x.tobytes())
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01" + count.to_bytes(4, "big") + y.tobytes())
+    return folder
+
+
+def test_files_with_parts_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """predict and evaluate take what train takes: those to test with, unless others are asked for."""
+    folder = idx_folder(tmp_path / "bands")
+    assert run("train", folder, "--model", "mlp", "--epochs", 3, "--out", tmp_path / "run", "--json") == 0
+    test = json.loads(capsys.readouterr().out)["test"]
+    file = tmp_path / "run" / "model.safetensors"
+    for part, count in (("all", 30), ("test", 30), ("validation", 9), ("training", 81)):
+        assert run("evaluate", file, folder, "--part", part, "--json") == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["samples"] == count
+        if count == 30:
+            assert said["scores"]["accuracy"] == test["accuracy"]
+    assert run("evaluate", file, folder) == 0
+    assert "these are the test samples of train, test." in capsys.readouterr().err
+    assert run("predict", file, folder, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 30
+    draw = np.random.RandomState(0)
+    x, y = draw.standard_normal((60, 4)).astype(np.float32), draw.randint(0, 2, 60)
+    np.savez(tmp_path / "a.npz", x_train=x[:40], y_train=y[:40], x_test=x[40:], y_test=y[40:])
+    common = ["--epochs", "1", "--validation-share", "0", "--out", tmp_path / "b", "--quiet"]
+    assert run("train", tmp_path / "a.npz", *common) == 0
+    for part, count in (("training", 40), ("test", 20)):
+        assert run("evaluate", tmp_path / "b" / "model.safetensors", tmp_path / "a.npz", "--part", part, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["samples"] == count
+    np.savez(tmp_path / "x.npz", x=x)
+    assert run("predict", tmp_path / "b" / "model.safetensors", tmp_path / "x.npz", "--quiet") == 0
+    assert run("evaluate", tmp_path / "b" / "model.safetensors", tmp_path / "x.npz") == 2
+    assert "has samples, but no targets y to compare with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "a.csv", "--modle", "mlp"], "openbnns train: unrecognized arguments: --modle mlp. Did you mean '--model'?"),
+        (["trian"], "openbnns: argument COMMAND: invalid choice: 'trian'. Did you mean 'train'? Use train, predict"),
+        (["train", "--epochs", "0"], "openbnns train: argument --epochs: 0 is not at least 1. openbnns train --help shows"),
+        (["predict", "m"], "openbnns predict: the following arguments are required: DATA. openbnns predict --help shows"),
+    ],
+)  # fmt: skip
+def test_one_line_about_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    assert stopped.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(message)
+
+
+def test_data_are_an_argument_or_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = flowers(tmp_path / "my flowers.csv", 30)
+    common = ["--epochs", "1", "--quiet", "--out", tmp_path / "run"]
+    assert run("train", path, *common) == 0
+    assert f"openbnns train &#x27;{path}&#x27; --model mlp" in (tmp_path / "run" / "report.html").read_text()
+    assert run("train", "--data", path, "--no-report", *common) == 0
+    assert run("train", path, "--data", "digits", *common) == 2
+    assert "data are given twice" in capsys.readouterr().err
 
 
 def test_commands_refuse_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

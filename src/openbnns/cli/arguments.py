@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -17,22 +16,44 @@ UNUSABLE_ERRORS = (ValueError, TypeError, RuntimeError, OSError, OverflowError, 
 
 
 class Parser(argparse.ArgumentParser):
-    """Exits with our code for unusable arguments, after one line of usage and one of explanation.
+    """Exits with our code for unusable arguments, after one line that says what is wrong and where help is.
 
     All ranks of an MPI job have the same arguments; the first one says what is wrong with them.
     """
 
     def error(self, message: str) -> NoReturn:
+        self._refuse(f"{message}.")
+
+    def _refuse(self, message: str) -> NoReturn:
         if not speaks():
             self.exit(UNUSABLE)
-        self.print_usage(sys.stderr)
-        self.exit(UNUSABLE, f"{self.prog}: {message}\n")
+        self.exit(UNUSABLE, f"{self.prog}: {message} {self.prog} --help shows what there is.\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            hint = _nearest(str(value), choices)
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}.{hint} Use {', '.join(choices)}")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The same; a command that does not know an option says so itself, and which one is like it."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest and self._defaults.get("run"):
+            known = [name for action in self._actions for name in action.option_strings]
+            self._refuse(f"unrecognized arguments: {' '.join(rest)}.{_nearest(rest[0], known)}")
+        return found, rest
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **named: Any) -> None:
         if examples:
             named["epilog"] = "examples:\n" + "\n".join(f"  {line}" for line in examples)
             named["formatter_class"] = _Help
         super().__init__(*arguments, **named)
+
+
+def _nearest(name: str, choices: Sequence[str]) -> str:
+    from ..nn.choose import nearest
+
+    return nearest(name, choices)
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

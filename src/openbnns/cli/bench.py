@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,9 @@ CASES: dict[str, tuple[tuple[int, ...], int]] = {
 def add(commands: Commands) -> None:
     bench = commands.add_parser(
         "bench", help="how fast a model, or a few usual networks, run here",
-        description="Time inference and training steps on random samples, beside PyTorch if it is installed (same layers, same "
-        "batch, as many threads). make bench in the repository compares every operation.",
+        description="Time inference and training steps on random samples, beside PyTorch if it is installed (same layers and "
+        "weights, same batch, as many threads, in turns). Times are those of the fastest call. make bench in the repository "
+        "compares every operation.",
         examples=(
             "openbnns bench                                  # mlp, cnn and transformer",
             "openbnns bench cnn --batch-size 1",
@@ -34,7 +37,7 @@ def add(commands: Commands) -> None:
         "what", nargs="*", metavar="WHAT", help=f"a model file, or of {', '.join(CASES)} (default: all of these)"
     )
     bench.add_argument("--batch-size", type=count, default=None, help="samples at a time (default: 64, or 32)")
-    bench.add_argument("--seconds", type=rate, default=1.0, help="how long to time each (default: 1)")
+    bench.add_argument("--seconds", type=rate, default=1.0, help="how long to time each of them (default: 1)")
     bench.add_argument("--threads", type=count, default=None, help="worker threads (default: one per core)")
     add_output(bench)
     bench.set_defaults(run=run)
@@ -51,22 +54,37 @@ def run(options: argparse.Namespace) -> int:
             raise ValueError(f"there is no case and no file {name!r}.{nearest(name, CASES)} Cases: {', '.join(CASES)}.")
     results = []
     if not options.quiet and not options.json:
-        print(f"{'network':24s} {'batch':>5s}  {'inference':>12s}  {'training':>12s}  against PyTorch")
+        width = max(len(name) for name in (*(options.what or CASES), "network"))
+        print(f"{'network':{width}s} {'batch':>5s}  {'inference':>12s}  {'training':>12s}  times as fast as PyTorch")
     for name in options.what or CASES:
         found = _case(name, options)
         results.append(found)
         if not options.quiet and not options.json:
-            peers = [f"{found[f'{kind}_against_torch']:.2f} x" for kind in ("inference", "training")
+            peers = [f"{found[f'{kind}_against_torch']:.2f}" for kind in ("inference", "training")
                      if f"{kind}_against_torch" in found]  # fmt: skip
             beside = " and ".join(peers) or found["without_torch"]
             print(
-                f"{name:24s} {found['batch_size']:5d}  {1e3 * found['inference_seconds']:9.3f} ms  "
+                f"{name:{width}s} {found['batch_size']:5d}  {1e3 * found['inference_seconds']:9.3f} ms  "
                 f"{1e3 * found['training_seconds']:9.3f} ms  {beside}",
                 flush=True,
             )
+    busy = _busy()
     if options.json:
-        print_json({"threads": get_num_threads(), "cases": results})
+        print_json({"threads": get_num_threads(), "notes": [busy] if busy else [], "cases": results})
+    elif busy and not options.quiet:
+        print(f"Note: {busy}")
     return OK
+
+
+def _busy() -> str:
+    """A remark if other programs take the processor, which upsets times, those of PyTorch's threads most of all."""
+    try:
+        load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not on every system
+        return ""
+    return (
+        f"the machine is busy (load {load:.1f} on {cores} cores), so that times say little." if load > cores + 1 else ""
+    )
 
 
 def _case(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -78,74 +96,129 @@ def _case(name: str, options: argparse.Namespace) -> dict[str, Any]:
     if name in CASES:
         shape, usual = CASES[name]
         network: Any = nn.models.NAMED[name](10).build(shape, seed=0)
+        task = "classification"
     else:
         network = nn.load_model(name)
-        shape, usual = input_shapes(network)[0], 64
+        shape, usual, task = input_shapes(network)[0], 64, network.model_card.task or "regression"
     batch = options.batch_size or usual
     random = np.random.RandomState(0)
     x = random.standard_normal((batch, *shape)).astype(np.float32)
-    outputs = network.eval()(x).shape[1]
-    y = random.randint(0, outputs, batch)
+    outputs = network.eval()(x)
+    y = random.randint(0, outputs.shape[1], batch) if task == "classification" else _some_like(outputs, task, random)
+    rivals: dict[str, _Ours | _Torch] = {"ours": _Ours(network, x, y, task)}
     found: dict[str, Any] = {"name": name, "batch_size": batch, "parameters": sum(p.size for p in network.parameters())}
-    found["inference_seconds"] = _time(lambda: network.run(x), options.seconds)
-    network.train()
-    loss, optimizer = nn.CrossEntropyLoss(), nn.SGD(list(network.parameters()), lr=1e-4)
-
-    def step() -> None:
-        _, gradient = loss(network.run(x), y)
-        network.backward(gradient, input_gradient=False)
-        optimizer.step()
-
-    found["training_seconds"] = _time(step, options.seconds)
-    return found | _torch(network, x, y, found, options.seconds)
-
-
-def _time(function: Callable[[], object], seconds: float) -> float:
-    """The median time of a call, over about so many seconds."""
-    function()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
-        began = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - began)
-    return sorted(times)[len(times) // 2]
-
-
-def _torch(network: Any, x: Any, y: Any, ours: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The same network in PyTorch, if it can be made from the same layers."""
-    try:
-        torch = import_module("torch")
-    except ImportError:
-        return {"without_torch": "PyTorch is not installed"}
-    from .. import get_num_threads
-
-    modules = [_torch_module(layer, torch) for layer in network] if hasattr(network, "__iter__") else [None]
-    if any(module is None for module in modules):
-        return {"without_torch": "not compared: a layer is not in the list of this command"}
-    torch.set_num_threads(get_num_threads())
-    net = torch.nn.Sequential(*modules)
-    net.load_state_dict(network.to_torch_state_dict(), strict=False)
-    inputs, targets = torch.from_numpy(x), torch.from_numpy(y)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4)
-
-    def infer() -> None:
-        with torch.no_grad():
-            net(inputs)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(inputs), targets).backward()
-        optimizer.step()
-
-    net.eval()
-    times = {"inference": _time(infer, seconds)}
-    net.train()
-    times["training"] = _time(step, seconds)
-    found: dict[str, Any] = {"torch_version": torch.__version__}
-    for kind, value in times.items():
-        found |= {f"torch_{kind}_seconds": value, f"{kind}_against_torch": value / ours[f"{kind}_seconds"]}
+    other = _Torch.of(network, x, y, task, outputs)
+    if isinstance(other, str):
+        found["without_torch"] = other
+    else:
+        rivals["torch"] = other
+        found["torch_version"] = other.version
+    for kind in ("inference", "training"):
+        times = _times([getattr(rival, kind)() for rival in rivals.values()], options.seconds)
+        found[f"{kind}_seconds"] = times[0]
+        if len(times) > 1:
+            found |= {f"torch_{kind}_seconds": times[1], f"{kind}_against_torch": times[1] / times[0]}
     return found
+
+
+def _some_like(outputs: Any, task: str, random: Any) -> Any:
+    """Targets for outputs: labels of 0 and 1, or numbers."""
+    import numpy as np
+
+    drawn = random.standard_normal(outputs.shape).astype(np.float32)
+    return (drawn > 0).astype(np.float32) if task == "multilabel" else drawn
+
+
+def _times(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:
+    """The fastest call of each, over about so many seconds each; they take turns, so that all see the same machine."""
+    best = [math.inf] * len(functions)
+    for function in functions:
+        function()
+    end, rounds = time.perf_counter() + seconds * len(functions), 0
+    while time.perf_counter() < end or rounds < 3:
+        rounds += 1
+        for i, function in enumerate(functions):
+            for _ in range(5):
+                began = time.perf_counter()
+                function()
+                best[i] = min(best[i], time.perf_counter() - began)
+    return best
+
+
+class _Ours:
+    """A network of this library, as a trainer and ``predict`` run it."""
+
+    def __init__(self, network: Any, x: Any, y: Any, task: str) -> None:
+        self._network, self._x, self._y, self._task = network, x, y, task
+
+    def inference(self) -> Callable[[], object]:
+        self._network.eval()
+        return lambda: self._network.run(self._x)
+
+    def training(self) -> Callable[[], object]:
+        from .. import nn
+
+        self._network.train()
+        loss = {"classification": nn.CrossEntropyLoss, "multilabel": nn.BCEWithLogitsLoss}.get(self._task, nn.MSELoss)()
+        step = self._network.compile_step(loss, nn.SGD(list(self._network.parameters()), lr=1e-4), len(self._x))
+        return lambda: step(self._x, self._y)
+
+
+class _Torch:
+    """The same network in PyTorch."""
+
+    def __init__(self, torch: Any, network: Any, x: Any, y: Any, task: str) -> None:
+        self._torch, self._network, self._task = torch, network, task
+        self._x, self._y = torch.from_numpy(x), torch.from_numpy(y)
+        self.version = str(torch.__version__)
+
+    @classmethod
+    def of(cls, network: Any, x: Any, y: Any, task: str, outputs: Any) -> _Torch | str:
+        """It, or why there is none."""
+        try:
+            torch = import_module("torch")
+        except ImportError:
+            return "PyTorch is not installed"
+        import numpy as np
+
+        from .. import get_num_threads
+
+        modules = [_torch_module(layer, torch) for layer in network] if hasattr(network, "__iter__") else [None]
+        if any(module is None for module in modules):
+            return "not compared: a layer is not in the list of this command"
+        torch.set_num_threads(get_num_threads())
+        net = torch.nn.Sequential(*modules)
+        net.load_state_dict(network.to_torch_state_dict())
+        net.eval()
+        with torch.no_grad():
+            theirs = net(torch.from_numpy(x)).numpy()
+        error = float(np.abs(theirs - outputs).max() / max(1e-6, np.abs(outputs).max()))
+        if error > 1e-3:
+            return f"not compared: its outputs differ by {error:.1e}"
+        return cls(torch, net, x, y, task)
+
+    def inference(self) -> Callable[[], object]:
+        self._network.eval()
+
+        def infer() -> None:
+            with self._torch.no_grad():
+                self._network(self._x)
+
+        return infer
+
+    def training(self) -> Callable[[], object]:
+        self._network.train()
+        functions = self._torch.nn.functional
+        losses = {"classification": functions.cross_entropy, "multilabel": functions.binary_cross_entropy_with_logits}
+        loss = losses.get(self._task, functions.mse_loss)
+        optimizer = self._torch.optim.SGD(self._network.parameters(), lr=1e-4)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            loss(self._network(self._x), self._y).backward()
+            optimizer.step()
+
+        return step
 
 
 def _torch_module(layer: Any, torch: Any) -> Any:

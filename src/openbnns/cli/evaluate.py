@@ -77,8 +77,7 @@ def run(options: argparse.Namespace) -> int:
     balance = evaluation.balance(samples.y, card.classes, card.task)
     if balance:
         print(balance)
-    for line in evaluation.in_words(scores, card.task, len(samples.names)):
-        print(line)
+    print(evaluation.in_words(scores, card.task, len(samples.names)))
     if options.report is not None:
         print(f"Written: {options.report}")
     return OK

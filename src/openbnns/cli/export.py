@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import io
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +64,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _npz(path: Path, arrays: dict[str, Any]) -> None:
-    import io
-
     import numpy as np
 
     from ..nn.weights import write_atomically
@@ -80,13 +80,16 @@ def _safetensors(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def _torch(path: Path, arrays: dict[str, Any]) -> None:
-    from importlib import import_module
+    from ..nn.pytorch._exporting import tensors
+    from ..nn.weights import write_atomically
 
     try:
         torch = import_module("torch")
     except ImportError as error:
         raise RuntimeError(f"--to torch needs PyTorch: pip install torch. ({error})") from None
-    torch.save({name: torch.from_numpy(array.copy()) for name, array in arrays.items()}, path)
+    file = io.BytesIO()
+    torch.save(tensors(arrays, torch), file)
+    write_atomically(path, file.getvalue())
 
 
 _WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, Any]], None]]] = {

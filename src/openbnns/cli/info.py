@@ -67,16 +67,16 @@ def _show_model(options: argparse.Namespace) -> None:
         return
     lines = {
         "written by": f"OpenBNNS {card.library}", "task": card.task or "not said", "classes": ", ".join(card.classes[:20]),
-        "samples": " and ".join(str(tuple(shape)) for shape in inputs), "numbers in weights": f"{parameters:,}",
+        "shape of a sample": " and ".join(str(tuple(shape)) for shape in inputs), "numbers in weights": f"{parameters:,}",
         "settings": ", ".join(f"{name} {value}" for name, value in card.training.items() if value is not None),
         "split": ", ".join(f"{name} {value}" for name, value in card.split.items() if name != "sha256"),
-        "results": ", ".join(f"{part}: {values}" for part, values in card.results.items()),
+        "results": "; ".join(f"{part}: {_numbers(values)}" for part, values in card.results.items() if values),
     }  # fmt: skip
     for name, value in lines.items():
         if value:
             print(f"{name:18s} {value}")
     for line in [] if card.preparation is None else card.preparation.said():
-        print(f"{'samples':18s} {line}")
+        print(f"{'preparation':18s} {line}")
     table = said.get("network")
     layers = table.get("layers") if isinstance(table, dict) else None
     print(
@@ -84,11 +84,21 @@ def _show_model(options: argparse.Namespace) -> None:
     )
 
 
+def _numbers(values: Any) -> str:
+    """Measures by name, or whatever else a file says in their place."""
+    if not isinstance(values, dict):
+        return str(values)
+    return ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in values.items()
+    )
+
+
 def _layers(table: Any, depth: int = 0) -> str:
     """The layers of a description, one in a line."""
     if not isinstance(table, dict) or depth > 20:
         return "..."
-    shown = {name: value for name, value in table.items() if name not in ("type", "layers", "body", "shortcut")}
+    apart = ("type", "layers", "body", "shortcut")
+    shown = {name: value for name, value in table.items() if name not in apart and value is not None}
     text = f"{table.get('type', 'same as')} {', '.join(f'{name}={value}' for name, value in shown.items())}".rstrip()
     inner = table.get("layers") or table.get("body") or []
     indent = " " * (21 + 2 * depth)

@@ -23,14 +23,17 @@ def add(commands: Commands) -> None:
         "model that openbnns predict uses.",
         examples=(
             "openbnns train                                        # handwritten digits that come with it",
-            "openbnns train --data wine.csv --target kind          # a table; columns of words are fine",
-            "openbnns train --data houses.csv --target price       # numbers to predict: a regression",
-            "openbnns train --data photos --size 64                # a folder of images in a folder for each class",
-            "openbnns train --data t.csv --target a,b,c            # several labels of 0 and 1",
-            "openbnns train --data wine.csv --epochs 100 --early-stopping 10 --out runs/wine",
+            "openbnns train wine.csv --target kind                 # a table; columns of words are fine",
+            "openbnns train houses.csv --target price              # numbers to predict: a regression",
+            "openbnns train photos --size 64                       # a folder of images in a folder for each class",
+            "openbnns train weather.csv --target rain,wind,frost   # several labels of 0 and 1",
+            "openbnns train wine.csv --epochs 100 --early-stopping 10 --out runs/wine",
         ),
     )  # fmt: skip
-    train.add_argument("--data", default="digits", help=f"{data_options.SOURCES} (default: digits)")
+    train.add_argument(
+        "source", nargs="?", default=None, metavar="DATA", help=f"{data_options.SOURCES} (default: digits)"
+    )
+    train.add_argument("--data", default=None, metavar="DATA", help="the same, as an option")
     train.add_argument(
         "--model", default=None, help="mlp, cnn, transformer, or a .toml file (default: cnn for images, else mlp)"
     )
@@ -84,6 +87,9 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.source is not None and options.data not in (None, options.source):
+        raise ValueError(f"data are given twice: {options.source} and --data {options.data}. Give one of them.")
+    options.data = options.source or options.data or "digits"
     return ranks.run(options, lambda everyone: _train(options, everyone))
 
 
@@ -161,12 +167,7 @@ def _conclude(
         outputs = trainer.predict(data.test_x)
         found = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
         measured = evaluation.scores(found, data.in_units(data.test_y), data.in_units(data.train_y))
-        if data.task == "classification":
-            say(
-                f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples that were used for nothing else."
-            )
-        for line in evaluation.in_words(measured, data.task, len(data.test_x)):
-            say(f"Test: {line}")
+        say(evaluation.in_words(measured, data.task, len(data.test_x), test=True))
     written = _write_results(options, everyone, trainer, data, baseline, result, measured, notes)
     say(f"Use it: openbnns predict {shlex.quote(str(options.out / 'model.safetensors'))} NEW_DATA")
     say("Written:")
@@ -283,7 +284,7 @@ def _write_results(
     if not options.no_report:
         report = options.out / "report.html"
         _write_report(report, options, everyone, trainer, data, baseline, result, notes)
-        written.append((report, "results, curves, confusion, wrong predictions"))
+        written.append((report, "results, curves and the worst predictions, as a page for a browser"))
     latest = checkpoints.list_files(options.out)
     if latest:
         written.append((latest[0], "checkpoint, for --resume"))
@@ -303,7 +304,7 @@ def _write_report(
         "openbnns": __version__,
     }  # fmt: skip
     command = (
-        f"openbnns train --data {options.data} --model {options.model} --epochs {options.epochs} --batch-size "
+        f"openbnns train {shlex.quote(options.data)} --model {shlex.quote(options.model)} --epochs {options.epochs} --batch-size "
         f"{options.batch_size} --optimizer {options.optimizer} --lr {options.lr:g} --schedule {options.schedule} --seed "
         f"{options.seed}"
     )

@@ -25,6 +25,7 @@ from .sources import Rows, open_npy, open_npz
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _LARGE = 2**30  # bytes of samples in a file: more of them stay there
 _PARTS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
+_ARRAYS = [*(f"{axis}_{name}" for names in _PARTS.values() for name in names for axis in "xy"), "x", "y"]
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,7 @@ class Options:
 def load(source: str | Path, options: Options) -> Data:
     """See ``nn.data.load``."""
     if str(source) == "digits":
-        from ..datasets import load_digits
-
-        train_x, train_y, test_x, test_y = load_digits()
-        parts = {"train": (train_x.reshape(-1, 1, 8, 8), train_y), "test": (test_x.reshape(-1, 1, 8, 8), test_y)}
-        return _from_arrays(parts, "digits", options)
+        return _from_arrays(_digits(), "digits", options)
     path = Path(source)
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder. Use 'digits' or the path of your data.")
@@ -84,11 +81,39 @@ def load(source: str | Path, options: Options) -> Data:
     raise DataError(f"{path}: the kind of file is not known. Use {KNOWN}.")
 
 
+def read_parts(source: str, limit: int | None) -> dict[str, tuple[Array, Array | None]]:
+    """Samples and, if there are any, targets of every part of digits, of a folder of IDX files, or of an .npz file."""
+    if source == "digits":
+        return {**_digits()}
+    path = Path(source)
+    if path.is_dir():
+        return {**_read_idx(path, limit)}
+    arrays, present = read_npz(path, _ARRAYS, limit)
+    if "x" in arrays:
+        return {"train": (arrays["x"], arrays.get("y"))}
+    named = [(part, name) for part, names in _PARTS.items() for name in names if f"x_{name}" in arrays]
+    if not named:
+        raise DataError(f"{source}: has arrays {', '.join(present) or '(none)'}, but x, or x_test, is needed.")
+    return {part: (arrays[f"x_{name}"], arrays.get(f"y_{name}")) for part, name in named}
+
+
+def _digits() -> Parts:
+    from ..datasets import load_digits
+
+    train_x, train_y, test_x, test_y = load_digits()
+    return {"train": (train_x.reshape(-1, 1, 8, 8), train_y), "test": (test_x.reshape(-1, 1, 8, 8), test_y)}
+
+
+def has_idx(folder: Path) -> bool:
+    """Whether it is a folder of IDX files."""
+    return any("-idx" in path.name for path in folder.iterdir())
+
+
 KNOWN = ".csv, .tsv, .parquet, .npz, .npy, a folder of images by class, or one of IDX files"
 
 
 def _from_folder(folder: Path, options: Options) -> Data:
-    if any("-idx" in path.name for path in folder.iterdir()):
+    if has_idx(folder):
         return _from_arrays(_read_idx(folder, options.limit), folder.name, options)
     return _from_images(folder, options)
 
@@ -263,8 +288,7 @@ def _read_npz(path: Path, limit: int | None) -> Parts:
         if {"x", "y"} <= set(archive):
             samples: Any = archive["x"]
             return {"train": (samples, archive["y"][:])}
-    wanted = [f"{axis}_{name}" for names in _PARTS.values() for name in names for axis in "xy"]
-    arrays, present = read_npz(path, [*wanted, "x", "y"], limit)
+    arrays, present = read_npz(path, _ARRAYS, limit)
     parts: Parts = {}
     for part, names in _PARTS.items():
         for name in names:

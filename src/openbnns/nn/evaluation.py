@@ -77,20 +77,20 @@ def _regression(predictions: Predictions, targets: Array, known: Array) -> dict[
     }
 
 
-def in_words(found: dict[str, float], task: str | None, count: int) -> list[str]:
-    """The measures as lines for people."""
+def in_words(found: dict[str, float], task: str | None, count: int, *, test: bool = False) -> str:
+    """The measures as a line for people; of the ``test`` samples at the end of a training, or of any others."""
+    many = f"{count:,} samples" if count != 1 else "1 sample"
+    samples = f"{many} that were used for nothing else" if test else many
     if task == "regression":
-        return [
-            f"RMSE {found['rmse']:.4g}, MAE {found['mae']:.4g}, R² {found['r2']:.3f} on {count:,} samples; always saying the "
-            f"mean has RMSE {found['baseline_rmse']:.4g}."
-        ]
-    usual = (
-        "always saying the most common class" if task == "classification" else "always saying the usual for every label"
+        return (
+            f"{'Test error' if test else 'Error'}: RMSE {found['rmse']:.4g}, MAE {found['mae']:.4g}, R² {found['r2']:.3f} on "
+            f"{samples} (always saying the mean: RMSE {found['baseline_rmse']:.4g})."
+        )
+    usual = "the most common class" if task == "classification" else "the usual for every label"
+    return (
+        f"{'Test accuracy' if test else 'Accuracy'}: {found['accuracy']:.2%} of {samples} (always saying {usual}: "
+        f"{found['baseline_accuracy']:.2%}); F1 {found['f1']:.3f}, loss {found['loss']:.4f}."
     )
-    return [
-        f"Accuracy {found['accuracy']:.2%}, F1 {found['f1']:.3f}, loss {found['loss']:.4f} on {count:,} samples; {usual} has "
-        f"{found['baseline_accuracy']:.2%}."
-    ]
 
 
 def balance(y: Array, names: Any, task: str | None, most: int = 12) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from .._value import Array
 from ..module import Module
 from .errors import require_torch
 
@@ -23,9 +25,14 @@ def to_torch_state_dict(network: Module) -> dict[str, Any]:
     torch = require_torch("to_torch_state_dict")
     if not isinstance(network, Module):
         raise TypeError(f"to_torch_state_dict: takes a network of openbnns.nn, not a {type(network).__name__}.")
+    return tensors(network.state_dict(), torch)
+
+
+def tensors(arrays: Mapping[str, Array], torch: Any) -> dict[str, Any]:
+    """The arrays of a state dict as copies that are tensors."""
     state: dict[str, Any] = {}
     shared: dict[int, Any] = {}
-    for name, array in network.state_dict().items():
+    for name, array in arrays.items():
         if id(array) not in shared:
             shared[id(array)] = torch.from_numpy(np.array(array))
         state[name] = shared[id(array)]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _splitting
-from .._readers import read_npz
+from .._loading import has_idx, read_parts
 from .._value import Array
 from ..files import DataError
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..sources import Rows, open_npy
 from . import delimited, room, targets
-from .images import SUFFIXES, list_folder
+from .images import SUFFIXES, left_out, list_folder
 from .rows import ChosenRows, TableRows
 from .table import Table
 
@@ -62,7 +62,7 @@ def read(
         found = _images(card, prepare, path, with_targets, skip_bad)
     else:
         assert isinstance(prepare, ArrayPreparation)
-        found = _arrays(card, prepare, source, with_targets, memory_limit)
+        return _arrays(card, prepare, source, with_targets, part, memory_limit)
     return found if part == "all" else _part(card, found, part)
 
 
@@ -122,9 +122,13 @@ def _images(card: ModelCard, prepare: ImagePreparation, path: Path, with_targets
             card, np.concatenate([part for _, part in listing.parts.values()]), listing.classes, str(path)
         )
         return Samples(prepare.apply(files), y, [str(file) for file in files], listing.notes)
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES)
+    files = [path] if path.is_file() else sorted(path.rglob("*"))
+    files = [file for file in files if file.suffix.lower() in SUFFIXES]
     if not files:
-        raise DataError(f"{path}: has no images. The model was trained on images: give a file or a folder of them.")
+        raise DataError(
+            f"{path}: {'is' if path.is_file() else 'has'} no image. The model was trained on images: give a file (.png, .jpg and "
+            "the like), or a folder of them."
+        )
     kept, pixels, bad = [], [], []
     for file in files:
         try:
@@ -134,32 +138,45 @@ def _images(card: ModelCard, prepare: ImagePreparation, path: Path, with_targets
             if not skip_bad:
                 raise
             bad.append(str(file))
-    notes = [f"{len(bad)} images that cannot be read are left out: {', '.join(bad[:5])}."] if bad else []
+    notes = [left_out(bad)] if bad else []
     if not kept:
         raise DataError(f"{path}: none of the {len(bad)} images can be read.")
     return Samples(np.stack(pixels) / np.float32(255), None, kept, notes)
 
 
-def _arrays(card: ModelCard, prepare: ArrayPreparation, source: str, with_targets: bool, limit: int | None) -> Samples:
-    y: Array | None = None
-    if source == "digits":
-        from ...datasets import load_digits
-
-        _, _, x, y = load_digits()
-        x = x.reshape(-1, 1, 8, 8)
-    elif source.endswith(".npy"):
-        x = open_npy(source)[:]
-    elif source.endswith(".npz"):
-        arrays, present = read_npz(Path(source), ["x", "y", "x_test", "y_test"], limit)
-        x, y = (arrays.get(a, arrays.get(f"{a}_test")) for a in "xy")  # type: ignore[assignment]
-        if x is None:
-            raise DataError(f"{source}: has arrays {', '.join(present) or '(none)'}, but x, or x_test, is needed.")
+def _arrays(
+    card: ModelCard, prepare: ArrayPreparation, source: str, with_targets: bool, part: str, limit: int | None
+) -> Samples:
+    """Arrays of a file, or those of one of its parts if it has several: those to test with, unless others are asked for."""
+    path, notes = Path(source), []
+    if source.endswith(".npy"):
+        parts: Any = {"train": (open_npy(source)[:], None)}
+    elif source == "digits" or source.endswith(".npz") or (path.is_dir() and has_idx(path)):
+        parts = read_parts(source, limit)
     else:
-        raise DataError(f"{source}: the model was trained on arrays {prepare.shape}. Give a .npz or a .npy file.")
+        raise DataError(
+            f"{source}: the model was trained on arrays {prepare.shape}. Give a .npz or a .npy file, or a folder of IDX files."
+        )
+    own = {"training": "train"}.get(part, part)
+    if len(parts) == 1:
+        (chosen,) = parts
+    elif part == "all":
+        chosen = "test" if "test" in parts else "train"
+        notes.append(f"{source}: these are the {chosen} samples of {', '.join(parts)}.")
+    else:
+        chosen = own if own in parts else "train"
+    x, y = parts[chosen]
     if with_targets and y is None:
         raise DataError(f"{source}: has samples, but no targets y to compare with.")
     found = None if y is None or not with_targets else _array_targets(card, y, source)
-    return Samples(prepare.apply(x, source), found, [str(i + 1) for i in range(len(x))])
+    samples = Samples(prepare.apply(x, source), found, [str(i + 1) for i in range(len(x))], notes)
+    whole = part == "all" or (len(parts) > 1 and chosen == own and (own != "train" or not _was_cut(card)))
+    return samples if whole else _part(card, samples, part)
+
+
+def _was_cut(card: ModelCard) -> bool:
+    """Whether parts were taken from the training samples."""
+    return any(int(card.split.get(part, 0)) for part in ("test", "validation"))
 
 
 def _array_targets(card: ModelCard, y: Array, source: str) -> Array:

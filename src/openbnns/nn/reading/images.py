@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,14 @@ def _looked_at(
         )
     notes = [f"Read a folder of {sum(sizes.values()):,} images in {len(classes)} classes."]
     if bad:
-        listed = ", ".join(map(str, bad[:5])) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-        notes.append(f"{len(bad)} images that cannot be read are left out: {listed}.")
+        notes.append(left_out(bad))
     if size is not None and (len(sizes) > 1 or size not in sizes):
         notes.append(f"Images of {len(sizes)} sizes are brought to {size[0]} x {size[1]} pixels.")
     return Listing(parts, classes, size or next(iter(sizes)), "L" if gray else "RGB", notes)
+
+
+def left_out(bad: Sequence[object]) -> str:
+    """A remark on images that cannot be read."""
+    listed = ", ".join(map(str, bad[:5])) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+    what = "1 image that cannot be read is" if len(bad) == 1 else f"{len(bad):,} images that cannot be read are"
+    return f"{what} left out: {listed}."

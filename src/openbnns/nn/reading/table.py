@@ -109,8 +109,9 @@ def require_columns(needed: Iterable[str], names: Sequence[str], source: str) ->
     if absent:
         others = [name for name in names if name not in needed]
         instead = f" It has {', '.join(map(repr, others[:10]))} besides." if others else ""
+        there = "there is no column" if len(absent) == 1 else "there are no columns"
         raise DataError(
-            f"{source}: there is no column {', '.join(map(repr, absent[:10]))}, which the model was trained with."
+            f"{source}: {there} {', '.join(map(repr, absent[:10]))}, which the model was trained with."
             f"{nearest(absent[0], others)}{instead}"
         )
 
