@@ -173,6 +173,36 @@ def test_regression(pages: dict[str, Page]) -> None:
     assert "Exact matches in the test" in pages["labels"].text
 
 
+def test_shares_of_labels_are_those_of_samples(tmp_path: Path) -> None:
+    """A sample may have several labels: 3 of 4 samples have the first, whatever the others are."""
+    labels = np.array([[1, 1], [1, 1], [1, 0], [0, 1]])
+    path = tmp_path / "page.html"
+    report.write(
+        path, title="labels", network=nn.Linear(2).build((3,)), settings={}, command="",
+        class_names=("sunny", "windy"), task="multilabel", parts={"test": labels}, targets=labels,
+        outputs=np.where(labels, 3.0, -3.0), test={"loss": 0.05},
+    )  # fmt: skip
+    assert path.read_text().count(f"3 ({numbers.percent(0.75)})") == 2
+
+
+def test_every_measure_is_there_once_and_by_its_name(tmp_path: Path) -> None:
+    targets = np.linspace(0, 1, 9)[:, None]
+    path = tmp_path / "page.html"
+    report.write(
+        path,
+        title="numbers",
+        network=nn.Linear(1).build((3,)),
+        settings={},
+        command="",
+        task="regression",
+        targets=targets,
+        outputs=targets + 0.1,
+        test={"loss": 0.01, "r2": 0.904},
+    )
+    page = path.read_text()
+    assert page.count("<dt>test R²</dt>") == 1 and "<dt>R²</dt>" not in page and "test r2" not in page
+
+
 def test_many_layers_are_a_board(pages: dict[str, Page]) -> None:
     boards = [json.loads(text) for text in pages["deep"].having("data-heat")]
     assert len(boards) == 2

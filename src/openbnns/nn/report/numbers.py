@@ -60,9 +60,11 @@ def milliseconds(value: float) -> str:
 
 def seconds(value: float) -> str:
     """
-    >>> seconds(0.01234), seconds(75), seconds(7200)
-    ('0.01 s', '1 min 15 s', '2 h 0 min')
+    >>> seconds(0.00034), seconds(0.01234), seconds(1.5), seconds(75), seconds(7200)
+    ('0.34 ms', '12 ms', '1.50 s', '1 min 15 s', '2 h 0 min')
     """
+    if 0 < value < 0.1:
+        return f"{1e3 * value:.2f} ms" if value < 1e-3 else f"{1e3 * value:.2g} ms"
     if value < 60:
         return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
@@ -76,6 +78,32 @@ def is_share(metric: str) -> bool:
 def sides(shape: Sequence[int]) -> str:
     """A shape, such as 3 x 8 x 8 with real crosses."""
     return " \u00d7 ".join(str(side) for side in shape) or "1"
+
+
+_ABBREVIATED = {"mae": "MAE", "mse": "MSE", "rmse": "RMSE", "r2": "R²", "auc": "AUC", "iou": "IoU", "f1": "F1"}
+
+
+def called(name: str) -> str:
+    """The name of a metric in words.
+
+    >>> called("validation_r2"), called("top_5_accuracy")
+    ('validation R²', 'top 5 accuracy')
+    """
+    return " ".join(_ABBREVIATED.get(word, word) for word in name.split("_"))
+
+
+def column(values: Sequence[float]) -> list[str]:
+    """Numbers below each other, with as many decimals.
+
+    >>> column([414.42, 387.0, -48.5]), column([0.5, 1e-9])
+    (['414.4', '387.0', '-48.5'], ['0.5', '1e-09'])
+    """
+    sizes = [abs(value) for value in values if value]
+    largest = max(sizes, default=0.0)
+    if not 1e-3 <= largest < 1e7 or not all(map(math.isfinite, values)) or min(sizes) < 1e-4 * largest:
+        return [short(value) for value in values]
+    decimals = max(0, 3 - math.floor(math.log10(largest)))
+    return [f"{value:,.{decimals}f}" for value in values]
 
 
 def metric(name: str, value: float) -> str:

@@ -57,7 +57,8 @@ def _balance(facts: Facts) -> Markup:
     called = [names[i] if i < len(names) else str(i) for i in range(size)]
     per_class = [[part.counts[i] if i < len(part.counts) else 0 for part in parts] for i in range(size)]
     totals = [sum(numbers) for numbers in per_class]
-    whole = max(sum(totals), 1)
+    labelled = facts.task == "multilabel"  # a sample may have several, or none
+    whole = max(sum(part.samples for part in parts) if labelled else sum(totals), 1)
     rows = [
         (name, numbers, f"{total:,} ({percent(total / whole)})")
         for name, numbers, total in zip(called, per_class, totals, strict=True)
@@ -66,7 +67,7 @@ def _balance(facts: Facts) -> Markup:
     fewest, most = int(np.argmin(totals)), int(np.argmax(totals))
     said = f"{size} classes, from {totals[fewest]:,} samples ({called[fewest]}) to {totals[most]:,} ({called[most]})."
     header = ("class", "", "samples")
-    if facts.task == "multilabel":
+    if labelled:
         header = ("label", "", "samples that have it")
         said = (
             f"{size} labels, from {totals[fewest]:,} samples ({called[fewest]}) to {totals[most]:,} ({called[most]})."

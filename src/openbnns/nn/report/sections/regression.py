@@ -7,7 +7,7 @@ import numpy as np
 from ..charts import histogram, scatter
 from ..facts import Facts
 from ..markup import Cell, Markup, Panel, Section, join, table, tag
-from ..numbers import count, short
+from ..numbers import column, count, short
 from ..scores import Regression
 
 _DOTS = 1000
@@ -114,13 +114,10 @@ def _worst(facts: Facts) -> Markup:
             ],
             class_="gallery",
         )
-    rows = [
-        (
-            Cell(count(m.sample), m.sample),
-            *(_number(float(v[m.sample])) for v in (one.truth, one.predicted, one.residuals)),
-        )
-        for m in facts.mistakes
-    ]
+    samples = [m.sample for m in facts.mistakes]
+    columns = [[float(v[i]) for i in samples] for v in (one.truth, one.predicted, one.residuals)]
+    cells = [[Cell(*pair) for pair in zip(column(values), values, strict=True)] for values in columns]
+    rows = [(Cell(count(i), i), *others) for i, *others in zip(samples, *cells, strict=True)]
     return table(("sample", "true", "predicted", "residual"), rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..facts import Facts
 from ..markup import Markup, Panel, Section, facts_list, join, sentence_list, tag
-from ..numbers import count, metric, percent, plural, seconds, short
+from ..numbers import called, count, metric, percent, plural, seconds, short
 
 
 def section(facts: Facts) -> Section:
@@ -87,7 +87,7 @@ def _compared(*rows: tuple[str, float, str]) -> Markup:
 def _numbers(facts: Facts) -> Panel | None:
     pairs: list[tuple[str, str]] = []
     if facts.test is not None:
-        pairs += [(f"test {_words(name)}", metric(name, value)) for name, value in facts.test.items()]
+        pairs += [(f"test {called(name)}", metric(name, value)) for name, value in facts.test.items()]
     if facts.classes is not None:
         pairs.append(("F1, mean over classes", percent(facts.classes.macro_f1)))
         pairs.append(("calibration error", percent(facts.classes.calibration.error)))
@@ -95,10 +95,12 @@ def _numbers(facts: Facts) -> Panel | None:
         pairs.append(("F1, mean over labels", percent(facts.labels.macro_f1)))
     if facts.regressions:
         first = facts.regressions[0]
-        pairs += [("mean absolute error", short(first.mae)), ("R²", short(first.r2, 3))]
+        pairs.append(("mean absolute error", short(first.mae)))
+        if "r2" not in (facts.test or {}):
+            pairs.append(("R²", short(first.r2, 3)))
     chosen = facts.chosen
     if chosen is not None:
-        pairs += [(_words(name), metric(name, chosen[name])) for name in chosen if name.startswith("validation_")]
+        pairs += [(called(name), metric(name, chosen[name])) for name in chosen if name.startswith("validation_")]
         pairs.append(("training loss", short(chosen["loss"])))
         pairs.append(("epochs", count(len(facts.history))))
         took = sum(record["seconds"] for record in facts.history)
@@ -109,10 +111,6 @@ def _numbers(facts: Facts) -> Panel | None:
     if facts.parameters:
         pairs.append(("parameters", count(facts.parameters)))
     return Panel("In numbers", facts_list(pairs)) if pairs else None
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _explanation(facts: Facts) -> list[str]:

@@ -10,9 +10,8 @@ from ..charts import SERIES, Axis, Line, axis, bars, lines
 from ..facts import Facts
 from ..heat import heat
 from ..markup import Markup, Panel, Section, join, tag
-from ..numbers import is_share, metric, percent, seconds, short
+from ..numbers import called, is_share, metric, percent, seconds, short
 
-_ABBREVIATED = {"mae": "MAE", "mse": "MSE", "rmse": "RMSE", "r2": "R²", "auc": "AUC", "iou": "IoU"}
 _NOT_METRICS = {"epoch", "step", "learning_rate", "seconds"}
 
 
@@ -73,7 +72,7 @@ def _curve(facts: Facts, name: str) -> Panel:
             series.append(Line(words, values, style))
     known = [v for line in series for v in line.values if v is not None]
     up = axis(known, log=name.startswith("loss"), share=is_share(name))
-    words = _ABBREVIATED.get(name, name.replace("_", " "))
+    words = called(name)
     drawn = lines(
         f"{words} by epoch", [record["epoch"] for record in history], series, up=up,
         text=lambda value: metric(name, value), marked=_marked(facts),
