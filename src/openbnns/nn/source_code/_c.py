@@ -9,7 +9,7 @@ from typing import Any
 
 from ._c_expressions import expression, rendered_call, type_of, wrapped
 from ._c_steps import copy_lines, labels_lines
-from ._program_text import Buffer, Cache, Call, Filter, Labels, NetworkSource, OptimizerStep, Program, Step
+from ._program_text import Buffer, Cache, Call, Filter, Heading, Labels, NetworkSource, OptimizerStep, Program, Step
 
 GROUPS = ("weights", "predict", "train", "scratch")
 
@@ -329,6 +329,8 @@ class CWriter:
             return self._call(step)
         if isinstance(step, Cache):
             return self._cache(step)
+        if isinstance(step, Heading):
+            return ["", f"  /* -- {step.text} -- */"]
         if isinstance(step, Labels):
             return labels_lines(step)
         return copy_lines(step)
@@ -360,6 +362,7 @@ class CWriter:
         s = self.source
         assert s.train is not None and s.targets is not None and s.loss is not None
         steps = self._steps(s.train)
+        steps += self._step(Heading("Optimizer"))
         for step in s.optimizers:
             steps += self._optimizer(step)
         steps.append(f"  if (loss != NULL) *loss = *{expression(s.loss)};")

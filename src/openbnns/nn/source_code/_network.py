@@ -20,7 +20,7 @@ from ..operations import AttentionHeads, Recurrent
 from ._calls import Tracer
 from ._filters import Filters
 from ._places import Names, Places
-from ._program_text import Buffer, Constant, Labels, NetworkSource, OptimizerStep, Place, Program
+from ._program_text import Buffer, Constant, Heading, Labels, NetworkSource, OptimizerStep, Place, Program
 from ._structs import struct_value
 from .errors import NotInBNNS, Refused
 
@@ -209,6 +209,7 @@ class _Writing:
         for path, parameter in self.network.named_parameters():
             if parameter.used and parameter.requires_grad:
                 self.places.add(parameter.grad, f"{self._owned(path)}_gradient", "train")
+        source.train.steps.append(Heading("Forward"))
         self._trace_forward(program, source.train)
         self.places.program, self.places.now = program, last // 2
         self.places.step = self.filters.step = "loss_layer"
@@ -218,6 +219,7 @@ class _Writing:
         except Refused as reason:
             self.problems[repr(loss), f"{reason}."] = None
             return
+        source.train.steps.append(Heading("Backward"))
         order = {id(operation): i for i, operation in enumerate(self.graph.operations)}
         for operation, calls in program.backward_calls:
             index = order[id(operation)]
@@ -249,13 +251,16 @@ class _Writing:
         if isinstance(bound, ClassBound):
             rows, width = bound.labels.shape
             row = bound.labels[0]  # of class 0
+            self.places.step = "labels"
             target = self.places.find(bound.labels, written=True)
             other = float(row[1]) if width > 1 else 0.0
             labels = Labels(target, Place(targets), rows, width, float(row[0]), other)
             source.train.steps.insert(0, labels)  # so that nothing has changed if a class number is wrong
         else:
             self.places.add_alias(bound.labels, targets)
+        self.places.step = "loss"
         source.loss = self.places.find(bound.value_array, written=True)
+        source.train.steps.append(Heading("Loss"))
         source.train.steps += self.tracer.steps(call)
 
     def _optimizer(self, source: NetworkSource, optimizer: Optimizer) -> None:

@@ -151,7 +151,14 @@ class Labels:
     other: float
 
 
-Step = Call | Cache | Copy | Labels
+@dataclass
+class Heading:
+    """What the steps from here on are."""
+
+    text: str
+
+
+Step = Call | Cache | Copy | Heading | Labels
 
 
 @dataclass

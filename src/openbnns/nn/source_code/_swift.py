@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._program_text import Buffer, Cache, Call, Copy, Filter, Labels, NetworkSource, OptimizerStep, Program, Step
+from ._program_text import (
+    Buffer,
+    Cache,
+    Call,
+    Copy,
+    Filter,
+    Heading,
+    Labels,
+    NetworkSource,
+    OptimizerStep,
+    Program,
+    Step,
+)
 from ._swift_expressions import expression, quoted, rendered_call, struct_lines, type_of, wrapped
 
 _GROUPS = ("weights", "predict", "train", "scratch")
@@ -172,6 +184,8 @@ class SwiftWriter:
             return self._call(step)
         if isinstance(step, Cache):
             return self._cache(step)
+        if isinstance(step, Heading):
+            return [f"// MARK: {step.text}"]
         if isinstance(step, Labels):
             return _labels(step)
         return _copy(step)
@@ -210,6 +224,7 @@ class SwiftWriter:
             f"    func trainStep({parameters}) throws -> Float {{",
             *self._steps(s.train),
         ]
+        lines.append(f"{_INSET}// MARK: Optimizer")
         for step in s.optimizers:
             lines += [f"{_INSET}{line}" for line in self._optimizer(step)]
         rates = [f"        {step.name}.learning_rate = learningRate" for step in s.optimizers]
