@@ -338,7 +338,7 @@ def _ordered(nodes: list[Node], known: set[str], place: Path) -> list[Node]:
     if len(done) < len(nodes):
         missing = {node.index for node in nodes} - {node.index for node in done}
         raise OnnxError(f"{place}: its graph has a cycle, through {_names(n for n in nodes if n.index in missing)}.")
-    return done if [n.index for n in done] != sorted(n.index for n in done) and not _sorted(nodes, known) else nodes
+    return nodes if _sorted(nodes, known) else done
 
 
 def _sorted(nodes: list[Node], known: set[str]) -> bool:
