@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from openbnns import nn
+from openbnns.cli import main
 from openbnns.nn.mlmodel import Unsupported
 from openbnns.nn.weights import DamagedFile
 
@@ -98,6 +99,17 @@ def test_a_network_in_a_row(tmp_path: Path) -> None:
     assert isinstance(found, nn.Sequential) and "conv1.weight" in found.state_dict()
     found.save_model(tmp_path / "again.safetensors")
     assert np.array_equal(nn.load_model(tmp_path / "again.safetensors").eval()(x), net(x))
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, net = digits(labels=False)
+    (tmp_path / "m.mlmodel").write_bytes(data)
+    assert main(["import", str(tmp_path / "m.mlmodel")]) == 0
+    assert "numbers to train" in capsys.readouterr().out
+    found = nn.load_model(tmp_path / "m.safetensors")
+    assert sum(p.size for p in found.parameters()) == sum(p.size for p in net.parameters())
+    assert main(["import", str(tmp_path / "m.mlmodel"), "--one-sample"]) == 2
+    assert "are for ONNX models" in capsys.readouterr().err
 
 
 def test_a_classifier_gives_scores_and_has_classes(tmp_path: Path) -> None:

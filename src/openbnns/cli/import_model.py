@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from .arguments import OK, Commands, add_output, print_json
+from .onnx_files import show
 
 
 def add(commands: Commands) -> None:
     parser = commands.add_parser(
-        "import", help="make a model file from an ONNX model",
-        description="Read an ONNX model and write it as a model file, which openbnns predict, evaluate, info and export take, "
-        "and nn.load_model in Python, to go on training. Prints what became what.",
+        "import", help="make a model file from an ONNX or Core ML model",
+        description="Read an ONNX model, or a neural network of Core ML, and write it as a model file, which openbnns "
+        "predict, evaluate, info and export take, and nn.load_model in Python, to go on training. Prints what became what.",
         examples=(
             "openbnns import model.onnx                       # writes model.safetensors",
             "openbnns import model.onnx -o out/model.safetensors",
             "openbnns import model.onnx --shape input=3,224,224   # where the file leaves sizes open",
+            "openbnns import model.mlmodel",
         ),
     )  # fmt: skip
-    parser.add_argument("model", metavar="MODEL", type=Path, help="an ONNX file")
+    parser.add_argument("model", metavar="MODEL", type=Path, help="an .onnx or .mlmodel file")
     parser.add_argument(
         "-o",
         "--output",
@@ -48,26 +51,36 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def run(options: argparse.Namespace) -> int:
-    from .. import nn
-    from .onnx_files import show
-
     path = options.output or options.model.with_suffix(".safetensors")
     if path.resolve() == options.model.resolve():
         raise ValueError(f"{path} is the model itself. Give another name: -o FILE.")
+    network, titles, rows = _read(options)
+    network.save_model(path)
+    named = dict(network.named_parameters())
+    trained = sum(p.size for p in named.values() if p.requires_grad)
+    if options.json:
+        converted = [dict(zip(titles, row, strict=True)) for row in rows]
+        shapes = {name: list(p.shape) for name, p in named.items()}
+        print_json({"model": str(options.model), "written": str(path), "converted": converted, "parameters": shapes})
+    elif not options.quiet:
+        show(titles, rows)
+        print(f"{trained:,} numbers to train, in {len(named)} arrays; written to {path}")
+    return OK
+
+
+def _read(options: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[tuple[str, ...]]]:
+    """The network of a file, and a table of what became what."""
+    from .. import nn
+
+    if options.model.suffix == ".mlmodel":
+        if options.shape or options.one_sample:
+            raise ValueError("--shape and --one-sample are for ONNX models. Leave them out.")
+        network = nn.from_mlmodel(options.model)
+        layers = [(path, type(layer).__name__) for path, layer in network.named_modules() if path]
+        return network, ("layer", "becomes"), layers
+    axis = None if options.one_sample else 0
     try:
-        network = nn.from_onnx(
-            options.model, batch_axis=None if options.one_sample else 0, input_shapes=dict(options.shape)
-        )
+        read = nn.from_onnx(options.model, batch_axis=axis, input_shapes=dict(options.shape))
     except ImportError as error:
         raise RuntimeError(str(error)) from None
-    network.save_model(path)
-    rows = network.converted()
-    trained = sum(p.size for p in network.parameters() if p.requires_grad)
-    if options.json:
-        layers = [{"nodes": nodes, "operation": operation, "output": shape} for nodes, operation, shape in rows]
-        shapes = {name: list(p.shape) for name, p in network.named_parameters()}
-        print_json({"model": str(options.model), "written": str(path), "converted": layers, "parameters": shapes})
-    elif not options.quiet:
-        show(("ONNX node", "operation", "output of a sample"), rows)
-        print(f"{trained:,} numbers to train, in {len(list(network.named_parameters()))} arrays; written to {path}")
-    return OK
+    return read, ("node", "becomes", "output of a sample"), read.converted()
