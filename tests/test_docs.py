@@ -5,23 +5,23 @@ import importlib
 import inspect
 import pkgutil
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import urlsplit
 
 import pytest
 
 import openbnns
-from openbnns import capi, compat, nn
+from openbnns import capi, cli, compat, nn
+from pages import PAGES, ROOT, blocks, run_alone
 
-ROOT = Path(__file__).parent.parent
 MODULES = [  # the examples of openbnns.sklearn are run with scikit-learn, by test_vs_sklearn.py
     m.name
     for m in pkgutil.walk_packages(openbnns.__path__, "openbnns.")
     if not m.name.endswith("__main__") and not m.name.startswith("openbnns.sklearn")
 ]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
-    (ROOT / "docs").rglob("*.md")
-)
 FACES = {"openbnns": openbnns, "openbnns.capi": capi, "openbnns.nn": nn}
 
 
@@ -36,24 +36,72 @@ def public_names() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_examples_run(page: Path) -> None:
-    namespace: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(compile(block, str(page), "exec"), namespace)
+@pytest.fixture
+def new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("new_folder")
+@pytest.mark.parametrize(("page", "line", "code"), blocks("python"))
+def test_examples_run_alone(page: Path, line: int, code: str) -> None:
+    run_alone(page, line, code)
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("new_folder")
+@pytest.mark.parametrize(("page", "line", "code"), blocks("py"))
+def test_examples_with_other_libraries_run_alone(page: Path, line: int, code: str) -> None:
+    """Those that import PyTorch or scikit-learn."""
+    run_alone(page, line, code)
+
+
+def commands(code: str) -> Iterator[list[str]]:
+    """The arguments of every ``openbnns`` in a block of commands."""
+    for line in code.replace("\\\n", " ").splitlines():
+        words = list(shlex.shlex(line, posix=True, punctuation_chars=True)) if "openbnns" in line else []
+        if "openbnns" not in words or "$" in words or "pip" in words:
+            continue
+        given = shlex.split(line, comments=True)
+        if "openbnns" in given:
+            given = given[given.index("openbnns") + 1 :]
+            yield given[: next((i for i, word in enumerate(given) if word in (">", "|", "&&", ";")), len(given))]
+
+
+@pytest.mark.parametrize(("page", "line", "code"), blocks("sh"))
+def test_commands_have_arguments_that_exist(page: Path, line: int, code: str) -> None:
+    for given in commands(code):
+        cli.parser_of_all().parse_args(given)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text()):
         if "://" in target:
+            address = urlsplit(target)
+            assert address.scheme == "https" and "." in address.netloc, f"{page.name}: {target} is no address"
             continue
         linked = page.parent / target if target else page
         assert linked.exists(), f"{page.name} links to {target}, which does not exist"
-        if anchor:
+        if anchor and linked.suffix == ".md":
             headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
             known = {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
             assert anchor in known, f"{page.name} links to {target}#{anchor}, but there is no such heading"
+
+
+OTHER_ENGLISH = re.compile(
+    r"\b(?:(?:general|initial|normal|optim|organ|quant|real|recogn|special|standard|summar|synchron|vector)is(?:e|ed|es|ing|ation|er|ers)"
+    r"|(?:behavi|col|fav|hon|neighb)or(?:s|ed)?|centers?)\b",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_pages_are_british_with_ize(page: Path) -> None:
+    """CONTRIBUTING.md says so; names in code are what they are."""
+    prose = re.sub(r"^```.*?^```$|`[^`]*`|\]\([^)]*\)", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert OTHER_ENGLISH.findall(prose) == []
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -340,8 +340,3 @@ def test_state_dicts_of_our_own_networks() -> None:
     assert state["1.num_batches_tracked"].dtype == torch.int64
     state["0.weight"].fill_(0)  # a copy
     assert ours[0].weight.data.any()
-
-
-def test_the_example_of_the_documentation() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "from_torch.md").read_text(encoding="utf-8")
-    exec(compile(page.split("```")[1], "docs/from_torch.md", "exec"), {})

@@ -17,10 +17,10 @@ import openbnns as ob
 from helpers import ones, python
 from openbnns import Shape, capi, cli, nn
 from openbnns.calls.form import form
+from pages import ROOT, blocks, run_alone
 
 APPLY = form("apply", "batch_size in in_stride out out_stride")
 
-ROOT = Path(__file__).parent.parent
 IN_PLACE = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr)
 
 
@@ -345,14 +345,20 @@ def test_networks_give_no_reason_to_warn(strict_errors: None) -> None:
     trainer.predict(x)
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OF_FILTERS = [
+    block
+    for block in blocks("python")
+    if block.values[0].name != "mistakes.md" and "nn.Trainer(" not in block.values[2]
+]
+"""Blocks that show filters rather than training, which is slow in strict mode and tested above."""
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "mistakes.md"], ids=lambda p: str(p.relative_to(ROOT)))
-def test_pages_give_no_reason_to_warn(page: Path, strict_errors: None) -> None:
-    namespace: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(compile(block, str(page), "exec"), namespace)
+@pytest.mark.parametrize(("page", "line", "code"), OF_FILTERS)
+def test_pages_give_no_reason_to_warn(
+    page: Path, line: int, code: str, strict_errors: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_alone(page, line, code)
 
 
 def test_the_page_of_mistakes_gives_all_of_them() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import doctest
 import importlib
 import pickle
-import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +29,6 @@ from openbnns.sklearn import ConvClassifier, MLPClassifier, MLPRegressor
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
 
 ESTIMATORS = [MLPClassifier, MLPRegressor, ConvClassifier]
-PAGE = Path(__file__).parents[1] / "docs" / "sklearn.md"
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -208,14 +205,9 @@ def test_too_few_epochs_are_told(wine: tuple[Array, ...]) -> None:
         MLPClassifier(max_iter=2).fit(a, c)
 
 
-def test_examples_run() -> None:
+def test_examples_of_docstrings_run() -> None:
     for name in ("", ".mlp", ".convolution"):
         assert doctest.testmod(importlib.import_module(f"openbnns.sklearn{name}")).failed == 0
-    namespace: dict[str, object] = {}
-    blocks = re.findall(r"```py\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), namespace)
 
 
 def test_nothing_imports_scikit_learn_by_itself() -> None:
