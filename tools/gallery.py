@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +46,6 @@ class Show:
     steps: int
     look: Callable[[Any, Batch], tuple[str, Images]]
     losses: tuple[str, ...] = ("loss",)
-    smaller: dict[str, int] = field(default_factory=dict)
-    """Sizes that differ from the usual ones, for a network that takes many steps."""
-
-    def sizes(self, pair: Pair) -> Any:
-        return replace(pair.full, **self.smaller)
 
 
 def classes(side: Any, batch: Batch) -> tuple[str, Images]:
@@ -69,7 +64,7 @@ def masks(side: Any, batch: Batch) -> tuple[str, Images]:
 
 def generated(side: Any, batch: Batch) -> tuple[str, Images]:
     images, codes = batch
-    return "images from random codes, made by a network of a quarter of this width on batches of 16", [
+    return "both sides learn from each other, and the images are still noise; they take thousands of steps", [
         ("real", (images + 1) / 2),
         ("made", (side.generator(codes) + 1) / 2),
     ]
@@ -103,9 +98,7 @@ SHOWS = {
     "mobilenet_v2": Show("ten classes of noisy images in colour", 120, classes),
     "vit_tiny": Show("ten classes of noisy images in colour", 80, classes),
     "unet": Show("to mark a bright disk before clouds", 150, masks),
-    "dcgan": Show(
-        "to make images like the real ones", 600, generated, ("discriminator", "generator"), {"batch": 16, "width": 16}
-    ),
+    "dcgan": Show("to make images like the real ones", 60, generated, ("discriminator", "generator")),
     "vae": Show("to code images in 20 numbers", 600, coded),
     "char_lstm": Show("which character follows", 150, following),
     "gpt_nano": Show("which character follows", 100, following),
@@ -115,9 +108,9 @@ SHOWS = {
 
 def trained(pair: Pair, show: Show) -> tuple[Any, Array]:
     """Our side after its steps, each on a new batch, and the losses (steps, losses of a step)."""
-    side = make_ours(pair, show.sizes(pair))
+    side = make_ours(pair, pair.full)
     random = np.random.RandomState(0)
-    losses = [np.atleast_1d(side.step(*pair.batch(show.sizes(pair), random))) for _ in range(show.steps)]
+    losses = [np.atleast_1d(side.step(*pair.batch(pair.full, random))) for _ in range(show.steps)]
     for _, network in networks(side, nn.Module):
         network.eval()
     return side, np.array(losses)
@@ -233,7 +226,7 @@ def made(name: str, show: Show) -> Row:
     """Train a network, and draw what it has learned."""
     pair = find_pairs()[name]
     side, losses = trained(pair, show)
-    result, images = show.look(side, pair.batch(show.sizes(pair), np.random.RandomState(1)))
+    result, images = show.look(side, pair.batch(pair.full, np.random.RandomState(1)))
     (FOLDER / f"{name}.svg").write_text(drawing(losses, show, images), encoding="utf-8")
     count = sum(p.data.size for _, network in networks(side, nn.Module) for p in network.parameters())
     ends = ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(losses[0], losses[-1], strict=True))
