@@ -218,7 +218,10 @@ def page(rows: list[Row]) -> str:
             f"Learns {show.learns}. After {row.steps} steps: {row.result}. Source: "
             f"[{row.name}.py](../examples/vs_pytorch/{row.name}.py).\n"
         )
-        lines.append(f"![{row.title}: loss by step, and results](gallery/{row.name}.svg)\n")
+        picture = f"gallery/{row.name}.svg"
+        lines.append(
+            f"[![{row.title}: loss by step, and results]({picture})]({picture})\n"
+        )  # to be enlarged on a phone
     return "\n".join(lines)
 
 
