@@ -3,9 +3,12 @@
 import doctest
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -73,6 +76,24 @@ def commands(code: str) -> Iterator[list[str]]:
 def test_commands_have_arguments_that_exist(page: Path, line: int, code: str) -> None:
     for given in commands(code):
         cli.parser_of_all().parse_args(given)
+
+
+def test_the_commands_of_the_tutorial_run(new_folder: Path) -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    (block,) = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    program = new_folder / "openbnns"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m openbnns "$@"\n')
+    program.chmod(0o755)
+    paths = {"PATH": f"{new_folder}{os.pathsep}{os.environ['PATH']}"}
+    paths["PYTHONPATH"] = str(Path(openbnns.__file__).parents[1])
+    run = subprocess.run(
+        ["bash", "-eu", "-c", block], env={**os.environ, **paths}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    answers = (new_folder / "answers.csv").read_text().splitlines()
+    assert len(answers) == 4
+    assert all(re.search("Barolo|Grignolino|Barbera", line) for line in answers[1:])
+    assert (new_folder / "wine" / "report.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
