@@ -11,7 +11,7 @@ SOURCES := $(shell find core src cmake -type f \( -name '*.cpp' -o -name '*.h' -
 WORKERS ?= 2
 TARGET ?= x86_64-linux-gnu
 
-.PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz stub \
+.PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check docs test-site format sanitize fuzz stub \
   clean wheels test-wheels sdist test-sdist release
 
 install: $(VENV)/.installed
@@ -29,6 +29,8 @@ help:
 	@echo "make bench      every operation against PyTorch"
 	@echo "make footprint  installed size and time of an import"
 	@echo "make check      linters, types and formatting; make format repairs"
+	@echo "make docs       the documentation site, in build/site; needs no compiler"
+	@echo "make test-site  the site in Chromium, from phone to screen, light and dark, without a network"
 	@echo "make stub       write the stubs of the compiled module and of both faces"
 	@echo "make fuzz       a minute of random calls, native engine against reference; FUZZ=\"--seed 1\" repeats one"
 	@echo "make sanitize   random calls and tests on a build with sanitizers; most of an hour, not part of make test"
@@ -104,9 +106,12 @@ $(VENV)/.browser-tools: $(VENV)/.created
 
 CHROMIUM = command -v "$${OPENBNNS_CHROMIUM:-chromium}" || command -v chromium-browser || command -v google-chrome
 
+NEED_CHROMIUM = { $(CHROMIUM); } >/dev/null \
+  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
+  || { echo "This needs Chromium: apt-get install chromium, or set OPENBNNS_CHROMIUM to its path"; exit 1; }
+
 test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools
-	@{ $(CHROMIUM); } >/dev/null || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }
-	@{ $(CHROMIUM); } >/dev/null || { echo "make test-report needs Chromium: apt-get install chromium, or set OPENBNNS_CHROMIUM to its path"; exit 1; }
+	@$(NEED_CHROMIUM)
 	$(BIN)/python -m pytest -q tests/browser/report_in_chromium.py
 
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers
@@ -152,6 +157,21 @@ format: $(VENV)/.check-tools
 	$(BIN)/ruff check --fix src tests benchmarks examples tools
 	$(BIN)/ruff format src tests benchmarks examples tools
 	$(BIN)/clang-format -i $$(find core examples tests/c -name '*.cpp' -o -name '*.c' -o -name '*.h')
+
+# The documentation site. Its reference comes from the docstrings of the source tree, on the engine that needs no compiler.
+$(VENV)/.docs-tools: $(VENV)/.created pyproject.toml
+	@echo "Installing what builds the site: about 20 s"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(NUMPY)" "mkdocs>=1.6,<2" "mkdocs-material>=9.6,<10" "docutils>=0.20"
+	@touch $@
+
+docs: $(VENV)/.docs-tools
+	OPENBNNS_ENGINE=reference PYTHONPATH=src NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python tools/docs_site/check.py build/site
+	@echo "Open build/site/index.html"
+
+test-site: docs $(VENV)/.browser-tools
+	@$(NEED_CHROMIUM)
+	$(BIN)/python -m pytest -q -p no:cacheprovider --noconftest -c /dev/null tests/browser/site_in_chromium.py
 
 # What type checkers read of the compiled part. It is checked in, so that they need no build; tests/test_stub.py compares.
 stub: install $(VENV)/.check-tools

@@ -1,6 +1,7 @@
 """Every example in the README, the docs pages and the docstrings runs, every public name has one, every link leads somewhere."""
 
 import doctest
+import enum
 import importlib
 import inspect
 import os
@@ -166,6 +167,21 @@ def test_the_page_of_networks_names_every_module() -> None:
 def test_open_questions_name_every_switch() -> None:
     page = (ROOT / "docs" / "open_questions.md").read_text()
     assert [name for name in vars(compat.switches) if f"`{name}`" not in page] == []
+
+
+def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make docs` writes it from tools/docs_site/layout.py. Members of enums stand with their enum, modules have pages."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs_site"))
+    pages = importlib.import_module("layout").pages()
+    assert len({page.uri for page in pages}) == len(pages)
+    assert [page.uri for page in pages if not page.entries] == []
+    shown = {(page.face, entry.name) for page in pages for entry in page.entries}
+    for prefix, face in FACES.items():
+        short = prefix.rpartition(".")[2]
+        for name in face.__all__:
+            thing = getattr(face, name)
+            known = isinstance(thing, (ModuleType, enum.Enum)) or (short, name) in shown
+            assert known, f"{prefix}.{name} is on no page"
 
 
 def test_the_gallery_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
