@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     return OK
 
 
-def _read(options: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[tuple[str, ...]]]:
+def _read(options: argparse.Namespace) -> tuple[Any, tuple[str, ...], Sequence[tuple[str, ...]]]:
     """The network of a file, and a table of what became what."""
     from .. import nn
 
