@@ -195,6 +195,24 @@ def test_gradients(tmp_path: Path) -> None:
     assert gradcheck(again.train(), samples[0]).ok
 
 
+@pytest.mark.parametrize("opset", [13, 17, 18, 21])
+def test_versions_of_operators(opset: int, tmp_path: Path) -> None:
+    """Axes are attributes in old models, and inputs in new ones."""
+    old = opset < 18
+    nodes = [
+        node("ReduceMean", "x" if old else "x axes", "m", **({"axes": [2]} if old else {})),
+        node("Sub", "x m", "c"),
+        node("ReduceSum", "c axes", "s", keepdims=0),
+        node("Unsqueeze", "s axes", "u"),
+        node("Split", "x", "a b", axis=1, **({} if old else {"num_outputs": 2})),
+        node("Add", "x u", "y"),
+    ]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4, 6]}, ["y", "a"], {"axes": np.array([2])}, opset)
+    x = floats(3, 4, 6)
+    for found, expected in zip(nn.from_onnx(path)(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+
+
 def test_open_shapes(tmp_path: Path) -> None:
     path = write(tmp_path / "m.onnx", [node("Relu", "x", "y")], {"x": ["N", 3, "height", None]}, ["y"])
     with pytest.raises(
