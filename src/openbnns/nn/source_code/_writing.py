@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,12 @@ class Written:
 
     def __init__(self, paths: list[Path], source: NetworkSource) -> None:
         self.paths, self._bytes = paths, max(source.bytes["weights"], 1)
-        self._weights = [buffer for buffer in source.buffers if buffer.path]
+        # Where they are, without the arrays: a view of a parameter that somebody holds keeps weights from being packed.
+        self._weights = [
+            (buffer.path, buffer.dtype, buffer.offset, buffer.contents.shape)
+            for buffer in source.buffers
+            if buffer.path and buffer.contents is not None
+        ]
         self.rows = [(f.note, f.function) for f in source.filters]
         calls = [(step.note, step.function) for step in source.predict.steps if isinstance(step, Call)]
         self.rows += dict.fromkeys(call for call in calls if call[1].startswith("BNNSDirect"))
@@ -44,10 +50,9 @@ class Written:
         if len(data) != self._bytes:
             raise ValueError(f"{path} has {len(data)} bytes, but the weights of this network have {self._bytes}.")
         found = {}
-        for buffer in self._weights:
-            assert buffer.contents is not None
-            array = np.frombuffer(data, buffer.dtype, buffer.count, buffer.offset)
-            found[buffer.path] = array.reshape(buffer.contents.shape).copy()
+        for name, dtype, offset, shape in self._weights:
+            array = np.frombuffer(data, dtype, math.prod(shape), offset)
+            found[name] = array.reshape(shape).copy()
         return found
 
     def table(self) -> str:
