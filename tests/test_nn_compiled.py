@@ -111,6 +111,29 @@ def test_steps_have_the_bits_of_those_by_hand(network: str) -> None:
     assert_same(one, other)
 
 
+def test_an_epoch_is_its_steps() -> None:
+    one, other = twins(mlp)
+    batches = data((7,))
+    x, y = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+    rest = (x[: BATCH - 1], y[: BATCH - 1])  # which is no batch
+    steps = [net.compile_step("cross_entropy", nn.Adam(net.parameters(), lr=0.01), BATCH) for net in (one, other)]
+    for epoch in range(3):
+        for step in steps:
+            step.optimizer.learning_rate = 0.01 / (epoch + 1)
+        found = steps[0].epoch(np.concatenate([x, rest[0]]), np.concatenate([y, rest[1]]))
+        assert found == [steps[1](*batch) for batch in batches]
+    assert_same(one, other)
+    assert steps[0].epoch(*rest) == []
+    before = one.state_dict()["0.weight"].copy()
+    wrong = y.copy()
+    wrong[-1] = 99
+    with pytest.raises(ValueError, match="class"):
+        steps[0].epoch(x, wrong)
+    with pytest.raises(ValueError, match="one target per sample"):
+        steps[0].epoch(x, y[1:])
+    np.testing.assert_array_equal(one.state_dict()["0.weight"], before)  # nothing was trained
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_all_optimizers(name: str) -> None:
     one, other = twins(mlp)

@@ -17,11 +17,15 @@ Key = Step | tuple[Step, ...] | None
 
 def keys_of(value: Any) -> list[Key]:
     """The keys of its parts. A tuple is a structure if all its members are arrays; one of numbers or lists is an array."""
+    if type(value) is np.ndarray:  # the usual, which costs nothing this way
+        return [None]
     return [] if value is None else [as_key(path) for path, _ in _leaves(value, ())]
 
 
 def parts_of(value: Any) -> list[Any]:
     """Its parts, in the order of its keys."""
+    if type(value) is np.ndarray:
+        return [value]
     return [] if value is None else [part for _, part in _leaves(value, ())]
 
 

@@ -40,11 +40,19 @@ class WholeStep:
 
     def run(self, batch: Batch, seed: tuple[int, int] | None = None) -> float:
         """Make a step; gives the loss of the batch."""
-        passes, began = self._passes, perf_counter()
-        passes.fill(self._bound.program, batch, seed)
+        self.follow()
+        return self.step(batch, seed)
+
+    def follow(self) -> None:
+        """Notice what has changed about the optimizer since the last step."""
         calls = self._optimizer.calls()
         if calls is not self._of_optimizer:
             self._bind(calls)
+
+    def step(self, batch: Batch, seed: tuple[int, int] | None = None) -> float:
+        """The same as ``run`` if nothing has changed about the optimizer."""
+        passes, began = self._passes, perf_counter()
+        passes.fill(self._bound.program, batch, seed)
         if self._take_plain(batch):
             self._plain.run()
             self._value = float(self._loss.value_array[0])

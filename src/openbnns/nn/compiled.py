@@ -57,18 +57,44 @@ class CompiledStep:
         ``sample_weights`` are one number per sample.
         """
         batch = self._read(x, y)
+        whole = self._ready()
+        self._check(batch.y)
+        if sample_weights is not None:
+            batch = batch._replace(weights=self._weights(sample_weights))
+        return whole.run(batch)
+
+    def epoch(self, x: Array, y: Array) -> list[float]:
+        """Train on samples and targets, an array each, batch by batch in their order; gives the loss of every batch.
+
+        The same as a call for each of them, but all are checked at once. What is left at the end, too little for a batch, is
+        not trained on.
+        """
+        size, count = self.batch_size, len(x) // self.batch_size * self.batch_size
+        if len(x) != len(y):
+            raise ValueError(f"{_WHO}: x has {len(x)} samples, but y {len(y)} targets. Pass one target per sample.")
+        if not count:
+            return []
+        self._read(x[:size], y[:size])
+        whole = self._ready()
+        self._check([y[:count]])
+        whole.follow()
+        starts, numbers = range(0, count, size), self._numbers
+        return [whole.step(Batch([x[i : i + size]], [y[i : i + size]], None, numbers)) for i in starts]
+
+    def _ready(self) -> WholeStep:
         passes = self._passes
         assert passes is not None
         bound = passes.bound(self.batch_size, training=True)
-        if bound is not self._bound:
+        if bound is not self._bound or self._whole is None:
             self._bound, self._whole = bound, WholeStep(passes, bound, self.optimizer, finite=False)
-        if not passes.joint:
-            for loss, output, targets in zip(passes.loss, bound.program.outputs, batch.y, strict=True):
-                loss.check(output.shape, targets)
-        if sample_weights is not None:
-            batch = batch._replace(weights=self._weights(sample_weights))
-        assert self._whole is not None
-        return self._whole.run(batch)
+        return self._whole
+
+    def _check(self, targets: Sequence[Array]) -> None:
+        """Refuse targets of one batch, or of several, that the losses cannot take."""
+        assert self._passes is not None
+        if not self._passes.joint:
+            for loss, output, given in zip(self._passes.loss, self._bound.program.outputs, targets, strict=True):
+                loss.check((len(given), *output.shape[1:]), given)
 
     def _read(self, x: Any, y: Any) -> Batch:
         keys = keys_of(x), keys_of(y)

@@ -97,10 +97,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         """All samples once, in their order."""
         if not self._network.training:
             self._network.train()
-        total = 0.0
-        for start in range(0, len(x), size):
-            samples = x[start : start + size]
-            total += len(samples) * steps[len(samples)](samples, y[start : start + size])
+        whole = len(x) // size * size
+        total = size * sum(steps[size].epoch(x, y))
+        if whole < len(x):
+            total += (len(x) - whole) * steps[len(x) - whole](x[whole:], y[whole:])
         self.loss_ = total / len(x)
         self.n_iter_ += 1
         self.t_ += len(x)
