@@ -9,11 +9,6 @@ namespace OPENBNNS_ISA {
 
 enum class Rows { Plain, Edge, Pair };
 
-// The same address, hidden from the compiler, so that it does not replace a load by a value already in a register.
-OPENBNNS_INLINE const float* same_address(const float* p) {
-  asm("" : "+r"(p));
-  return p;
-}
 // A sum of addresses that the compiler must not take apart: it would keep a multiple of the step for each row.
 OPENBNNS_INLINE float* next_address(float* p) {
   asm("" : "+r"(p));
@@ -37,10 +32,6 @@ struct MicroKernel {
   static constexpr int kVectors = kBlocks * kParts;
   static constexpr int kHalf = kKind == Rows::Pair ? kRows / 2 : kRows;
 
-  // AVX-512 can multiply by a scalar in memory. A core that shares its front end with another thread gains
-  // from having every other row do so (fewer instructions); with every row, or with few rows, the loads would become
-  // the limit.
-  static constexpr bool kEmbeds = kWidth == kBlock && kVectors == 2 && kRows > 10;
   // Floats of B asked for ahead of their use: B streams from L2, or L1 is shared with another thread.
   static constexpr int kAhead = kWidth == kBlock ? 256 : 0;
 
@@ -52,7 +43,6 @@ struct MicroKernel {
       const float* a = t.a + t.a_offset[i];
       const float* b = t.b + t.b_offset[i];
       const float* second = kKind == Rows::Pair ? a + a_pair : a;
-      const float *a_again = same_address(a), *second_again = kKind == Rows::Pair ? same_address(second) : a_again;
       OPENBNNS_UNROLL for (int k = 0; k < kSteps; k++) {
         Vec column[kVectors];
         OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
@@ -64,11 +54,10 @@ struct MicroKernel {
           if (row % kHalf < kFirst || row % kHalf >= kHalf - kLast) continue;
           bool upper = row < kHalf;
           int64_t place = (upper ? row : row - kHalf) * kRowStride + k * kStepStride;
-          Vec x = splat((upper ? a : second)[place]);
-          OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
-            if (kEmbeds && row % 2 == 0 && v % 2 == 1) x = splat((upper ? a_again : second_again)[place]);
-            sum[row][v] += x * column[v];
-          }
+          // Loaded once for all vectors: a multiplication by a scalar in memory loads it again, and with many rows the
+          // loads are the limit (a quarter of the speed on Ice Lake).
+          const Vec x = splat((upper ? a : second)[place]);
+          OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[row][v] += x * column[v];
         }
       }
     }

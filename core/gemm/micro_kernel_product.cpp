@@ -14,18 +14,13 @@ struct ProductKernel {
   using Ways = Writes<Write::Set, Write::Add, Write::ColumnBias, Write::RowBias>;
   using Finish = MicroKernel<kRows, kBlocks, 1, kWidth, 1, Rows::Plain, Ways>;
   static constexpr int kVectors = Finish::kVectors;
-  static constexpr bool kEmbeds = kWidth == kBlock && kVectors == 2;  // see MicroKernel; rows side by side cost less
 
   static OPENBNNS_INLINE void step(const float* a, const float* b, Vec (&sum)[kRows][kVectors]) {
-    const float* a_again = same_address(a);
     Vec column[kVectors];
     OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) column[v] = load(b + v * kWidth);
     OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) {
-      Vec x = splat(a[row]);
-      OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
-        if (kEmbeds && row % 2 == 0 && v % 2 == 1) x = splat(a_again[row]);
-        sum[row][v] += x * column[v];
-      }
+      const Vec x = splat(a[row]);
+      OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[row][v] += x * column[v];
     }
   }
 
