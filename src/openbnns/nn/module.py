@@ -115,7 +115,8 @@ class Module(Exports):
                 return self.forward(*map(graph.value, inputs), **{name: graph.value(x) for name, x in named.items()})
         program = None if self.training or named else self._ready(inputs)
         if program is not None:
-            self._latest, self._latest_structure = None, self._structure
+            if self._latest is not None or self._latest_structure is not self._structure:
+                self._latest, self._latest_structure = None, self._structure
             program.forward_on(inputs[0], self._weights_version())
             return self._shown([array.copy() for array in program.outputs])
         if not self._in_a_row(inputs, named):
