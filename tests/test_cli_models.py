@@ -273,11 +273,6 @@ def test_export(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["written"].endswith("w.safetensors")
     with pytest.raises(ModelError, match="does not say which network"):
         nn.load_model(tmp_path / "w.safetensors")
-    assert run("export", model(trained), "--to", "coreml") == 2
-    assert (
-        "there is no export to Core ML in this version yet. There is: npz, safetensors, torch, onnx"
-        in capsys.readouterr().err
-    )
     assert run("export", model(trained), "--to", "safetensors", "-o", model(trained)) == 2
     assert "is the model itself" in capsys.readouterr().err
 
@@ -367,6 +362,30 @@ def test_pytorch_loads_what_is_exported(networks: dict[str, Path], tmp_path: Pat
     np.testing.assert_allclose(network.eval()(x), wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        ("PIL", ["train", "--data", "photos"]), ("pyarrow", ["train", "--data", "a.parquet"]),
+        ("coremltools", ["export", "MODEL", "--to", "coreml"]), ("onnx", ["export", "MODEL", "--to", "onnx"]),
+    ],
+)  # fmt: skip
+def test_a_package_that_is_missing_is_named_in_one_line(
+    package: str, arguments: list[str], trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    for kind in ("cat", "dog"):
+        (tmp_path / "photos" / kind).mkdir(parents=True)
+        (tmp_path / "photos" / kind / "1.png").write_bytes(b"?")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    for name in (package, f"{package}.Image", f"{package}.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.safetensors").write_bytes(model(trained).read_bytes())
+    assert run(*("m.safetensors" if word == "MODEL" else word for word in arguments)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "pip install" in line
+
+
 def test_export_to_pytorch_needs_it(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -379,7 +398,7 @@ def test_export_to_pytorch_needs_it(
     with pytest.raises(SystemExit) as stopped:
         run("export", model(trained), "--to", "keras")
     assert stopped.value.code == 2
-    assert "'keras' is not known; there is npz, safetensors, torch." in capsys.readouterr().err
+    assert "invalid choice: 'keras'. Use npz, safetensors, torch" in capsys.readouterr().err
 
 
 def idx_folder(folder: Path) -> Path:
@@ -472,7 +491,7 @@ def test_every_command_has_help_with_examples(command: str, capsys: pytest.Captu
         run(name, "--help")
     assert ended.value.code == 0
     printed = capsys.readouterr().out
-    assert "examples:" in printed and "--quiet" in printed
+    assert "examples:" in printed and "--quiet" in printed and "--json" in printed
     assert any(line.strip().startswith(("openbnns", "cc", "eval", "mpiexec")) for line in printed.splitlines())
 
 
@@ -480,8 +499,11 @@ def test_every_command_has_help_with_examples(command: str, capsys: pytest.Captu
 def test_completion_knows_every_command_and_option(
     shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    assert run("completion", shell, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
     assert run("completion", shell) == 0
     script = capsys.readouterr().out
+    assert said == {"shell": shell, "script": script.rstrip("\n")}
     for word in ("train", "predict", "evaluate", "early-stopping", "multilabel", "separator"):
         assert word in script
     if shell == "bash":

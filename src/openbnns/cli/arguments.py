@@ -11,8 +11,8 @@ from typing import Any, NoReturn, TypeAlias
 from .launcher import speaks
 
 OK, FAILED, UNUSABLE, STOPPED = 0, 1, 2, 130
-UNUSABLE_ERRORS = (ValueError, TypeError, RuntimeError, OSError, OverflowError, MemoryError)
-"""What a command raises that could not start, or not go on."""
+UNUSABLE_ERRORS = (ValueError, TypeError, RuntimeError, OSError, OverflowError, MemoryError, ImportError)
+"""What a command raises that could not start, or not go on; ImportError because a package is not installed."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .arguments import OK, Commands
+from .arguments import OK, Commands, print_json
 
 
 def add(commands: Commands) -> None:
@@ -19,6 +19,7 @@ def add(commands: Commands) -> None:
     flags.add_argument(
         "--quiet", action="store_true", help="print nothing; the exit code says whether there is a C library"
     )
+    flags.add_argument("--json", action="store_true", help="print one JSON object with all of it in place of text")
     flags.set_defaults(run=run)
 
 
@@ -29,6 +30,9 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--prefix prints a folder, --cflags and --libs print flags. Use one or the other.")
     both = options.cflags == options.libs
     line = flags.command_line(compiling=both or options.cflags, linking=both or options.libs)
-    if not options.quiet:
+    if options.json:
+        cflags, libs = (flags.command_line(compiling=c, linking=not c) for c in (True, False))
+        print_json({"cflags": cflags, "libs": libs, "prefix": str(flags.prefix())})
+    elif not options.quiet:
         print(flags.prefix() if options.prefix else line)
     return OK

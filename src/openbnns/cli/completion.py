@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from .arguments import OK, Commands
+from .arguments import OK, Commands, print_json
 
 _INSTALL = {
     "bash": 'eval "$(openbnns completion bash)"    # in ~/.bashrc',
@@ -22,6 +22,7 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     completion.add_argument("shell", choices=tuple(_INSTALL), help="bash, zsh or fish")
     completion.add_argument("--quiet", action="store_true", help="print nothing")
+    completion.add_argument("--json", action="store_true", help="print one JSON object in place of the script alone")
     completion.set_defaults(run=run)
 
 
@@ -30,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
 
     commands = _commands(parser_of_all())
     script = {"bash": _bash, "zsh": _zsh, "fish": _fish}[options.shell](commands)
-    if not options.quiet:
+    if options.json:
+        print_json({"shell": options.shell, "script": script})
+    elif not options.quiet:
         print(script)
     return OK
 
