@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The same; a command that does not know an option says so itself, and which one is like it."""
         found, rest = super().parse_known_args(args, namespace)
-        if rest and self._defaults.get("run"):
+        if rest and self.get_default("run"):
             known = [name for action in self._actions for name in action.option_strings]
             self._refuse(f"unrecognized arguments: {' '.join(rest)}.{_nearest(rest[0], known)}")
         return found, rest

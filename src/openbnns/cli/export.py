@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import io
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from . import network_export
 from .arguments import OK, Commands, add_output, print_json
+
+_WEIGHTS = {"npz": ".npz", "safetensors": ".safetensors", "torch": ".pt"}
 
 
 def add(commands: Commands) -> None:
@@ -27,7 +25,7 @@ def add(commands: Commands) -> None:
         ),
     )  # fmt: skip
     export.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
-    forms = (*_WRITERS, "onnx", *network_export.FORMS)
+    forms = (*_WEIGHTS, "onnx", *network_export.FORMS)
     export.add_argument("--to", choices=forms, required=True, metavar="FORM", help=", ".join(forms))
     where = "where to, a folder for code (default: beside the model)"
     export.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help=where)
@@ -43,14 +41,15 @@ def run(options: argparse.Namespace) -> int:
         from .onnx_files import export_onnx
 
         return export_onnx(options)
-    from ..nn import weights
+    from ..nn import weight_files, weights
 
-    suffix, write = _WRITERS[options.to]
+    suffix = _WEIGHTS[options.to]
     path = options.output or options.model.with_name(f"{options.model.stem}-weights{suffix}")
     if path.resolve() == options.model.resolve():
         raise ValueError(f"{path} is the model itself. Give another name: -o FILE.")
     arrays = weights.load(options.model)
-    write(path, arrays)
+    if not weight_files.write(path, arrays, suffix):
+        weights.save(path, arrays)
     total = sum(array.size for array in arrays.values())
     if options.json:
         shapes = {name: list(array.shape) for name, array in arrays.items()}
@@ -61,39 +60,3 @@ def run(options: argparse.Namespace) -> int:
             print(f"  {name.ljust(width)}  {array.dtype} {array.shape}")
         print(f"{len(arrays)} arrays with {total:,} numbers written to {path}")
     return OK
-
-
-def _npz(path: Path, arrays: dict[str, Any]) -> None:
-    import numpy as np
-
-    from ..nn.weights import write_atomically
-
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    write_atomically(path, file.getvalue())
-
-
-def _safetensors(path: Path, arrays: dict[str, Any]) -> None:
-    from ..nn import weights
-
-    weights.save(path, arrays)
-
-
-def _torch(path: Path, arrays: dict[str, Any]) -> None:
-    from ..nn.pytorch._exporting import tensors
-    from ..nn.weights import write_atomically
-
-    try:
-        torch = import_module("torch")
-    except ImportError as error:
-        raise RuntimeError(f"--to torch needs PyTorch: pip install torch. ({error})") from None
-    file = io.BytesIO()
-    torch.save(tensors(arrays, torch), file)
-    write_atomically(path, file.getvalue())
-
-
-_WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, Any]], None]]] = {
-    "npz": (".npz", _npz),
-    "safetensors": (".safetensors", _safetensors),
-    "torch": (".pt", _torch),
-}

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 _TORCH = (".pt", ".pth")
 
 
-def write(path: Any, arrays: Mapping[str, Array]) -> bool:
-    """Write arrays to a file for NumPy or PyTorch; False if its name says that it is another kind."""
-    suffix = Path(path).suffix.lower()
+def write(path: Any, arrays: Mapping[str, Array], suffix: str | None = None) -> bool:
+    """Write arrays to a file for NumPy or PyTorch, by its name or the ``suffix``; False if that is of another kind."""
+    suffix = suffix or Path(path).suffix.lower()
     if suffix == ".npz":
         file = io.BytesIO()
         named: dict[str, Any] = dict(arrays)
         np.savez(file, **named)
         weights.write_atomically(path, file.getvalue())
     elif suffix in _TORCH:
-        torch = _torch(path)
+        torch = _torch(suffix)
         file = io.BytesIO()
         torch.save({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, file)
         weights.write_atomically(path, file.getvalue())
@@ -64,14 +64,14 @@ def _numpy(path: Path) -> dict[str, Array]:
     return arrays
 
 
-def _torch(path: Any) -> Any:
+def _torch(suffix: str) -> Any:
     from .pytorch.errors import require_torch
 
-    return require_torch(f"{Path(path).suffix} files")
+    return require_torch(f"a {suffix} file")
 
 
 def _tensors(path: Any) -> dict[str, Array]:
-    torch = _torch(path)
+    torch = _torch(Path(path).suffix)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)  # tensors and plain values, never code
     except OSError:
