@@ -76,7 +76,7 @@ def test_any_number_of_ranks_writes_the_same_model(images: Path, tmp_path: Path)
     assert f"2 ranks on 1 host, {threads} thread" in done.stdout
     report = (tmp_path / "2/report.html").read_text()
     assert ">Ranks</h2>" in report and "times as fast, an efficiency of" in report
-    assert "mpiexec -n 2 openbnns train --data" in report and "--shards 6 --baseline" in report
+    assert f"mpiexec -n 2 openbnns train {images} --model" in report and "--shards 6 --baseline" in report
 
 
 def test_what_all_ranks_refuse_is_said_once(images: Path, tmp_path: Path) -> None:

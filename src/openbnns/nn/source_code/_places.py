@@ -33,8 +33,8 @@ class Names:
 
     def make(self, wish: str) -> str:
         """An identifier as close to a wish as can be."""
-        plain = re.sub(r"\W+", "_", wish, flags=re.ASCII).strip("_")
-        plain = re.sub(r"__+", "_", plain) or "layer"
+        words = re.findall(r"[A-Za-z0-9]+", wish)
+        plain = "_".join(words) or "layer"
         if plain[0].isdigit():
             plain = f"layer_{plain}"
         found, number = plain, 2
