@@ -47,7 +47,7 @@ class Builder:
 
     def name_next(self, wish: str) -> None:
         """What to call the operations from here on."""
-        plain = re.sub(r"\W+", "_", wish, flags=re.ASCII).strip("_") or "layer"
+        plain = "_".join(re.findall(r"\w+", wish, flags=re.ASCII)).strip("_") or "layer"
         self._name = f"layer_{plain}" if plain[0].isdigit() else plain
         self.made = []
 

@@ -137,7 +137,7 @@ class _Reading:
             self.steps.append(step)
 
     def _path(self, wish: str) -> str:
-        plain = re.sub(r"\W+", "_", wish, flags=re.ASCII).strip("_") or "layer"
+        plain = "_".join(re.findall(r"\w+", wish, flags=re.ASCII)).strip("_") or "layer"
         found, number = plain, 2
         while found in self._taken or hasattr(Module, found):
             found, number = f"{plain}_{number}", number + 1
