@@ -328,7 +328,8 @@ def test_bench_beside_pytorch(networks: dict[str, Path], capsys: pytest.CaptureF
 def test_bench_refuses_to_compare_what_is_not_the_same(
     networks: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     monkeypatch.setattr("openbnns.cli.bench._torch_module", lambda layer, t: bench_module(layer, t, torch.nn.Sigmoid))
     assert run("bench", networks["classes"], "--seconds", 0.02) == 0
     assert "not compared: its outputs differ by" in capsys.readouterr().out
@@ -347,7 +348,8 @@ def bench_module(layer: Any, torch: Any, other: Any) -> Any:
 @pytest.mark.parametrize("name", ["trained", "classes", "numbers", "labels", "images", "sequences"])
 def test_pytorch_loads_what_is_exported(networks: dict[str, Path], tmp_path: Path, name: str) -> None:
     """Strictly, without code in the file, and to the same outputs."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     from openbnns.cli.bench import _torch_module
 
     path = networks[name]

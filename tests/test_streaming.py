@@ -48,7 +48,9 @@ def columns(count: int = 700) -> dict[str, list[Any]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+    import pyarrow.parquet as parquet
+
     path, table = tmp_path_factory.mktemp("tables"), columns()
     rows = zip(*table.values(), strict=True)
     lines = [",".join(table), *(",".join("" if cell is None else str(cell) for cell in row) for row in rows)]
@@ -241,7 +243,9 @@ def test_a_table_larger_than_the_address_space_trains(folder: Path, tmp_path: Pa
 
 
 def test_memory_does_not_grow_with_a_parquet_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+    import pyarrow.parquet as parquet
+
     monkeypatch.setattr(store, "_BUFFER", 2**18)
     for place in ("preprocessing.arrays", "reading.table", "reading.parquet"):
         monkeypatch.setattr(f"openbnns.nn.{place}._CELLS", 2**16)
