@@ -14,8 +14,12 @@ struct Table : std::vector<Number> {
 }  // namespace openbnns
 
 // OPENBNNS_FIELDS(width, height) in a struct: fields() has references to these members, kFieldNames their names.
-#define OPENBNNS_FIELDS(...)                      \
-  auto fields() { return std::tie(__VA_ARGS__); } \
+// A template, so that only sources that call it pay for the tuple: the bindings, not the kernels.
+#define OPENBNNS_FIELDS(...)      \
+  template <int = 0>              \
+  auto fields() {                 \
+    return std::tie(__VA_ARGS__); \
+  }                               \
   static constexpr const char* kFieldNames[] = {OPENBNNS_SCAN(OPENBNNS_QUOTE(__VA_ARGS__))};
 
 // OPENBNNS_QUOTE(width, height) is "width", "height". A macro does not expand inside itself, so each scan of the text
