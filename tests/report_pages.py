@@ -102,7 +102,7 @@ def digits(path: Path) -> None:
 
 
 def colors(path: Path) -> None:
-    """Twenty-five classes of large standardised images with channels, whose pictures must be made smaller."""
+    """Twenty-five classes of large standardized images with channels, whose pictures must be made smaller."""
     images = np.random.RandomState(0).standard_normal((200, 3, 96, 128)).astype(np.float32)
     names = [f"kind {i}" for i in range(25)]
     _classification(path, 25, 200, names, samples=images, profile=False)

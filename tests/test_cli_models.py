@@ -59,7 +59,7 @@ def test_what_train_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run("train", "--data", data, "--epochs", 1, "--no-report", "--out", tmp_path / "out") == 0
     printed = capsys.readouterr().out
     for piece in (
-        "Read 90 rows of 4 columns", "Task: classification of 'kind'", "columns of numbers are standardised",
+        "Read 90 rows of 4 columns", "Task: classification of 'kind'", "columns of numbers are standardized",
         "Column 'color' holds 3 categories: blue, red, yellow.", "Classes: iris 21 (33.3%)", "Test accuracy: ",
         "(always saying the most common class: ", "Use it: openbnns predict ",
     ):  # fmt: skip
@@ -162,7 +162,7 @@ def test_several_labels_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run("train", "--data", tmp_path / "a.npz", *common) == 0
     printed = capsys.readouterr().out
     assert (
-        "Task: multilabel, because there are 3 targets of 0 and 1" in printed and "features is standardised" in printed
+        "Task: multilabel, because there are 3 targets of 0 and 1" in printed and "features is standardized" in printed
     )
     saved = tmp_path / "out" / "model.safetensors"
     assert run("evaluate", saved, tmp_path / "a.npz", "--json") == 0

@@ -159,7 +159,7 @@ def test_what_becomes_of_columns(tmp_path: Path) -> None:
         "Read 60 rows of 6 columns: comma as separator, names in the first line.",
         "Task: classification of 'married', because there are words.",
         "Column 'id' is left out: it only counts the rows.", "Column 'since' is left out: it has the same value",
-        "2 columns of numbers are standardised", "Missing numbers in age count as the mean",
+        "2 columns of numbers are standardized", "Missing numbers in age count as the mean",
         "Column 'city' holds 3 categories: Bern, Oslo, Rome, or none.",
     ):  # fmt: skip
         assert piece in said, piece
@@ -233,7 +233,7 @@ def test_texts_and_identifiers(tmp_path: Path) -> None:
     )
 
 
-def test_standardising_makes_the_difference(tmp_path: Path) -> None:
+def test_standardizing_makes_the_difference(tmp_path: Path) -> None:
     """Two columns of very different size, as in tables of chemistry."""
     random_state = np.random.RandomState(0)
     y = random_state.randint(0, 3, 180)

@@ -57,7 +57,7 @@ class Data:
     """The columns of a table that are predicted."""
     target_mean: tuple[float, ...] | None = None
     target_std: tuple[float, ...] | None = None
-    """Of the numbers to predict, which are standardised."""
+    """Of the numbers to predict, which are standardized."""
     remarks: tuple[str, ...] = ()
     """How the source was read and what was done to the samples, for people."""
     split: dict[str, Any] = field(default_factory=dict)
@@ -237,7 +237,7 @@ def load(
 
     * ``.csv``, ``.tsv`` (also ``.gz``): one sample per line. Separator, decimal sign and a first line of names are found, or
       said: ``separator``, ``header``. ``target`` is the column to predict, by name or position, or several; by default the
-      last. Columns of numbers are standardised, those of words become one feature for each category; missing values (empty,
+      last. Columns of numbers are standardized, those of words become one feature for each category; missing values (empty,
       ``NA``, ``?`` and the like, and what ``missing`` lists) are filled and marked. ``drop`` leaves columns out, ``categorical``
       takes numbers for categories. ``remarks`` of the result says all that was found and done.
     * ``.npz``: arrays ``x_train, y_train`` and, if there are any, ``x_validation, y_validation`` (also ``x_val, y_val``)
@@ -246,7 +246,7 @@ def load(
 
     A part that the source does not have is taken from the training samples: ``test_share`` and ``validation_share`` of
     them, chosen by ``seed``, with about the same share of every class in all parts. Pixels of 8 bits become 0 to 1.
-    ``standardize=True`` standardises features in arrays, too, False leaves those of tables as they are.
+    ``standardize=True`` standardizes features in arrays, too, False leaves those of tables as they are.
 
     What a file expands to is limited to 1 GiB, or to 20 times its size if that is more; ``memory_limit``, such as
     ``"8G"``, is used instead if given.
@@ -288,7 +288,7 @@ def load(
 def with_task(data: Data, task: str | None = None) -> Data:
     """The same data with targets for a task, which is found from them if it is not said.
 
-    Class numbers for a classification (:func:`classification`), rows of 0 and 1 for several labels, rows of standardised
+    Class numbers for a classification (:func:`classification`), rows of 0 and 1 for several labels, rows of standardized
     numbers for a regression.
 
     >>> import numpy as np

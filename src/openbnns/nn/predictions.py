@@ -54,7 +54,7 @@ class Predictions:
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
     ) -> Predictions:
-        """From the outputs of a network: scores of classes, scores of labels, or numbers that were standardised."""
+        """From the outputs of a network: scores of classes, scores of labels, or numbers that were standardized."""
         names = tuple(classes)
         if task == "classification":
             chances = _softmax(outputs)

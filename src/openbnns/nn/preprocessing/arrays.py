@@ -17,7 +17,7 @@ _CELLS = 2**20  # the same for samples with many features
 
 
 class ArrayPreparation(Preparation):
-    """Arrays (N, ...): pixels of 8 bits become 0 to 1, features are standardised if ``mean`` and ``std`` are given.
+    """Arrays (N, ...): pixels of 8 bits become 0 to 1, features are standardized if ``mean`` and ``std`` are given.
 
     >>> import numpy as np
     >>> from openbnns.nn.preprocessing import ArrayPreparation
@@ -95,7 +95,7 @@ class ArrayPreparation(Preparation):
             return ["Pixels of 8 bits are divided by 255."]
         if self.mean is not None:
             return [
-                f"Each of the {len(self.mean)} features is standardised: mean 0 and deviation 1 in the training samples."
+                f"Each of the {len(self.mean)} features is standardized: mean 0 and deviation 1 in the training samples."
             ]
         return []
 

@@ -1,4 +1,4 @@
-"""Tables: numbers are standardised, words become columns of 0 and 1, what is missing is filled and marked."""
+"""Tables: numbers are standardized, words become columns of 0 and 1, what is missing is filled and marked."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class TablePreparation(Preparation):
         found = []
         if numbers and self.standardized:
             found.append(
-                f"{_columns(len(numbers))} standardised: mean 0 and deviation 1 in the training rows "
+                f"{_columns(len(numbers))} standardized: mean 0 and deviation 1 in the training rows "
                 "(--no-standardize leaves them as they are)."
             )
         gaps = [c.name for c in numbers if c.missing]

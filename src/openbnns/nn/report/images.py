@@ -25,7 +25,7 @@ def are_images(shape: tuple[int, ...]) -> bool:
 def pixels(samples: Array) -> Array:
     """Samples as (N, height, width, 1 or 3) of 8 bits, no side longer than 64.
 
-    Numbers from 0 to 1 and those of 8 bits are brightness; others, such as standardised ones, are spread over what the
+    Numbers from 0 to 1 and those of 8 bits are brightness; others, such as standardized ones, are spread over what the
     samples have, without the most extreme hundredth at either end.
     """
     images = samples[..., None] if samples.ndim == 3 else samples
