@@ -235,14 +235,17 @@ def load(
 ) -> Data:
     """Data from ``"digits"``, a table, an .npz file, or a folder, in three parts.
 
-    * ``.csv``, ``.tsv`` (also ``.gz``): one sample per line. Separator, decimal sign and a first line of names are found, or
-      said: ``separator``, ``header``. ``target`` is the column to predict, by name or position, or several; by default the
-      last. Columns of numbers are standardized, those of words become one feature for each category; missing values (empty,
-      ``NA``, ``?`` and the like, and what ``missing`` lists) are filled and marked. ``drop`` leaves columns out, ``categorical``
-      takes numbers for categories. ``remarks`` of the result says all that was found and done.
+    * ``.csv``, ``.tsv`` (also ``.gz``), ``.parquet`` (pyarrow): one sample per line. Separator, decimal sign and a first
+      line of names are found, or said: ``separator``, ``header``. ``target`` is the column to predict, by name or position,
+      or several; by default the last. Columns of numbers are standardized, those of words become one feature for each
+      category; missing values (empty, ``NA``, ``?`` and the like, and what ``missing`` lists) are filled and marked.
+      ``drop`` leaves columns out, ``categorical`` takes numbers for categories. ``remarks`` of the result says all that was
+      found and done.
     * ``.npz``: arrays ``x_train, y_train`` and, if there are any, ``x_validation, y_validation`` (also ``x_val, y_val``)
       and ``x_test, y_test``; or just ``x, y``. Nothing else in the file is read.
     * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
+    * a folder of images (Pillow) with a folder inside it for each class; ``size`` scales them to one size, and ``skip_bad``
+      leaves out those that cannot be read.
 
     A part that the source does not have is taken from the training samples: ``test_share`` and ``validation_share`` of
     them, chosen by ``seed``, with about the same share of every class in all parts. Pixels of 8 bits become 0 to 1.
