@@ -1,31 +1,12 @@
-"""The one table of operators; documentation and error messages are made from it."""
+"""The one table of operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from ...converted.registry import Registry
 
-Handler = Callable[..., Any]
+_TABLE = Registry()
 
-OPERATORS: dict[str, Handler] = {}
+OPERATORS, GROUPS = _TABLE.handlers, _TABLE.groups
 """By the name of the operator. A handler takes the call and its tensors, None for those left out, and gives one or several."""
 
-GROUPS: dict[str, list[str]] = {}
-"""The names by kind, in the order of the documentation."""
-
-
-def operator(group: str, *names: str) -> Callable[[Handler], Handler]:
-    """Register a handler."""
-
-    def register(handler: Handler) -> Handler:
-        for name in names:
-            add(group, name, handler)
-        return handler
-
-    return register
-
-
-def add(group: str, name: str, handler: Handler) -> None:
-    assert name not in OPERATORS, name
-    OPERATORS[name] = handler
-    GROUPS.setdefault(group, []).append(name)
+operator, add = _TABLE.register, _TABLE.add

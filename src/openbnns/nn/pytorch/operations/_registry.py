@@ -1,22 +1,25 @@
-"""The one table of functions that can be taken over; documentation and error messages are made from it."""
+"""The one table of functions that can be taken over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...converted.registry import Registry
 from ...converted.sizes import Size
 from ...converted.tensors import Misfit, Tensor
 from .._steps import ByMode
 
-Handler = Callable[..., Any]
+_TABLE = Registry()
 
-FUNCTIONS: dict[str, Handler] = {}
-"""By name: ``relu`` stands for torch.relu and Tensor.relu, ``F.relu`` for torch.nn.functional.relu."""
+FUNCTIONS, GROUPS = _TABLE.handlers, _TABLE.groups
+"""By name: ``relu`` stands for torch.relu and Tensor.relu, ``F.relu`` for torch.nn.functional.relu.
 
-GROUPS: dict[str, list[str]] = {}
-"""The names by kind, in the order of the documentation."""
+The arguments of a handler are those of PyTorch that are supported, under PyTorch's names. It gets tensors as :class:`Tensor` and
+gives what :class:`Tensor` holds, one for each result.
+"""
+
+operation, add = _TABLE.register, _TABLE.add
 
 
 @dataclass(frozen=True)
@@ -31,26 +34,6 @@ class Call:
     def shape(self) -> tuple[Any, ...]:
         """That of the first result."""
         return self.shapes[0]
-
-
-def operation(group: str, *names: str) -> Callable[[Handler], Handler]:
-    """Register a handler. Its arguments are those of PyTorch that are supported, under PyTorch's names.
-
-    It gets tensors as :class:`Tensor` and gives what :class:`Tensor` holds, one for each result.
-    """
-
-    def register(handler: Handler) -> Handler:
-        for name in names:
-            add(group, name, handler)
-        return handler
-
-    return register
-
-
-def add(group: str, name: str, handler: Handler) -> None:
-    assert name not in FUNCTIONS, name
-    FUNCTIONS[name] = handler
-    GROUPS.setdefault(group, []).append(name)
 
 
 def plain(given: Any, what: str) -> Any:
