@@ -1,0 +1,105 @@
+"""Along axes: reductions, positions, sums, products."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._value import Array
+from ...converted.tensors import Misfit
+from .._call import Call
+from ._table import TABLE, Body, limited, register
+from .shapes import listed
+
+
+def axes_of(call: Call, rank: int, axes: list[int] | None) -> tuple[int, ...] | None:
+    """The axes that a reduction is over; none of them means that it does nothing."""
+    given = call.integers("axes", ()) if axes is None else tuple(axes)
+    if not given:
+        return () if call.integer("noop_with_empty_axes", 0) else None
+    return tuple(sorted(_one_axis(axis, rank) for axis in given))
+
+
+def _one_axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise Misfit(f"axis {axis} is not one of {rank}")
+    return axis % rank
+
+
+def _reduction(function: Any) -> Body:
+    def body(call: Call, x: Array, axes: Array | None = None) -> Any:
+        chosen = axes_of(call, x.ndim, listed(axes))
+        if chosen == () and x.ndim and call.op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
+            return x
+        result = function(x, axis=chosen, keepdims=bool(call.integer("keepdims", 1)))
+        return np.asarray(result).astype(x.dtype)
+
+    return body
+
+
+_REDUCTIONS: dict[str, Any] = {
+    "ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod,
+    "ReduceL1": lambda x, **o: np.sum(np.abs(x), **o), "ReduceL2": lambda x, **o: np.sqrt(np.sum(np.square(x), **o)),
+    "ReduceSumSquare": lambda x, **o: np.sum(np.square(x), **o), "ReduceLogSum": lambda x, **o: np.log(np.sum(x, **o)),
+}  # fmt: skip
+for _name, _function in _REDUCTIONS.items():
+    TABLE[_name] = _reduction(_function)
+
+
+@register("ArgMax", "ArgMin")
+def _position(call: Call, x: Array) -> Any:
+    axis, find = call.integer("axis", 0), np.argmax if call.op == "ArgMax" else np.argmin
+    if call.integer("select_last_index", 0):
+        found = x.shape[axis] - 1 - find(np.flip(x, axis), axis)
+    else:
+        found = find(x, axis)
+    return np.expand_dims(found, axis) if call.integer("keepdims", 1) else found
+
+
+@register("Hardmax")
+def _hardmax(call: Call, x: Array) -> Any:
+    axis = call.integer("axis", -1)
+    result = np.zeros_like(x)
+    np.put_along_axis(result, np.expand_dims(np.argmax(x, axis), axis), 1, axis)
+    return result
+
+
+@register("CumSum")
+def _cumulated(call: Call, x: Array, axis: Array) -> Any:
+    place = int(axis.item())
+    turned = np.flip(x, place) if call.integer("reverse", 0) else x
+    total = np.cumsum(turned, place, dtype=x.dtype)
+    if call.integer("exclusive", 0):
+        total = total - turned
+    return np.flip(total, place) if call.integer("reverse", 0) else total
+
+
+@register("MatMul")
+def _matmul(call: Call, a: Array, b: Array) -> Any:
+    limited(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + a.shape[-2:-1] + b.shape[-1:])
+    return np.matmul(a, b)
+
+
+# Where maxima are: here in their plane, in ONNX in the whole tensor.
+
+
+@register("MaxPool")
+def _whole_places(call: Call, places: Array, shape: Array) -> Any:
+    plane = int(np.prod(shape[2:]))
+    numbers = np.arange(math.prod(places.shape[:2])).reshape(places.shape[:2])
+    offsets = numbers[(...,) + (None,) * (places.ndim - 2)] * plane
+    if call.integer("storage_order", 0) and len(shape) == 4:
+        height, width = int(shape[2]), int(shape[3])
+        places = places % width * height + places // width
+    return places + offsets
+
+
+@register("MaxUnpool")
+def _plane_places(call: Call, indices: Array, sizes: Array) -> Any:
+    own, larger = np.split(sizes, 2)
+    places = indices % int(np.prod(own))
+    if len(own) == 1:
+        return places
+    return places // own[1] * larger[1] + places % own[1]
