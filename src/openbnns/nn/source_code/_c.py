@@ -9,16 +9,16 @@ from typing import Any
 
 from ._c_expressions import expression, rendered_call, type_of, wrapped
 from ._c_steps import copy_lines, labels_lines
-from ._program_text import Buffer, Cache, Call, Filter, Heading, Labels, NetworkSource, OptimizerStep, Program, Step
+from ._language import Writer, quoted
+from ._program_text import GROUPS, Cache, Call, Copy, Filter, Heading, Labels, NetworkSource, OptimizerStep, Program
 
-GROUPS = ("weights", "predict", "train", "scratch")
 
-
-class CWriter:
+class CWriter(Writer):
     """Writes the two files of a network."""
 
     def __init__(self, source: NetworkSource) -> None:
-        self.source, self.name = source, source.name
+        super().__init__(source)
+        self.name = source.name
         self.upper = source.name.upper()
 
     # The header.
@@ -119,7 +119,7 @@ class CWriter:
         s = self.source
         parts = [
             self._opening(), self._struct(), self._helpers(), self._memory(), self._filters(), self._creation(),
-            self._function(f"int {self.name}_predict({self._parameters(s.predict)})", self._steps(s.predict)),
+            self._function(f"int {self.name}_predict({self._parameters(s.predict)})", self.steps(s.predict)),
         ]  # fmt: skip
         if s.train is not None:
             parts += self._training()
@@ -172,9 +172,6 @@ class CWriter:
         values += [step.arguments for p in programs for step in p.steps if isinstance(step, Call)]
         return any(_has_infinity(value) for value in values)
 
-    def _members(self, group: str) -> list[Buffer]:
-        return [buffer for buffer in self.source.buffers if buffer.group == group]
-
     def _struct(self) -> str:
         s = self.source
         notes = {
@@ -185,7 +182,7 @@ class CWriter:
         }
         lines = [f"struct {self.name} {{", "  void *file;", "  char *memory;"]
         for group in GROUPS:
-            members = self._members(group)
+            members = s.members(group)
             if members:
                 lines += [f"  struct {{ /* {notes[group]} */"]
                 for b in members:
@@ -224,7 +221,7 @@ class CWriter:
         if not self.source.classes:
             return []
         head = f"const char *const {self.name}_classes[{len(self.source.classes)}] = {{"
-        return [*wrapped(head, [_quoted(text) for text in self.source.classes], "};"), ""]
+        return [*wrapped(head, [quoted(text) for text in self.source.classes], "};"), ""]
 
     def _memory(self) -> str:
         s = self.source
@@ -243,35 +240,30 @@ class CWriter:
             '  if (mapped == MAP_FAILED) return failed("mapping the file with the weights");',
             "  net->file = mapped;",
         ]
-        if self._members("weights"):
+        if s.members("weights"):
             lines.append("  char *file_start = mapped;")
-        lines += self._pointers(["weights"], "file_start", {"weights": 0})
+        lines += self._pointers(["weights"], "file_start")
         lines += ["  return 0;", "}", ""]
-        starts, total = {}, 0
-        for group in GROUPS[1:]:
-            starts[group] = total
-            total += s.bytes[group]
         lines += [
             "/* Memory for what layers compute. */",
             f"static int make_memory({self.name} *net) {{",
             "  void *memory = NULL;",
-            f'  if (posix_memalign(&memory, 64, {max(total, 64)}) != 0) return failed("allocating memory");',
-            f"  memset(memory, 0, {max(total, 64)});",
+            f'  if (posix_memalign(&memory, 64, {s.memory}) != 0) return failed("allocating memory");',
+            f"  memset(memory, 0, {s.memory});",
             "  net->memory = memory;",
-            *self._pointers(GROUPS[1:], "net->memory", starts),
+            *self._pointers(GROUPS[1:], "net->memory"),
             "  return 0;",
             "}",
             "",
         ]
         return "\n".join(lines)
 
-    def _pointers(self, groups: Iterable[str], base: str, starts: dict[str, int]) -> list[str]:
-        lines = []
-        for group in groups:
-            for b in self._members(group):
-                place = starts[group] + b.offset
-                lines.append(f"  net->{group}.{b.name} = ({type_of(b.dtype)} *)({base} + {place});")
-        return lines
+    def _pointers(self, groups: Iterable[str], base: str) -> list[str]:
+        return [
+            f"  net->{group}.{b.name} = ({type_of(b.dtype)} *)({base} + {self.source.place(b)});"
+            for group in groups
+            for b in self.source.members(group)
+        ]
 
     def _filters(self) -> str:
         lines = ["/* The layers. */", f"static int make_filters({self.name} *net) {{"]
@@ -284,7 +276,7 @@ class CWriter:
     def _creation_of(self, f: Filter) -> list[str]:
         return [
             *_indented(rendered_call(f.function, f.arguments, f"net->filters.{f.name} = ", ";"), 4),
-            f"    if (net->filters.{f.name} == NULL) return failed({_quoted(f.note)});",
+            f"    if (net->filters.{f.name} == NULL) return failed({quoted(f.note)});",
         ]
 
     def _creation(self) -> str:
@@ -318,41 +310,33 @@ class CWriter:
 
     # Steps.
 
-    def _steps(self, program: Program) -> list[str]:
-        lines: list[str] = []
-        for step in program.steps:
-            lines += self._step(step)
-        return lines
+    def heading(self, heading: Heading) -> list[str]:
+        return ["", f"  /* -- {heading.text} -- */"]
 
-    def _step(self, step: Step) -> list[str]:
-        if isinstance(step, Call):
-            return self._call(step)
-        if isinstance(step, Cache):
-            return self._cache(step)
-        if isinstance(step, Heading):
-            return ["", f"  /* -- {step.text} -- */"]
-        if isinstance(step, Labels):
-            return labels_lines(step)
+    def labels(self, step: Labels) -> list[str]:
+        return labels_lines(step)
+
+    def copy(self, step: Copy) -> list[str]:
         return copy_lines(step)
 
-    def _call(self, call: Call) -> list[str]:
+    def call(self, call: Call) -> list[str]:
         lines = rendered_call(call.function, call.arguments, "if (", " != 0)")
-        lines.append(f"  return failed({_quoted(call.note)});")
+        lines.append(f"  return failed({quoted(call.note)});")
         if lines[0].startswith("if ("):  # no variables
             return [f"  /* {call.note} */", *_indented(lines, 2)]
         return [f"  {{ /* {call.note} */", *_indented(lines, 4), "  }"]
 
-    def _cache(self, cache: Cache) -> list[str]:
+    def cache(self, cache: Cache) -> list[str]:
         bytes_ = f"net->caches.{cache.name}_bytes"
         before, after = (f"{bytes_} = ", ";") if cache.returns else ("if (", " != 0)")
         lines = rendered_call(cache.query.function, cache.query.arguments, before, after)
         if not cache.returns:
-            lines.append(f"  return failed({_quoted(cache.query.note)});")
+            lines.append(f"  return failed({quoted(cache.query.note)});")
         return [
             f"  if (net->caches.{cache.name} == NULL) {{ /* {cache.query.note}: memory for the backward pass */",
             *_indented(lines, 4),
             f"    net->caches.{cache.name} = malloc({bytes_});",
-            f"    if (net->caches.{cache.name} == NULL) return failed({_quoted(cache.query.note)});",
+            f"    if (net->caches.{cache.name} == NULL) return failed({quoted(cache.query.note)});",
             "  }",
         ]
 
@@ -361,8 +345,8 @@ class CWriter:
     def _training(self) -> list[str]:
         s = self.source
         assert s.train is not None and s.targets is not None and s.loss is not None
-        steps = self._steps(s.train)
-        steps += self._step(Heading("Optimizer"))
+        steps = self.steps(s.train)
+        steps += self.heading(Heading("Optimizer"))
         for step in s.optimizers:
             steps += self._optimizer(step)
         steps.append(f"  if (loss != NULL) *loss = *{expression(s.loss)};")
@@ -457,11 +441,6 @@ def _indented(lines: Iterable[str], spaces: int) -> list[str]:
 
 def _table(head: str, entries: Iterable[str]) -> list[str]:
     return _indented(wrapped(f"{head}[] = {{", list(entries), "};"), 4)
-
-
-def _quoted(text: str) -> str:
-    escaped = "".join("\\" + c if c in '"\\' else c if c.isprintable() else "?" for c in text)
-    return f'"{escaped}"'
 
 
 def _comment(sentences: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._language import Ways, in_lines, in_words
 from ._program_text import Address, Batch, CacheName, Constant, FilterName, Items, Place, StructValue, Text
 
 _WIDTH = 110
@@ -27,32 +28,7 @@ def type_of(dtype: np.dtype[Any]) -> str:
 
 def expression(value: Any) -> str:
     """A value as an expression, or in braces."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return number(value)
-    if isinstance(value, int):
-        return "SIZE_MAX" if value == _SIZE_MAX else str(value)
-    if isinstance(value, Constant):
-        return " | ".join(value.names) or "0"
-    if isinstance(value, Text):
-        return f'"{value.text}"'
-    if isinstance(value, Place):
-        return _place(value)
-    if isinstance(value, Batch):
-        return "BATCH" if value.factor == 1 else f"{value.factor} * BATCH"
-    if isinstance(value, FilterName):
-        return f"net->filters.{value.name}"
-    if isinstance(value, CacheName):
-        ending = "_bytes" if value.size or value.address else ""
-        return f"{'&' if value.address else ''}net->caches.{value.name}{ending}"
-    if isinstance(value, tuple):
-        return f"{{{', '.join(map(expression, _without_zeros(value)))}}}"
-    if isinstance(value, StructValue):
-        return f"{{{', '.join(f'.{name} = {_field(name, entry)}' for name, entry in value.fields) or '0'}}}"
-    raise TypeError(f"no expression for {value!r}")
+    return in_words(value, "NULL", _WAYS)
 
 
 def number(value: float) -> str:
@@ -77,11 +53,34 @@ def _is_zero(entry: Any) -> bool:
     return not entry.fields if isinstance(entry, StructValue) else entry in (0, 0.0, None)
 
 
+def _cache_name(value: CacheName) -> str:
+    ending = "_bytes" if value.size or value.address else ""
+    return f"{'&' if value.address else ''}net->caches.{value.name}{ending}"
+
+
+def _struct(value: StructValue) -> str:
+    return f"{{{', '.join(f'.{name} = {_field(name, entry)}' for name, entry in value.fields) or '0'}}}"
+
+
 def _field(name: str, value: Any) -> str:
     """The value of a field. The memory of a descriptor is not constant in C, even if it is only read."""
     if isinstance(value, Place) and value.buffer.constant:
         return f"(void *)({_place(value)})" if value.offset else f"(void *){_place(value)}"
     return expression(value)
+
+
+_WAYS: Ways = {
+    float: number,
+    int: lambda value: "SIZE_MAX" if value == _SIZE_MAX else str(value),
+    Constant: lambda value: " | ".join(value.names) or "0",
+    Text: lambda value: f'"{value.text}"',
+    Place: _place,
+    Batch: lambda value: "BATCH" if value.factor == 1 else f"{value.factor} * BATCH",
+    FilterName: lambda value: f"net->filters.{value.name}",
+    CacheName: _cache_name,
+    tuple: lambda value: f"{{{', '.join(map(expression, _without_zeros(value)))}}}",
+    StructValue: _struct,
+}
 
 
 def declaration(type_name: str, name: str, value: StructValue) -> str:
@@ -112,14 +111,7 @@ def rendered_call(function: str, arguments: list[tuple[str, Any]], before: str, 
 
 def wrapped(before: str, texts: list[str], after: str) -> list[str]:
     """Texts with commas between them, on as many lines as it takes."""
-    lines, line = [], before
-    for i, text in enumerate(texts):
-        piece = text + (", " if i + 1 < len(texts) else after)
-        if len(line) + len(piece.rstrip()) > _WIDTH and line.strip():
-            lines.append(line.rstrip())
-            line = "    "
-        line += piece
-    return [*lines, line]
+    return in_lines(before, texts, after, _WIDTH)
 
 
 def _argument(name: str, value: Any, lines: list[str]) -> str:

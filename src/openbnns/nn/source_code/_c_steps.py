@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._c_expressions import expression, type_of
+from ._language import moved
 from ._program_text import Copy, Labels
 
 
@@ -25,24 +26,15 @@ def _indexed(text: str) -> str:
 
 def copy_lines(step: Copy) -> list[str]:
     """Loops over all axes but the last, if that lies side by side on both sides."""
-    dense = step.target_strides[-1] == 1 and (step.source is None or step.source_strides[-1] == 1)
-    loops = len(step.shape) - int(dense)
+    dense, loops = step.dense, step.loops
     size = f"{step.shape[-1]} * sizeof({type_of(step.target.buffer.dtype)})"
-    to = _moved(expression(step.target), step.target_strides[:loops])
+    to = moved(expression(step.target), step.target_strides[:loops])
     if step.source is None:
         line = f"memset({to}, 0, {size});" if dense else f"*({to}) = 0;"
     else:
-        start = _moved(expression(step.source), step.source_strides[:loops])
+        start = moved(expression(step.source), step.source_strides[:loops])
         line = f"memcpy({to}, {start}, {size});" if dense else f"*({to}) = *({start});"
     lines = [f"  /* {step.note} */"]
     for axis in range(loops):
         lines.append(f"{'  ' * (axis + 1)}for (size_t i{axis} = 0; i{axis} < {step.shape[axis]}; i{axis}++)")
     return [*lines, "  " * (loops + 1) + line]
-
-
-def _moved(start: str, strides: tuple[int, ...]) -> str:
-    for axis, stride in enumerate(strides):
-        if stride:
-            sign = "+" if stride > 0 else "-"
-            start += f" {sign} " + (f"i{axis}" if abs(stride) == 1 else f"{abs(stride)} * i{axis}")
-    return start

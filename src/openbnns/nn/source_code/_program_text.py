@@ -9,6 +9,9 @@ import numpy as np
 
 from .._value import Array
 
+GROUPS = ("weights", "predict", "train", "scratch")
+"""Of buffers; all but the weights lie one behind the other in memory that the code allocates."""
+
 
 @dataclass(eq=False)
 class Buffer:
@@ -138,6 +141,16 @@ class Copy:
     source: Place | None
     source_strides: tuple[int, ...]
 
+    @property
+    def dense(self) -> bool:
+        """Whether the last axis lies side by side on both sides."""
+        return self.target_strides[-1] == 1 and (self.source is None or self.source_strides[-1] == 1)
+
+    @property
+    def loops(self) -> int:
+        """Axes that take a loop."""
+        return len(self.shape) - int(self.dense)
+
 
 @dataclass
 class Labels:
@@ -203,3 +216,16 @@ class NetworkSource:
     loss: Place | None = None
     targets: Buffer | None = None
     optimizers: list[OptimizerStep] = field(default_factory=list)
+
+    def members(self, group: str) -> list[Buffer]:
+        return [buffer for buffer in self.buffers if buffer.group == group]
+
+    def place(self, buffer: Buffer) -> int:
+        """Where a buffer begins, in bytes: in the file of weights, or in memory."""
+        before = () if buffer.group == "weights" else GROUPS[1 : GROUPS.index(buffer.group)]
+        return sum(self.bytes[group] for group in before) + buffer.offset
+
+    @property
+    def memory(self) -> int:
+        """Bytes for all buffers but the weights, never none."""
+        return max(sum(self.bytes[group] for group in GROUPS[1:]), 64)

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._program_text import (
-    Buffer,
-    Cache,
-    Call,
-    Copy,
-    Filter,
-    Heading,
-    Labels,
-    NetworkSource,
-    OptimizerStep,
-    Program,
-    Step,
-)
-from ._swift_expressions import expression, quoted, rendered_call, struct_lines, type_of, wrapped
+from ._language import Writer, moved, quoted
+from ._program_text import GROUPS, Cache, Call, Copy, Filter, Heading, Labels, NetworkSource, OptimizerStep, Program
+from ._swift_expressions import expression, rendered_call, struct_lines, type_of, wrapped
 
-_GROUPS = ("weights", "predict", "train", "scratch")
 _INSET = "        "  # of statements in a method
 
 
-class SwiftWriter:
+class SwiftWriter(Writer):
     """Writes the file of a network."""
 
     def __init__(self, source: NetworkSource) -> None:
-        self.source = source
+        super().__init__(source)
         self.class_name = "".join(part.capitalize() for part in source.name.split("_"))
-        self.total = sum(source.bytes[group] for group in _GROUPS[1:])
 
     def text(self) -> str:
         s = self.source
@@ -37,9 +24,6 @@ class SwiftWriter:
         if s.train is not None:
             lines += self._training()
         return "\n".join([*lines, *self._helpers(), "}", ""])
-
-    def _members(self, group: str) -> list[Buffer]:
-        return [buffer for buffer in self.source.buffers if buffer.group == group]
 
     def _opening(self) -> list[str]:
         name = self.source.name
@@ -83,10 +67,9 @@ class SwiftWriter:
             f"    private static let weightsBytes = {max(s.bytes['weights'], 1)}",
             "    private let memory: UnsafeMutableRawPointer  // for what layers compute",
         ]
-        for group in _GROUPS:
+        for group in GROUPS:
             lines += [
-                f"    private let {group}_{b.name}: UnsafeMutablePointer<{type_of(b.dtype)}>"
-                for b in self._members(group)
+                f"    private let {group}_{b.name}: UnsafeMutablePointer<{type_of(b.dtype)}>" for b in s.members(group)
             ]
         lines += [f"    private var filter_{f.name}: BNNSFilter?  // {f.note}" for f in s.filters]
         for name in s.caches:
@@ -117,17 +100,14 @@ class SwiftWriter:
             "            mapped != MAP_FAILED",
             '        else { throw Failure(step: "mapping the file with the weights") }',
             "        file = mapped",
-            f"        memory = UnsafeMutableRawPointer.allocate(byteCount: {max(self.total, 64)}, alignment: 64)",
-            f"        memory.initializeMemory(as: UInt8.self, repeating: 0, count: {max(self.total, 64)})",
+            f"        memory = UnsafeMutableRawPointer.allocate(byteCount: {s.memory}, alignment: 64)",
+            f"        memory.initializeMemory(as: UInt8.self, repeating: 0, count: {s.memory})",
         ]
-        start = 0
-        for group in _GROUPS:
+        for group in GROUPS:
             base = "file" if group == "weights" else "memory"
-            first = 0 if group == "weights" else start
-            for b in self._members(group):
-                place = f"({base} + {first + b.offset}).assumingMemoryBound(to: {type_of(b.dtype)}.self)"
+            for b in s.members(group):
+                place = f"({base} + {s.place(b)}).assumingMemoryBound(to: {type_of(b.dtype)}.self)"
                 lines.append(f"        {group}_{b.name} = {place}")
-            start += 0 if group == "weights" else s.bytes[group]
         for step in s.optimizers:
             lines += [f"{_INSET}{line}" for line in struct_lines(step.name, step.fields)]
         for f in s.filters:
@@ -177,20 +157,18 @@ class SwiftWriter:
     # Steps.
 
     def _steps(self, program: Program) -> list[str]:
-        return [f"{_INSET}{line}" for step in program.steps for line in self._step(step)]
+        return [f"{_INSET}{line}" for line in self.steps(program)]
 
-    def _step(self, step: Step) -> list[str]:
-        if isinstance(step, Call):
-            return self._call(step)
-        if isinstance(step, Cache):
-            return self._cache(step)
-        if isinstance(step, Heading):
-            return [f"// MARK: {step.text}"]
-        if isinstance(step, Labels):
-            return _labels(step)
+    def heading(self, heading: Heading) -> list[str]:
+        return [f"// MARK: {heading.text}"]
+
+    def labels(self, step: Labels) -> list[str]:
+        return _labels(step)
+
+    def copy(self, step: Copy) -> list[str]:
         return _copy(step)
 
-    def _call(self, call: Call) -> list[str]:
+    def call(self, call: Call) -> list[str]:
         body = rendered_call(call.function, call.arguments, "let status = ", "")
         return [
             f"do {{  // {call.note}",
@@ -199,7 +177,7 @@ class SwiftWriter:
             "}",
         ]
 
-    def _cache(self, cache: Cache) -> list[str]:
+    def cache(self, cache: Cache) -> list[str]:
         before = f"cache_{cache.name}_bytes = " if cache.returns else "let status = "
         body = rendered_call(cache.query.function, cache.query.arguments, before, "")
         if not cache.returns:
@@ -331,23 +309,15 @@ def _labels(step: Labels) -> list[str]:
 
 
 def _copy(step: Copy) -> list[str]:
-    dense = step.target_strides[-1] == 1 and (step.source is None or step.source_strides[-1] == 1)
-    loops = len(step.shape) - int(dense)
-    to = _moved(expression(step.target), step.target_strides[:loops])
-    count = step.shape[-1] if dense else 1
+    loops = step.loops
+    to = moved(expression(step.target), step.target_strides[:loops])
+    count = step.shape[-1] if step.dense else 1
     if step.source is None:
         line = f"({to}).update(repeating: 0, count: {count})"
     else:
-        line = f"({to}).update(from: {_moved(expression(step.source), step.source_strides[:loops])}, count: {count})"
+        line = f"({to}).update(from: {moved(expression(step.source), step.source_strides[:loops])}, count: {count})"
     lines = [f"// {step.note}"]
     for axis in range(loops):
         lines.append(f"{'    ' * axis}for i{axis} in 0..<{step.shape[axis]} {{")
     lines.append("    " * loops + line)
     return lines + ["    " * axis + "}" for axis in reversed(range(loops))]
-
-
-def _moved(start: str, strides: tuple[int, ...]) -> str:
-    for axis, stride in enumerate(strides):
-        if stride:
-            start += f" {'+' if stride > 0 else '-'} {abs(stride)} * i{axis}"
-    return start

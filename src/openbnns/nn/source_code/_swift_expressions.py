@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._language import Ways, in_lines, in_words
 from ._program_text import Address, Batch, CacheName, Constant, FilterName, Items, Place, StructValue, Text
 from .errors import Refused
 
@@ -26,39 +27,9 @@ def type_of(dtype: np.dtype[Any]) -> str:
     return _TYPES[dtype.name]
 
 
-def quoted(text: str) -> str:
-    escaped = "".join("\\" + c if c in '"\\' else c if c.isprintable() else "?" for c in text)
-    return f'"{escaped}"'
-
-
 def expression(value: Any) -> str:
     """A value as an expression."""
-    if value is None:
-        return "nil"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return _number(value)
-    if isinstance(value, int):
-        return "Int.max" if value > 2**63 - 1 else str(value)
-    if isinstance(value, Constant):
-        return _constant(value)
-    if isinstance(value, Text):
-        raise Refused("text in structs has no form in Swift here")
-    if isinstance(value, Place):
-        buffer = value.buffer
-        name = buffer.name if buffer.group == "argument" else f"{buffer.group}_{buffer.name}"
-        return name if not value.offset else f"{name} + {value.offset}"
-    if isinstance(value, Batch):
-        return "Self.batch" if value.factor == 1 else f"{value.factor} * Self.batch"
-    if isinstance(value, FilterName):
-        return f"filter_{value.name}"
-    if isinstance(value, CacheName):
-        ending = "_bytes" if value.size or value.address else ""
-        return f"{'&' if value.address else ''}cache_{value.name}{ending}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(expression, value))})"
-    raise TypeError(f"no expression for {value!r}")
+    return in_words(value, "nil", _WAYS)
 
 
 def _number(value: float) -> str:
@@ -73,6 +44,34 @@ def _constant(value: Constant) -> str:
     if len(value.names) == 1:
         return value.names[0]
     return f"{value.kind}({' | '.join(f'{name}.rawValue' for name in value.names)})"
+
+
+def _text(value: Text) -> str:
+    raise Refused("text in structs has no form in Swift here")
+
+
+def _place(value: Place) -> str:
+    buffer = value.buffer
+    name = buffer.name if buffer.group == "argument" else f"{buffer.group}_{buffer.name}"
+    return name if not value.offset else f"{name} + {value.offset}"
+
+
+def _cache_name(value: CacheName) -> str:
+    ending = "_bytes" if value.size or value.address else ""
+    return f"{'&' if value.address else ''}cache_{value.name}{ending}"
+
+
+_WAYS: Ways = {
+    float: _number,
+    int: lambda value: "Int.max" if value > 2**63 - 1 else str(value),
+    Constant: _constant,
+    Text: _text,
+    Place: _place,
+    Batch: lambda value: "Self.batch" if value.factor == 1 else f"{value.factor} * Self.batch",
+    FilterName: lambda value: f"filter_{value.name}",
+    CacheName: _cache_name,
+    tuple: lambda value: f"({', '.join(map(expression, value))})",
+}
 
 
 def struct_lines(name: str, value: StructValue) -> list[str]:
@@ -108,14 +107,7 @@ def rendered_call(function: str, arguments: list[tuple[str, Any]], before: str, 
 
 def wrapped(before: str, texts: list[str], after: str) -> list[str]:
     """Texts with commas between them, on as many lines as it takes."""
-    lines, line = [], before
-    for i, text in enumerate(texts):
-        piece = text + (", " if i + 1 < len(texts) else after)
-        if len(line) + len(piece.rstrip()) > _WIDTH and line.strip():
-            lines.append(line.rstrip())
-            line = "    "
-        line += piece
-    return [*lines, line + (after if not texts else "")]
+    return in_lines(before, texts, after, _WIDTH)
 
 
 def _argument(name: str, value: Any, lines: list[str]) -> str:
