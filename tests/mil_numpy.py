@@ -26,24 +26,43 @@ def run(path: Path, **inputs: np.ndarray) -> dict[str, Any]:
     """The outputs of a package for these inputs, by name."""
     program, _ = load(path)
     function = program.functions["main"]
-    values: dict[int, Any] = {}
-    for name, var in function.inputs.items():
-        values[id(var)] = inputs[name]
+    values: dict[int, Any] = {id(var): inputs[name] for name, var in function.inputs.items()}
+    found = _evaluate(function, values)
+    return {var.name: result for var, result in zip(function.outputs, found, strict=True)}
+
+
+def _evaluate(block: Any, values: dict[int, Any]) -> list[Any]:
+    """The outputs of a block; ``values`` holds its inputs, and what stands before it."""
 
     def value(given: Any) -> Any:
         if isinstance(given, (tuple, list)):
             return [value(entry) for entry in given]
         return values.get(id(given), given.val)
 
-    for op in function.operations:
+    for op in block.operations:
         if op.op_type == "const":
             values[id(op.outputs[0])] = op.outputs[0].val
             continue
         arguments = {name: value(given) for name, given in op.inputs.items() if given is not None}
-        results = OPERATIONS[op.op_type](**arguments)
+        if op.op_type == "while_loop":
+            results = _repeated(op, arguments["loop_vars"], values)
+        else:
+            results = OPERATIONS[op.op_type](**arguments)
         for var, result in zip(op.outputs, results if isinstance(results, tuple) else (results,), strict=True):
             values[id(var)] = result
-    return {var.name: values[id(var)] for var in function.outputs}
+    return [value(var) for var in block.outputs]
+
+
+def _repeated(loop: Any, state: list[Any], values: dict[int, Any]) -> tuple[Any, ...]:
+    """What a loop ends with."""
+    condition, body = loop.blocks
+
+    def run(block: Any) -> list[Any]:
+        return _evaluate(block, values | {id(var): one for var, one in zip(block.inputs, state, strict=True)})
+
+    while bool(np.all(run(condition)[0])):
+        state = run(body)
+    return tuple(state)
 
 
 def _pad(pad: Any, axes: int) -> list[tuple[int, int]]:
@@ -201,6 +220,38 @@ def pixel_shuffle(x: Any, upscale_factor: Any) -> Any:
     return x.reshape(n, c // r**2, r, r, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, c // r**2, h * r, w * r)
 
 
+def pixel_unshuffle(x: Any, downscale_factor: Any) -> Any:
+    r = int(downscale_factor)
+    n, c, h, w = x.shape
+    return x.reshape(n, c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4).reshape(n, c * r**2, h // r, w // r)
+
+
+def upsample_nearest_neighbor(x: Any, scale_factor_height: Any, scale_factor_width: Any) -> Any:
+    return x.repeat(int(scale_factor_height), -2).repeat(int(scale_factor_width), -1)
+
+
+def resize_bilinear(x: Any, target_size_height: Any, target_size_width: Any, sampling_mode: Any) -> Any:
+    for axis, m in ((-2, int(target_size_height)), (-1, int(target_size_width))):
+        n, i = x.shape[axis], np.arange(m)
+        if sampling_mode == "UNALIGN_CORNERS":
+            grid = i * (n / m) + 0.5 * (n / m) - 0.5
+        else:
+            assert sampling_mode == "ALIGN_CORNERS"
+            grid = i * ((n - 1) / (m - 1)) if m > 1 else np.array([(n - 1) / 2])
+        grid = np.minimum(n - 1, np.maximum(0, grid))
+        low = np.floor(grid).astype(int)
+        t = (grid - low).reshape(-1, *[1] * (-1 - axis))
+        x = ((1 - t) * x.take(low, axis) + t * x.take(np.minimum(low + 1, n - 1), axis)).astype(x.dtype)
+    return x
+
+
+def scatter(data: Any, indices: Any, updates: Any, axis: Any, mode: Any, **_: Any) -> Any:
+    assert mode == "update" and axis == 0
+    written = data.copy()
+    written[indices] = updates
+    return written
+
+
 def classify(probabilities: Any, classes: Any) -> Any:
     flat = np.asarray(probabilities).reshape(-1)
     names = [getattr(name, "val", name) for name in classes]
@@ -225,7 +276,9 @@ def _like(function: Any) -> Any:
 OPERATIONS: dict[str, Any] = {
     "conv": conv, "conv_transpose": conv_transpose, "max_pool": max_pool, "avg_pool": avg_pool, "batch_norm": batch_norm,
     "layer_norm": layer_norm, "instance_norm": instance_norm, "softmax": softmax, "slice_by_index": slice_by_index,
-    "lstm": lstm, "gelu": gelu, "pad": pad, "pixel_shuffle": pixel_shuffle, "classify": classify, "cast": cast,
+    "lstm": lstm, "gelu": gelu, "pad": pad, "pixel_shuffle": pixel_shuffle, "pixel_unshuffle": pixel_unshuffle,
+    "upsample_nearest_neighbor": upsample_nearest_neighbor, "resize_bilinear": resize_bilinear, "scatter": scatter,
+    "classify": classify, "cast": cast,
     "linear": lambda x, weight, bias: (x @ weight.T + bias).astype(x.dtype),
     "matmul": lambda x, y, transpose_x=False, transpose_y=False: (np.swapaxes(x, -1, -2) if transpose_x else x)
     @ (np.swapaxes(y, -1, -2) if transpose_y else y),
@@ -239,7 +292,8 @@ OPERATIONS: dict[str, Any] = {
     "tile": lambda x, reps: np.tile(x, [int(n) for n in reps]),
     "shape": lambda x: np.array(x.shape, np.int32),
     "fill": lambda shape, value: np.full([int(n) for n in shape], value),
-    "identity": lambda x: x,
+    "fill_like": lambda ref_tensor, value: np.full(np.shape(ref_tensor), value),
+    "identity": lambda x: x, "less": lambda x, y: x < y,
     "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "real_div": lambda x, y: x / y,
     "pow": lambda x, y: x**y, "minimum": lambda x, y: np.minimum(x, y), "maximum": lambda x, y: np.maximum(x, y),
     "not_equal": lambda x, y: x != y, "select": lambda cond, a, b: np.where(cond, a, b),

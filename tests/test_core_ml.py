@@ -107,6 +107,87 @@ def test_programs_of_words(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, net(x), atol=1e-5, rtol=1e-5)
 
 
+class Cells(nn.Module):
+    """Recurrent layers of one kind, in both directions, with states to begin with and lengths."""
+
+    def __init__(self, kind: str, lengths: bool, states: bool) -> None:
+        super().__init__()
+        options = {"num_layers": 2, "bidirectional": True}
+        made = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN, "relu": nn.RNN}[kind]
+        self.cells = made(3, 4, **options, **({"nonlinearity": kind} if made is nn.RNN else {}))
+        self.kind, self.lengths, self.states, self.head = kind, lengths, states, nn.Linear(8, 2)
+        self.begin = nn.Parameter(numbers(4, 4))
+
+    def forward(self, x: nn.Value, *others: nn.Value) -> nn.Value:
+        hx = None if not self.states else (self.begin, others[0]) if self.kind == "lstm" else others[0]
+        y, last = self.cells(x, hx, lengths=others[-1] if self.lengths else None)
+        ends = [*last[0], *last[1]] if self.kind == "lstm" else [*last]
+        return F.cat([F.flatten(self.head(y), 1), *ends], 1)
+
+
+@peers
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    ("kind", "lengths", "states"),
+    [("gru", False, False), ("gru", True, True), ("lstm", True, True), ("lstm", False, True), ("tanh", True, False),
+     ("relu", False, True)],
+)  # fmt: skip
+def test_programs_of_cells(kind: str, lengths: bool, states: bool, precision: str, tmp_path: Path) -> None:
+    net = Cells(kind, lengths, states)
+    given = [numbers(3, 5, 3), *([numbers(3, 4, 4)] if states else []), *([np.array([5, 1, 3])] if lengths else [])]
+    net(*given)
+    package = net.eval().to_coreml(tmp_path / "n.mlpackage", precision=precision)
+    assert ("while_loop" in package.table()) == (kind != "lstm" or lengths)
+    for batch in (3, 1):
+        part = [array[:batch] for array in given]
+        named = {f"input_{i}": a.astype(np.int32 if a.dtype == np.int64 else a.dtype) for i, a in enumerate(part)}
+        named = named if len(named) > 1 else {"input": part[0]}
+        found, expected = mil_numpy.run(package.path, **named)["output"], net(*part)
+        tolerance = PRECISIONS[precision]
+        np.testing.assert_allclose(found, expected, atol=tolerance, rtol=tolerance)
+
+
+class Masked(nn.Module):
+    """Attention with a mask of keys, and one of scores, that differ from batch to batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(6, 2)
+
+    def forward(self, x: nn.Value, keys: nn.Value, scores: nn.Value) -> nn.Value:
+        y = self.attention(x, x, x, key_padding_mask=keys, need_weights=False)[0]
+        return self.attention(y, y, y, attn_mask=scores, need_weights=False)[0]
+
+
+@peers
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_programs_with_masks(precision: str, tmp_path: Path) -> None:
+    net, x = Masked(), numbers(3, 4, 6)
+    keys, scores = RNG.integers(0, 2, (3, 4)), RNG.integers(0, 2, (3, 2, 4, 4))
+    keys[:, 0], scores[..., 1] = 0, 0  # something to look at is left
+    expected = net.eval()(x, keys != 0, scores != 0)
+    package = net.to_coreml(tmp_path / "n.mlpackage", precision=precision, batch_size=3)
+    given = {"x": x, "keys": keys.astype(np.int32), "scores": scores.astype(np.int32)}
+    tolerance = PRECISIONS[precision]
+    np.testing.assert_allclose(mil_numpy.run(package.path, **given)["output"], expected, atol=tolerance, rtol=tolerance)
+
+
+@peers
+@pytest.mark.parametrize(
+    ("layer", "sample"),
+    [
+        (nn.Upsample(scale_factor=2), (2, 3, 4)), (nn.Upsample((7, 3)), (2, 3, 4)), (nn.Upsample(9), (2, 4)),
+        (nn.Upsample((7, 3), mode="bilinear"), (2, 3, 4)), (nn.Upsample((7, 5), mode="bilinear", align_corners=True), (2, 3, 4)),
+        (nn.Upsample(9, mode="linear"), (2, 4)), (nn.Upsample(9, mode="linear", align_corners=True), (2, 4)),
+        (nn.Upsample((5, 7), mode="bicubic"), (2, 3, 4)), (nn.PixelUnshuffle(2), (2, 4, 6)), (nn.PixelShuffle(2), (8, 3, 2)),
+    ],
+)  # fmt: skip
+def test_programs_that_resize(layer: nn.Module, sample: tuple[int, ...], tmp_path: Path) -> None:
+    net = nn.Sequential(layer).build(sample).eval()
+    package, x = net.to_coreml(tmp_path / "n.mlpackage"), numbers(2, *sample)
+    np.testing.assert_allclose(mil_numpy.run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
+
+
 @peers
 @pytest.mark.parametrize(
     "function",
@@ -184,16 +265,23 @@ def test_layers_that_core_ml_has_not_are_all_named(tmp_path: Path) -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.gru, self.norm = nn.GRU(3, 4, batch_first=True), nn.BatchNorm1d(5, track_running_stats=False)
+            self.attention, self.norm = (
+                nn.MultiheadAttention(4, 2, add_zero_attn=True),
+                nn.BatchNorm1d(5, track_running_stats=False),
+            )
             self.linear = nn.Linear(4, 2)
 
         def forward(self, x: nn.Value) -> nn.Value:
-            return self.linear(self.norm(self.gru(x)[0]))
+            return self.linear(self.norm(self.attention(x, need_weights=False)[0]))
 
     with pytest.raises(NotInCoreML) as caught:
-        Net().build((5, 3)).to_coreml(tmp_path / "n.mlpackage")
-    assert [name for name, _ in caught.value.layers] == ["gru: GRU", "norm: BatchNorm1d"]
-    assert "statistics of a batch" in str(caught.value) and not (tmp_path / "n.mlpackage").exists()
+        Net().build((5, 4)).to_coreml(tmp_path / "n.mlpackage")
+    assert [name for name, _ in caught.value.layers] == ["attention: MultiheadAttention", "norm: BatchNorm1d"]
+    assert (
+        "Leave add_zero_attn out" in str(caught.value)
+        and "Use track_running_stats=True" in str(caught.value)
+        and not (tmp_path / "n.mlpackage").exists()
+    )
 
 
 def test_bad_arguments(tmp_path: Path) -> None:

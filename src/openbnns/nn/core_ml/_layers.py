@@ -88,7 +88,7 @@ def _transposed(b: Builder, op: Any, sample: tuple[int, ...]) -> Var:
         whole = stride[axis] * (small - 1) + dilation[axis] * (kernel - 1) + 1
         pad[2 * axis + 1] = whole - pad[2 * axis] - large  # less than in front where the output is padded
         if pad[2 * axis + 1] < 0:
-            raise Refused("its output_padding is larger than its padding")
+            raise Refused("its output_padding is larger than its padding. Use nn.ZeroPad2d behind it")
     options: dict[str, Any] = {} if op.bias is None else {"bias": _array(op.bias)}
     return b(
         "conv_transpose", x=b.get(op.inputs[0]), weight=_array(op.weight), strides=stride, pad_type="custom", pad=pad,
@@ -104,13 +104,13 @@ def _pooling(b: Builder, op: Pooling) -> None:
 def _pooled(b: Builder, op: Pooling, x: Var) -> Var:
     window = op.window
     if op.factors is not None or any(n != 1 for n in window.dilation):
-        raise Refused("windows that hang over, or have gaps, are none of Core ML")
+        raise Refused("windows that hang over, or have gaps, are none of Core ML. Use ceil_mode=False and dilation=1")
     pad = [n for pair in window.edges for n in pair]
     for axis, (small, large) in enumerate(zip(op.output.sample[1:], op.inputs[0].sample[1:], strict=True)):
         reach = (small - 1) * window.stride[axis] + window.kernel[axis]
         behind = max(0, reach - large - pad[2 * axis])
         if behind > pad[2 * axis + 1] and op.type.case != "max":
-            raise Refused("windows that hang over are none of Core ML")
+            raise Refused("windows that hang over are none of Core ML. Use ceil_mode=False")
         pad[2 * axis + 1] = behind
     shared: dict[str, Any] = {
         "x": x, "kernel_sizes": list(window.kernel), "strides": list(window.stride), "pad_type": "custom", "pad": pad,
@@ -146,7 +146,9 @@ def _normalized(b: Builder, op: Normalization, x: Var) -> Var:
     if kind == "instance" and moving is None:
         return b("instance_norm", x=x, gamma=gamma, beta=beta, epsilon=epsilon)
     if moving is None:
-        raise Refused("it normalizes by the statistics of a batch, and has no moving ones")
+        raise Refused(
+            "it normalizes by the statistics of a batch, and has no moving ones. Use track_running_stats=True"
+        )
     numbers = {"mean": moving.astype(np.float32), "variance": op.type.moving_variance.astype(np.float32)}
     wide = b("expand_dims", x=x, axes=[2]) if rank == 2 else x
     y = b("batch_norm", x=wide, gamma=gamma, beta=beta, epsilon=epsilon, **numbers)

@@ -1,4 +1,4 @@
-"""Attention and LSTM, in operations that Core ML has."""
+"""Attention, in operations that Core ML has."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..operations import Attention, AttentionHeads, Forbidden, Lstm
+from .._value import Value
+from ..operations import Attention, AttentionHeads, Forbidden
 from ..operations.heads import Part
 from ._builder import Builder, Refused, Var, writes
 from ._shapes import product
 
-_LEAST = np.float32(-1e30)  # of a score that does not count: a half-precision program has -inf for it
+_LEAST = np.float32(-3e4)  # added to a score that does not count; a number in half precision, too
 
 
 def _heads(b: Builder, x: Var, length: int, heads: int, width: int) -> Var:
@@ -21,9 +22,9 @@ def _heads(b: Builder, x: Var, length: int, heads: int, width: int) -> Var:
     return b("transpose", x=apart, perm=[0, 2, 1, 3])
 
 
-def _attended(b: Builder, q: Var, k: Var, v: Var, mask: Any, scale: float) -> Var:
+def _attended(b: Builder, q: Var, k: Var, v: Var, masks: list[Any], scale: float) -> Var:
     scores = product(b, q, k, (False, True), scale)
-    if mask is not None:
+    for mask in masks:
         scores = b("add", x=scores, y=mask)
     return product(b, b("softmax", x=scores, axis=-1), v)
 
@@ -35,21 +36,41 @@ def _to_add(mask: Any) -> Any:
     return np.where(mask != 0, _LEAST, np.float32(0))
 
 
+def _mask(b: Builder, op: Attention, value: Value) -> Any:
+    """A mask as numbers to add, in the shape of scores (N, heads, target, source) or of their last axes."""
+    target, source = op.output.sample[0], op.source
+    leaf = value.storage.leaf
+    if isinstance(leaf, np.ndarray):
+        return _to_add(np.asarray(leaf))
+    numbers = b.get(value) if value.dtype == np.float32 else _hiding(b, b.get(value))
+    if value.rows == op.heads * op.output.rows != op.output.rows:
+        return b("reshape", x=numbers, shape=[-1, op.heads, target, source])
+    if value.rows and len(value.sample) == 2:
+        return b("reshape", x=numbers, shape=[-1, 1, target, source])
+    return numbers
+
+
+def _hiding(b: Builder, flags: Var) -> Var:
+    """Numbers to add to scores, where a flag other than 0 hides one."""
+    hidden = b("cast", x=b("not_equal", x=flags, y=np.int32(0)), dtype="fp32")
+    return b("mul", x=hidden, y=_LEAST)
+
+
 def _causal(target: int, source: int) -> Any:
     return np.where(np.triu(np.ones((target, source), np.bool_), 1), _LEAST, np.float32(0))
 
 
 @writes(Attention)
 def _attention(b: Builder, op: Attention) -> None:
-    if op.key_mask is not None or op.add_zero_attn:
-        raise Refused("attention with masks of keys, or with a row of zeros, is not written")
+    if op.add_zero_attn:
+        raise Refused("attention with a row of zeros is not written. Leave add_zero_attn out")
     weights: dict[str, Any] = {}
     for parameter, names in op.pieces:
         rows = len(parameter.data) // len(names)
         for i, name in enumerate(names):
             weights[name] = parameter.data[i * rows : (i + 1) * rows].astype(np.float32)
     if "key_attention_bias" in weights:
-        raise Refused("attention with learned keys and values is not written")
+        raise Refused("attention with learned keys and values is not written. Leave add_bias_kv out")
     inputs = [b.get(op.inputs[place]) for place in op.places]
     (target, width), source = op.output.sample, op.source
     each = width // op.heads
@@ -58,15 +79,16 @@ def _attention(b: Builder, op: Attention) -> None:
         bias = weights.get(f"{name}_bias", np.zeros(width, np.float32)).reshape(-1)
         y = b("linear", x=x, weight=weights[f"{name}_weights"], bias=bias)
         projected.append(_heads(b, y, length, op.heads, each))
-    mask: Any = None
-    if any(not isinstance(value.storage.leaf, np.ndarray) for value in op.added):
-        raise Refused("attention with masks that differ from batch to batch is not written")
-    for value in op.added:
-        mask = _to_add(np.asarray(value.storage.leaf)) + (0 if mask is None else mask)
+    masks = [_mask(b, op, value) for value in op.added]
     if op.causal:
-        mask = _causal(target, source) + (0 if mask is None else mask)
+        masks.append(_causal(target, source))
+    if op.key_mask is not None:
+        leaf = op.key_mask.storage.leaf
+        flags = _to_add(leaf) if isinstance(leaf, np.ndarray) else _hiding(b, b.get(op.key_mask))
+        shape = [-1 if op.key_mask.rows else 1, 1, 1, source]
+        masks.append(flags.reshape(shape) if isinstance(flags, np.ndarray) else b("reshape", x=flags, shape=shape))
     q, k, v = projected
-    y = _attended(b, q, k, v, mask, 1 / math.sqrt(each))
+    y = _attended(b, q, k, v, masks, 1 / math.sqrt(each))
     joined = b("reshape", x=b("transpose", x=y, perm=[0, 2, 1, 3]), shape=[-1, target, width])
     bias = weights.get("output_bias", np.zeros(width, np.float32)).reshape(-1)
     b.set(op.output, b("linear", x=joined, weight=weights["output_weights"], bias=bias))
@@ -74,17 +96,16 @@ def _attention(b: Builder, op: Attention) -> None:
 
 @writes(Forbidden)
 def _forbidden(b: Builder, op: Forbidden) -> None:
-    hidden = b("cast", x=b("not_equal", x=b.get(op.inputs[0]), y=np.int32(0)), dtype="fp32")
-    b.set(op.output, b("mul", x=hidden, y=_LEAST))
+    b.set(op.output, _hiding(b, b.get(op.inputs[0])))
 
 
 @writes(AttentionHeads)
 def _attention_heads(b: Builder, op: AttentionHeads) -> None:
     q, k, v = (_part(b, part) for part in op.parts)
-    mask = None if op.added is None else _to_add(op.added)
+    masks = [] if op.added is None else [_to_add(op.added)]
     if op.causal:
-        mask = _causal(op.parts[0].length, op.parts[1].length) + (0 if mask is None else mask)
-    y = _attended(b, q, k, v, mask, op.scale)
+        masks.append(_causal(op.parts[0].length, op.parts[1].length))
+    y = _attended(b, q, k, v, masks, op.scale)
     if op.by_position:
         y = b("transpose", x=y, perm=[0, 2, 1, 3])
     b.set(op.output, b("reshape", x=y, shape=[-1, *op.output.sample]))
@@ -99,7 +120,7 @@ def _part(b: Builder, part: Part) -> Var:
     if heads == 1 and part.row == width and part.first == 0:
         return b("reshape", x=x, shape=[-1, 1, length, width])
     if part.head != width:
-        raise Refused("its heads lie in memory as Core ML cannot say")
+        raise Refused("its heads lie in memory as Core ML cannot say. Make them by a reshape and a permute")
     rows = b("reshape", x=x, shape=[-1, length, part.row])
     if part.row != heads * width:
         rows = b(
@@ -107,24 +128,3 @@ def _part(b: Builder, part: Part) -> Var:
             begin_mask=[True, True, False], end_mask=[True, True, False],
         )  # fmt: skip
     return _heads(b, rows, length, heads, width)
-
-
-@writes(Lstm)
-def _lstm(b: Builder, op: Lstm) -> None:
-    if op.initial or op.lengths is not None:
-        raise Refused("an LSTM with states to begin with, or with lengths, is not written")
-    h = op.hidden
-    order = np.concatenate([np.arange(h) + h * gate for gate in (0, 1, 3, 2)])  # Core ML has the output gate third
-    inputs, hidden = (w.data.astype(np.float32)[order] for w in op.weights)
-    bias = np.zeros(4 * h, np.float32)
-    for parameter in op.biases:
-        bias += parameter.data[order]
-    x = b("transpose", x=b.get(op.inputs[0]), perm=[1, 0, 2])  # steps in front
-    count = b("slice_by_index", x=b("shape", x=x), begin=[1], end=[2])
-    zeros = b("fill", shape=b("concat", values=[count, np.array([h], np.int32)], axis=0), value=np.float32(0))
-    y, last_hidden, last_cell = b(
-        "lstm", x=x, initial_h=zeros, initial_c=zeros, weight_ih=inputs, weight_hh=hidden, bias=bias,
-        direction="reverse" if op.reverse else "forward", output_sequence=True,
-    )  # fmt: skip
-    for value, var in zip(op.outputs, (b("transpose", x=y, perm=[1, 0, 2]), last_hidden, last_cell), strict=True):
-        b.set(value, var)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import InterpolationMethod
 from ..operations import Concatenate, Contraction, Detach, Expand, MatrixProduct, Permute, Pick, Slice, Split
 from ..operations.choice import Choice
 from ..operations.padding import Padding
@@ -53,7 +54,7 @@ def _whole_index(index: tuple[Any, ...], rank: int) -> list[Any]:
     found = []
     for part in parts:
         if not isinstance(part, (slice, int, np.integer)):
-            raise Refused("an index by other than numbers and slices is none of Core ML")
+            raise Refused("an index by other than numbers and slices is none of Core ML. Use F.index_select")
         found.append(part if isinstance(part, slice) else int(part))
     return found
 
@@ -75,7 +76,9 @@ def _split(b: Builder, op: Split) -> None:
 def _concatenate(b: Builder, op: Concatenate) -> None:
     parts = [b.get(value) for value in op.inputs]
     if any(not value.rows for value in op.inputs) and any(value.rows for value in op.inputs):
-        raise Refused("it joins something to every sample that is the same for all of them")
+        raise Refused(
+            "it joins something to every sample that is the same for all of them. Expand that to the batch first"
+        )
     b.set(op.output, b("concat", values=parts, axis=op.axis))
 
 
@@ -84,7 +87,7 @@ def _expand(b: Builder, op: Expand) -> None:
     x, value = b.get(op.inputs[0]), op.inputs[0]
     if op.output.rows and not value.rows:
         if op.output.rows != 1:
-            raise Refused("it repeats something several times for every sample")
+            raise Refused("it repeats something several times for every sample. Repeat it along another axis")
         b.set(op.output, _for_every_sample(b, x, op.output.sample))
         return
     if isinstance(x, np.ndarray):
@@ -138,7 +141,7 @@ def _padding(b: Builder, op: Padding) -> None:
     if op.mode.case == "reflect":
         used = pad[-4:] if any(pad[-4:-2]) else pad[-2:]
         if any(pad[: -len(used)]):
-            raise Refused("Core ML reflects at the last two axes only")
+            raise Refused("Core ML reflects at the last two axes only. Permute the axes first")
         b.set(op.output, b("pad", x=x, pad=used, mode="reflect"))
         return
     b.set(op.output, b("pad", x=x, pad=pad, mode="constant", constant_val=np.float32(op.mode.value)))
@@ -146,12 +149,36 @@ def _padding(b: Builder, op: Padding) -> None:
 
 @writes(Resize)
 def _resize(b: Builder, op: Resize) -> None:
-    raise Refused("resizing is not written. Use a transposed convolution")
+    x, sizes, goal = b.get(op.inputs[0]), op.inputs[0].sample[1:], op.output.sample[1:]
+    if len(sizes) == 1:  # Core ML resizes images: a signal is one line of an image
+        y = _resized(b, op, b("expand_dims", x=x, axes=[2]), (1, *sizes), (1, *goal))
+        b.set(op.output, b("squeeze", x=y, axes=[2]))
+    else:
+        b.set(op.output, _resized(b, op, x, sizes, goal))
+
+
+def _resized(b: Builder, op: Resize, x: Var, sizes: tuple[int, ...], goal: tuple[int, ...]) -> Var:
+    if len(sizes) != 2:
+        raise Refused("Core ML resizes signals and images only")
+    if op.method is InterpolationMethod.LINEAR:
+        if op.align_corners and any(m == 1 < n for n, m in zip(sizes, goal, strict=True)):
+            raise Refused("Core ML puts a single pixel between the corners. Leave align_corners out")
+        mode = "ALIGN_CORNERS" if op.align_corners else "UNALIGN_CORNERS"
+        return b("resize_bilinear", x=x, target_size_height=goal[0], target_size_width=goal[1], sampling_mode=mode)
+    if all(m % n == 0 for n, m in zip(sizes, goal, strict=True)):
+        factors = [m // n for n, m in zip(sizes, goal, strict=True)]
+        return b("upsample_nearest_neighbor", x=x, scale_factor_height=factors[0], scale_factor_width=factors[1])
+    for axis, (n, m) in enumerate(zip(sizes, goal, strict=True)):  # Core ML does not say which pixel is the nearest
+        if n != m:
+            x = b("gather", x=x, indices=(np.arange(m) * n // m).astype(np.int32), axis=axis + 2)
+    return x
 
 
 @writes(PixelShuffle)
 def _pixel_shuffle(b: Builder, op: PixelShuffle) -> None:
     (channels, *_), (fewer, *_) = op.inputs[0].sample, op.output.sample
     if channels < fewer:
-        raise Refused("the inverse of a pixel shuffle is not written")
+        factor = round((fewer / channels) ** 0.5)
+        b.set(op.output, b("pixel_unshuffle", x=b.get(op.inputs[0]), downscale_factor=np.uint32(factor)))
+        return
     b.set(op.output, b("pixel_shuffle", x=b.get(op.inputs[0]), upscale_factor=round((channels / fewer) ** 0.5)))

@@ -20,7 +20,7 @@ from ..model_file import ModelCard
 from ..module import Module
 from ..preprocessing.arrays import ArrayPreparation
 from ..preprocessing.images import ImagePreparation
-from . import _functions, _layers, _sequences, _shapes  # noqa: F401  (each says what it writes)
+from . import _functions, _layers, _recurrent, _sequences, _shapes  # noqa: F401  (each says what it writes)
 from ._builder import Builder, Refused, Var
 
 _MOST_SAMPLES = 1024  # that a program with a flexible batch says it takes
