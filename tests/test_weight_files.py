@@ -54,12 +54,6 @@ def test_npz_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     assert all(np.array_equal(before[name], array) for name, array in net.state_dict().items())
 
 
-def test_files_of_keras_are_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"can be read, but are not written. Use .safetensors"):
-        small(1).save(tmp_path / "w.weights.h5")
-    assert not list(tmp_path.iterdir())
-
-
 @peers
 def test_pytorch_both_ways(tmp_path: Path) -> None:
     import torch
@@ -77,8 +71,11 @@ def test_pytorch_both_ways(tmp_path: Path) -> None:
     torch.save({"epoch": 3, "state_dict": theirs.state_dict()}, tmp_path / "checkpoint.pt")
     net.load(tmp_path / "checkpoint.pt")
     assert np.array_equal(net[0].weight.data, other[0].weight.data)
+    torch.save({"model_state_dict": theirs.half().state_dict(), "optimizer": {"lr": 1}}, tmp_path / "half.pt")
+    net.load(tmp_path / "half.pt")
+    assert np.array_equal(net[0].weight.data, other[0].weight.data.astype(np.float16))
     torch.save(theirs, tmp_path / "whole.pt")  # code, which is never run
-    with pytest.raises(DamagedFile, match="cannot be read as weights of PyTorch"):
+    with pytest.raises(DamagedFile, match=r"holds a torch.nn.modules.container.Sequential, not a state_dict"):
         net.load(tmp_path / "whole.pt")
     torch.save([1, 2], tmp_path / "list.pt")
     with pytest.raises(DamagedFile, match="holds a list, not a state_dict"):
@@ -166,8 +163,7 @@ def test_keras_images(ending: str, keras: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(net.eval()(x), expected, atol=2e-5)
 
 
-@peers
-def test_keras_sequences(keras: Any, tmp_path: Path) -> None:
+def sequences(keras: Any) -> Any:
     layers = keras.layers
     given = layers.Input((7,), dtype="int32")
     x = layers.Embedding(9, 6)(given)
@@ -177,12 +173,108 @@ def test_keras_sequences(keras: Any, tmp_path: Path) -> None:
     x = layers.GRU(4, return_sequences=True)(x)
     x = layers.MultiHeadAttention(2, 2)(x, x)
     x = layers.Conv1D(4, 3)(x)
-    theirs = randomized(keras.Model(given, layers.Dense(2)(keras.ops.mean(x, 1))))
+    return randomized(keras.Model(given, layers.Dense(2)(keras.ops.mean(x, 1))))
+
+
+@peers
+def test_keras_sequences(keras: Any, tmp_path: Path) -> None:
+    theirs = sequences(keras)
     theirs.save_weights(tmp_path / "m.weights.h5")
     net = OurSequences().build((7,), seed=1)
     net.load(tmp_path / "m.weights.h5")
     x = RNG.integers(0, 9, (3, 7))
     np.testing.assert_allclose(net.eval()(x), np.asarray(theirs(x).detach()), atol=2e-5)
+
+
+def shaken(net: nn.Module) -> nn.Module:
+    """With other numbers than those that layers begin with, in buffers, too."""
+    net.load_state_dict({name: numbers(*a.shape) * 0.3 + ("var" in name) for name, a in net.state_dict().items()})
+    return net
+
+
+@peers
+def test_files_for_keras_of_images(keras: Any, tmp_path: Path) -> None:
+    net, theirs, path = shaken(Ours().build((2, 8, 8), seed=1)), images(keras), tmp_path / "ours.weights.h5"
+    net.save(path)
+    theirs.load_weights(path)
+    found = {w.path.split("/", 1)[-1]: w.numpy() for w in theirs.weights}
+    conv = next(array for array in found.values() if array.shape == (3, 3, 2, 4))
+    assert np.array_equal(conv, net.one.weight.data.transpose(2, 3, 1, 0))  # to the last bit
+    x = numbers(3, 2, 8, 8)
+    np.testing.assert_allclose(np.asarray(theirs(x.transpose(0, 2, 3, 1)).detach()), net.eval()(x), atol=1e-5)
+    again = Ours().build((2, 8, 8), seed=2)
+    again.load(path)
+    for name, array in net.state_dict().items():
+        assert np.array_equal(array, again.state_dict()[name]), name
+
+
+@peers
+def test_files_for_keras_of_sequences(keras: Any, tmp_path: Path) -> None:
+    net, theirs, path = shaken(OurSequences().build((7,), seed=1)), sequences(keras), tmp_path / "ours.weights.h5"
+    net.save(path)
+    theirs.load_weights(path)
+    x = RNG.integers(0, 9, (3, 7))
+    np.testing.assert_allclose(np.asarray(theirs(x).detach()), net.eval()(x), atol=1e-5)
+    again = OurSequences().build((7,), seed=2)
+    again.load(path)
+    for name, array in net.state_dict().items():  # an LSTM of Keras has the sum of two biases
+        if "bias_" not in name or "gru" in name:
+            assert np.array_equal(array, again.state_dict()[name]), name
+    np.testing.assert_allclose(again.eval()(x), net(x), atol=1e-6)
+
+
+@peers
+def test_files_for_keras_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from openbnns.cli import main
+
+    net = small(1)
+    net.save_model(tmp_path / "m.safetensors")
+    assert main(["export", str(tmp_path / "m.safetensors"), "--to", "keras"]) == 0
+    said = capsys.readouterr().out
+    assert "1: BatchNorm1d  batch_normalization" in said and "2: Linear       dense_1" in said
+    other = small(2)
+    other.load(tmp_path / "m.weights.h5")
+    assert all(np.array_equal(array, other.state_dict()[name]) for name, array in net.state_dict().items())
+
+
+class Unwritten(nn.Module):
+    """What Keras has, and four things that it has not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4, affine=False)
+        self.attention, self.scale = nn.MultiheadAttention(4, 2, add_bias_kv=True), nn.Parameter(numbers(4))
+        self.slopes = nn.PReLU(1)
+
+    def forward(self, x: nn.Value) -> nn.Value:
+        y = self.norm(self.table(x))
+        return self.slopes(self.attention(y.reshape(y.shape[0], 1, 4), need_weights=False)[0] * self.scale)
+
+
+@peers
+def test_what_keras_has_not_is_listed(tmp_path: Path) -> None:
+    net = Unwritten().build((4,))
+    with pytest.raises(Mismatch, match=r"4 problem\(s\), nothing was written") as caught:
+        net.save(tmp_path / "w.weights.h5")
+    said = str(caught.value)
+    for reason in (
+        "norm (BatchNorm1d): Keras has no such layer without weights and moving statistics",
+        "attention (MultiheadAttention): attention with other widths of key and value, or with learned ones",
+        "scale: Keras has no layer for it", "slopes.weight: Keras has no layer for it", "Use .safetensors",
+    ):  # fmt: skip
+        assert reason in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_files_for_keras(tmp_path: Path) -> None:
+    for name in ("w.keras", "w.h5"):
+        with pytest.raises(
+            ValueError, match=rf"{name}: weights for Keras are written to files that end in .weights.h5"
+        ):
+            small(1).save(tmp_path / name)
+    with pytest.raises(RuntimeError, match=r"Sequential\.save: call build"):
+        nn.Sequential(nn.Linear(4, 3)).save(tmp_path / "w.weights.h5")
+    assert not list(tmp_path.iterdir())
 
 
 @peers
@@ -239,3 +331,5 @@ def test_h5py_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "m.h5").write_bytes(b"x")
     with pytest.raises(ImportError, match=r'pip install "openbnns\[keras\]"'):
         small(1).load(tmp_path / "m.h5")
+    with pytest.raises(ImportError, match=r'pip install "openbnns\[keras\]"'):
+        small(1).save(tmp_path / "m.weights.h5")

@@ -15,10 +15,12 @@ def add(commands: Commands) -> None:
     export = commands.add_parser(
         "export", help="write a trained model in a form that other programs read",
         description="Write the weights of a model for other programs: npz for NumPy, safetensors for any reader of it, torch "
-        "for torch.load and load_state_dict; or the whole network: an ONNX file, an ML program, C or Swift code that calls BNNS.",
+        "for torch.load and load_state_dict, keras for model.load_weights; or the whole network: an ONNX file, an ML program, "
+        "C or Swift code that calls BNNS.",
         examples=(
             "openbnns export out/model.safetensors --to npz -o weights.npz",
             "openbnns export out/model.safetensors --to torch -o weights.pt     # needs PyTorch",
+            "openbnns export out/model.safetensors --to keras                   # needs h5py",
             "openbnns export out/model.safetensors --to onnx                    # needs onnx",
             "openbnns export out/model.safetensors --to coreml -o net.mlpackage # needs coremltools",
             "openbnns export out/model.safetensors --to c -o code --name digits # digits.c, digits.h, digits.weights",

@@ -11,7 +11,7 @@ from .arguments import OK, count, print_json, rate
 if TYPE_CHECKING:
     from ..nn import Module
 
-FORMS = ("c", "swift", "coreml")
+FORMS = ("c", "swift", "coreml", "keras")
 
 
 def add_options(export: argparse.ArgumentParser) -> None:
@@ -36,6 +36,12 @@ def run(options: argparse.Namespace) -> int:
         path = options.output or options.model.with_suffix(".mlpackage")
         package = network.to_coreml(path, precision=options.precision, batch_size=options.batch_size)
         _report(options, package.rows, [package.path])
+        return OK
+    if options.to == "keras":
+        from ..nn import keras_weights
+
+        path = options.output or options.model.with_name(f"{options.model.stem}.weights.h5")
+        _report(options, keras_weights.save_from(network, path), [path])
         return OK
     folder = options.output or options.model.with_name(f"{options.model.stem}-{options.to}")
     write = {"c": network.to_c, "swift": network.to_swift}[options.to]

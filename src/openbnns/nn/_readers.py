@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Collection
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -33,13 +34,15 @@ def _read(file: Any, count: int) -> bytearray:
 # .npz
 
 
-def read_npz(path: Path, wanted: Collection[str], limit: int | None) -> tuple[dict[str, Array], list[str]]:
-    """Those of the ``wanted`` arrays that the file has, and the names of all; the others are not read."""
+def read_npz(
+    path: Path, wanted: Collection[str] | None, limit: int | None, advice: str | None = None
+) -> tuple[dict[str, Array], list[str]]:
+    """Those of the ``wanted`` arrays that the file has, None for all, and the names of all; the others are not read."""
     try:
         with open_regular(path) as (file, size), zipfile.ZipFile(file) as archive:
             members = {name.removesuffix(".npy"): archive.getinfo(name) for name in archive.namelist()}
-            budget = Budget(path, size, limit)
-            chosen = [name for name in wanted if name in members]
+            budget = Budget(path, size, limit, advice)
+            chosen = [name for name in (members if wanted is None else wanted) if name in members]
             for name in chosen:
                 budget.take(members[name].file_size)
             found = {}
@@ -79,7 +82,17 @@ def read_npy_header(file: Any, end: int, who: str) -> tuple[tuple[int, ...], boo
     if version not in ((1, 0), (2, 0)):
         raise DataError(f"{who}: is stored in version {version} of NumPy's format, which is not for plain numbers.")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(file)
+    try:
+        shape, fortran, dtype = read(file)
+    except (
+        TokenError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ) as error:  # NumPy reads it as Python
+        raise DataError(f"{who}: its header cannot be read ({str(error)[:200]}). The file is damaged.") from None
     if dtype.hasobject:
         raise DataError(f"{who}: holds Python objects, which are never unpickled. Store numbers or words.")
     there = end - file.tell()

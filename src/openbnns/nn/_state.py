@@ -70,7 +70,8 @@ class State(Tree):
         return names
 
     def save(self, path: Any) -> None:
-        """Write all weights to a ``.safetensors`` file; or to one for NumPy or PyTorch, if its name ends in ``.npz`` or ``.pt``.
+        """Write all weights to a ``.safetensors`` file; or to one for NumPy, PyTorch or Keras, if its name ends in ``.npz``,
+        ``.pt`` or ``.weights.h5``.
 
         What is shared is written once to a ``.safetensors`` file, under its first name; the metadata names it for every other
         one, as ``safetensors.torch.save_model`` does. The others have it under every name.
@@ -78,9 +79,10 @@ class State(Tree):
         from . import weight_files
         from .weights import save
 
-        arrays = self.state_dict()
-        if weight_files.write(path, arrays):
+        own: Any = self  # every state is a module
+        if weight_files.save_from(own, path):
             return
+        arrays = self.state_dict()
         metadata = {other: names[0] for names in shared_names(arrays).values() for other in names[1:]}
         save(path, {name: array for name, array in arrays.items() if name not in metadata}, metadata or None)
 

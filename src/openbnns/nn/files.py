@@ -66,11 +66,16 @@ def open_regular(path: str | os.PathLike[str], error: type[ValueError] = DataErr
         yield file, status.st_size
 
 
+NO_WEIGHTS = "Weights do not shrink that much: the file is damaged."
+"""What to say of a file of weights that expands beyond its budget."""
+
+
 class Budget:
     """How many bytes the contents of a file may take, in all."""
 
-    def __init__(self, path: Path, file_size: int, limit: int | None) -> None:
-        self.path, self.file_size, self.given = path, file_size, limit
+    def __init__(self, path: Path, file_size: int, limit: int | None, advice: str | None = None) -> None:
+        """``advice`` is what to do if they take more, where no limit can be given."""
+        self.path, self.file_size, self.given, self.advice = path, file_size, limit, advice
         self.limit = max(ALWAYS, RATIO * file_size) if limit is None else limit
         self.used = 0
 
@@ -83,10 +88,13 @@ class Budget:
                 if self.given is not None
                 else f"the limit for a file of {shown(self.file_size)}"
             )
+            advice = self.advice or (
+                f"If you trust the file, raise the limit: --memory-limit {_next_size(self.used)} (in Python "
+                f'nn.data.load(..., memory_limit="{_next_size(self.used)}")).'
+            )
             raise DataError(
                 f"{self.path}: expands to {'at least ' if at_least else ''}{shown(self.used)}, more than {shown(self.limit)}, "
-                f"{rule}. If you trust the file, raise the limit: --memory-limit {_next_size(self.used)} (in Python "
-                f'nn.data.load(..., memory_limit="{_next_size(self.used)}")).'
+                f"{rule}. {advice}"
             )
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import keras_weights, weights
+from . import keras_weights, torch_weights, weights
 from ._value import Array
+from .files import NO_WEIGHTS
 
 if TYPE_CHECKING:
     from .module import Module
-
-_TORCH = (".pt", ".pth")
 
 
 def write(path: Any, arrays: Mapping[str, Array], suffix: str | None = None) -> bool:
@@ -26,16 +25,22 @@ def write(path: Any, arrays: Mapping[str, Array], suffix: str | None = None) -> 
         named: dict[str, Any] = dict(arrays)
         np.savez(file, **named)
         weights.write_atomically(path, file.getvalue())
-    elif suffix in _TORCH:
+    elif suffix in torch_weights.SUFFIXES:
         torch = _torch(suffix)
         file = io.BytesIO()
         torch.save({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, file)
         weights.write_atomically(path, file.getvalue())
-    elif suffix in keras_weights.SUFFIXES:
-        raise ValueError(f"{path}: files of Keras can be read, but are not written. Use .safetensors, .npz or .pt.")
     else:
         return False
     return True
+
+
+def save_from(network: Module, path: Any) -> bool:
+    """Write the weights of a network to a file for NumPy, PyTorch or Keras; False if its name is that of another kind."""
+    if Path(path).suffix.lower() in keras_weights.SUFFIXES:
+        keras_weights.save_from(network, path)
+        return True
+    return write(path, network.state_dict())
 
 
 def read(path: Any) -> dict[str, Array]:
@@ -43,8 +48,8 @@ def read(path: Any) -> dict[str, Array]:
     suffix = Path(path).suffix.lower()
     if suffix == ".npz":
         return _numpy(Path(path))
-    if suffix in _TORCH:
-        return _tensors(path)
+    if suffix in torch_weights.SUFFIXES:
+        return torch_weights.read(path)
     return weights.load(path)
 
 
@@ -59,29 +64,10 @@ def _numpy(path: Path) -> dict[str, Array]:
     """Never a pickle, and no more memory than the members say that they have."""
     from ._readers import read_npz
 
-    _, names = read_npz(path, (), None)
-    arrays, _ = read_npz(path, names, None)
-    return arrays
+    return read_npz(path, None, None, NO_WEIGHTS)[0]
 
 
 def _torch(suffix: str) -> Any:
     from .pytorch.errors import require_torch
 
     return require_torch(f"a {suffix} file")
-
-
-def _tensors(path: Any) -> dict[str, Array]:
-    torch = _torch(Path(path).suffix)
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)  # tensors and plain values, never code
-    except OSError:
-        raise
-    except Exception as error:  # of many kinds: pickle, zip, PyTorch's own
-        raise weights.DamagedFile(f"{path}: cannot be read as weights of PyTorch ({error}).") from None
-    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
-        state = state["state_dict"]  # a checkpoint
-    if not isinstance(state, Mapping) or not all(hasattr(tensor, "detach") for tensor in state.values()):
-        raise weights.DamagedFile(
-            f"{path}: holds a {type(state).__name__}, not a state_dict. Save torch.save(module.state_dict(), path)."
-        )
-    return {str(name): tensor.detach().float().numpy() for name, tensor in state.items()}
