@@ -107,6 +107,25 @@ def test_shapes_that_do_not_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([node("Cast", "x", "y", to=17)], r"Cast 'Cast_y': to=17 is a type that networks do not compute with"),
+        ([node("Cast", "x", "s", to=7), node("Reshape", "x s", "y")], r"Reshape 'Reshape_y': .*must be a constant"),
+        ([node("Cast", "x", "s", to=7), node("Expand", "x s", "y")], r"Expand 'Expand_y': .*must be a constant"),
+        ([node("NonZero", "x", "y")], r"NonZero 'NonZero_y': there is no operator NonZero"),
+        ([node("Add", "x four", "y")], r"Add 'Add_y': \(N, 3\) and \(4,\) do not fit"),
+        ([node("Reshape", "x five", "y")], r"Reshape 'Reshape_y': "),
+    ],
+)
+def test_types_and_shapes_that_nodes_cannot_have(nodes: list[Any], message: str, tmp_path: Path) -> None:
+    """Unknown types, shapes that depend on the numbers of an input, and shapes that do not fit: the node is named."""
+    weights = {"four": floats(4), "five": np.array([-1, 5])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3]}, ["y"], weights)
+    with pytest.raises(Unsupported, match=message):
+        nn.from_onnx(path)
+
+
+@pytest.mark.parametrize(
     "nodes",
     [
         [node("ConstantOfShape", "shape", "k"), node("Add", "x k", "y")],

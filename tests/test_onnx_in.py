@@ -195,6 +195,55 @@ def test_gradients(tmp_path: Path) -> None:
     assert gradcheck(again.train(), samples[0]).ok
 
 
+@pytest.mark.parametrize("ceil", [0, 1])
+def test_poolings_of_volumes(ceil: int, tmp_path: Path) -> None:
+    """Made of those of planes and lines."""
+    from openbnns import gradcheck
+
+    options = {"kernel_shape": [2, 3, 2], "strides": [2, 2, 3], "pads": [1, 0, 1, 0, 1, 0], "ceil_mode": ceil}
+    kinds = {"a": "MaxPool", "b": "AveragePool", "c": "LpPool"}
+    nodes = [node(op, "x", name, **options) for name, op in kinds.items()]
+    nodes.append(node("AveragePool", "x", "d", **options, count_include_pad=1))
+    net = nn.from_onnx(write(tmp_path / "m.onnx", nodes, {"x": ["N", 2, 5, 6, 7]}, ["a", "b", "c", "d"]))
+    x = floats(3, 2, 5, 6, 7)
+    wide = np.pad(x.astype(np.float64), [(0, 0), (0, 0), (1, 0), (0, 1), (1, 0)], constant_values=np.nan)
+    over = np.pad(wide, [(0, 0), (0, 0)] + [(0, 9 * ceil)] * 3, constant_values=np.inf)  # what ceil_mode reaches into
+    windows = np.lib.stride_tricks.sliding_window_view(over, (2, 3, 2), (2, 3, 4))[:, :, ::2, ::2, ::3]
+    sizes = [
+        -(-(n - k) // s) + 1 if ceil else (n - k) // s + 1
+        for n, k, s in zip(wide.shape[2:], (2, 3, 2), (2, 2, 3), strict=True)
+    ]
+    windows = windows[:, :, : sizes[0], : sizes[1], : sizes[2]]
+    inside = np.where(np.isinf(windows), np.nan, windows)
+    axes = (-3, -2, -1)
+    counted = (~np.isinf(windows)).sum(axes)
+    expected = [
+        np.nanmax(inside, axes), np.nanmean(inside, axes), np.sqrt(np.nansum(inside**2, axes)), np.nansum(inside, axes) / counted
+    ]  # fmt: skip
+    for y, want in zip(net(x), expected, strict=True):
+        np.testing.assert_allclose(y, want, 1e-5, 1e-5)
+    assert gradcheck(net.train(), x[:1]).ok
+
+
+def test_diagonals_remainders_and_masks_of_dropout(tmp_path: Path) -> None:
+    from openbnns import gradcheck
+
+    divisors = np.float32([np.inf, -2, 0.75, -np.inf, 3])
+    nodes = [
+        node("Einsum", "s", "a", equation="...ii->...i"), node("Einsum", "s", "b", equation="nii"), node("Mod", "x d", "c"),
+        node("Mod", "x d", "e", fmod=1), node("Dropout", "x", "f mask"),
+    ]  # fmt: skip
+    shapes = {"x": ["N", 5], "s": ["N", 3, 3]}
+    net = nn.from_onnx(write(tmp_path / "m.onnx", nodes, shapes, ["a", "b", "c", "e", "f", "mask"], {"d": divisors}))
+    x, s = floats(4, 5) * 3, floats(4, 3, 3)
+    found = net(x, s)
+    expected = [s.diagonal(0, 1, 2), s.trace(0, 1, 2), np.mod(x, divisors), np.fmod(x, divisors), x, np.ones((4, 5))]
+    for y, want in zip(found, expected, strict=True):
+        np.testing.assert_allclose(y, want, 1e-5, 1e-5)
+    one = nn.from_onnx(write(tmp_path / "one.onnx", nodes[:1] + nodes[4:], shapes, ["a", "f"]))
+    assert gradcheck(one.train(), x, s).ok
+
+
 @pytest.mark.parametrize("opset", [13, 17, 18, 21])
 def test_versions_of_operators(opset: int, tmp_path: Path) -> None:
     """Axes are attributes in old models, and inputs in new ones."""

@@ -182,8 +182,12 @@ def mod(call: Call, a: Tensor, b: Tensor) -> Tensor:
     shape = broadcast_shape([a.shape, b.shape])
     left, right = a.aligned(shape), b.aligned(shape)
     quotient = F.div(left, right)
-    whole = F.mul(F.sign(quotient), F.floor(F.abs(quotient))) if call.integer("fmod", 0) else F.floor(quotient)
-    return Tensor(F.sub(left, F.mul(right, whole)), shape)
+    whole = F.mul(F.sign(quotient), F.floor(F.abs(quotient)))
+    rest = F.sub(left, F.where(whole, F.mul(right, whole), 0.0))  # all of it if the divisor is infinite
+    if not call.integer("fmod", 0):  # with the sign of the divisor
+        opposed = F.relu(F.mul(F.mul(F.sign(rest), F.sign(right)), -1.0))
+        rest = F.where(opposed, F.add(rest, right), rest)
+    return Tensor(rest, shape)
 
 
 @operator(ARITHMETIC, "Clip")
@@ -265,9 +269,11 @@ def identity(call: Call, x: Tensor) -> Tensor:
 
 @operator(MASKS, "Dropout")
 def dropout(call: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> Any:
-    if call.outputs > 1:
-        raise Misfit("the mask of a dropout has no counterpart here")
     rate = 0.5 if ratio is None else float(constant_of(ratio, "ratio").item())
+    if call.outputs > 1:
+        if rate and training is not None and constant_of(training, "training_mode").item():
+            raise Misfit("the mask of a dropout in training has no counterpart here")
+        return x, by_numpy(call, [x])[1]  # a model that uses the mask is taken at its word: nothing is dropped
     if not rate or (x.batch is None and not x.held_rows):  # weights, which are the same for all samples
         return x
     return like(x, F.dropout(x.batched, rate))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ... import functional as F
 from ..._value import Value
 from ...converted.sizes import batch_axis
@@ -123,19 +125,39 @@ def einsum(call: Call, *given: Tensor) -> Tensor:
         letters = "".join(spelled)
         right = "..." + "".join(sorted(c for c in set(letters) - set(names) if letters.count(c) == 1))
     result = right.replace("...", names)
+    diagonals = [_diagonal(x, part) for x, part in zip(given, spelled, strict=True)]
+    operands, spelled = [x for x, _ in diagonals], [part for _, part in diagonals]
     sizes: dict[str, Any] = {}
-    for part, x in zip(spelled, given, strict=True):
+    for part, x in zip(spelled, operands, strict=True):
         for letter, n in zip(part, x.shape, strict=True):
             if sizes.setdefault(letter, n) == 1:
                 sizes[letter] = n
     if any(c not in sizes for c in result):
         raise Misfit(f"the result of {equation!r} names axes that no operand has")
     shape = tuple(sizes[c] for c in result)
-    samples = any(x.sampled for x in given)
+    samples = any(x.sampled for x in operands)
     extra = spare[dots] if samples else ""
-    moved = [(extra if x.sampled else "") + _batch_first(part, x.batch) for part, x in zip(spelled, given, strict=True)]
+    moved = [
+        (extra if x.sampled else "") + _batch_first(part, x.batch) for part, x in zip(spelled, operands, strict=True)
+    ]
     whole = extra + _batch_first(result, batch_axis(shape))
-    return Tensor(F.einsum(f"{','.join(moved)}->{whole}", *(x.batched for x in given)), shape)
+    return Tensor(F.einsum(f"{','.join(moved)}->{whole}", *(x.batched for x in operands)), shape)
+
+
+def _diagonal(x: Tensor, letters: str) -> tuple[Tensor, str]:
+    """An operand that names axes several times: its diagonal along them."""
+    for second, letter in enumerate(letters):
+        first, n = letters.index(letter), x.shape[second]
+        if first == second:
+            continue
+        if x.shape[first] != n or x.batch in (first, second):
+            raise Misfit(f"there is no diagonal along axes {first} and {second} of {x.shape}")
+        here = np.eye(n, dtype=np.float32).reshape([n if i in (first, second) else 1 for i in range(x.rank)])
+        kept = F.where(Tensor(here).aligned(x.shape), x.numbers, 0.0)
+        rest = (*x.shape[:second], *x.shape[second + 1 :])
+        y = Tensor(F.sum(kept, [x.axis(second)], False), rest)
+        return _diagonal(y, letters[:second] + letters[second + 1 :])
+    return x, letters
 
 
 def _batch_first(letters: str, batch: int | None) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,17 @@ class Windows:
     def extents(self) -> list[int]:
         return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
 
+    def along(self, axes: slice) -> Windows:
+        """The same for some of the axes."""
+        return Windows(self.kernel[axes], self.stride[axes], self.dilation[axes], self.edges[axes])
+
     def for_layer(self) -> operations.Window:
         return operations.Window(self.kernel, self.stride, self.dilation, self.edges)
 
 
-def _windows(call: Call, image: Sequence[int], kernel: Sequence[int]) -> Windows:
+def _windows(call: Call, image: Sequence[int], kernel: Sequence[int], most: int = 2) -> Windows:
     axes = len(image)
-    if axes not in (1, 2):
+    if not 1 <= axes <= most:
         raise Misfit(f"windows of {axes} axes have no counterpart here: BNNS has those of signals and images")
     given = call.integers("kernel_shape", kernel)
     stride, dilation = call.integers("strides", [1] * axes), call.integers("dilations", [1] * axes)
@@ -181,17 +186,32 @@ def _pooled(call: Call, x: Tensor) -> tuple[Value, Callable[[Value], Tensor], Wi
     if len(value.sample) < 2:
         raise Misfit(f"{x.shape} has no channels and pixels")
     channels, *image = value.sample
-    windows = _windows(call, image, call.integers("kernel_shape"))
+    windows = _windows(call, image, call.integers("kernel_shape"), most=3)
     return value, back, windows, (channels, *_sizes(image, windows, bool(call.integer("ceil_mode", 0))))
+
+
+Pool = Callable[[Value, Windows, tuple[int, ...]], Value]
+"""A pooling of signals or images."""
+
+
+def _by_planes(pool: Pool, value: Value, windows: Windows, shape: tuple[int, ...]) -> Value:
+    """A pooling; of volumes, first within their planes, then along what is left, which gives the same."""
+    if len(shape) < 4:
+        return pool(value, windows, shape)
+    channels, depth, *plane = value.sample
+    _, after, *small = shape
+    rows = value.shape[0]
+    flat = pool(value.reshape((rows, channels * depth, *plane)), windows.along(slice(1, 3)), (channels * depth, *small))
+    lines = F.transpose(flat.reshape((rows, channels, depth, math.prod(small))), 2, 3)
+    count = channels * math.prod(small)
+    pooled = pool(lines.reshape((rows, count, depth)), windows.along(slice(0, 1)), (count, after))
+    y: Value = F.transpose(pooled.reshape((rows, channels, math.prod(small), after)), 2, 3)
+    return y.reshape((rows, *shape))
 
 
 def _fitting(value: Value, windows: Windows, shape: tuple[int, ...], filling: float) -> tuple[Value, Windows]:
     """Windows as BNNS has them: padding of less than a window, and none that reaches over the end of what is padded."""
-    needed = []
-    for n, m, extent, s, (front, behind) in zip(
-        value.sample[1:], shape[1:], windows.extents, windows.stride, windows.edges, strict=True
-    ):
-        needed.append((front, max(behind, (m - 1) * s + extent - n - front)))
+    needed = _needed(value, windows, shape)
     if all(2 * max(pair) <= extent for pair, extent in zip(needed, windows.extents, strict=True)):
         return value, windows
     pairs = [n for pair in reversed(needed) for n in pair]
@@ -199,24 +219,34 @@ def _fitting(value: Value, windows: Windows, shape: tuple[int, ...], filling: fl
     return padded, Windows(windows.kernel, windows.stride, windows.dilation, ((0, 0),) * len(needed))
 
 
+def _needed(value: Value, windows: Windows, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Padding up to the ends of all windows, some of which may hang over."""
+    axes = zip(value.sample[1:], shape[1:], windows.extents, windows.stride, windows.edges, strict=True)
+    return tuple((front, max(behind, (m - 1) * s + extent - n - front)) for n, m, extent, s, (front, behind) in axes)
+
+
 @operator(LAYERS, "MaxPool")
 def max_pool(call: Call, x: Tensor) -> Any:
     value, back, windows, shape = _pooled(call, x)
     if call.outputs > 1:
         return _with_indices(call, x, value, back, windows, shape)
+    return back(_by_planes(_largest, value, windows, shape))
+
+
+def _largest(value: Value, windows: Windows, shape: tuple[int, ...]) -> Value:
     value, windows = _fitting(value, windows, shape, -math.inf)
     window = windows.for_layer()
     across, down = window.dilations
     kind = PoolingType.max(x_dilation_stride=across, y_dilation_stride=down)
-    return back(value.graph.append(operations.Pooling(value, kind, shape, window)))
+    return value.graph.append(operations.Pooling(value, kind, shape, window))
 
 
 def _with_indices(call: Call, x: Tensor, value: Value, back: Any, windows: Windows, shape: tuple[int, ...]) -> Any:
     """ONNX numbers the elements of the whole tensor, the batch included."""
     if x.batch is not None:
-        raise Misfit(
-            "indices of maxima count through the samples of a batch. If the model describes one sample, pass batch_axis=None"
-        )
+        raise Misfit(_COUNTED)
+    if len(shape) > 3:
+        raise Misfit("indices of maxima of volumes have no counterpart here")
     operation = operations.MaxPoolingWithIndices(value, shape, windows.for_layer())
     value.graph.append(operation)
     largest, places = (back(y) for y in operation.outputs)
@@ -227,7 +257,7 @@ def _with_indices(call: Call, x: Tensor, value: Value, back: Any, windows: Windo
 def average_pool(call: Call, x: Tensor) -> Tensor:
     value, back, windows, shape = _pooled(call, x)
     counts = bool(call.integer("count_include_pad", 0))
-    return back(_averaged(value, windows, shape, counts))
+    return back(_by_planes(partial(_averaged, counts=counts), value, windows, shape))
 
 
 def _averaged(value: Value, windows: Windows, shape: tuple[int, ...], counts: bool) -> Value:
@@ -257,6 +287,7 @@ def _factors(value: Value, windows: Windows, shape: tuple[int, ...], counts: boo
 def _averaged_apart(value: Value, windows: Windows, shape: tuple[int, ...], factors: Any) -> Value:
     """BNNS has no means of windows with gaps: a convolution of every channel with ones."""
     channels = value.sample[0]
+    windows = replace(windows, edges=_needed(value, windows, shape))
     ones = np.full((channels, 1, *windows.kernel), 1 / math.prod(windows.kernel), np.float32)
     weight = as_parameter(ones)
     assert weight is not None
@@ -272,8 +303,7 @@ def lp_pool(call: Call, x: Tensor) -> Tensor:
         raise Misfit(f"p={p} has no counterpart here")
     value, back, windows, shape = _pooled(call, x)
     powers = F.square(value) if p == 2 else F.abs(value) if p == 1 else F.pow(F.abs(value), float(p))
-    whole = Windows(windows.kernel, windows.stride, windows.dilation, windows.edges)
-    sums = F.mul(_summed(powers, whole, shape), float(math.prod(windows.kernel)))
+    sums = F.mul(_by_planes(_summed, powers, windows, shape), float(math.prod(windows.kernel)))
     return back(sums if p == 1 else F.sqrt(sums) if p == 2 else F.pow(sums, 1 / p))
 
 
@@ -313,9 +343,7 @@ add(LAYERS, "GlobalLpPool", _global(_global_lp))
 @operator(LAYERS, "MaxUnpool")
 def max_unpool(call: Call, x: Tensor, indices: Tensor, output_shape: Tensor | None = None) -> Tensor:
     if x.batch is not None or not x.sampled:
-        raise Misfit(
-            "indices of maxima count through the samples of a batch. If the model describes one sample, pass batch_axis=None"
-        )
+        raise Misfit(_COUNTED)
     kernel = call.integers("kernel_shape")
     axes = len(kernel)
     stride, pads = call.integers("strides", [1] * axes), call.integers("pads", [0] * 2 * axes)
