@@ -281,7 +281,16 @@ def test_bench_and_info(trained: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run("bench", "mlp", model(trained), "--seconds", 0.01, "--batch-size", 4, "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert [case["batch_size"] for case in said["cases"]] == [4, 4]
-    assert all(case["inference_seconds"] > 0 and case["training_seconds"] > 0 for case in said["cases"])
+    assert said["peak_gflops"] > 0 and "multiply-adds" in said["peak_measured_by"] and said["machine"]["openbnns"]
+    for case in said["cases"]:
+        assert case["training_flop"] > case["inference_flop"] > 0
+        for kind in ("inference", "training"):
+            rate = case[f"{kind}_flop"] / case[f"{kind}_seconds"] / 1e9
+            assert case[f"{kind}_share_of_peak"] == pytest.approx(rate / said["peak_gflops"])
+    assert run("bench", "mlp", "--seconds", 0.01, "--batch-size", 4, "--peers") == 0
+    peak, head, line = capsys.readouterr().out.splitlines()[:3]
+    assert re.fullmatch(r"peak \d+ GFLOP/s: .*multiply-adds.*", peak) and head.endswith("of peak")
+    assert re.fullmatch(r"mlp +4 +\d+\.\d+ ms +\d+\.\d% +\d+\.\d+ ms +\d+\.\d%", line)
     assert run("bench", "cn") == 2
     assert "Did you mean 'cnn'?" in capsys.readouterr().err
     assert run("info", model(trained)) == 0
@@ -313,15 +322,17 @@ def networks(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 @pytest.mark.peers
-def test_bench_beside_pytorch(networks: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_beside_pytorch_and_jax(networks: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("bench", *networks.values(), "mlp", "transformer", "--seconds", 0.02, "--batch-size", 4, "--json") == 0
     for case in json.loads(capsys.readouterr().out)["cases"]:
-        assert "without_torch" not in case, case
-        assert case["inference_against_torch"] == case["torch_inference_seconds"] / case["inference_seconds"] > 0
-        assert case["training_against_torch"] == case["torch_training_seconds"] / case["training_seconds"] > 0
+        for peer in ("torch", "jax"):
+            assert f"without_{peer}" not in case, case
+            for kind in ("inference", "training"):
+                assert case[f"{kind}_against_{peer}"] == case[f"{peer}_{kind}_seconds"] / case[f"{kind}_seconds"] > 0
     assert run("bench", "mlp", "--seconds", 0.02) == 0
-    head, line, *_ = capsys.readouterr().out.splitlines()
-    assert head.endswith("times as fast as PyTorch") and re.search(r"ms  \d+\.\d\d and \d+\.\d\d$", line)
+    _, head, line, *_ = capsys.readouterr().out.splitlines()
+    assert head.endswith("times as fast as PyTorch and JAX")
+    assert re.search(r"%  \d+\.\d\d and \d+\.\d\d; \d+\.\d\d and \d+\.\d\d$", line)
 
 
 @pytest.mark.peers
@@ -330,8 +341,8 @@ def test_bench_refuses_to_compare_what_is_not_the_same(
 ) -> None:
     import torch
 
-    monkeypatch.setattr("openbnns.cli.bench._torch_module", lambda layer, t: bench_module(layer, t, torch.nn.Sigmoid))
-    assert run("bench", networks["classes"], "--seconds", 0.02) == 0
+    monkeypatch.setattr("openbnns.cli.bench_torch.module_of", lambda layer, t: bench_module(layer, t, torch.nn.Sigmoid))
+    assert run("bench", networks["classes"], "--seconds", 0.02, "--peers", "torch") == 0
     assert "not compared: its outputs differ by" in capsys.readouterr().out
 
 
@@ -350,13 +361,13 @@ def test_pytorch_loads_what_is_exported(networks: dict[str, Path], tmp_path: Pat
     """Strictly, without code in the file, and to the same outputs."""
     import torch
 
-    from openbnns.cli.bench import _torch_module
+    from openbnns.cli.bench_torch import module_of
 
     path = networks[name]
     assert run("export", path, "--to", "torch", "-o", tmp_path / "w.pt", "--quiet") == 0
     state = torch.load(tmp_path / "w.pt", weights_only=True)
     network: Any = nn.load_model(path)
-    other = torch.nn.Sequential(*(_torch_module(layer, torch) for layer in network))
+    other = torch.nn.Sequential(*(module_of(layer, torch) for layer in network))
     other.load_state_dict(state)
     x = np.random.RandomState(3).standard_normal((7, *nn.model_file.input_shapes(network)[0])).astype(np.float32)
     with torch.no_grad():
@@ -395,8 +406,9 @@ def test_export_to_pytorch_needs_it(
     assert run("export", model(trained), "--to", "torch", "-o", tmp_path / "w.pt") == 2
     assert "a .pt file needs PyTorch" in (said := capsys.readouterr().err) and "pip install torch" in said
     assert not (tmp_path / "w.pt").exists()
+    monkeypatch.setitem(sys.modules, "jax", None)
     assert run("bench", "mlp", "--seconds", 0.01) == 0
-    assert "PyTorch is not installed" in capsys.readouterr().out
+    assert "PyTorch is not installed; JAX is not installed" in capsys.readouterr().out
     with pytest.raises(SystemExit) as stopped:
         run("export", model(trained), "--to", "keras")
     assert stopped.value.code == 2

@@ -1,4 +1,4 @@
-"""``openbnns bench``: how fast a model, or a few usual networks, run here; beside PyTorch if it is installed."""
+"""``openbnns bench``: how fast a model, or a few usual networks, run here; beside PyTorch and JAX if they are installed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from . import bench_jax, bench_torch
 from .arguments import OK, Commands, add_output, count, print_json, rate
+from .bench_peak import HOW, Peak
 
 CASES: dict[str, tuple[tuple[int, ...], int]] = {
     "mlp": ((784,), 64),
@@ -20,17 +21,25 @@ CASES: dict[str, tuple[tuple[int, ...], int]] = {
 }
 """The built-in networks, with the shape of a sample and the size of a batch."""
 
+KINDS = ("inference", "training")
+PEERS = {"torch": ("PyTorch", bench_torch.convert), "jax": ("JAX", bench_jax.convert)}
+"""Packages to compare with, by the names of their modules."""
+
+_TOLERANCE = 1e-3  # of outputs, as a fraction of the largest
+
 
 def add(commands: Commands) -> None:
     bench = commands.add_parser(
         "bench", help="how fast a model, or a few usual networks, run here",
-        description="Time inference and training steps on random samples, beside PyTorch if it is installed (same layers and "
-        "weights, same batch, as many threads, in turns). Times are those of the fastest call. make bench in the repository "
-        "compares every operation.",
+        description="Time inference and training steps on random samples, beside PyTorch and JAX if they are installed (same "
+        "layers and weights, same batch, as many threads, in turns; JAX jitted as a whole). Times are those of the fastest call. "
+        "Share of peak: the arithmetic of all layers in a second, of what multiply-adds on registers do, which is measured here; "
+        "methods that save multiplications can take it above 100 percent. make bench in the repository compares every operation.",
         examples=(
             "openbnns bench                                  # mlp, cnn and transformer",
             "openbnns bench cnn --batch-size 1",
-            "openbnns bench out/model.safetensors --json",
+            "openbnns bench mlp --peers torch --threads 1",
+            "openbnns bench out/model.safetensors --json     # machine, versions, peak, and every number",
         ),
     )  # fmt: skip
     bench.add_argument(
@@ -39,41 +48,69 @@ def add(commands: Commands) -> None:
     bench.add_argument("--batch-size", type=count, default=None, help="samples at a time (default: 64, or 32)")
     bench.add_argument("--seconds", type=rate, default=1.0, help="how long to time each of them (default: 1)")
     bench.add_argument("--threads", type=count, default=None, help="worker threads (default: one per core)")
+    bench.add_argument(
+        "--peers", nargs="*", choices=list(PEERS), default=list(PEERS), metavar="PEER",
+        help="compare with these: torch, jax (default: both); without a name, with none",
+    )  # fmt: skip
     add_output(bench)
     bench.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from .. import get_num_threads, set_num_threads
+    from ..engines import NATIVE, current
     from ..nn.choose import nearest
+    from ..nn.report.machine import describe
 
     if options.threads is not None:
         set_num_threads(options.threads)
     for name in options.what:
         if name not in CASES and not Path(name).exists():
             raise ValueError(f"there is no case and no file {name!r}.{nearest(name, CASES)} Cases: {', '.join(CASES)}.")
+    names = options.what or list(CASES)
+    peak = Peak(get_num_threads()).gflops() if current() == NATIVE else None
+    shows = not options.quiet and not options.json
+    if shows:
+        _show_head(names, options.peers, peak)
     results = []
-    if not options.quiet and not options.json:
-        width = max(len(name) for name in (*(options.what or CASES), "network"))
-        print(f"{'network':{width}s} {'batch':>5s}  {'inference':>12s}  {'training':>12s}  times as fast as PyTorch")
-    for name in options.what or CASES:
-        found = _case(name, options)
-        results.append(found)
-        if not options.quiet and not options.json:
-            peers = [f"{found[f'{kind}_against_torch']:.2f}" for kind in ("inference", "training")
-                     if f"{kind}_against_torch" in found]  # fmt: skip
-            beside = " and ".join(peers) or found["without_torch"]
-            print(
-                f"{name:{width}s} {found['batch_size']:5d}  {1e3 * found['inference_seconds']:9.3f} ms  "
-                f"{1e3 * found['training_seconds']:9.3f} ms  {beside}",
-                flush=True,
-            )
+    for name in names:
+        results.append(_case(name, options, peak))
+        if shows:
+            print(_row(results[-1], max(map(len, (*names, "network"))), options.peers), flush=True)
     busy = _busy()
     if options.json:
-        print_json({"threads": get_num_threads(), "notes": [busy] if busy else [], "cases": results})
-    elif busy and not options.quiet:
+        print_json({
+            "machine": describe(), "threads": get_num_threads(), "peak_gflops": peak,
+            "peak_measured_by": None if peak is None else HOW, "notes": [busy] if busy else [], "cases": results,
+        })  # fmt: skip
+    elif busy and shows:
         print(f"Note: {busy}")
     return OK
+
+
+def _show_head(names: Sequence[str], peers: Sequence[str], peak: float | None) -> None:
+    if peak is not None:
+        print(f"peak {peak:.0f} GFLOP/s: {HOW}")
+    width = max(map(len, (*names, "network")))
+    beside = " and ".join(PEERS[name][0] for name in peers)
+    asked = f"  times as fast as {beside}" if beside else ""
+    print(
+        f"{'network':{width}s} {'batch':>5s}  {'inference':>12s} {'of peak':>8s}  {'training':>12s} {'of peak':>8s}{asked}"
+    )
+
+
+def _row(found: dict[str, Any], width: int, peers: Sequence[str]) -> str:
+    parts = [f"{found['name']:{width}s} {found['batch_size']:5d}"]
+    for kind in KINDS:
+        share = found.get(f"{kind}_share_of_peak")
+        parts.append(f"{1e3 * found[f'{kind}_seconds']:9.3f} ms {'' if share is None else f'{share:.1%}':>8s}")
+    beside = [
+        " and ".join(f"{found[f'{kind}_against_{peer}']:.2f}" for kind in KINDS)
+        if f"training_against_{peer}" in found
+        else str(found[f"without_{peer}"])
+        for peer in peers
+    ]
+    return "  ".join([*parts, "; ".join(beside)]).rstrip()
 
 
 def _busy() -> str:
@@ -87,7 +124,7 @@ def _busy() -> str:
     )
 
 
-def _case(name: str, options: argparse.Namespace) -> dict[str, Any]:
+def _case(name: str, options: argparse.Namespace, peak: float | None) -> dict[str, Any]:
     import numpy as np
 
     from .. import nn
@@ -105,19 +142,24 @@ def _case(name: str, options: argparse.Namespace) -> dict[str, Any]:
     x = random.standard_normal((batch, *shape)).astype(np.float32)
     outputs = network.eval()(x)
     y = random.randint(0, outputs.shape[1], batch) if task == "classification" else _some_like(outputs, task, random)
-    rivals: dict[str, _Ours | _Torch] = {"ours": _Ours(network, x, y, task)}
     found: dict[str, Any] = {"name": name, "batch_size": batch, "parameters": sum(p.size for p in network.parameters())}
-    other = _Torch.of(network, x, y, task, outputs)
-    if isinstance(other, str):
-        found["without_torch"] = other
-    else:
-        rivals["torch"] = other
-        found["torch_version"] = other.version
-    for kind in ("inference", "training"):
-        times = _times([getattr(rival, kind)() for rival in rivals.values()], options.seconds)
-        found[f"{kind}_seconds"] = times[0]
-        if len(times) > 1:
-            found |= {f"torch_{kind}_seconds": times[1], f"{kind}_against_torch": times[1] / times[0]}
+    rivals: dict[str, Any] = {"": _Ours(network, x)}
+    for peer in options.peers:
+        rival = _rival(peer, network, x, outputs)
+        if isinstance(rival, str):
+            found[f"without_{peer}"] = rival
+        else:
+            rivals[peer] = rival
+            found[f"{peer}_version"] = _version(peer)
+    makers = {"inference": lambda r: r.inference(), "training": lambda r: r.training(y, task)}
+    for kind, make in makers.items():
+        times = dict(zip(rivals, _times([make(rival) for rival in rivals.values()], options.seconds), strict=True))
+        found[f"{kind}_seconds"] = times[""]
+        work = found[f"{kind}_flop"] = _arithmetic(network, x, training=kind == "training")
+        if peak is not None:
+            found[f"{kind}_share_of_peak"] = work / times[""] / 1e9 / peak
+        for peer in list(rivals)[1:]:
+            found |= {f"{peer}_{kind}_seconds": times[peer], f"{kind}_against_{peer}": times[peer] / times[""]}
     return found
 
 
@@ -127,6 +169,32 @@ def _some_like(outputs: Any, task: str, random: Any) -> Any:
 
     drawn = random.standard_normal(outputs.shape).astype(np.float32)
     return (drawn > 0).astype(np.float32) if task == "multilabel" else drawn
+
+
+def _arithmetic(network: Any, x: Any, *, training: bool) -> int:
+    """Floating-point operations of its layers, forward, and backward in training."""
+    network.train(training)
+    return sum(row.forward_flop + row.backward_flop for row in network.profile(x, repeats=1).rows)
+
+
+def _rival(peer: str, network: Any, x: Any, outputs: Any) -> Any:
+    """The same network of a peer, or why there is none; it has to give the same outputs."""
+    import numpy as np
+
+    from .. import get_num_threads
+
+    rival = PEERS[peer][1](network, x, get_num_threads())
+    if isinstance(rival, str):
+        return rival
+    theirs = np.asarray(rival.inference()())
+    error = float(np.abs(theirs - outputs).max() / max(1e-6, np.abs(outputs).max()))
+    return rival if error <= _TOLERANCE else f"not compared: its outputs differ by {error:.1e}"
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import version
+
+    return version(package)
 
 
 def _times(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:
@@ -148,108 +216,17 @@ def _times(functions: Sequence[Callable[[], object]], seconds: float) -> list[fl
 class _Ours:
     """A network of this library, as a trainer and ``predict`` run it."""
 
-    def __init__(self, network: Any, x: Any, y: Any, task: str) -> None:
-        self._network, self._x, self._y, self._task = network, x, y, task
+    def __init__(self, network: Any, x: Any) -> None:
+        self._network, self._x = network, x
 
     def inference(self) -> Callable[[], object]:
         self._network.eval()
         return lambda: self._network.run(self._x)
 
-    def training(self) -> Callable[[], object]:
+    def training(self, y: Any, task: str) -> Callable[[], object]:
         from .. import nn
 
         self._network.train()
-        loss = {"classification": nn.CrossEntropyLoss, "multilabel": nn.BCEWithLogitsLoss}.get(self._task, nn.MSELoss)()
+        loss = {"classification": nn.CrossEntropyLoss, "multilabel": nn.BCEWithLogitsLoss}.get(task, nn.MSELoss)()
         step = self._network.compile_step(loss, nn.SGD(list(self._network.parameters()), lr=1e-4), len(self._x))
-        return lambda: step(self._x, self._y)
-
-
-class _Torch:
-    """The same network in PyTorch."""
-
-    def __init__(self, torch: Any, network: Any, x: Any, y: Any, task: str) -> None:
-        self._torch, self._network, self._task = torch, network, task
-        self._x, self._y = torch.from_numpy(x), torch.from_numpy(y)
-        self.version = str(torch.__version__)
-
-    @classmethod
-    def of(cls, network: Any, x: Any, y: Any, task: str, outputs: Any) -> _Torch | str:
-        """It, or why there is none."""
-        try:
-            torch = import_module("torch")
-        except ImportError:
-            return "PyTorch is not installed"
-        import numpy as np
-
-        from .. import get_num_threads
-
-        modules = [_torch_module(layer, torch) for layer in network] if hasattr(network, "__iter__") else [None]
-        if any(module is None for module in modules):
-            return "not compared: a layer is not in the list of this command"
-        torch.set_num_threads(get_num_threads())
-        net = torch.nn.Sequential(*modules)
-        net.load_state_dict(network.to_torch_state_dict())
-        net.eval()
-        with torch.no_grad():
-            theirs = net(torch.from_numpy(x)).numpy()
-        error = float(np.abs(theirs - outputs).max() / max(1e-6, np.abs(outputs).max()))
-        if error > 1e-3:
-            return f"not compared: its outputs differ by {error:.1e}"
-        return cls(torch, net, x, y, task)
-
-    def inference(self) -> Callable[[], object]:
-        self._network.eval()
-
-        def infer() -> None:
-            with self._torch.no_grad():
-                self._network(self._x)
-
-        return infer
-
-    def training(self) -> Callable[[], object]:
-        self._network.train()
-        functions = self._torch.nn.functional
-        losses = {"classification": functions.cross_entropy, "multilabel": functions.binary_cross_entropy_with_logits}
-        loss = losses.get(self._task, functions.mse_loss)
-        optimizer = self._torch.optim.SGD(self._network.parameters(), lr=1e-4)
-
-        def step() -> None:
-            optimizer.zero_grad()
-            loss(self._network(self._x), self._y).backward()
-            optimizer.step()
-
-        return step
-
-
-def _torch_module(layer: Any, torch: Any) -> Any:
-    """The module of PyTorch that does the same, None if this command does not know it."""
-    from .. import nn
-
-    t = torch.nn
-    if isinstance(layer, nn.Linear):
-        return t.Linear(layer.in_features, layer.out_features, layer.use_bias)
-    if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
-        return t.Conv2d(layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride, layer.padding,
-                        layer.dilation, layer.groups, layer.use_bias)  # fmt: skip
-    if type(layer) is nn.BatchNorm2d:
-        return t.BatchNorm2d(dict(layer.named_buffers())["running_mean"].shape[0])
-    if type(layer) is nn.MaxPool2d:
-        return t.MaxPool2d(layer.kernel_size, layer.stride, layer.padding)
-    plain = {
-        "Flatten": t.Flatten,
-        "ReLU": t.ReLU,
-        "Tanh": t.Tanh,
-        "GELU": t.GELU,
-        "Sigmoid": t.Sigmoid,
-        "Identity": t.Identity,
-    }
-    if type(layer) is nn.Dropout:
-        return t.Dropout(layer.p)
-    if type(layer).__name__ == "Rows":
-        return t.Identity()
-    if type(layer) is nn.TransformerEncoderLayer:
-        return t.TransformerEncoderLayer(
-            layer.linear1.in_features, layer.self_attn.num_heads, layer.linear1.out_features, 0.1, batch_first=True
-        )
-    made = plain.get(type(layer).__name__)
-    return None if made is None else made()
+        return lambda: step(self._x, y)

@@ -26,32 +26,57 @@ def render(facts: Facts, sections: Iterable[Section] = ()) -> str:
     """The page as text."""
     found = [section for make in _ORDER if (section := make(facts)) is not None]
     found += [*sections, setup.section(facts)]
+    kind = "Training report" if facts.history else "Evaluation report"
+    return document(kind, facts.title, results.lead(facts), found, f"Written by OpenBNNS on {facts.written}.")
+
+
+def document(kind: str, title: str, lead: str, sections: Sequence[Section], footer: str) -> str:
+    """A page of sections as text, of the look and with the means of the report; the first section holds the results.
+
+    >>> page = document("Notes", "Mine", "What was found.", [Section("results", "Results", [])], "Written today.")
+    >>> page.startswith("<!doctype html>"), "http" in page
+    (True, False)
+    """
     head = join(
         tag("meta", charset="utf-8"),
-        tag("title", facts.title),
+        tag("title", title),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="generator", content="OpenBNNS"),
         tag("style", _resource("page.css")),
     )
-    listed = tag("ul", [tag("li", tag("a", section.title, href=f"#{section.name}")) for section in found])
+    listed = tag("ul", [tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections])
     top = tag(
         "header",
-        tag("p", "Training report" if facts.history else "Evaluation report", class_="kind"),
-        tag("h1", facts.title),
-        tag("p", results.lead(facts), class_="lead"),
+        tag("p", kind, class_="kind"),
+        tag("h1", title),
+        tag("p", lead, class_="lead"),
         tag("nav", listed, aria_label="Sections"),
     )
-    end = tag("footer", tag("p", f"Written by OpenBNNS on {facts.written}."))
     body = join(
-        tag("a", "Skip to the results", href="#results", class_="skip"),
+        tag("a", "Skip to the results", href=f"#{sections[0].name}", class_="skip"),
         top,
-        tag("main", [_section(section) for section in found]),
-        end,
+        tag("main", [_section(section) for section in sections]),
+        tag("footer", tag("p", footer)),
         tag("div", id="tip", hidden=True, aria_hidden="true"),
         tag("script", _resource("page.js")),
     )
     return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
+
+
+def picture(title: str, content: Markup, width: int, height: int) -> str:
+    """A piece of a page as an SVG file of its own, for pages that show it as an image; it follows light and dark as they do.
+
+    >>> picture("Loss", tag("p", "0.1 & less"), 400, 100)[:32]
+    '<svg xmlns="http://www.w3.org/20'
+    """
+    size = f'width="{width}" height="{height}"'
+    card = tag("article", tag("h3", title), content, style="height:100%")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img">{tag("title", title)}'
+        f'<foreignObject {size}><div xmlns="http://www.w3.org/1999/xhtml" style="height:100%;font:16px/1.5 system-ui,sans-serif;'
+        f'color:var(--ink)">{tag("style", str(_resource("page.css")))}{card}</div></foreignObject></svg>\n'
+    )
 
 
 def _section(section: Section) -> Markup:
