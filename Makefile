@@ -26,7 +26,7 @@ help:
 	@echo "make test-core  the C++ tests of the kernels"
 	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
 	@echo "make scoreboard the capabilities that tests prove, from the latest results"
-	@echo "make bench      every operation against PyTorch"
+	@echo "make bench      operations, products and networks against PyTorch, JAX and onnxruntime; plots in build/bench; BENCH=\"--quick\""
 	@echo "make footprint  installed size and time of an import"
 	@echo "make check      linters, types and formatting; make format repairs"
 	@echo "make docs       the documentation site, in build/site; needs no compiler"
@@ -75,7 +75,7 @@ $(VENV)/.check-tools: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.peers: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5" "scikit-learn>=1.6" "onnxruntime>=1.20" "onnxscript>=0.3" \
+	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5" "scikit-learn>=1.6" "onnxruntime>=1.20" "onnxscript>=0.3" "jax>=0.5" \
 	  "coremltools>=8.0" "keras>=3.5" "h5py>=3.8"
 	@touch $@
 
@@ -139,7 +139,7 @@ scoreboard: install $(VENV)/.test-tools
 	@$(BIN)/python tests/scoreboard.py
 
 bench: install $(VENV)/.peers
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(BENCH)
 
 # Installed size (what the wheel unpacks to by kind of file, and pip's bytecode), and time of an import beyond NumPy.
 footprint: install

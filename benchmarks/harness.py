@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 import openbnns
 from cases import Arrays, Calls, Case
-from openbnns import engines
+from openbnns.cli.bench_peak import Peak
 from timing import QUIET, SETTLE, Step, alternate, estimate, repeat, sampler
 
 TOLERANCE = 5e-5  # largest difference, as a fraction of the largest value
@@ -51,6 +50,9 @@ class Figure:
     target: float | None = None
     at_most: bool = False  # the target is an upper limit
     note: str = ""
+    ours: float | None = None  # seconds, where times are compared,
+    peers: dict[str, float] = field(default_factory=dict)  # and those of others, by name
+    share: float | None = None  # of the peak that was measured in the same rounds
 
     @property
     def passed(self) -> bool | None:
@@ -118,17 +120,15 @@ class Ceilings:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
+        self._peak = Peak(threads)
         self._pool = ThreadPoolExecutor(threads)
         self._source, self._target = (np.full(COPY_BYTES // 4, v, np.float32) for v in (1, 0))
         self._copied = 0  # elements
-        self._iterations = 1000
-        while self._timed(self._multiply_add)[0] < 0.005:
-            self._iterations *= 2
 
     def gflops(self) -> float:
         """GFLOP/s of multiply-adds on registers."""
         time.sleep(SETTLE)
-        return max(sum(done) / seconds for seconds, done in self._tries(self._multiply_add))
+        return self._peak.gflops()
 
     def gigabytes(self, footprint: int) -> float:
         """GB/s (read and written) of numpy.copyto on float32, one part per thread.
@@ -138,23 +138,16 @@ class Ceilings:
         """
         time.sleep(SETTLE)
         self._copied = min(footprint // 8, len(self._source))
-        return max(8 * self._copied / seconds / 1e9 for seconds, _ in self._tries(self._copy))
+        return max(8 * self._copied / self._seconds_of_copy() / 1e9 for _ in range(3))
 
-    def _multiply_add(self, thread: int) -> float:
-        return float(engines._core.peak_gflop(self._iterations))
-
-    def _copy(self, thread: int) -> float:
+    def _copy(self, thread: int) -> None:
         part = slice(thread * self._copied // self.threads, (thread + 1) * self._copied // self.threads)
         np.copyto(self._target[part], self._source[part])
-        return 0.0
 
-    def _tries(self, work: Callable[[int], float]) -> list[tuple[float, list[float]]]:
-        return [self._timed(work) for _ in range(3)]
-
-    def _timed(self, work: Callable[[int], float]) -> tuple[float, list[float]]:
+    def _seconds_of_copy(self) -> float:
         start = time.perf_counter()
-        done = list(self._pool.map(work, range(self.threads)))
-        return time.perf_counter() - start, done
+        list(self._pool.map(self._copy, range(self.threads)))
+        return time.perf_counter() - start
 
 
 # One case.

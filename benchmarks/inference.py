@@ -14,11 +14,13 @@ import math
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import openbnns
+from harness import Figure, Settings
 from openbnns import nn
 from timing import SETTLE, Step, alternate, estimate
 
@@ -200,6 +202,23 @@ def _measure(sides: dict[str, Step], seconds: float) -> tuple[dict[str, float], 
     """Best time of each side, and how much other processes disturbed."""
     values, disturbance = alternate([_fastest(run) for run in sides.values()], seconds)
     return {name: min(times) for name, times in zip(sides, values, strict=True)}, disturbance
+
+
+def figures() -> dict[str, Callable[[Settings], Figure]]:
+    """Measurements by name."""
+    return {f"inference/{name} batch {batch}": partial(_figure, name, batch) for name in NETWORKS for batch in (1, 64)}
+
+
+def _figure(name: str, batch: int, settings: Settings) -> Figure:
+    import torch
+
+    torch.set_num_threads(settings.threads)
+    best, _ = _measure(_sides(torch, *NETWORKS[name], batch, settings.threads), settings.seconds)
+    ours, peers = best["compiled"], {side: best[side] for side in ("onnxruntime", "PyTorch")}
+    note = ", ".join(f"{side} {1e6 * seconds:.1f} us" for side, seconds in {"ours": ours, **peers}.items())
+    return Figure(
+        f"inference/{name} batch {batch}", peers["onnxruntime"] / ours, "x", 1.0, note=note, ours=ours, peers=peers
+    )
 
 
 def main() -> None:

@@ -60,26 +60,29 @@ def _product(
             return lambda x, w: op(x, transposes[0]) @ op(w, transposes[1])
         return lambda x, w: alpha * (op(x, transposes[0]) @ op(w, transposes[1]))
 
-    def create() -> Any:
-        return capi.BNNSFilterCreateLayerBroadcastMatMul(
-            capi.BNNSLayerParametersBroadcastMatMul(
-                alpha=alpha, transA=transposes[0], transB=transposes[1], iA_desc=_sample(a), iB_desc=_sample(b),
-                o_desc=_sample(y),
-            ),
-            training_parameters(),
-        )  # fmt: skip
-
     products = 1.0 * batch * rows * columns * steps
     for n in a[:-2]:
         products *= n
     return Case(
         name=f"matmul/{batch} x ({name})",
         shapes={"x": (batch, *a), "w": (batch, *b), "y": (batch, *y)},
-        calls=partial(_two_inputs, create=create),
+        calls=partial(_two_inputs, create=partial(product_filter, a, b, y, transposes, alpha)),
         peer=peer,
         flops=6.0 * products,
         target=target,
     )
+
+
+def product_filter(
+    a: tuple[int, ...], b: tuple[int, ...], y: tuple[int, ...], transposes: tuple[bool, bool], alpha: float = 1.0
+) -> Any:
+    """A filter that multiplies samples of these shapes."""
+    return capi.BNNSFilterCreateLayerBroadcastMatMul(
+        capi.BNNSLayerParametersBroadcastMatMul(
+            alpha=alpha, transA=transposes[0], transB=transposes[1], iA_desc=_sample(a), iB_desc=_sample(b), o_desc=_sample(y),
+        ),
+        training_parameters(),
+    )  # fmt: skip
 
 
 def _two_inputs(a: Arrays, *, create: Callable[[], Any]) -> Calls:

@@ -1,22 +1,25 @@
-"""Runs the benchmarks, prints a table and writes every number to a JSON file.
+"""Runs the benchmarks, prints a table, and writes every number to a JSON file and plots to a page beside it.
 
-python benchmarks/run.py                        everything, 2 threads
+python benchmarks/run.py                        everything, 2 threads; build/bench/<processor>-<instruction set>.json and .html
+python benchmarks/run.py --only sweep/          matrix products from 64 to 4096 as a share of the peak
+python benchmarks/run.py --only training/ --isa avx2       both sides without AVX-512
 python benchmarks/run.py --only softmax --threads 1,2
 python benchmarks/run.py --quick --check        short, and an exit code that tells whether all targets are met
+python benchmarks/run.py --page docs/benchmarks/*.json     the pages of such files only
+
+A run adds to the file of its machine: what it measures again replaces what was there.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import platform
+import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
-from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import accuracy
 import activation
@@ -27,6 +30,7 @@ import convolution
 import embedding
 import fully_connected
 import fused
+import inference
 import loss
 import lstm
 import matmul
@@ -37,12 +41,14 @@ import normalization
 import openbnns
 import optimizer
 import overhead
+import page
 import pooling
+import sweep
 import tensors
 import training
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
-from openbnns import runtime
+from results import Results, about, file_name
 
 # Comparisons with PyTorch, and single numbers.
 CASES = (
@@ -69,6 +75,7 @@ FIGURES = (
     c_library,
     memory,
     training,
+    inference,
     mpi,
     tensors,
 )
@@ -76,29 +83,57 @@ FIGURES = (
 
 def main() -> int:
     options = _options()
+    if options.page:
+        for path in map(Path, options.page):
+            page.write(Results.read(path), path.with_suffix(".html"))
+        return 0
+    if options.isa and os.environ.get("OPENBNNS_ISA") != options.isa:
+        return _restart(options.isa)
     cases = [c for module in CASES for c in module.cases() if _is_wanted(c.name, options.only)]
     figures = {n: f for module in FIGURES for n, f in module.figures().items() if _is_wanted(n, options.only)}
+    points = {n: f for n, f in sweep.points().items() if _is_wanted(n, options.only)}
     if options.list:
-        print("\n".join([*(c.name for c in cases), *figures]))
+        print("\n".join([*(c.name for c in cases), *figures, *points]))
         return 0
-    about = _about()
-    print("  ".join(f"{k} {v}" for k, v in about.items()))
+    described = about(options.note)
+    path = Path(options.json or f"build/bench/{file_name(described)}.json")
+    earlier = Results.read(path) if path.exists() else None
+    Results(described).joined(earlier or Results(described))  # better now than after an hour
+    print("  ".join(f"{k} {v}" for k, v in described.items() if v))
     results: list[Result] = []
     numbers: list[Figure] = []
+    measured: list[sweep.Point] = []
     for threads in options.threads:
         settings = Settings(threads, 0.3 if options.quick else 1.5)
         results += _compare(cases, settings)
         numbers += _summary([r for r in results if r.threads == threads], settings)
+        measured += _sweep(points, settings)
     numbers += _measure(figures, Settings(options.threads[-1], 0.3 if options.quick else 1.5))
-    _write(options.json, about, results, numbers)
+    found = Results(described, *([part.record() for part in parts] for parts in (results, numbers, measured)))
+    found = found.joined(earlier) if earlier else found
+    found.write(path)
+    page.write(found, path.with_suffix(".html"))
     missed = [r.name for r in results if r.passed is False] + [f.name for f in numbers if f.passed is False]
-    undecided = sum(r.disturbed for r in results)
-    print(
-        f"\n{undecided} case(s) undecided, {len(missed)} target(s) missed" + "".join(f"\n  {name}" for name in missed)
-    )
+    undecided = sum(r.disturbed for r in (*results, *measured))
+    print(f"\n{undecided} undecided, {len(missed)} target(s) missed" + "".join(f"\n  {name}" for name in missed))
+    print(f"All numbers: {path}; plots: {path.with_suffix('.html')}")
     if any(r.wrong for r in results):
         return 1
     return 1 if options.check and missed else 0
+
+
+def _restart(isa: str) -> int:
+    """The same command in a process that has the variables of all sides set before it loads them.
+
+    PyTorch keeps compiled code without noting for which instructions, hence a cache of its own.
+    """
+    own = {
+        "OPENBNNS_ISA": isa, "ATEN_CPU_CAPABILITY": isa, "ONEDNN_MAX_CPU_ISA": isa.upper(),
+        "MKL_ENABLE_INSTRUCTIONS": isa.upper(), "OPENBLAS_CORETYPE": "Haswell",
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_max_isa={isa.upper()}".strip(),
+        "TORCHINDUCTOR_CACHE_DIR": str(Path(tempfile.gettempdir(), f"openbnns_bench_{isa}")),
+    }  # fmt: skip
+    return subprocess.run([sys.executable, *sys.argv], env=os.environ | own).returncode
 
 
 def _is_wanted(name: str, only: str) -> bool:
@@ -111,30 +146,17 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="run what has this in its name (see --list)")
     parser.add_argument("--quick", action="store_true", help="about a fifth of the time, less certain")
     parser.add_argument("--threads", default="2", help="numbers of threads, such as 1,2; targets are for 2")
-    parser.add_argument("--json", default="out/bench.json", metavar="PATH", help="where the numbers go")
+    parser.add_argument(
+        "--json", metavar="PATH", help="where the numbers go (default: build/bench/<processor>-<set>.json)"
+    )
+    parser.add_argument("--note", default="", help="what readers have to know, such as: under emulation")
+    parser.add_argument("--isa", choices=["avx2"], help="the newest instructions that all sides may use")
+    parser.add_argument("--page", nargs="+", metavar="PATH", help="write the pages of these files, measure nothing")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a target is missed")
     options = parser.parse_args()
     options.threads = [int(n) for n in options.threads.split(",")]
     return options
-
-
-def _about() -> dict[str, str]:
-    """Machine and versions; some figures need no PyTorch."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    config = runtime.config()
-    return {
-        "processor": models[0] if models else platform.processor(),
-        "cores": str(len(models) or "?"),
-        "instruction set": config["instruction set"],
-        "openbnns": openbnns.__version__,
-        "torch": metadata.version("torch") if find_spec("torch") else "none",
-        "numpy": config["numpy"],
-        "python": config["python"],
-        "system": f"{platform.system()} {platform.release()}",
-    }
 
 
 def _compare(cases: list[Case], settings: Settings) -> list[Result]:
@@ -208,6 +230,30 @@ def _measure(figures: dict[str, Callable[[Settings], Figure]], settings: Setting
     return results
 
 
+def _sweep(points: dict[str, Callable[[Settings, Ceilings], sweep.Point]], settings: Settings) -> list[sweep.Point]:
+    """Square matrix products, one row each."""
+    if not points:
+        return []
+    openbnns.set_num_threads(settings.threads)
+    try:
+        import torch
+
+        torch.set_num_threads(settings.threads)
+    except ImportError:
+        pass
+    ceilings = Ceilings(settings.threads)
+    print(f"\n{settings.threads} thread(s); products of square matrices, forward; ratio = peer / ours")
+    print(f"{'size and operands':24s} {'ours':>9s} {'GFLOP/s':>8s} {'share':>6s}  peers")
+    found = []
+    for measure in points.values():
+        p = measure(settings, ceilings)
+        peers = "  ".join(f"{name} {_seconds(t)} ({t / p.ours:.2f})" for name, t in p.peers.items())
+        busy = f"  undecided: others took {p.disturbance:.0%} of the machine" if p.disturbed else ""
+        print(f"{p.name:24s} {_seconds(p.ours):>9s} {p.rate:8.1f} {p.share:6.0%}  {peers}{busy}", flush=True)
+        found.append(p)
+    return found
+
+
 def _line(f: Figure) -> str:
     goal = "" if f.target is None else f"{'<=' if f.at_most else '>='} {f.target:g}"
     return f"{f.name:62s} {f.value:9.2f} {f.unit:12s} {goal:8s} {_verdict(f.passed):6s} {f.note}".rstrip()
@@ -219,17 +265,6 @@ def _verdict(passed: bool | None) -> str:
 
 def _seconds(t: float) -> str:
     return f"{t * 1e3:.2f} ms" if t >= 1e-3 else f"{t * 1e6:.2f} us"
-
-
-def _write(path: str, about: dict[str, str], results: list[Result], numbers: list[Figure]) -> None:
-    content: dict[str, Any] = {
-        "about": about,
-        "cases": [r.record() for r in results],
-        "figures": [f.record() for f in numbers],
-    }
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -69,11 +69,13 @@ class Load:
         return sum(map(int, (user, nice, system, interrupt, soft, stolen))) / os.sysconf("SC_CLK_TCK")
 
 
-def alternate(samplers: list[Callable[[], float]], seconds: float) -> tuple[list[list[float]], float]:
+def alternate(
+    samplers: list[Callable[[], float]], seconds: float, counts: tuple[int, int] = ROUNDS
+) -> tuple[list[list[float]], float]:
     """One value per sampler and round, and how much other processes disturbed.
 
     The order reverses from round to round. Rounds in which other processes took a noticeable share of the machine are
-    repeated for a while; if quiet ones remain too few, the quietest are used.
+    repeated for a while; if quiet ones remain too few, the quietest are used. ``counts`` are the fewest and the most rounds.
     """
     rounds: list[tuple[float, list[float]]] = []
     order = list(range(len(samplers)))
@@ -81,7 +83,7 @@ def alternate(samplers: list[Callable[[], float]], seconds: float) -> tuple[list
     gc.disable()
     try:
         start = time.perf_counter()
-        while _wants_more(rounds, (time.perf_counter() - start) / seconds):
+        while _wants_more(rounds, counts, (time.perf_counter() - start) / seconds):
             load, values = Load(), [0.0] * len(samplers)
             for i in order:
                 values[i] = samplers[i]()
@@ -91,13 +93,13 @@ def alternate(samplers: list[Callable[[], float]], seconds: float) -> tuple[list
         gc.enable()
     rounds.sort(key=lambda r: r[0])
     quiet = sum(share <= QUIET for share, _ in rounds)
-    kept = rounds[: max(quiet, ROUNDS[0])]
+    kept = rounds[: max(quiet, counts[0])]
     return [list(column) for column in zip(*(values for _, values in kept), strict=True)], kept[-1][0]
 
 
-def _wants_more(rounds: list[tuple[float, list[float]]], spent: float) -> bool:
+def _wants_more(rounds: list[tuple[float, list[float]]], counts: tuple[int, int], spent: float) -> bool:
     """Whether to go on; ``spent`` is the share of the time allotted, which may triple on a busy machine."""
-    quiet = sum(share <= QUIET for share, _ in rounds)
-    if len(rounds) < ROUNDS[0]:
+    quiet, (least, most) = sum(share <= QUIET for share, _ in rounds), counts
+    if len(rounds) < least:
         return True
-    return quiet < ROUNDS[1] and spent < (1 if quiet >= ROUNDS[0] else PATIENCE)
+    return quiet < most and spent < (1 if quiet >= least else PATIENCE)

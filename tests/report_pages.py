@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import benchmark_results
 from helpers import Array
 from openbnns import nn
 from openbnns.nn import report
@@ -219,7 +220,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     for page in (
         two, digits, colors, hundred, thousand, perfect, hostile, regression, outputs, labels, deep, one_epoch, ranks
     )
-}  # fmt: skip
+} | {"benchmarks": benchmark_results.write_page}  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,0 +1,95 @@
+"""Keeps results of benchmarks/run.py in docs/benchmarks, and writes docs/benchmarks.md with their plots.
+
+    python tools/benchmark_gallery.py build/bench/*.json     keep these, and write the page
+    python tools/benchmark_gallery.py                        the page only, with what is kept
+
+Needs openbnns and nothing else; run it at the top of a checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import page as pages  # noqa: E402
+from results import Results  # noqa: E402
+
+PAGE, FOLDER = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
+PICTURES = {"sweep": pages.sweep_picture, "steps": pages.steps_picture}
+ALT = {
+    "sweep": "share of peak over the size of matrix products, for the four transposes",
+    "steps": "training steps, times as fast as the best peer",
+}
+
+TOP = """# Benchmarks by processor
+
+What `make bench` measured on the processors that came by: matrix products as a share of the peak, training steps against PyTorch
+and JAX, inference against onnxruntime, and every operation against PyTorch. Both sides take turns in one process, and results are
+compared before they are timed. The peak is measured in the same rounds, by multiply-adds on registers.
+
+```text
+make bench                                            # all of it, most of an hour; JSON and a page with plots in build/bench
+python benchmarks/run.py --only sweep/                # matrix products, two minutes
+python benchmarks/run.py --only training/ --isa avx2  # all sides without AVX-512
+python tools/benchmark_gallery.py build/bench/*.json  # keep the results, and write this page
+openbnns bench                                        # three networks against what is installed, half a minute
+```
+
+[How fast it is](speed.md) says what the figures mean.
+"""
+
+
+def known() -> dict[str, Results]:
+    """Results that are kept, by the names of their files."""
+    return {path.stem: Results.read(path) for path in sorted(FOLDER.glob("*.json"))}
+
+
+def pictures(name: str, results: Results) -> dict[str, str]:
+    """The SVG files of some results, by their names."""
+    found = {f"{name}-{kind}.svg": draw(results) for kind, draw in PICTURES.items()}
+    return {file: text for file, text in found.items() if text}
+
+
+def page(kept: dict[str, Results]) -> str:
+    """The page as text."""
+    parts = [TOP]
+    for name, results in kept.items():
+        about = results.about
+        parts.append(f"## {results.title}\n")
+        versions = ", ".join(
+            f"{p} {about[p]}" for p in ("openbnns", "torch", "jax", "onnxruntime", "numpy") if about[p] != "none"
+        )
+        parts.append(
+            f"{about['cores']} cores, {about['system']}; {versions}; {about['measured']}. "
+            f"All numbers and plots: [{name}](benchmarks/{name}.json).\n"
+        )
+        numbers = pages.summary(results)
+        if numbers:
+            parts.append(
+                "\n".join(["| what | figure |", "|---|---|", *(f"| {what} | {figure} |" for what, figure in numbers)])
+                + "\n"
+            )
+        for file in pictures(name, results):
+            kind = Path(file).stem.rpartition("-")[2]
+            parts.append(f"[![{results.title}: {ALT[kind]}](benchmarks/{file})](benchmarks/{file})\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, help="results to keep; they replace those of the same name")
+    for path in parser.parse_args().files:
+        Results.read(path).write(FOLDER / path.name)
+    kept = known()
+    for name, results in kept.items():
+        for file, text in pictures(name, results).items():
+            (FOLDER / file).write_text(text, encoding="utf-8")
+    PAGE.write_text(page(kept), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
