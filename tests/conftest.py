@@ -39,15 +39,33 @@ def wants_peers(config: pytest.Config) -> bool:
     return "peers" in expression and "not peers" not in expression
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--portion", default="1/1", metavar="K/N", help="the Kth of N parts of every test with parameters")
+
+
+def portion_of(items: list[pytest.Item], portion: str) -> list[pytest.Item]:
+    """Of each test and family every Nth, beginning with the Kth, or the first if there are fewer."""
+    k, n = (int(word) for word in portion.split("/"))
+    if not 1 <= k <= n:
+        raise pytest.UsageError(f"--portion is {portion}, but has to be K/N with 1 <= K <= N")
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        groups.setdefault(item.nodeid.split("-")[0], []).append(item)
+    chosen = {item.nodeid for group in groups.values() for item in group[k - 1 :: n] or group[:1]}
+    return [item for item in items if item.nodeid in chosen]
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Files that import peers are left out unless asked for, those that start MPI jobs where there is no mpi4py, and those
-    that look at wheels for other machines where `make test-wheels` does not say which.
+    that look at wheels or programs for other machines where `make test-wheels` or `make test-cross` does not say which.
     """
     if any(peer in collection_path.name for peer in ("vs_torch", "vs_sklearn")) and not wants_peers(config):
         return True
     if collection_path.name == "mpi" and importlib.util.find_spec("mpi4py") is None:  # make test installs it
         return True
     if collection_path.name == "wheels" and "OPENBNNS_WHEELS" not in os.environ:
+        return True
+    if collection_path.name == "cross" and "OPENBNNS_CROSS" not in os.environ:
         return True
     return None
 
@@ -69,6 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if peers:
             config.hook.pytest_deselected(items=peers)
             items[:] = [item for item in items if not item.get_closest_marker("peers")]
+    items[:] = portion_of(items, config.option.portion)
 
 
 def why_partial(config: pytest.Config) -> str:
@@ -78,6 +97,8 @@ def why_partial(config: pytest.Config) -> str:
         return f"-k {option.keyword!r}"
     if option.markexpr not in ("", "not peers"):
         return f"-m {option.markexpr!r}"
+    if option.portion != "1/1":
+        return f"--portion {option.portion}"
     if getattr(option, "lf", False) or getattr(option, "last_failed_no_failures", "all") != "all":
         return "--last-failed"
     if option.deselect or option.ignore or option.ignore_glob:
