@@ -151,7 +151,10 @@ def _case(name: str, options: argparse.Namespace, peak: float | None) -> dict[st
         else:
             rivals[peer] = rival
             found[f"{peer}_version"] = _version(peer)
-    makers = {"inference": lambda r: r.inference(), "training": lambda r: r.training(y, task)}
+    makers: dict[str, Callable[[Any], Any]] = {
+        "inference": lambda r: r.inference(),
+        "training": lambda r: r.training(y, task),
+    }
     for kind, make in makers.items():
         times = dict(zip(rivals, _times([make(rival) for rival in rivals.values()], options.seconds), strict=True))
         found[f"{kind}_seconds"] = times[""]
