@@ -275,3 +275,22 @@ def test_the_reference_engine_and_strict_mode_make_the_same_step() -> None:
                 assert steps[1](x, y) == pytest.approx(value, rel=1e-5)
     for a, b in zip(one.parameters(), other.parameters(), strict=True):
         np.testing.assert_allclose(a.data, b.data, rtol=1e-4, atol=1e-6)
+
+
+def test_targets_of_every_position() -> None:
+    """A network may give more rows than there are samples: one for each position of a sequence, say."""
+    rng = np.random.default_rng(3)
+    nets = [nn.Sequential(nn.Linear(5, 3), nn.Flatten(0, 1)) for _ in range(2)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    x, y = rng.standard_normal((4, 6, 5)).astype(np.float32), rng.integers(0, 3, 24)
+    optimizers = [nn.SGD(list(net.parameters()), lr=0.1) for net in nets]
+    step = nets[0].compile_step("cross_entropy", optimizers[0], 4)
+    for _ in range(3):
+        value, gradient = nn.CrossEntropyLoss()(nets[1](x), y)
+        nets[1].backward(gradient)
+        optimizers[1].step()
+        assert step(x, y) == value
+    for ours, theirs in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        np.testing.assert_array_equal(ours.data, theirs.data)
+    with pytest.raises(ValueError, match=r"targets have shape \(4,\)"):
+        step(x, y[:4])

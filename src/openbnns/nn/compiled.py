@@ -58,7 +58,7 @@ class CompiledStep:
         """
         batch = self._read(x, y)
         whole = self._ready()
-        self._check(batch.y)
+        self._check(batch.y, 1)
         if sample_weights is not None:
             batch = batch._replace(weights=self._weights(sample_weights))
         return whole.run(batch)
@@ -76,7 +76,7 @@ class CompiledStep:
             return []
         self._read(x[:size], y[:size])
         whole = self._ready()
-        self._check([y[:count]])
+        self._check([y[:count]], count // size)
         whole.follow()
         starts, numbers = range(0, count, size), self._numbers
         return [whole.step(Batch([x[i : i + size]], [y[i : i + size]], None, numbers)) for i in starts]
@@ -89,33 +89,30 @@ class CompiledStep:
             self._bound, self._whole = bound, WholeStep(passes, bound, self.optimizer, finite=False)
         return self._whole
 
-    def _check(self, targets: Sequence[Array]) -> None:
-        """Refuse targets of one batch, or of several, that the losses cannot take."""
+    def _check(self, targets: Sequence[Array], batches: int) -> None:
+        """Refuse targets of so many batches that the losses cannot take."""
         assert self._passes is not None
         if not self._passes.joint:
             for loss, output, given in zip(self._passes.loss, self._bound.program.outputs, targets, strict=True):
-                loss.check((len(given), *output.shape[1:]), given)
+                loss.check((batches * len(output), *output.shape[1:]), given)
 
     def _read(self, x: Any, y: Any) -> Batch:
         keys = keys_of(x), keys_of(y)
         if self._arranged is None or self._arranged[:2] != keys:
-            samples = self._arrays("x", x)
-            self._prepare(keys, samples)
+            self._prepare(keys, self._samples(x))
         assert self._arranged is not None
-        samples, targets = self._arrays("x", x), self._arrays("y", y)
+        samples, targets = self._samples(x), _arrays("y", y)
         _, _, inputs, outputs = self._arranged
         return Batch([samples[i] for i in inputs], [targets[i] for i in outputs], None, self._numbers)
 
-    def _arrays(self, name: str, value: Any) -> list[Array]:
-        found = [np.asarray(part) for part in parts_of(value)]
-        for key, array in zip(keys_of(value), found, strict=True):
-            if array.ndim < 1 or len(array) != self.batch_size:
+    def _samples(self, x: Any) -> list[Array]:
+        found = _arrays("x", x)
+        for key, array in zip(keys_of(x), found, strict=True):
+            if len(array) != self.batch_size:
                 raise ValueError(
-                    f"{_WHO}: {called(name, key)} has shape {array.shape}, but the step is for batches of {self.batch_size} "
+                    f"{_WHO}: {called('x', key)} has shape {array.shape}, but the step is for batches of {self.batch_size} "
                     "samples. Leave a smaller last batch out, or make another step for it."
                 )
-            if array.dtype.kind not in "fiub":
-                raise TypeError(f"{_WHO}: {called(name, key)} is {array.dtype}. Pass numbers.")
         return found
 
     def _weights(self, given: Any) -> Array:
@@ -148,3 +145,15 @@ class CompiledStep:
             outputs = check_targets(y_keys, given, _WHO)
         self.optimizer.attach_network(network.parameters())
         self._passes, self._arranged, self._bound = passes, (x_keys, y_keys, inputs, outputs), None
+
+
+def _arrays(name: str, value: Any) -> list[Array]:
+    found = [np.asarray(part) for part in parts_of(value)]
+    for key, array in zip(keys_of(value), found, strict=True):
+        if array.ndim < 1:
+            raise ValueError(
+                f"{_WHO}: {called(name, key)} is a single number. Pass an array with one entry per sample."
+            )
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"{_WHO}: {called(name, key)} is {array.dtype}. Pass numbers.")
+    return found
