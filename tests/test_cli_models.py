@@ -410,9 +410,9 @@ def test_export_to_pytorch_needs_it(
     assert run("bench", "mlp", "--seconds", 0.01) == 0
     assert "PyTorch is not installed; JAX is not installed" in capsys.readouterr().out
     with pytest.raises(SystemExit) as stopped:
-        run("export", model(trained), "--to", "keras")
+        run("export", model(trained), "--to", "paddle")
     assert stopped.value.code == 2
-    assert "invalid choice: 'keras'. Use npz, safetensors, torch" in capsys.readouterr().err
+    assert "invalid choice: 'paddle'. Use npz, safetensors, torch" in capsys.readouterr().err
 
 
 def idx_folder(folder: Path) -> Path:
