@@ -191,7 +191,7 @@ def _masked_calls(a: Arrays, *, heads: int, way: str, masks: str) -> Calls:
     padded = "padded" in masks
     net.build((length, model), *([(length,)] if padded else []))
     program = net.program(batch, training=True, input_gradients=True)
-    for name, parameter in zip("wbvc" if way == "heads" else "wvbc", net.parameters(), strict=True):
+    for name, parameter in zip("wbvc", net.parameters(), strict=True):
         parameter.data = a[name]
         a[f"d{name}"] = parameter.grad
     program.fill(0, a["x"])
