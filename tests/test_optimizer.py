@@ -323,6 +323,77 @@ def test_same_bits_for_any_number_of_threads(function: int) -> None:
         np.testing.assert_array_equal(other, results[0])
 
 
+TINY = np.finfo(np.float32).tiny  # the smallest normal number
+
+
+def fading(function: int, threads: int, steps: int) -> tuple[list[Any], list[Any]]:
+    """Parameters that have had no gradient for long: their accumulators, and with a penalty they, fade away."""
+    rng = np.random.default_rng(int(function))
+    p = random_fields(
+        function, rng, gradient_scale=1.0, clip_gradients=False, clipping_func=0, regularization_func=2,
+        regularization_scale=1e-4, momentum=0.5, beta1=0.5, beta2=0.6, alpha=0.5, nesterov=False, epsilon=1e-8,
+    )  # fmt: skip
+    sizes = [1, 7, 113, 16_385]  # with vectors that are not full
+    w = [(rng.standard_normal(n) * 10.0 ** rng.uniform(-44, -20, n)).astype(np.float32) for n in sizes]
+    g = [np.where(rng.random(n) < 0.5, 0.0, rng.standard_normal(n) * 10.0 ** rng.uniform(-44, -18, n)) for n in sizes]
+    states = [
+        np.abs(rng.standard_normal(n) * 10.0 ** rng.uniform(-44, -36, n)).astype(np.float32)
+        for _ in range(roles_of(function, p))
+        for n in sizes
+    ]
+    lists = [[described(np.asarray(a, np.float32)) for a in group] for group in (w, g, states)]
+    parameters = capi.BNNSFilterParameters(n_threads=threads)
+    for _ in range(steps):
+        assert capi.BNNSOptimizerStep(function, p, len(sizes), *lists, parameters) == 0, bn.last_error()
+    return [d.data for d in lists[0]], [d.data for d in lists[2]]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_no_step_leaves_subnormal_numbers(function: int) -> None:
+    w, states = fading(function, 1, 3)
+    for name, group in (("w", w), ("state", states)):
+        for i, array in enumerate(group):
+            low = (array != 0) & (np.abs(array) < TINY)
+            assert not low.any(), f"{name} {i}: {array[low][:5]}"
+            assert array.size < 9 or (array != 0).any()  # what is normal stays
+    for threads in (2, 5):
+        others, other_states = fading(function, threads, 3)
+        for one, other in zip([*w, *states], [*others, *other_states], strict=True):
+            np.testing.assert_array_equal(one, other)
+    w, states = fading(function, 1, 1)
+    with bn.engine("reference"):
+        exact, exact_states = fading(function, 1, 1)
+    for one, other in zip([*w, *states], [*exact, *exact_states], strict=True):
+        # m below the smallest normal number moves a weight by no more than so much over epsilon.
+        np.testing.assert_allclose(one, other, rtol=100 * EPSILON, atol=8 * TINY / 1e-8)
+
+
+@pytest.mark.parametrize("function", [*ADAM, *RMS])
+def test_an_epsilon_of_nothing_keeps_subnormal_numbers(function: int) -> None:
+    """The root of v is all that m is divided by: 0 in its place would give infinity."""
+    p = random_fields(
+        function, np.random.default_rng(0), learning_rate=1e-3, gradient_scale=1.0, clip_gradients=False,
+        clipping_func=0, regularization_func=0, momentum=0.0, beta1=0.5, beta2=0.5, alpha=0.5, epsilon=0.0,
+        centered=False, time_step=1.0,
+    )  # fmt: skip
+    w, g = np.zeros(19, np.float32), np.full(19, 1e-20, np.float32)  # whose square is about 1e-40
+    states = [np.zeros(19, np.float32) for _ in range(roles_of(function, p))]
+    assert capi.BNNSOptimizerStep(function, p, 1, [described(w)], [described(g)], [described(s) for s in states]) == 0
+    step = -1e-3 / math.sqrt(0.5) if function in RMS else -1e-3
+    np.testing.assert_allclose(w, step, rtol=1e-3)
+
+
+def test_other_arithmetic_keeps_subnormal_numbers() -> None:
+    """The calling thread and the workers are as they were after a step."""
+    p = capi.BNNSOptimizerSGDMomentumFields(learning_rate=1.0, gradient_scale=1.0)
+    w, g = np.ones(50_000, np.float32), np.ones(50_000, np.float32)
+    assert capi.BNNSOptimizerStep(1, p, 1, [described(w)], [described(g)]) == 0
+    assert np.float32(1e-30) * np.float32(1e-10) != 0
+    x = np.full((4, 200_000), 1e-40, np.float32)
+    layer = bn.ActivationLayer(function=bn.ActivationFunction.linear(alpha=0.5), input=bn.Shape.vector(200_000))
+    assert np.all(layer.apply(x) > 0)
+
+
 def described(a: Any, **changes: Any) -> capi.BNNSNDArrayDescriptor:
     fields = {"layout": VECTOR, "size": (a.size,), "data": a, "data_type": capi.BNNSDataTypeFloat32} | changes
     return capi.BNNSNDArrayDescriptor(**fields)
