@@ -111,6 +111,104 @@ def test_steps_have_the_bits_of_those_by_hand(network: str) -> None:
     assert_same(one, other)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_an_epoch_has_the_bits_of_its_steps(network: str, threads: int) -> None:
+    make, sample = NETWORKS[network]
+    one, other = twins(make)
+    batches = 4 * data(sample)  # more than native code makes at a time
+    x, y = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+    for net in (one, other):
+        net.build(sample, seed=2)
+    steps = [net.compile_step("cross_entropy", nn.Adam(net.parameters(), lr=0.01), BATCH) for net in (one, other)]
+    openbnns.set_num_threads(threads)
+    try:
+        for _ in range(2):
+            assert steps[0].epoch(x, y) == [steps[1](*batch) for batch in batches]
+    finally:
+        openbnns.set_num_threads(0)
+    assert_same(one, other)
+
+
+def test_an_epoch_of_odd_targets_samples_and_engines() -> None:
+    """What native code cannot take together: targets left out, other types, another engine; and then it can again."""
+    one, other = twins(mlp)
+    steps = [net.compile_step("cross_entropy", nn.Adam(net.parameters(), lr=0.01), BATCH) for net in (one, other)]
+    batches = 4 * data((7,))
+    x, y = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+    some = y.copy()
+    some[5 * BATCH + 2] = -100
+    strided = np.repeat(x, 2, axis=1)[:, ::2]
+    for samples, targets in ((x, y), (x, some), (x.astype(np.float64), y), (strided, y), (x, y.astype(np.uint8))):
+        found = steps[0].epoch(samples, targets)
+        cut = range(0, len(x), BATCH)
+        assert found == [steps[1](samples[i : i + BATCH], targets[i : i + BATCH]) for i in cut]
+    with openbnns.engine("reference"):
+        assert steps[0].epoch(x, y) == [steps[1](*batch) for batch in batches]
+    assert steps[0].epoch(x, y) == [steps[1](*batch) for batch in batches]
+    assert_same(one, other)
+
+
+@pytest.mark.parametrize("loss", ["mse", "bce_with_logits", "l1"])
+def test_an_epoch_of_losses_of_numbers(loss: Any) -> None:
+    one, other = twins(mlp)
+    steps = [net.compile_step(loss, nn.SGD(net.parameters(), lr=0.05), BATCH) for net in (one, other)]
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((20 * BATCH, 7)).astype(np.float32), rng.random((20 * BATCH, 3)).astype(np.float32)
+    for _ in range(2):
+        found = steps[0].epoch(x, y)
+        assert found == [steps[1](x[i : i + BATCH], y[i : i + BATCH]) for i in range(0, len(x), BATCH)]
+    assert_same(one, other)
+
+
+def test_an_epoch_is_few_native_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = mlp()
+    step = net.compile_step("cross_entropy", nn.Adam(net.parameters()), BATCH)
+    x, y = (np.concatenate(arrays) for arrays in zip(*(8 * data((7,))), strict=True))
+    step.epoch(x, y)
+    monkeypatch.setattr(type(step._whole), "step", None)  # which Python would call for each batch
+    assert len(step.epoch(x, y)) == 8 * STEPS
+
+
+def test_an_epoch_goes_on_after_a_call_that_declines() -> None:
+    """In the middle of a step: Python makes the rest of it."""
+    one, other = twins(mlp)
+    steps = [net.compile_step("cross_entropy", nn.Adam(net.parameters(), lr=0.01), BATCH) for net in (one, other)]
+    batches = 3 * data((7,))
+    x, y = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+    for step in steps:
+        step.epoch(x, y)
+
+    class Declines:
+        """Native code that goes no further than the third call of the fifth step, once."""
+
+        def __init__(self, replay: Any) -> None:
+            self.replay, self.left = replay, True
+
+        def run(self, first: int = 0, weights: int = 0) -> int:
+            return int(self.replay.run(first, weights))
+
+        def run_over(self, count: int, streams: Any, result: Array, results: Array) -> tuple[int, int]:
+            if not self.left:
+                return self.replay.run_over(count, streams, result, results)  # type: ignore[no-any-return]
+            self.left = False
+            parts = [(planned, given.reshape(count, -1)[:4]) for planned, given in streams]
+            assert self.replay.run_over(4, parts, result, results[:4]) == (4, 0)
+            for planned, given in streams:
+                planned.reshape(-1)[:] = given.reshape(count, -1)[4]
+            calls = plain._parts[0][1]
+            for call in calls[:3]:
+                call()
+            return 4, 3
+
+    plain = steps[0]._whole._plain  # type: ignore[union-attr]
+    replay, calls = plain._parts[0]
+    plain._parts[0] = Declines(replay), calls
+    for _ in range(2):
+        assert steps[0].epoch(x, y) == steps[1].epoch(x, y)
+    assert_same(one, other)
+
+
 def test_an_epoch_is_its_steps() -> None:
     one, other = twins(mlp)
     batches = data((7,))

@@ -1,6 +1,10 @@
 #include "bindings/replay.h"
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "bindings/interruption.h"
@@ -61,17 +65,84 @@ bool repeat(const Operation& call) {
   }
 }
 
+// The memory of an array, if that is C-contiguous, while this lives.
+class View {
+ public:
+  explicit View(const nb::handle& array, bool written = false)
+      : held_(PyObject_GetBuffer(array.ptr(), &view_, PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0)) == 0) {
+    if (!held_) PyErr_Clear();
+  }
+  ~View() {
+    if (held_) PyBuffer_Release(&view_);
+  }
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+
+  explicit operator bool() const { return held_; }
+  char* begin() const { return static_cast<char*>(view_.buf); }
+  int64_t bytes() const { return view_.len; }
+
+ private:
+  Py_buffer view_;
+  bool held_;
+};
+
 }  // namespace
 
-size_t Replay::run(size_t first, uint64_t weights) const {
+size_t Replay::repeat_from(size_t first) const {
   size_t next = first;
+  while (next < calls_.size() && repeat(calls_[next])) next++;
+  return next;
+}
+
+size_t Replay::run(size_t first, uint64_t weights) const {
+  size_t next;
   {
     const KnownWeights known(weights);
     Unlocked unlocked(bytes_ >= kInterruptibleBytes);
-    while (next < calls_.size() && repeat(calls_[next])) next++;
+    next = repeat_from(first);
   }
   if (next == calls_.size()) latest_call_succeeded();
   return next;
+}
+
+std::pair<size_t, size_t> Replay::run_over(size_t count, const std::vector<Stream>& streams, nb::object result,
+                                           nb::object results) {
+  // A stream on its way through the calls, which find their own memory again at the end, whatever ends it.
+  struct Passing {
+    Passing(const Stream& stream) : planned(stream.first), given(stream.second) {}
+    ~Passing() {
+      if (memory) memory->move_to(planned.begin());
+    }
+    View planned, given;
+    Redirected* memory = nullptr;
+  };
+  const View value(result), values(results, true);
+  const auto times = static_cast<int64_t>(count);
+  if (!value || !values || values.bytes() != times * value.bytes() || !is_elsewhere(values.begin(), values.bytes()))
+    return {0, 0};
+  std::deque<Passing> passing;
+  for (const Stream& stream : streams) {
+    Passing& made = passing.emplace_back(stream);
+    if (!made.planned || !made.given || made.given.bytes() != times * made.planned.bytes() ||
+        !is_elsewhere(made.given.begin(), made.given.bytes()))
+      return {0, 0};
+    made.memory = &redirected(made.planned.begin(), made.planned.bytes());
+  }
+  int64_t done = 0;
+  size_t next = 0;
+  {
+    const KnownWeights known(0);
+    Unlocked unlocked(times * bytes_ >= kInterruptibleBytes);
+    for (; done < times; done++, next = 0) {
+      for (Passing& stream : passing) stream.memory->move_to(stream.given.begin() + done * stream.planned.bytes());
+      next = repeat_from(0);
+      if (next < calls_.size()) break;
+      std::memcpy(values.begin() + done * value.bytes(), value.begin(), static_cast<size_t>(value.bytes()));
+    }
+  }
+  if (done == times) latest_call_succeeded();
+  return {static_cast<size_t>(done), next};
 }
 
 Replay::Redirected& Replay::redirected(const char* begin, int64_t bytes) {
@@ -85,28 +156,18 @@ Replay::Redirected& Replay::redirected(const char* begin, int64_t bytes) {
   return redirected_.back();
 }
 
+bool Replay::is_elsewhere(const char* begin, int64_t bytes) const {
+  const auto meets = [&](const auto& stretch) { return begin < stretch.second && stretch.first < begin + bytes; };
+  return reinterpret_cast<uintptr_t>(begin) % sizeof(float) == 0 &&
+         std::none_of(stretches_.begin(), stretches_.end(), meets);
+}
+
 bool Replay::redirect(nb::handle planned, nb::handle given) {
-  Py_buffer from, to;
-  if (PyObject_GetBuffer(planned.ptr(), &from, PyBUF_C_CONTIGUOUS) != 0) {
-    PyErr_Clear();
-    return false;
-  }
-  bool done = PyObject_GetBuffer(given.ptr(), &to, PyBUF_C_CONTIGUOUS) == 0;
-  if (done) {
-    char* begin = static_cast<char*>(to.buf);
-    const auto meets = [&](const auto& stretch) { return begin < stretch.second && stretch.first < begin + to.len; };
-    const bool back = from.buf == to.buf;
-    done = from.len == to.len && reinterpret_cast<uintptr_t>(begin) % sizeof(float) == 0 &&
-           (back || std::none_of(stretches_.begin(), stretches_.end(), meets));
-    if (done)
-      for (auto [place, offset] : redirected(static_cast<const char*>(from.buf), from.len).places)
-        *place = begin + offset;
-    PyBuffer_Release(&to);
-  } else {
-    PyErr_Clear();
-  }
-  PyBuffer_Release(&from);
-  return done;
+  const View from(planned), to(given);
+  if (!from || !to || from.bytes() != to.bytes()) return false;
+  if (from.begin() != to.begin() && !is_elsewhere(to.begin(), to.bytes())) return false;
+  redirected(from.begin(), from.bytes()).move_to(to.begin());
+  return true;
 }
 
 void bind_replay(nb::module_& m) {
@@ -114,6 +175,9 @@ void bind_replay(nb::module_& m) {
       .def(nb::init<nb::list>(), "memory"_a, nb::sig("def __init__(self, memory: list[object]) -> None"))
       .def("add", &Replay::add, "call"_a, nb::sig("def add(self, call: object) -> bool"))
       .def("run", &Replay::run, "first"_a = 0, "weights"_a = 0)
+      .def("run_over", &Replay::run_over, "count"_a, "streams"_a, "result"_a, "results"_a,
+           nb::sig("def run_over(self, count: int, streams: Sequence[tuple[object, object]], result: object, results: "
+                   "object) -> tuple[int, int]"))
       .def("redirect", &Replay::redirect, "planned"_a, "given"_a,
            nb::sig("def redirect(self, planned: object, given: object) -> bool"));
   m.def("new_weights_version", &new_weights_version);

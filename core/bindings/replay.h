@@ -3,6 +3,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,15 @@ class Replay {
   // nothing, or else the number of calls. weights: version of the weights of all of them (runtime/weights_version.h).
   size_t run(size_t first, uint64_t weights) const;
 
+  // Runs all calls `count` times. Each stream is (planned, given), where `given` is as large as `count` times
+  // `planned`: the calls use its i-th part the i-th time wherever they were recorded on `planned`, which none of them
+  // writes to. What is in `result` after the i-th time goes to the i-th part of `results`. Returns how many times all
+  // calls were made, and how many calls the time after, if one of them has declined. Returns (0, 0) if the arrays are
+  // not such as redirect takes them.
+  using Stream = std::pair<nb::object, nb::object>;
+  std::pair<size_t, size_t> run_over(size_t count, const std::vector<Stream>& streams, nb::object result,
+                                     nb::object results);
+
   // From now on, the calls use `given` wherever they were recorded on `planned`, which none of them writes to. False,
   // and then nothing has changed, if that cannot be: both have to be C-contiguous and equally large, and `given` must
   // not be memory of the calls. The caller keeps `given` alive while they run.
@@ -36,10 +46,18 @@ class Replay {
     const char* begin;
     int64_t bytes;
     std::vector<std::pair<char**, int64_t>> places;  // and how far from the beginning each is
+
+    void move_to(char* to) const {
+      for (auto [place, offset] : places) *place = to + offset;
+    }
   };
   Redirected& redirected(const char* begin, int64_t bytes);
+  // Makes calls from number `first` on; returns the number of the first that declines, or else the number of calls.
+  size_t repeat_from(size_t first) const;
+  // Whether this is no memory of the calls, but as aligned as theirs.
+  bool is_elsewhere(const char* begin, int64_t bytes) const;
 
-  std::vector<Redirected> redirected_;
+  std::deque<Redirected> redirected_;  // which stay where they are
   std::vector<Operation> calls_;
   int64_t bytes_ = 0;
   nb::list memory_;

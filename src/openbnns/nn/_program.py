@@ -348,6 +348,10 @@ class Program:
         samples, target = given[0], self.inputs[0]
         return type(samples) is np.ndarray and samples.shape == target.shape and samples.dtype == target.dtype
 
+    def reads_anywhere(self, given: Sequence[Any]) -> bool:
+        """Whether it ``fits``, and calls may read it where it lies, one after the other in C order."""
+        return self.fits(given) and not self._shows_inputs and not self._outside and given[0].flags.c_contiguous
+
     def forward_on(self, samples: Array, weights: int = 0) -> None:
         """Compute the outputs from an array like the only input, where it lies if possible."""
         if self._shows_inputs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from .. import _strict, engines
 
 Call = Callable[[], object]
+Stream = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 _RECORDINGS = 8  # of one list of calls
 
@@ -71,18 +72,43 @@ class Steps:
         np.copyto(planned, given)
         self.run(weights)
 
+    @property
+    def is_one(self) -> bool:
+        """Whether the calls are one native call by now."""
+        return len(self._parts) == 1 and self._parts[0][0] is not None and not self._again
+
+    def run_over(self, streams: Sequence[Stream], result: np.ndarray[Any, Any], results: np.ndarray[Any, Any]) -> int:
+        """If ``is_one``: make the calls once for each of the ``results``; gives for how many of them that was done.
+
+        A stream is ``(planned, given)``: the i-th time the calls use the i-th part of ``given``, as large as ``planned``, which
+        they only read, in its place. What is in ``result`` then becomes the i-th of the results.
+        """
+        replay, calls = self._parts[0]
+        done, made = replay.run_over(len(results), streams, result, results)
+        if not made:
+            return int(done)
+        for planned, given in streams:  # a call has declined
+            planned.reshape(-1)[:] = given.reshape(len(results), -1)[done]
+        self._go_on(replay, calls, made)
+        self._again = _is_native()
+        results[done] = result.reshape(results[done].shape)
+        return int(done + 1)
+
     def _replay(self, weights: int = 0) -> bool:
         """Whether no native call has declined."""
         declined = False
         for replay, calls in self._parts:
             done = 0 if replay is None else replay.run(0, weights)
-            while done < len(calls):  # the native call has declined, or there is none
-                calls[done]()
-                done += 1
-                if replay is not None:
-                    declined = True
-                    done = replay.run(done, weights)
+            if done < len(calls):  # the native call has declined, or there is none
+                declined = declined or replay is not None
+                self._go_on(replay, calls, done, weights)
         return not declined
+
+    def _go_on(self, replay: Any, calls: list[Call], done: int, weights: int = 0) -> None:
+        """Make the calls that are not done yet, one that has declined first."""
+        while done < len(calls):
+            calls[done]()
+            done = done + 1 if replay is None else replay.run(done + 1, weights)
 
     def _record(self) -> None:
         """Make the calls and keep what they do; what is not known yet may be the second time."""

@@ -18,6 +18,8 @@ from ._program import Program
 from ._steps import Call, Steps, arrays
 from ._value import Array
 
+_TOGETHER = 16  # steps in one call of native code, which signals wait for
+
 
 class NotFinite(Exception):
     """The loss of a batch is not finite; no parameter has been changed."""
@@ -34,6 +36,7 @@ class WholeStep:
         self._passes, self._bound, self._optimizer, self._finite = passes, bound, optimizer, finite
         self._times = np.zeros(4)  # before the forward pass, the backward pass and the optimizer, and after it
         self._of_optimizer: list[Call] | None = None
+        self._readers: dict[int, Any] = {}  # of the targets of so many batches
         self._loss: Any = bound.losses[0] if len(bound.losses) == 1 and not bound.joins else None
         if self._loss is not None and (passes.joint or passes.shares[0] != 1.0):
             self._loss = None
@@ -65,6 +68,33 @@ class WholeStep:
         passes.seconds["backward"] += times[2] - times[1]
         passes.seconds["step"] += times[3] - times[2]
         return self._value
+
+    def steps(self, x: Array, y: Array) -> list[float]:
+        """The same for whole batches that lie one after the other, where possible without Python in between."""
+        size = self._bound.program.batch
+        values: list[float] = []
+        numbers = np.arange(size)
+        while (first := len(values) * size) < len(x):
+            batch = Batch([x[first : first + size]], [y[first : first + size]], None, numbers)
+            together = min(_TOGETHER, len(x) // size - len(values))
+            last = first + together * size
+            values += self._steps_together(batch, x[first:last], y[first:last], together) or [self.step(batch)]
+        return values
+
+    def _steps_together(self, batch: Batch, x: Array, y: Array, count: int) -> list[float]:
+        """The losses of the first of these batches, if native code can make steps on all of them; ``batch`` is the first."""
+        program = self._bound.program
+        if self._finite or not self._plain.is_one or not program.reads_anywhere(batch.x) or not self._take_plain(batch):
+            return []
+        if count not in self._readers:
+            self._readers[count] = self._loss.for_batches(count)
+        reader = self._readers[count]
+        reader.take(y)
+        if not reader.counts_alike:
+            return []
+        values = np.empty(count, np.float32)
+        streams = [(program.inputs[0], x), (self._loss.labels, reader.labels)]
+        return [float(value) for value in values[: self._plain.run_over(streams, self._loss.value_array, values)]]
 
     def _take_plain(self, batch: Batch) -> bool:
         """Whether the loss of this batch is one native call on targets that have been read."""

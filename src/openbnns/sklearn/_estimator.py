@@ -100,7 +100,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         whole = len(x) // size * size
         total = size * sum(steps[size].epoch(x, y))
         if whole < len(x):
-            total += (len(x) - whole) * steps[len(x) - whole](x[whole:], y[whole:])
+            total += (len(x) - whole) * sum(steps[len(x) - whole].epoch(x[whole:], y[whole:]))
         self.loss_ = total / len(x)
         self.n_iter_ += 1
         self.t_ += len(x)

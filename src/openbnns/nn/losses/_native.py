@@ -62,6 +62,16 @@ class NativeBound(BoundLoss):
         self.total_weight = total = self._total(None)
         return self._weights is None and total != 0.0 and self.loss._scale / total == self._natural
 
+    def for_batches(self, count: int) -> Any:
+        """A loss like this one to take the targets of several batches at once: ``labels`` are theirs, one after the other."""
+        batch, *sample = self.output.shape
+        return self.loss.bind(np.empty((count * batch, *sample), np.float32), None)
+
+    @property
+    def counts_alike(self) -> bool:
+        """Whether all targets that were taken last count the same."""
+        return self._weights is None and self._counted is None
+
     @property
     def value_array(self) -> Array:
         """Where the plain call writes the loss."""
