@@ -16,6 +16,8 @@ import pytest
 from benchmark_results import NAME, SIZES, made_up, page, results
 from pages import ROOT
 
+SVG = "{http://www.w3.org/2000/svg}"
+
 
 def test_a_run_adds_to_the_file_of_its_machine(tmp_path: Path) -> None:
     earlier, later = made_up(), results.Results(made_up().about | {"torch": "3.0"})
@@ -84,10 +86,10 @@ def test_parts_that_were_not_measured_are_left_out() -> None:
 @pytest.mark.parametrize("draw", [page.sweep_picture, page.steps_picture])
 def test_pictures_are_svg_files_that_need_nothing_else(draw: Any) -> None:
     tree = ElementTree.fromstring(draw(made_up()))
-    assert tree.tag == "{http://www.w3.org/2000/svg}svg"
+    assert tree.tag == f"{SVG}svg"
     style = next(tree.iter("{http://www.w3.org/1999/xhtml}style"))
     assert ".plot > svg" in (style.text or "")
-    drawn = [e.get("d", "") for e in tree.iter() if e.tag.endswith("path") and "line" in (e.get("class") or "")]
+    drawn = [e.get("d", "") for e in tree.iter(f"{SVG}path") if "line" in (e.get("class") or "")]
     if draw is page.sweep_picture:
         assert [d.count("L") for d in drawn if "L" in d] == [len(SIZES) - 1] * 4
     assert "under emulation" in "".join(tree.itertext())

@@ -32,11 +32,11 @@ and JAX, inference against onnxruntime, and every operation against PyTorch. Bot
 compared before they are timed. The peak is measured in the same rounds, by multiply-adds on registers.
 
 ```text
-make bench                                            # all of it, most of an hour; JSON and a page with plots in build/bench
-python benchmarks/run.py --only sweep/                # matrix products, two minutes
-python benchmarks/run.py --only training/ --isa avx2  # all sides without AVX-512
-python tools/benchmark_gallery.py build/bench/*.json  # keep the results, and write this page
-openbnns bench                                        # three networks against what is installed, half a minute
+make bench                                            # JSON, and a page with plots, in build/bench
+python benchmarks/run.py --only sweep/                # matrix products
+python benchmarks/run.py --only training/ --isa avx2  # no side uses AVX-512
+python tools/benchmark_gallery.py build/bench/*.json  # keeps them, writes this page
+openbnns bench                                        # three networks
 ```
 
 [How fast it is](speed.md) says what the figures mean.

@@ -26,6 +26,7 @@ SERIES = 8
 
 _POINTS = 300  # of a line; more cannot be seen
 _SIDE = 1000
+_SVG = 'xmlns="http://www.w3.org/2000/svg"'  # which pages need not say, but pictures that are files of their own do
 _SHORT = 12  # letters of a name that leaves room for a bar beside it
 
 
@@ -286,10 +287,14 @@ def _legend(series: Sequence[Line], diagonal: str = "", *, areas: bool = False) 
         if areas:
             items.append(tag("li", tag("span", class_=f"swatch b{style}"), line.name))
             continue
-        key = Markup(f'<svg viewBox="0 0 28 8" aria-hidden="true"><path class="line s{style}" d="M1 4H27"/></svg>')
+        key = Markup(
+            f'<svg {_SVG} viewBox="0 0 28 8" aria-hidden="true"><path class="line s{style}" d="M1 4H27"/></svg>'
+        )
         items.append(tag("li", tag("button", key, line.name, type="button", aria_pressed="false", data_line=style)))
     if diagonal:
-        key = Markup('<svg viewBox="0 0 28 8" aria-hidden="true"><path class="line reference" d="M1 4H27"/></svg>')
+        key = Markup(
+            f'<svg {_SVG} viewBox="0 0 28 8" aria-hidden="true"><path class="line reference" d="M1 4H27"/></svg>'
+        )
         items.append(tag("li", key, diagonal))
     return tag("ul", items, class_="legend")
 
@@ -310,7 +315,8 @@ def _plot(
     columns, rows = across.marks(6), up.marks(5)
     grid = "".join(f"M0 {_SIDE - place:.0f}H{_SIDE}" for place, _ in rows)
     picture = Markup(
-        f'<svg viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" aria-hidden="true"><path class="grid" d="{grid}"/>'
+        f'<svg {_SVG} viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="grid" d="{grid}"/>'
         f"{join(drawn)}</svg>"
     )
     texts = [tag("span", text, class_="y", style=f"top:{100 - place / 10:.1f}%") for place, text in rows]
