@@ -62,10 +62,10 @@ bool indices_below(const Index* index, int64_t count, int64_t limit, bool none) 
 template <class Index>
 bool batch_below(const void* data, int64_t samples, int64_t stride, const ArgumentSpec& spec, int threads) {
   const Index* index = static_cast<const Index*>(data);
-  const int64_t most = std::min<int64_t>(samples, samples * spec.count / kIndicesPerThread);
+  const int64_t worth = std::max<int64_t>(1, samples * spec.count / kIndicesPerThread);
   std::atomic<bool> good{true};
-  parallel(static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, most))), [&](int worker, int count) {
-    for (int64_t n = samples * worker / count; n < samples * (worker + 1) / count; n++)
+  parallel_ranges(static_cast<int>(std::min<int64_t>(threads, worth)), samples, [&](int64_t first, int64_t last) {
+    for (int64_t n = first; n < last; n++)
       if (!indices_below(index + n * stride, spec.count, spec.index_limit, spec.index_none)) good = false;
   });
   return good;

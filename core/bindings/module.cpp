@@ -28,6 +28,7 @@
 #include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/per_thread.h"
+#include "runtime/schedule.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 
@@ -190,6 +191,13 @@ NB_MODULE(_core, m) {
       "iterations"_a);
   m.def("max_threads", &max_threads);
   m.def("set_max_threads", &set_max_threads, "count"_a);
+  m.def("record_schedule", &record_schedule, "enabled"_a);
+  m.def("take_schedule", [] {
+    std::vector<std::tuple<int, int64_t, bool, std::vector<double>>> taken;
+    for (SharedWork& work : take_schedule())
+      taken.emplace_back(work.asked, work.items, work.ranges, std::move(work.seconds));
+    return taken;
+  });
   m.def("set_scratch_poison", &set_scratch_poison, "enabled"_a);
   m.def("release_scratch", &release_scratch);
 }

@@ -20,9 +20,13 @@
 #endif
 
 #include "runtime/per_thread.h"
+#include "runtime/schedule.h"
 
 namespace openbnns {
 namespace {
+
+// Worker 0..workers-1 of a call.
+using Task = void (*)(void* context, int worker, int workers);
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -239,6 +243,21 @@ Pool& pool = *new (room) Pool;
 // A forked child has the memory of the pool but none of its threads: start afresh, leaking what the old one held.
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { new (room) Pool; });
 
+// Runs task(context, w, workers) for w = 0..workers-1 and returns when all have finished.
+void run_workers(int workers, Task task, void* context) {
+  if (workers <= 1) return task(context, 0, 1);
+  std::unique_lock<std::mutex> owner(pool.busy, std::try_to_lock);
+  if (owner.owns_lock()) return pool.run(workers, task, context);
+  for (int w = 0; w < workers; w++) task(context, w, workers);
+}
+
+// body(worker, workers), in parallel.
+template <class Body>
+void parallel(int workers, Body&& body) {
+  using Plain = std::remove_reference_t<Body>;
+  run_workers(workers, [](void* c, int w, int n) { (*static_cast<Plain*>(c))(w, n); }, &body);
+}
+
 }  // namespace
 
 int max_threads() {
@@ -249,14 +268,8 @@ int max_threads() {
 
 void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, kMostWorkers) : detected_threads(); }
 
-void run_workers(int workers, Task task, void* context) {
-  if (workers <= 1) return task(context, 0, 1);
-  std::unique_lock<std::mutex> owner(pool.busy, std::try_to_lock);
-  if (owner.owns_lock()) return pool.run(workers, task, context);
-  for (int w = 0; w < workers; w++) task(context, w, workers);
-}
-
 void run_items(int workers, int64_t items, ItemTask task, void* context) {
+  if (workers > 1 && schedule_is_recorded()) return record_items(workers, items, task, context);
   workers = static_cast<int>(std::min<int64_t>(std::min(workers, kMostWorkers), items));
   if (items == 1) return task(context, 0);
   const Watch watch = current_watch();
@@ -285,6 +298,13 @@ void run_items(int workers, int64_t items, ItemTask task, void* context) {
       }
     }
   });
+}
+
+void run_ranges(int workers, int64_t items, RangeTask task, void* context) {
+  if (workers > 1 && schedule_is_recorded()) return record_ranges(workers, items, task, context);
+  workers = static_cast<int>(std::min<int64_t>(workers, items));
+  if (workers <= 1) return task(context, 0, items);
+  parallel(workers, [&](int w, int n) { task(context, items * w / n, items * (w + 1) / n); });
 }
 
 }  // namespace openbnns

@@ -11,12 +11,9 @@ namespace openbnns {
 int max_threads();
 void set_max_threads(int count);
 
-using Task = void (*)(void* context, int worker, int workers);
-
-// Runs task(context, w, workers) for w = 0..workers-1 and returns when all have finished. Runs serially on the
-// caller when the pool is busy with another caller, so the result must not depend on `workers`. Workers use the
-// caller's watch (interruption.h); an exception that one of them throws is rethrown here.
-void run_workers(int workers, Task task, void* context);
+// Work is shared out by the two functions below. They run serially on the caller when the pool is busy with another
+// caller, so a result must not depend on `workers`. Workers use the caller's watch (interruption.h); an exception that
+// one of them throws is rethrown on the caller.
 
 using ItemTask = void (*)(void* context, int64_t item);
 
@@ -26,20 +23,26 @@ using ItemTask = void (*)(void* context, int64_t item);
 // core needs in the next.
 void run_items(int workers, int64_t items, ItemTask task, void* context);
 
-// body(worker, workers), in parallel.
+using RangeTask = void (*)(void* context, int64_t first, int64_t last);
+
+// Runs task(context, first, last) on contiguous ranges that together are the items 0..items-1, one range a worker, and
+// returns when all have finished. For pieces that are alike, whose workers prepare something first.
+void run_ranges(int workers, int64_t items, RangeTask task, void* context);
+
+// body(first, last), in parallel.
 template <class Body>
-void parallel(int workers, Body&& body) {
+void parallel_ranges(int workers, int64_t items, Body&& body) {
   using Plain = std::remove_reference_t<Body>;
-  run_workers(workers, [](void* c, int w, int n) { (*static_cast<Plain*>(c))(w, n); }, &body);
+  run_ranges(
+      workers, items, [](void* c, int64_t first, int64_t last) { (*static_cast<Plain*>(c))(first, last); }, &body);
 }
 
 // body(i) for i = 0..items-1 in contiguous static blocks, one block a worker.
 template <class Body>
 void parallel_items(int workers, int64_t items, Body&& body) {
-  if (workers > items) workers = static_cast<int>(items);
-  parallel(workers, [&](int w, int n) {
+  parallel_ranges(workers, items, [&](int64_t first, int64_t last) {
     const Watch watch = current_watch();
-    for (int64_t i = items * w / n, end = items * (w + 1) / n; i < end; i++) {
+    for (int64_t i = first; i < last; i++) {
       watch.check();
       body(i);
     }

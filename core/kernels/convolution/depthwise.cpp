@@ -214,11 +214,10 @@ class Depthwise final : public Plan {
   void forward(const Call& call) override {
     int64_t planes = call.batch * shape_.in_channels;
     bool small = planes * (in_plane_ + multiplier_ * out_plane_) < 2 * kSerialElements;
-    int workers = static_cast<int>(std::min<int64_t>(small ? 1 : call.threads, std::max<int64_t>(planes, 1)));
-    parallel(workers, [&](int worker, int count) {
+    parallel_ranges(small ? 1 : call.threads, planes, [&](int64_t first, int64_t last) {
       float* x = scratch(kInputBand, static_cast<size_t>(geometry_.input.room()));
       geometry_.input.fill_border(x, 0);
-      for (int64_t i = planes * worker / count; i < planes * (worker + 1) / count; i++) {
+      for (int64_t i = first; i < last; i++) {
         check_interruption();
         forward_plane(call, i / shape_.in_channels, i % shape_.in_channels, x);
       }
@@ -227,10 +226,9 @@ class Depthwise final : public Plan {
 
   void backward(const Call& call) override {
     Run run(*this, call);
-    parallel(run.workers, [&](int worker, int count) {
+    parallel_ranges(run.workers, run.tasks, [&](int64_t first, int64_t last) {
       Work work(*this, run);
-      for (int64_t t = run.tasks * worker / count; t < run.tasks * (worker + 1) / count; t++)
-        backward_task(run, work, t);
+      for (int64_t t = first; t < last; t++) backward_task(run, work, t);
     });
     write_sums(run);
   }
@@ -252,7 +250,7 @@ class Depthwise final : public Plan {
       tasks = blocks * parts;
       bool small =
           c.batch * s.in_channels * (plan.in_plane_ + plan.multiplier_ * plan.out_plane_) < 2 * kSerialElements;
-      workers = static_cast<int>(std::min<int64_t>(small ? 1 : c.threads, tasks));
+      workers = small ? 1 : c.threads;
       sums_per_channel = plan.geometry_.taps.count() + 1;
       if (c.address[DW] || c.address[DB])
         sums = reinterpret_cast<double*>(

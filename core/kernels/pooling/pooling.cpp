@@ -189,10 +189,8 @@ class Pooling final : public Plan {
     const int64_t size = uses_disjoint(call) ? disjoint_->planes : uses_lanes(call, backward) ? lanes_->planes : 1;
     const int64_t per_sample = (shape_.channels + size - 1) / size, groups = call.batch * per_sample;
     bool small = call.batch * shape_.channels * (geometry_.in_plane() + geometry_.out_plane()) < kSerialElements;
-    int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(small ? 1 : call.threads, groups)));
-    parallel(workers, [&](int worker, int count) {
+    parallel_ranges(small ? 1 : call.threads, groups, [&](int64_t first, int64_t last) {
       Work work = make_work(call, backward, size);
-      int64_t first = groups * worker / count, last = groups * (worker + 1) / count;
       int64_t n = first / per_sample, c = first % per_sample * size;
       for (int64_t i = first; i < last; i++) {
         check_interruption();
