@@ -7,6 +7,7 @@
 #include "gemm/pack.h"
 #include "kernels/activation/activation.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 
@@ -18,7 +19,8 @@ namespace {
 constexpr int kDepthBlock = 256;
 constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all threads read (1 MB)
 constexpr int64_t kPanelColumns = 32;                // of B packed together: a block of it stays in L1
-constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns
+constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
+constexpr int64_t kPartTiles = 4;                    // of rows, for which a task of some columns packs B, at least
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
 constexpr double kPackFlops = 64;           // operations in the time that packing an element takes
@@ -199,6 +201,8 @@ const float* packed_panel(const MatrixProduct& p, int64_t column, int64_t step, 
 void product_by_columns(const MatrixProduct& p, int threads) {
   const Cut cut(p, p.m);
   const int64_t tile_floats = cut.depth_block * kWidth;
+  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
+  const int64_t parts = even_parts(panels, cut.tiles / kPartTiles, threads);  // of the rows, if there are few columns
   float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
   for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
     int64_t end = std::min(p.k, chunk + cut.depth_chunk),
@@ -209,8 +213,9 @@ void product_by_columns(const MatrixProduct& p, int threads) {
       pack_a(p, tile * cut.tile, cut.rows(p, tile), step, std::min(cut.depth_block, end - step),
              a + item * tile_floats);
     });
-    dynamic_items(threads, (p.n + kPanelColumns - 1) / kPanelColumns, [&](int64_t item) {
-      int64_t column = item * kPanelColumns, columns = std::min(kPanelColumns, p.n - column);
+    dynamic_items(threads, panels * parts, [&](int64_t item) {
+      const int64_t part = item % parts, first = cut.tiles * part / parts, last = cut.tiles * (part + 1) / parts;
+      int64_t column = item / parts * kPanelColumns, columns = std::min(kPanelColumns, p.n - column);
       const int64_t width = round_up(columns, kBlock);
       float* b = p.packed_b ? nullptr : scratch(kMatrixB, static_cast<size_t>(width * cut.depth_block));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
@@ -226,7 +231,7 @@ void product_by_columns(const MatrixProduct& p, int threads) {
         const int64_t next_steps = std::min(cut.depth_block, p.k - next);
         Ahead ahead = p.packed_b ? Ahead::of_packed(packed_panel(p, next_column, next, next_steps), width * next_steps)
                                  : Ahead::of_b(p, next_column, kPanelColumns, next, steps);
-        for (int64_t tile = 0; tile < cut.tiles; tile++)
+        for (int64_t tile = first; tile < last; tile++)
           multiply_rows(p, panel, block + tile * tile_floats, tile * cut.tile, cut.rows(p, tile), ahead);
       }
     });
@@ -236,6 +241,7 @@ void product_by_columns(const MatrixProduct& p, int threads) {
 // More rows than columns: B is packed once for all, and every task packs the rows of A it works on.
 void product_by_rows(const MatrixProduct& p, int threads) {
   const Cut cut(p, p.n);
+  const int64_t group = even_group(cut.tiles, kTaskTiles, threads);
   int64_t padded = round_up(p.n, kBlock), panels = p.packed_b ? 0 : (p.n + kPanelColumns - 1) / kPanelColumns;
   // [depth block] as pack_b leaves it
   float* b = p.packed_b ? nullptr : scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));
@@ -249,7 +255,7 @@ void product_by_rows(const MatrixProduct& p, int threads) {
       pack_b(p, column, std::min(kPanelColumns, p.n - column), step, steps,
              b + (step - chunk) * padded + column * steps);
     });
-    dynamic_items(threads, (cut.tiles + kTaskTiles - 1) / kTaskTiles, [&](int64_t item) {
+    dynamic_items(threads, (cut.tiles + group - 1) / group, [&](int64_t item) {
       float* a = scratch(kMatrixA, static_cast<size_t>(cut.depth_block * kWidth));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
         Panel panel{0,
@@ -259,8 +265,8 @@ void product_by_rows(const MatrixProduct& p, int threads) {
                     p.packed_b ? p.packed_b + step * padded : b + (step - chunk) * padded,
                     step == 0,
                     step + cut.depth_block >= p.k};
-        Ahead ahead = Ahead::of_a(p, (item * kTaskTiles + 1) * cut.tile, kTaskTiles * cut.tile, step, panel.steps);
-        for (int64_t tile = item * kTaskTiles; tile < std::min(cut.tiles, (item + 1) * kTaskTiles); tile++) {
+        Ahead ahead = Ahead::of_a(p, (item * group + 1) * cut.tile, group * cut.tile, step, panel.steps);
+        for (int64_t tile = item * group; tile < std::min(cut.tiles, (item + 1) * group); tile++) {
           pack_a(p, tile * cut.tile, cut.rows(p, tile), step, panel.steps, a);
           multiply_rows(p, panel, a, tile * cut.tile, cut.rows(p, tile), ahead);
         }

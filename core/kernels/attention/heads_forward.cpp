@@ -4,6 +4,7 @@
 #include "gemm/gemm.h"
 #include "kernels/attention/tiles.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -25,6 +26,7 @@ void Heads::forward(const HeadsCall& call, int threads) const {
   threads = useful_threads(threads, products * static_cast<double>(s_.key + s_.value + 10));
   int64_t pairs = call.samples * s_.heads, shares = 1;
   if (threads > 1) shares = std::max<int64_t>(1, std::min(strips_, (4 * threads + pairs - 1) / pairs));
+  while (shares < strips_ && !spreads_evenly(pairs * shares, threads)) shares++;
   dynamic_items(threads, pairs * shares, [&](int64_t item) {
     Pair pair = pair_of(call, item / shares);
     Tiles t = tiles(false);

@@ -5,6 +5,7 @@
 #include "gemm/gemm.h"
 #include "kernels/contraction/contraction.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -90,7 +91,8 @@ void run(Products& p, int threads) {
                        static_cast<double>(p.m.size) * static_cast<double>(p.n.size) * static_cast<double>(p.k.size);
   threads = useful_threads(threads, flops);
   if (threads > 1 && items >= 2 * threads) {
-    const int64_t share = std::max<int64_t>(1, items / (8 * threads)), shares = (items + share - 1) / share;
+    const int64_t share = even_group(items, std::max<int64_t>(1, items / (8 * threads)), threads),
+                  shares = (items + share - 1) / share;
     return dynamic_items(threads, shares, [&](int64_t s) {
       for (int64_t i = s * share, end = std::min(items, i + share); i < end; i++) run_one(p, i, 1);
     });

@@ -17,6 +17,7 @@
 #include "kernels/convolution/band.h"
 #include "kernels/convolution/weights_layout.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -180,13 +181,14 @@ class Direct : public ImageKernel {
     return {packed, bias};
   }
 
+  int64_t row_units() const { return (rows_.out_size + rows_.out_step - 1) / rows_.out_step; }
+
   Work share_out(int64_t batch, int threads) const {
     Work work{pairs_ && batch >= 2 * threads ? 2 : 1, 0, 1, false};
     work.units = (batch + work.images - 1) / work.images * groups_;
-    if (work.units >= 8 * threads) return work;
-    while (work.units * work.splits % threads != 0) work.splits++;
-    int64_t channel_tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
-    work.split_channels = channel_tiles % work.splits == 0 || channel_tiles >= 8 * work.splits;
+    const int64_t channel_tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks, rows = row_units();
+    work.splits = even_parts(work.units, std::max(rows, channel_tiles), threads);
+    work.split_channels = work.splits > rows || channel_tiles % work.splits == 0 || channel_tiles >= 8 * work.splits;
     return work;
   }
 
@@ -194,15 +196,14 @@ class Direct : public ImageKernel {
     int64_t unit = item / work.splits, split = item % work.splits;
     int64_t group = unit % groups_, n = unit / groups_ * work.images;
     int images = static_cast<int>(std::min(work.images, call.batch - n));
-    int row_units = (rows_.out_size + rows_.out_step - 1) / rows_.out_step;
     int row0 = 0, row1 = rows_.out_size;
     int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks, block0 = 0, block1 = out_blocks();
     if (work.split_channels) {
       block0 = tiles * split / work.splits * kWideBlocks;
       block1 = std::min(out_blocks(), tiles * (split + 1) / work.splits * kWideBlocks);
     } else {
-      row0 = static_cast<int>(row_units * split / work.splits) * rows_.out_step;
-      row1 = std::min<int>(rows_.out_size, static_cast<int>(row_units * (split + 1) / work.splits) * rows_.out_step);
+      row0 = static_cast<int>(row_units() * split / work.splits) * rows_.out_step;
+      row1 = std::min<int>(rows_.out_size, static_cast<int>(row_units() * (split + 1) / work.splits) * rows_.out_step);
     }
     int64_t band_floats = in_blocks() * band_.plane();
     float* input = scratch(kInputBand, static_cast<size_t>(band_floats * images));

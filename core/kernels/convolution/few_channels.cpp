@@ -9,6 +9,7 @@
 #include "gemm/pack.h"
 #include "kernels/activation/activation.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -65,10 +66,8 @@ class FewChannelsForward : public ImageKernel {
     int64_t bands, units, splits;  // bands of an image; bands of all images; parts of a band
   };
   Work share_out(int64_t batch, int threads) const {
-    int64_t bands = (s_.rows.out_size + band_rows_ - 1) / band_rows_, units = batch * s_.groups * bands, splits = 1;
-    if (units < 8 * threads)
-      while (units * splits % threads != 0) splits++;
-    return {bands, units, splits};
+    int64_t bands = (s_.rows.out_size + band_rows_ - 1) / band_rows_, units = batch * s_.groups * bands;
+    return {bands, units, even_parts(units, std::min<int64_t>(s_.rows.out_size, band_rows_), threads)};
   }
 
   int rows_per_band() const {

@@ -8,6 +8,7 @@
 #include "gemm/micro_kernel.h"
 #include "kernels/convolution/few_channels.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -89,8 +90,7 @@ class FewChannelsWeights : public WeightsKernel {
     most = std::min(most, call.batch * s_.rows.out_size * (width_ / kWidth) / kPartVectors);
     int64_t parts = std::max<int64_t>(1, std::min(call.batch, most));  // from the shape alone
     int64_t tiles = (s_.made + kTileOutputs - 1) / kTileOutputs;
-    int64_t splits = 1;  // of the output channels, until the items keep all threads busy; no sum depends on them
-    while (splits < tiles && !keeps_busy(parts * s_.groups * splits, threads)) splits++;
+    const int64_t splits = even_parts(parts * s_.groups, tiles, threads);  // of output channels; no sum depends on them
     float* sums = scratch(kPartialSums, static_cast<size_t>(parts * part_floats));
     dynamic_items(threads, parts * s_.groups * splits, [&](int64_t item) {
       int64_t split = item % splits, group = item / splits % s_.groups, part = item / splits / s_.groups;
@@ -109,11 +109,6 @@ class FewChannelsWeights : public WeightsKernel {
   }
 
  private:
-  static bool keeps_busy(int64_t items, int threads) {
-    const int64_t rounds = (items + threads - 1) / threads;
-    return items * 10 >= rounds * threads * 9;
-  }
-
   // Adds samples [n, n + count) to the sums of output channels [first, last); those of a tile of channels stay in L1.
   void add_samples(const WeightsCall& call, int64_t n, int64_t count, int64_t group, int64_t first, int64_t last,
                    float* sums) const {

@@ -7,6 +7,7 @@
 #include "kernels/activation/rows.h"
 #include "kernels/convolution/kernels.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -32,9 +33,8 @@ class Pointwise : public ImageKernel {
     int64_t row = call.in.computed() ? call.in.width : call.activation ? call.activation_row : 1;
     int64_t share = std::max<int64_t>(1, kTaskPixels / row) * row, shares = (pixels_ + share - 1) / share;
     int64_t made = backward_ ? inputs_ : outputs_, read = backward_ ? outputs_ : inputs_;
-    int64_t units = call.batch * groups_ * shares, splits = 1;
-    if (units < 4 * threads)
-      while (units * splits % threads != 0) splits++;
+    const int64_t units = call.batch * groups_ * shares;
+    const int64_t splits = even_parts(units, (made + kWideRows - 1) / kWideRows, threads);
     int64_t height = round_up((made + splits - 1) / splits, kWideRows);
     dynamic_items(threads, units * splits, [&](int64_t item) {
       int64_t split = item % splits, unit = item / splits;

@@ -13,6 +13,7 @@
 #include "kernels/convolution/band.h"
 #include "kernels/convolution/weights_layout.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -146,7 +147,7 @@ class DirectWeights : public WeightsKernel {
     work.parts =
         std::max<int64_t>(1, std::min({work.units, int64_t{kMostParts}, static_cast<int64_t>(kPartialBytes / bytes)}));
     int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
-    work.splits = std::min<int64_t>(tiles, (threads + groups_ * work.parts - 1) / (groups_ * work.parts));
+    work.splits = even_parts(groups_ * work.parts, tiles, threads);
     return work;
   }
 

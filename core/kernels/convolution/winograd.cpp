@@ -11,6 +11,7 @@
 #include "gemm/pack.h"
 #include "kernels/activation/activation.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -110,7 +111,7 @@ class Winograd : public ImageKernel {
     while (lines > 1 && grid_.items(call.batch, lines) < 4 * work.threads)
       lines = lines > grid_.lines ? (lines / grid_.lines + 1) / 2 * grid_.lines : (lines + 1) / 2;
     work.items = grid_.items(call.batch, lines);
-    while (work.items * work.splits < work.threads && work.splits < blocks_of(out_channels_)) work.splits++;
+    work.splits = even_parts(work.items, blocks_of(out_channels_), work.threads);
     return work;
   }
 

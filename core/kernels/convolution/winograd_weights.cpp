@@ -15,6 +15,7 @@
 #include "gemm/pack.h"
 #include "kernels/convolution/winograd.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -118,7 +119,7 @@ class WinogradWeights : public WeightsKernel {
     while (2 * work.parts <= std::min(most, work.items) && 2 * static_cast<double>(work.parts) * bytes <= kPartialBytes)
       work.parts *= 2;
     int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
-    work.splits = std::min<int64_t>(tiles, (threads + work.parts - 1) / work.parts);
+    work.splits = even_parts(work.parts, tiles, threads);
     return work;
   }
 

@@ -1,0 +1,194 @@
+"""How evenly would calls spread over 4 to 64 workers? Their schedule is recorded on one, and replayed for the others.
+
+python benchmarks/schedule.py                        every shape of the benchmarks
+python benchmarks/schedule.py --only attention/ --workers 8,64
+
+While it is recorded, work that workers would share runs piece by piece on one of them, cut as it would be for so many. A balance
+is the largest share of a worker over the mean of all workers that the kernel asks for: 1 is perfect, and with 2 the work takes
+twice as long as it could. Pieces count alike, or by the time that they take here (--time), which shows uneven pieces, but also
+how busy the machine is. A call has several such parts; they count by their time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+import openbnns
+from cases import Case
+from openbnns import engines
+from timing import Step
+
+WORKERS = (4, 8, 16, 32, 64)
+LIMIT = 1.1
+REPEATS = 3  # of which the least times count
+SMALL_FLOPS, SMALL_ELEMENTS = 2e9, 4e6  # of shapes that take little time
+
+
+@dataclass(frozen=True)
+class SharedWork:
+    """What a kernel shared out at once: core/runtime/schedule.h."""
+
+    asked: int
+    items: int
+    ranges: bool
+    seconds: list[float]
+
+    def shares(self, *, timed: bool = False) -> list[float]:
+        """What every worker does, in pieces or in seconds."""
+        if self.ranges:
+            used = max(1, min(self.asked, self.items))
+            counts = [float(self.items * (w + 1) // used - self.items * w // used) for w in range(used)]
+            found = self.seconds if timed else counts
+            return [*found, *[0.0] * (self.asked - used)]
+        return replay(self.seconds if timed else [1.0] * self.items, self.asked)
+
+    def balance(self, *, timed: bool = False) -> float:
+        shares = self.shares(timed=timed)
+        return max(shares) * len(shares) / sum(shares) if sum(shares) else 1.0
+
+
+def replay(costs: Sequence[float], workers: int) -> list[float]:
+    """The work of each worker if all take items as ``run_items`` in core/runtime/thread_pool.cpp hands them out.
+
+    Every worker begins with its own range and helps the next ones when that is done.
+
+    >>> replay([1.0, 1.0, 1.0, 4.0, 4.0, 4.0], 2)
+    [7.0, 8.0]
+    """
+    items = len(costs)
+    used = max(1, min(workers, items))
+    following = [items * w // used for w in range(used)]
+    ends = [items * (w + 1) // used for w in range(used)]
+    done = [0.0] * used
+    turns = [(0.0, w, 0) for w in range(used)]  # when a worker is free, which, and whose range it looks at
+    while turns:
+        now, worker, turn = heapq.heappop(turns)
+        while turn < used and following[(worker + turn) % used] >= ends[(worker + turn) % used]:
+            turn += 1
+        if turn == used:
+            continue
+        item = following[(worker + turn) % used]
+        following[(worker + turn) % used] += 1
+        done[worker] += costs[item]
+        heapq.heappush(turns, (now + costs[item], worker, turn))
+    return [*done, *[0.0] * (workers - used)]
+
+
+@contextmanager
+def recorded(workers: int) -> Iterator[None]:
+    """Calls in this block are cut for so many workers, and run on one."""
+    core, before = engines._core, openbnns.get_num_threads()
+    openbnns.set_num_threads(workers)
+    core.take_schedule()
+    core.record_schedule(True)
+    try:
+        yield
+    finally:
+        core.record_schedule(False)
+        openbnns.set_num_threads(before)
+
+
+def schedule_of(steps: Iterable[Step], workers: int) -> list[SharedWork]:
+    """What some calls share out among so many workers."""
+    with recorded(workers):
+        for step in steps:
+            step()
+        return [SharedWork(*taken) for taken in engines._core.take_schedule()]
+
+
+def balance(parts: Sequence[SharedWork], *, timed: bool = False) -> float:
+    """Of all parts together: how many times as long they take as if all their workers did the same."""
+    weights = [sum(part.seconds) / part.asked for part in parts]
+    if not sum(weights):
+        return 1.0
+    return sum(w * part.balance(timed=timed) for w, part in zip(weights, parts, strict=True)) / sum(weights)
+
+
+def of_case(case: Case, workers: int, *, timed: bool = False) -> tuple[float, list[SharedWork]]:
+    """The balance of forward and backward, and the parts.
+
+    The results of one thread, of so many (more than there are cores), and of the record have the same bits, or else this raises.
+    """
+    arrays = case.arrays()
+    calls = case.calls(arrays)
+    steps = (calls.forward, calls.backward)
+    expected: dict[str, bytes] = {}
+
+    def compare(how: str) -> None:
+        for name in case.results:
+            if expected.setdefault(name, arrays[name].tobytes()) != arrays[name].tobytes():
+                raise RuntimeError(f"{case.name}: {name} is not the same {how}")
+            arrays[name].fill(np.nan)
+
+    for threads in (1, workers):
+        openbnns.set_num_threads(threads)
+        for step in steps:
+            step()
+        compare(f"with {threads} threads")
+    found = []
+    for _ in range(REPEATS):
+        found.append(schedule_of(steps, workers))
+        compare(f"when the schedule of {workers} workers is recorded")
+    parts = [fastest(same) for same in zip(*found, strict=True)]
+    return balance(parts, timed=timed), parts
+
+
+def fastest(same: Sequence[SharedWork]) -> SharedWork:
+    """One part that was recorded several times, with the least time of every piece."""
+    return replace(same[0], seconds=[min(times) for times in zip(*(part.seconds for part in same), strict=True)])
+
+
+def _cases() -> list[Case]:
+    from run import CASES
+
+    return [case for module in CASES for case in module.cases()]
+
+
+def _is_small(case: Case) -> bool:
+    elements = sum(math.prod(shape) for shape in case.shapes.values())
+    return case.flops <= SMALL_FLOPS and elements <= SMALL_ELEMENTS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--only", action="append", metavar="SUBSTRING", help="shapes with this in their name; may be repeated"
+    )
+    parser.add_argument("--workers", default=",".join(map(str, WORKERS)), help="numbers of workers")
+    parser.add_argument("--time", action="store_true", help="pieces count by their time")
+    parser.add_argument("--parts", action="store_true", help="show the parts of every call")
+    parser.add_argument("--small", action="store_true", help="shapes that take little time only")
+    parser.add_argument(
+        "--json", action="store_true", help="print balances by name and number of workers as one JSON object"
+    )
+    options = parser.parse_args()
+    counts = [int(n) for n in options.workers.split(",")]
+    wanted = options.only or [""]
+    cases = [c for c in _cases() if any(w in c.name for w in wanted) and (_is_small(c) or not options.small)]
+    if options.json:
+        print(json.dumps({c.name: {n: of_case(c, n, timed=options.time)[0] for n in counts} for c in cases}))
+        return
+    print(f"{'largest share over mean':60s} " + " ".join(f"{n:>6d}" for n in counts))
+    above = dict.fromkeys(counts, 0)
+    for case in cases:
+        found = {n: of_case(case, n, timed=options.time) for n in counts}
+        print(f"{case.name:60s} " + " ".join(f"{value:6.2f}" for value, _ in found.values()), flush=True)
+        for n, (value, parts) in found.items():
+            above[n] += value > LIMIT
+            for part in parts if options.parts else ():
+                kind = "ranges" if part.ranges else "items"
+                print(f"    {n:3d}: {part.asked:3d} asked, {part.items:5d} {kind}, {1e6 * sum(part.seconds):9.1f} us, "
+                      f"{part.balance(timed=options.time):.2f}")  # fmt: skip
+    print(f"{f'above {LIMIT}':60s} " + " ".join(f"{n:6d}" for n in above.values()))
+
+
+if __name__ == "__main__":
+    main()
