@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include "bindings/choosing.h"
 #include "bindings/clipping_call.h"
@@ -119,11 +120,21 @@ ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool outpu
           stride_in_descriptor};
 }
 
+// Types, tables of known calls and the objects in them belong to one interpreter, and threads come back to the main
+// one.
+constexpr const char* kMainOnly =
+    "openbnns._core is for the main interpreter of a process, once; subinterpreters are not supported. Use threads, "
+    "which compute at the same time, or processes";
+bool loaded = false;
+
+bool in_main_interpreter() { return PyInterpreterState_GetID(PyInterpreterState_Get()) == 0; }
+
 }  // namespace
 }  // namespace openbnns
 
-NB_MODULE(_core, m) {
+NB_MODULE(core, m) {
   using namespace openbnns;
+  if (!in_main_interpreter()) throw std::runtime_error(kMainOnly);
   nb::set_leak_warnings(false);  // filters kept in module globals are alive at exit by design
   prepare_exceptions();
   kernels();  // chosen here: a fork could catch a thread in the middle of its first call
@@ -200,4 +211,13 @@ NB_MODULE(_core, m) {
   });
   m.def("set_scratch_poison", &set_scratch_poison, "enabled"_a);
   m.def("release_scratch", &release_scratch);
+  loaded = true;
+}
+
+// What Python calls to load openbnns._core: in the interpreter that imports it, but from Python 3.13 on in the main
+// one.
+extern "C" NB_EXPORT PyObject* PyInit__core() {
+  if (!openbnns::loaded && openbnns::in_main_interpreter()) return PyInit_core();
+  PyErr_SetString(PyExc_ImportError, openbnns::kMainOnly);
+  return nullptr;
 }
