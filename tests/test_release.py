@@ -57,6 +57,7 @@ def test_what_stops_a_release(repository: Path) -> None:
         "the tree is not clean",
         " M CHANGELOG.md",
         "CHANGELOG.md has no heading",
+        "CHANGELOG.md has a part `## Unreleased`",
         "CITATION.cff has another",
     ):
         assert words in refused.stderr
