@@ -36,10 +36,12 @@ SHAPES: dict[str, int] = {
     "fully connected/256x512 -> 512": 64,
     "fully connected/129x785 -> 1001": 4,
     "matmul/64 x (128x64 @ 64x128)": 16,
+    "gram/8x64x28x28": 64,
     "lstm/8 x 32 steps, 64 -> 100": 4,
     "attention/layer causal 4x256x256 8 heads": 16,
     "attention/heads numbers 2x1024x64 4 heads": 4,
     "normalization/layer 2048x256": 16,
+    "normalization/batch 128x256": 64,
     "normalization/group 16x128x28x28 in 32 groups": 4,
 }
 """Shapes of the benchmarks, and the most workers of 4, 16 and 64 that have at most a tenth more than the mean to do."""

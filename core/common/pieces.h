@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/plan.h"
 #include "simd/vec.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-// Elements of one piece, and how many a call needs before a second thread pays.
-constexpr int64_t kPiece = 16384, kManyElements = 32768;
+constexpr int64_t kPiece = 16384;  // elements of one piece, for which it pays to wake a thread
 
-inline int workers_for(const Call& call, int64_t elements) { return elements < kManyElements ? 1 : call.threads; }
+inline int workers_for(const Call& call, int64_t elements) { return worthy_workers(call.threads, elements, kPiece); }
 
 // to[i] += from[i]
 inline void add_to(float* to, const float* from, int64_t count) {

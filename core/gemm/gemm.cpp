@@ -20,7 +20,6 @@ constexpr int kDepthBlock = 256;
 constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all threads read (1 MB)
 constexpr int64_t kPanelColumns = 32;                // of B packed together: a block of it stays in L1
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
-constexpr int64_t kPartTiles = 4;                    // of rows, for which a task of some columns packs B, at least
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
 constexpr double kPackFlops = 64;           // operations in the time that packing an element takes
@@ -197,12 +196,15 @@ const float* packed_panel(const MatrixProduct& p, int64_t column, int64_t step, 
   return p.packed_b + step * round_up(p.n, kBlock) + column * steps;
 }
 
+// Of the work on a packed panel that is multiplied by so many rows or columns.
+double share_of_packing(int64_t times) { return kPackFlops / (kPackFlops + 2.0 * static_cast<double>(times)); }
+
 // More columns than rows: A is packed once for all, and every task packs the columns of B it works on.
 void product_by_columns(const MatrixProduct& p, int threads) {
   const Cut cut(p, p.m);
   const int64_t tile_floats = cut.depth_block * kWidth;
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t parts = even_parts(panels, cut.tiles / kPartTiles, threads);  // of the rows, if there are few columns
+  const int64_t parts = even_parts(panels, cut.tiles, threads, p.packed_b ? 0 : share_of_packing(p.m));  // of the rows
   float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
   for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
     int64_t end = std::min(p.k, chunk + cut.depth_chunk),
@@ -241,32 +243,33 @@ void product_by_columns(const MatrixProduct& p, int threads) {
 // More rows than columns: B is packed once for all, and every task packs the rows of A it works on.
 void product_by_rows(const MatrixProduct& p, int threads) {
   const Cut cut(p, p.n);
-  const int64_t group = even_group(cut.tiles, kTaskTiles, threads);
-  int64_t padded = round_up(p.n, kBlock), panels = p.packed_b ? 0 : (p.n + kPanelColumns - 1) / kPanelColumns;
+  const int64_t group = even_group(cut.tiles, kTaskTiles, threads), groups = (cut.tiles + group - 1) / group;
+  const int64_t padded = round_up(p.n, kBlock), panels = (p.n + kPanelColumns - 1) / kPanelColumns;
+  const int64_t parts = even_parts(groups, panels, threads, share_of_packing(p.n));  // of the columns
   // [depth block] as pack_b leaves it
   float* b = p.packed_b ? nullptr : scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));
   for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
     int64_t end = std::min(p.k, chunk + cut.depth_chunk),
             blocks = (end - chunk + cut.depth_block - 1) / cut.depth_block;
     int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.n * (end - chunk)));
-    parallel_items(panels > 0 ? packers : 1, blocks * panels, [&](int64_t item) {
+    parallel_items(packers, p.packed_b ? 0 : blocks * panels, [&](int64_t item) {
       int64_t column = item % panels * kPanelColumns, step = chunk + item / panels * cut.depth_block;
       int64_t steps = std::min(cut.depth_block, end - step);
       pack_b(p, column, std::min(kPanelColumns, p.n - column), step, steps,
              b + (step - chunk) * padded + column * steps);
     });
-    dynamic_items(threads, (cut.tiles + group - 1) / group, [&](int64_t item) {
+    dynamic_items(threads, groups * parts, [&](int64_t item) {
+      const int64_t first = item / parts * group, last = std::min(cut.tiles, first + group), part = item % parts;
+      const int64_t column = panels * part / parts * kPanelColumns;
+      const int64_t columns = std::min(p.n, panels * (part + 1) / parts * kPanelColumns) - column;
       float* a = scratch(kMatrixA, static_cast<size_t>(cut.depth_block * kWidth));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
-        Panel panel{0,
-                    p.n,
-                    step,
-                    std::min(cut.depth_block, end - step),
-                    p.packed_b ? p.packed_b + step * padded : b + (step - chunk) * padded,
-                    step == 0,
-                    step + cut.depth_block >= p.k};
-        Ahead ahead = Ahead::of_a(p, (item * group + 1) * cut.tile, group * cut.tile, step, panel.steps);
-        for (int64_t tile = item * group; tile < std::min(cut.tiles, (item + 1) * group); tile++) {
+        const int64_t steps = std::min(cut.depth_block, end - step);
+        const float* from = p.packed_b ? p.packed_b + step * padded : b + (step - chunk) * padded;
+        const Panel panel{
+            column, columns, step, steps, from + column * steps, step == 0, step + cut.depth_block >= p.k};
+        Ahead ahead = Ahead::of_a(p, (first + 1) * cut.tile, group * cut.tile, step, steps);
+        for (int64_t tile = first; tile < last; tile++) {
           pack_a(p, tile * cut.tile, cut.rows(p, tile), step, panel.steps, a);
           multiply_rows(p, panel, a, tile * cut.tile, cut.rows(p, tile), ahead);
         }

@@ -24,21 +24,28 @@ inline int64_t even_group(int64_t count, int64_t most, int64_t workers) {
   return best;
 }
 
-// Parts that each of `count` pieces is cut into: one, or as many more, up to `most`, as it takes to spread them evenly.
-inline int64_t even_parts(int64_t count, int64_t most, int64_t workers) {
+// Parts that each of `count` pieces is cut into, up to `most`: one, or as many more as it takes to spread them evenly,
+// unless that costs more than it gains. `repeated` is the share of a piece that every part of it does again.
+inline int64_t even_parts(int64_t count, int64_t most, int64_t workers, double repeated = 0) {
   if (workers <= 1 || count <= 0) return 1;
   int64_t best = 1;
   double least = 1e30;
   for (int64_t parts = 1; parts <= most; parts++) {
-    if (spreads_evenly(count * parts, workers)) return parts;
-    const int64_t busiest = (count * parts + workers - 1) / workers;
-    const double share = static_cast<double>(busiest) / static_cast<double>(parts);
-    if (share < 0.99 * least) {
+    const auto busiest = static_cast<double>((count * parts + workers - 1) / workers);
+    const double time = busiest * ((1 - repeated) / static_cast<double>(parts) + repeated);
+    if (time < 0.97 * least) {
       best = parts;
-      least = share;
+      least = time;
     }
+    if (spreads_evenly(count * parts, workers)) break;  // more parts only repeat more
   }
   return best;
+}
+
+// Workers that are worth waking for `elements`, each for `grain` of them or more.
+inline int worthy_workers(int workers, int64_t elements, int64_t grain) {
+  if (workers <= 1 || elements < 2 * grain) return 1;
+  return static_cast<int>(std::min<int64_t>(workers, elements / grain));
 }
 
 }  // namespace openbnns

@@ -13,6 +13,7 @@
 #include "common/scratch_uses.h"
 #include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
 
@@ -20,10 +21,10 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int64_t kSerialFloats = 16384;  // less work than this stays on the calling thread
-constexpr int64_t kTaskFloats = 32768;    // of one task, about
+constexpr int64_t kGrain = 16384;       // floats for which it pays to wake a thread
+constexpr int64_t kTaskFloats = 16384;  // of one task, about
 
-int workers_for(const Call& call, int64_t floats) { return floats < kSerialFloats ? 1 : call.threads; }
+int workers_for(const Call& call, int64_t floats) { return worthy_workers(call.threads, floats, kGrain); }
 
 // Items of `floats` each that make a task.
 int64_t task_items(int64_t floats) { return std::max<int64_t>(1, kTaskFloats / std::max<int64_t>(1, floats)); }

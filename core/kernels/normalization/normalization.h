@@ -19,6 +19,7 @@
 #include "kernels/activation/shape.h"
 #include "kernels/normalization/runs.h"
 #include "kernels/normalization/shape.h"
+#include "runtime/partition.h"
 #include "runtime/plan.h"
 #include "runtime/scratch.h"
 
@@ -148,8 +149,8 @@ inline T* scratch_of(int slot, int64_t count) {
 }
 
 inline int workers_for(int64_t elements, int threads) {
-  constexpr int64_t kSerialElements = 32768;
-  return elements < kSerialElements ? 1 : threads;
+  constexpr int64_t kGrain = 16384;
+  return worthy_workers(threads, elements, kGrain);
 }
 
 // Results of this many floats and more are streamed: a call writes two of them and reads one, which large last-level
