@@ -13,7 +13,7 @@ namespace {
 std::atomic<bool> recorded{false};
 std::atomic<bool> noting{false};  // by whoever has set it
 alignas(std::vector<SharedWork>) unsigned char room[sizeof(std::vector<SharedWork>)];
-std::vector<SharedWork>& notes = *new (room) std::vector<SharedWork>;  // never destroyed: a call may outlive statics
+std::vector<SharedWork>& notes = *new (room) std::vector<SharedWork>;  // never destroyed: calls may go on at exit
 
 // Notes one piece of shared work when it is done, unless another one is being noted.
 class Note {
