@@ -359,6 +359,81 @@ def test_mistakes() -> None:
         net.compile_step(nn.MSELoss(reduction="none"), "adam", 4)
 
 
+def test_targets_are_checked_in_every_step() -> None:
+    """Also in batches that are like those before, in whatever way class numbers are stored."""
+    net, (x, y) = mlp().build((7,), seed=2), data((7,))[0]
+    step = net.compile_step("cross_entropy", nn.SGD(net.parameters(), lr=0.0), BATCH)
+    expected = step(x, y)
+    for kind in (*"bBhHiIlLqQ", ">i8", ">u2"):
+        numbers = np.zeros((2, BATCH), kind)
+        numbers[:] = y
+        for targets in (numbers[0], np.ascontiguousarray(numbers.T)[:, 0]):
+            assert step(x, targets) == step(x, targets) == expected
+            targets[4] = 3
+            with pytest.raises(ValueError, match="class number 3 is out of range"):
+                step(x, targets)
+            if targets.dtype.kind == "i":
+                targets[4] = np.iinfo(targets.dtype).min
+                with pytest.raises(
+                    ValueError, match=f"class number -{2 ** (8 * targets.itemsize - 1)} is out of range"
+                ):
+                    step(x, targets)
+            targets[4] = y[4]
+
+
+def test_samples_are_read_where_they_lie() -> None:
+    """Without a copy once the step is one native call, and in planned memory again for samples that have to be converted."""
+    one, other = twins(normalized)
+    for net in (one, other):
+        net.build((7,), seed=2)
+    optimizer = nn.Adam(other.parameters(), lr=0.01)
+    step = one.compile_step(nn.CrossEntropyLoss(), nn.Adam(one.parameters(), lr=0.01), BATCH)
+    planned = None
+    for i, (x, y) in enumerate(2 * data((7,))):
+        given = {5: x.astype(np.float64), 7: np.asfortranarray(x)}.get(i, x)
+        assert step(given, y) == by_hand(other, nn.CrossEntropyLoss(), optimizer, x, y)
+        if planned is None:
+            planned = one.program(BATCH, training=True).inputs[0]
+        assert np.array_equal(planned, x) is (i in (0, 5, 7)), i
+    assert_same(one, other)
+
+
+def test_a_step_goes_on_after_a_call_that_declines() -> None:
+    """What has been done, such as moving statistics, is not done twice; Python finds the samples where it looks for them."""
+    one, other = twins(normalized)
+    for net in (one, other):
+        net.build((7,), seed=2)
+    optimizer = nn.Adam(other.parameters(), lr=0.01)
+    step = one.compile_step(nn.CrossEntropyLoss(), nn.Adam(one.parameters(), lr=0.01), BATCH)
+
+    class Declines:
+        """Native code that makes only so many calls."""
+
+        def __init__(self, replay: Any, most: int) -> None:
+            self.replay, self.most = replay, most
+
+        def run(self, first: int = 0, weights: int = 0) -> int:
+            return int(self.replay.run(first, weights)) if first else self.most
+
+        def redirect(self, planned: Array, given: Array) -> bool:
+            if given is not planned:
+                np.copyto(planned, given)
+                for call in plain._parts[0][1][: self.most]:
+                    call()
+                planned.fill(np.nan)
+            return bool(self.replay.redirect(planned, given))
+
+    for i, (x, y) in enumerate(2 * data((7,))):
+        if i == 6:
+            plain = step._whole._plain  # type: ignore[union-attr]
+            replay, calls = plain._parts[0]
+            plain._parts[0] = Declines(replay, 4), calls
+        assert step(x, y) == by_hand(other, nn.CrossEntropyLoss(), optimizer, x, y)
+        if i == 6:
+            np.testing.assert_array_equal(one.program(BATCH, training=True).inputs[0], x)
+    assert_same(one, other)
+
+
 def test_the_reference_engine_and_strict_mode_make_the_same_step() -> None:
     one, other = twins(mlp)
     steps = [net.compile_step("cross_entropy", nn.SGD(net.parameters(), lr=0.1), BATCH) for net in (one, other)]

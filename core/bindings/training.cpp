@@ -1,11 +1,14 @@
 #include "bindings/training.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -93,12 +96,66 @@ bool is_finite(uintptr_t place) {
   return perform(std::move(operation));
 }
 
+template <class T>
+bool each_below(int64_t count, const void* numbers, int64_t size) {
+  bool all = true;  // no early end, so that compilers can take many at a time
+  for (int64_t i = 0; i < size; i++) {
+    // Read without signs, negative numbers are larger than any count.
+    const uint64_t number = static_cast<std::make_unsigned_t<T>>(static_cast<const T*>(numbers)[i]);
+    all &= number < static_cast<uint64_t>(count);
+  }
+  return all;
+}
+
+// Whether all numbers are from 0 to count - 1; nothing if they are no whole numbers that lie one after the other.
+std::optional<bool> all_below(int64_t count, nb::handle numbers) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(numbers.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  std::optional<bool> found;
+  const auto in = [&](auto zero) {
+    using T = decltype(zero);
+    found = each_below<T>(count, view.buf, view.len / static_cast<int64_t>(sizeof(T)));
+  };
+  const char* format = view.format ? view.format : "B";
+  switch (format[1] == 0 ? format[0] : 0) {  // of two characters are those in another order of bytes
+    case 'b':
+    case 'B':
+      in(int8_t{});
+      break;
+    case 'h':
+    case 'H':
+      in(int16_t{});
+      break;
+    case 'i':
+    case 'I':
+      in(int32_t{});
+      break;
+    case 'l':
+    case 'L':
+      in(long{});
+      break;
+    case 'q':
+    case 'Q':
+      in(int64_t{});
+      break;
+    default:
+      break;
+  }
+  PyBuffer_Release(&view);
+  return found;
+}
+
 }  // namespace
 
 void bind_training(nb::module_& m) {
   m.def("clip_by_global_norm", &clip_by_global_norm, "tensors"_a, "max_norm"_a, "use_norm"_a, "threads"_a);
   m.def("write_time", &write_time, "place"_a);
   m.def("is_finite", &is_finite, "place"_a);
+  m.def("all_below", &all_below, "count"_a, "numbers"_a,
+        nb::sig("def all_below(count: int, numbers: object) -> bool | None"));
   m.def("random_floats", &random_floats, "normal"_a, "seed"_a, "draw"_a, "out"_a, "wide"_a, "count"_a, "a"_a, "b"_a,
         "threads"_a);
   m.def("random_integers", &random_integers, "seed"_a, "draw"_a, "out"_a, "count"_a, "low"_a, "span"_a, "threads"_a);

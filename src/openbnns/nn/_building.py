@@ -260,7 +260,7 @@ class Building(State):
         assert self._graph is not None
         if self._recorded != self._recording():
             self.build(*(value.sample for value in self._graph.inputs))
-        trained = tuple(p.requires_grad for p in self._graph.parameters) if training else ()
+        trained = tuple([p._requires_grad for p in self._graph.parameters]) if training else ()
         key = (batch, training, input_gradients, trained)
         program = self._programs.pop(key, None)
         if program is None:

@@ -137,16 +137,16 @@ class Passes:
         began = perf_counter()
         bound = self.bound(batch.size, training=training)
         program = bound.program
-        self.fill(program, batch, seed)
+        if seed is not None:
+            program.seed(*seed)
+        self.fill(program, batch)
         program.forward()
         total = self.evaluate(bound, batch, totals)
         self.seconds["forward"] += perf_counter() - began
         return program, total
 
-    def fill(self, program: Program, batch: Batch, seed: tuple[int, int] | None) -> None:
+    def fill(self, program: Program, batch: Batch) -> None:
         """Put samples into the inputs of a program."""
-        if seed is not None:
-            program.seed(*seed)
         for i, samples in enumerate(batch.x):
             if samples.shape != program.inputs[i].shape:  # which NumPy might broadcast
                 raise ValueError(

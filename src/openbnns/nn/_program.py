@@ -339,7 +339,7 @@ class Program:
                 f"input {index} is {samples.dtype}, but the network takes whole numbers from it: rows of a table, lengths or "
                 "a mask. Pass integers, e.g. .astype(np.int64), or booleans for a mask."
             )
-        np.copyto(target, samples, casting="unsafe")
+        target[...] = samples
 
     def fits(self, given: Sequence[Any]) -> bool:
         """Whether this is an array just like the only input, with nothing about it that has to be checked."""

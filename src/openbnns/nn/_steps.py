@@ -64,13 +64,17 @@ class Steps:
 
     def run_on(self, planned: np.ndarray[Any, Any], given: np.ndarray[Any, Any], weights: int = 0) -> None:
         """Make the calls with ``given`` in place of ``planned``, an array like it that they only read."""
-        replay, calls = self._parts[0] if len(self._parts) == 1 else (None, ())
+        replay, calls = self._parts[0] if len(self._parts) == 1 else (None, [])
         if replay is not None and not self._again and replay.redirect(planned, given):
             self._planned = planned
-            if replay.run(0, weights) == len(calls):
-                return
-        np.copyto(planned, given)
-        self.run(weights)
+            done = replay.run(0, weights)
+            if done < len(calls):  # a call has declined, and what Python does now is on the planned memory
+                np.copyto(planned, given)
+                self._go_on(replay, calls, done, weights)
+                self._again = _is_native()
+        else:
+            np.copyto(planned, given)
+            self.run(weights)
 
     @property
     def is_one(self) -> bool:

@@ -54,19 +54,24 @@ class WholeStep:
 
     def step(self, batch: Batch, seed: tuple[int, int] | None = None) -> float:
         """The same as ``run`` if nothing has changed about the optimizer."""
-        passes, began = self._passes, perf_counter()
-        passes.fill(self._bound.program, batch, seed)
-        if self._take_plain(batch):
-            self._plain.run()
+        passes, program, began = self._passes, self._bound.program, perf_counter()
+        if seed is not None:
+            program.seed(*seed)
+        plain = self._take_plain(batch)
+        if plain and self._plain.is_one and program.reads_anywhere(batch.x):
+            self._plain.run_on(program.inputs[0], batch.x[0])
+        else:
+            passes.fill(program, batch)
+            self._batch = batch
+            (self._plain if plain else self._others).run()
+        if plain:
             self._value = float(self._loss.value_array[0])
             passes.note(self._bound, batch, self._value)
-        else:
-            self._batch = batch
-            self._others.run()
-        times = self._times
-        passes.seconds["forward"] += times[1] - began
-        passes.seconds["backward"] += times[2] - times[1]
-        passes.seconds["step"] += times[3] - times[2]
+        _, lost, gone_back, done = self._times.tolist()
+        seconds = passes.seconds
+        seconds["forward"] += lost - began
+        seconds["backward"] += gone_back - lost
+        seconds["step"] += done - gone_back
         return self._value
 
     def steps(self, x: Array, y: Array) -> list[float]:

@@ -41,6 +41,7 @@ class CompiledStep:
         self._numbers = np.arange(batch_size)
         self._passes: Passes | None = None
         self._arranged: tuple[list[Key], list[Key], list[int], list[int]] | None = None
+        self._last: Any = None  # shapes and types of the last batch, if it was of two arrays
         self._whole: WholeStep | None = None
         self._bound: Any = None
 
@@ -94,9 +95,19 @@ class CompiledStep:
         assert self._passes is not None
         if not self._passes.joint:
             for loss, output, given in zip(self._passes.loss, self._bound.program.outputs, targets, strict=True):
-                loss.check((batches * len(output), *output.shape[1:]), given)
+                shape = output.shape if batches == 1 else (batches * len(output), *output.shape[1:])
+                loss.check(shape, given)
 
     def _read(self, x: Any, y: Any) -> Batch:
+        plain = type(x) is np.ndarray and type(y) is np.ndarray
+        kinds = (x.shape, x.dtype, y.shape, y.dtype) if plain else None
+        if kinds is not None and kinds == self._last:  # the usual, which has been checked
+            return Batch([x], [y], None, self._numbers)
+        batch = self._read_parts(x, y)
+        self._last = kinds
+        return batch
+
+    def _read_parts(self, x: Any, y: Any) -> Batch:
         keys = keys_of(x), keys_of(y)
         if self._arranged is None or self._arranged[:2] != keys:
             self._prepare(keys, self._samples(x))

@@ -108,7 +108,8 @@ class Lockstep:
             for position, (shard, batch) in enumerate(zip(shards, parts.batches, strict=True)):
                 if shard is not None and batch is not None:
                     draw = (number + i) * self._shards.count + self._shards.own[position]
-                    self._passes.fill(shard.program, batch, (seed, draw))
+                    shard.program.seed(seed, draw)
+                    self._passes.fill(shard.program, batch)
             began = perf_counter()
             for meeting, total in enumerate(self._through([None if s is None else s.forward for s in shards], forward)):
                 self._normalizations[meeting].note(total)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import LossFunction
+from ... import LossFunction, engines
 from .._value import Array
 from ._base import BNNSReduction, BoundLoss, Loss, Reduction, as_weights, require_finite
 from ._native import NativeBound, NativeLoss
@@ -73,7 +73,7 @@ class ClassLoss(Loss):
             )
         if targets.dtype.kind not in "iu":
             raise TypeError(f"{who}: targets are {targets.dtype}. Pass class numbers as integers.")
-        if not targets.size or (targets.min() >= 0 and targets.max() < classes):
+        if _all_below(classes, targets):
             return
         counted = targets[targets != self.ignore_index]
         if counted.size and not (counted.min() >= 0 and counted.max() < classes):
@@ -111,6 +111,7 @@ class _Labels:
 
     def __init__(self, loss: SoftmaxLoss, rows: int, width: int) -> None:
         self._smoothing, self._ignored, self._width = loss.label_smoothing, loss.ignore_index, width
+        self._ignores_no_class = not 0 <= self._ignored < width
         self.weights, self._share, self._own, self._table = loss.tables(width)
         self.clean = False  # whether labels are 0 but for the places that were written last
         self._mask, self._index = np.empty(rows, np.bool_), np.empty(rows, np.intp)
@@ -122,10 +123,11 @@ class _Labels:
     def write(self, labels: Array, targets: Array) -> Array | None:
         """Fill the rows; gives what a mean counts each of them as, or None if all count as 1."""
         index = targets.reshape(-1)
-        missing = np.count_nonzero(np.equal(index, self._ignored, out=self._mask)) > 0  # faster than any()
+        missing = not (self._ignores_no_class and _all_below(self._width, index)) and self._mark_ignored(index)
         if missing or index.dtype == np.uint64:  # which take() refuses
             np.copyto(self._index, index, casting="unsafe")
-            self._index[self._mask] = self._width
+            if missing:
+                self._index[self._mask] = self._width
             index = self._index
         if self._table is not None:  # one call: between layers, little of NumPy is in the caches
             self._table.take(index, 0, labels, "clip")
@@ -136,6 +138,10 @@ class _Labels:
         if self._unit and not missing:
             return None
         return self.weights.take(index, 0, self.counted, "clip")
+
+    def _mark_ignored(self, index: Array) -> bool:
+        """Whether some are left out: the mask says which."""
+        return bool(np.count_nonzero(np.equal(index, self._ignored, out=self._mask)) > 0)  # faster than any()
 
     def _write_places(self, labels: Array, index: Array) -> None:
         """The same for many classes: of a row without smoothing, one place is not 0."""
@@ -354,6 +360,13 @@ class _BoundNLL(BoundLoss):
         assert self._gradient is not None
         self._gradient.fill(0.0)
         self._gradient[self._place] = self._factors * np.float32(-1.0) * np.asarray(factor, np.float32)
+
+
+def _all_below(count: int, numbers: Array) -> bool:
+    """Whether all are from 0 to count - 1."""
+    core = engines._core
+    known = None if core is None else core.all_below(count, numbers)
+    return not numbers.size or bool(numbers.min() >= 0 and numbers.max() < count) if known is None else known
 
 
 def _class_weights(who: str, weight: Any) -> Array:
