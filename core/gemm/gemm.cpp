@@ -280,8 +280,11 @@ void product_by_rows(const MatrixProduct& p, int threads) {
 
 void product_on_threads(const MatrixProduct& p, int threads) {
   // Sums of few steps are bound by the writing of C, which goes best along its rows.
-  bool writes = p.k <= kFewSteps && p.m > kWideRows;
-  if (p.m <= p.n && !writes)
+  const bool writes = p.k <= kFewSteps && p.m > kWideRows;
+  // Tasks that pack their own rows of A wait for nobody else, and do not get A from the caches of other cores. That
+  // pays if B is packed already, and small enough to stay in the second cache of every core.
+  const bool alone = p.packed_b && p.n * p.k <= kSharedFloats / 4;
+  if (p.m <= p.n && !writes && !alone)
     product_by_columns(p, threads);
   else
     product_by_rows(p, threads);
