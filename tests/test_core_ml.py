@@ -12,7 +12,8 @@ import mil_numpy
 from openbnns import nn
 from openbnns.nn import functional as F
 from openbnns.nn.core_ml import NotInCoreML
-from openbnns.nn.preprocessing import ArrayPreparation, ImagePreparation
+from openbnns.nn.preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
+from openbnns.nn.preprocessing.tables import CategoryColumn, NumberColumn
 from source_networks import NETWORKS
 
 RNG = np.random.default_rng(7)
@@ -231,6 +232,23 @@ def test_a_classifier_has_labels_and_prepares_samples(tmp_path: Path) -> None:
 
 
 @peers
+def test_tables(tmp_path: Path) -> None:
+    """Numbers are prepared inside; where there are words or gaps, the metadata has the formula of every feature."""
+    numbers_only = TablePreparation([NumberColumn("a", 3.0, 2.0), NumberColumn("b", -1.0, 0.5)])
+    net = nn.Sequential(nn.Linear(2, 1)).build((2,), seed=1)
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), numbers_only))
+    package = net.to_coreml(tmp_path / "n.mlpackage")
+    x = numbers(3, 2)
+    found = mil_numpy.run(package.path, input=x)["output"]
+    np.testing.assert_allclose(found, np.asarray(net.predict([{"a": a, "b": b} for a, b in x])), rtol=1e-5, atol=1e-6)
+    words = TablePreparation([NumberColumn("a", 3.0, 2.0), CategoryColumn("c", ("red",))])
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), words))
+    _, spec = mil_numpy.load(net.to_coreml(tmp_path / "w.mlpackage").path)
+    said = spec.description.metadata.userDefined["openbnns.features"].splitlines()
+    assert said == ["a: (x - 3) / 2, or 0 if it is missing", "c = red: 1 or 0"]
+
+
+@peers
 def test_pixels_and_regression(tmp_path: Path) -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2)).build((1, 2, 2), seed=1)
     card = nn.ModelCard(
@@ -254,7 +272,7 @@ def test_export_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
     said = json.loads(capsys.readouterr().out)
     assert said["written"] == [str(tmp_path / "model.mlpackage")]
-    assert said["layers"][0] == {"layer": "0, 1: Linear + ReLU", "became": "linear, relu"}
+    assert said["converted"][0] == {"layer": "0, 1: Linear + ReLU", "becomes": "linear, relu"}
     x = numbers(2, 3)
     found = mil_numpy.run(tmp_path / "model.mlpackage", input=x)["output"]
     np.testing.assert_allclose(found, net(x), atol=1e-2)

@@ -12,6 +12,8 @@ import c_tools
 import source_networks
 from openbnns import nn
 from openbnns.filters.fully_connected import FullyConnected
+from openbnns.nn.preprocessing import TablePreparation
+from openbnns.nn.preprocessing.tables import CategoryColumn, NumberColumn
 from openbnns.nn.source_code import NotInBNNS, Written
 from source_networks import NETWORKS, STEPS, compile_and_run
 
@@ -150,6 +152,24 @@ def test_names_of_users_stay_in_their_comments(tmp_path: Path) -> None:
     assert np.array_equal(np.fromfile(tmp_path / "output", np.float32), net(x).reshape(-1))
 
 
+def test_comments_say_how_samples_are_prepared_and_what_outputs_mean(tmp_path: Path) -> None:
+    columns = [NumberColumn("age", 50.25, 9.5, missing=True), CategoryColumn("colour", ("red", "*/ x"))]
+    card = nn.ModelCard(
+        "regression", ("price",), TablePreparation(columns), target_mean=(100.5,), target_std=(22.75,)
+    )  # fmt: skip
+    net = nn.Linear(4, 1).build((4,), seed=0)
+    net.save_model(tmp_path / "m.safetensors", card=card)
+    net.to_c(tmp_path)
+    code = (tmp_path / "network.c").read_text()
+    for line in (
+        "0: age: (x - 50.25) / 9.5, or 0 if it is missing", "1: age is missing: 1 or 0", "2: colour = red: 1 or 0",
+        "3: colour = * / x: 1 or 0", "0: price = 22.75 * y + 100.5",
+    ):  # fmt: skip
+        assert f" *     {line}\n" in code, line
+    np.zeros(4, np.float32).tofile(tmp_path / "input")
+    compile_and_run(tmp_path, INPUT_TYPE="float", INPUT_BYTES=16, OUTPUT_BYTES=4)
+
+
 def test_writing_leaves_the_network_as_it_is(tmp_path: Path) -> None:
     def make() -> nn.Module:
         return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2)).build((6,), seed=4)
@@ -239,7 +259,7 @@ def test_export_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "answer_train_step" in (code / "answer.h").read_text()
     assert 'answer_classes[2] = {"no", "yes"};' in (code / "answer.c").read_text()
     assert main(["export", str(model), "--to", "swift", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["layers"][1]["layer"] == "2: Linear"
+    assert json.loads(capsys.readouterr().out)["converted"][1]["layer"] == "2: Linear"
     assert 'static let classes = ["no", "yes"]' in (tmp_path / "model-swift" / "network.swift").read_text()
     assert main(["export", str(model), "--to", "c", "--name", "1st"]) == 2
     assert "name is '1st'" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from ..model_file import ModelCard
 from ..module import Module
 from ..preprocessing.arrays import ArrayPreparation
 from ..preprocessing.images import ImagePreparation
+from ..preprocessing.tables import TablePreparation
 from . import _functions, _layers, _recurrent, _sequences, _shapes  # noqa: F401  (each says what it writes)
 from ._builder import Builder, Refused, Var
 
@@ -109,6 +110,8 @@ class _Writing:
         self.precision, self.labels = precision, labels
         self.batch = 1 if labels and batch_size is None else batch_size  # a classifier has one answer
         self.names = _places.input_names(network, len(graph.inputs))
+        table = card.preparation
+        self.preparation = table.as_arrays() if isinstance(table, TablePreparation) else table
 
     def write(self, to: Path) -> Package:
         ct, mil = self.ct, import_module("coremltools.converters.mil.mil")
@@ -172,7 +175,7 @@ class _Writing:
 
     def _prepared(self, b: Builder, x: Var) -> Var:
         """What the model file says is done to samples, as far as they are numbers."""
-        preparation = self.card.preparation
+        preparation = self.preparation
         if isinstance(preparation, ImagePreparation) or (
             isinstance(preparation, ArrayPreparation) and preparation.pixels
         ):
@@ -196,6 +199,8 @@ class _Writing:
         model.short_description = f"{type(self.network).__name__}, written by OpenBNNS"
         if card.preparation is not None:
             model.user_defined_metadata["openbnns.preparation"] = " ".join(card.preparation.said())
+            if self.preparation is None:
+                model.user_defined_metadata["openbnns.features"] = "\n".join(card.preparation.formulas())
         if card.task is not None:
             model.user_defined_metadata["openbnns.task"] = card.task
 

@@ -27,3 +27,7 @@ class Preparation(ABC):
     @abstractmethod
     def said(self) -> list[str]:
         """What it does, in sentences for people."""
+
+    def formulas(self) -> list[str]:
+        """How each number that the network takes is computed, where they differ, for programs that do it themselves."""
+        return []

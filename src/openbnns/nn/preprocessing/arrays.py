@@ -99,6 +99,16 @@ class ArrayPreparation(Preparation):
             ]
         return []
 
+    def formulas(self) -> list[str]:
+        if self.mean is None or self.std is None:
+            return []
+        return [standardizing(mean, std) for mean, std in zip(self.mean, self.std, strict=True)]
+
+
+def standardizing(mean: float, std: float) -> str:
+    """What is done to a number x."""
+    return f"(x - {mean:.9g}) / {std:.9g}"
+
 
 def _sizes(shape: Sequence[int]) -> str:
     return ", ".join(map(str, shape))

@@ -14,11 +14,12 @@ from .._value import Array
 from ..files import DataError, shown
 from ..reading.table import Table, from_samples
 from ._base import Preparation
-from .arrays import mean_and_deviation
+from .arrays import ArrayPreparation, mean_and_deviation, standardizing
 from .checks import Said
 
 MOST_CATEGORIES = 100
 _VOCABULARY = 1000
+_LONGEST = 60  # characters of a word in a message
 _WORD = re.compile(r"\w+")
 
 
@@ -126,6 +127,24 @@ class TablePreparation(Preparation):
                 names += [f"{c.name}: {word}" for word in c.vocabulary]
         return names
 
+    def formulas(self) -> list[str]:
+        numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
+        found = [f"{standardizing(c.mean, c.std)}, or 0 if it is missing" for c in numbers]
+        found += ["1 or 0" for c in numbers if c.missing]
+        for c in self.columns:
+            if isinstance(c, CategoryColumn):
+                found += ["1 or 0"] * _width(c)
+            elif isinstance(c, TextColumn):
+                found += ["log(1 + how often the word occurs)"] * _width(c)
+        return [f"{name}: {formula}" for name, formula in zip(self.feature_names, found, strict=True)]
+
+    def as_arrays(self) -> ArrayPreparation | None:
+        """The same for arrays (N, columns), if there are neither words nor marks of gaps."""
+        numbers = [c for c in self.columns if isinstance(c, NumberColumn) and not c.missing]
+        if len(numbers) < len(self.columns):
+            return None
+        return ArrayPreparation((len(numbers),), mean=[c.mean for c in numbers], std=[c.std for c in numbers])
+
     def kinds(self) -> dict[str, str]:
         """What a reader of files should read."""
         return {c.name: "number" if isinstance(c, NumberColumn) else "word" for c in self.columns}
@@ -205,8 +224,9 @@ class TablePreparation(Preparation):
             )
         gaps = [c.name for c in numbers if c.missing]
         if gaps:
+            named = _some([repr(name) for name in gaps])
             found.append(
-                f"Missing numbers in {_some(gaps)} count as the mean, and a feature of their own says that they are missing."
+                f"Missing numbers in {named} count as the mean, and a feature of their own says that they are missing."
             )
         for c in self.columns:
             if isinstance(c, CategoryColumn):
@@ -367,4 +387,6 @@ def _columns(count: int) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    """The first few, none of them longer than people read."""
+    shortened = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:8])
+    return ", ".join(shortened) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -94,11 +94,19 @@ class _Writing:
         return source
 
     def _description(self) -> list[str]:
-        card = self.network.model_card
-        prepared = [] if card is None or card.preparation is None else card.preparation.said()
         lines = repr(self.network).splitlines()
-        if prepared:
-            lines += ["", "for samples that are prepared like this:", *prepared]
+        card = self.network.model_card
+        if card is not None and card.preparation is not None:
+            lines += ["", "for samples that are prepared like this:", *card.preparation.said()]
+            lines += [f"{i}: {formula}" for i, formula in enumerate(card.preparation.formulas())]
+        if card is not None and card.target_mean is not None and card.target_std is not None:
+            lines += [
+                "",
+                "whose outputs y have mean 0 and deviation 1 in the training samples. In the units of the data:",
+            ]
+            names = card.classes or tuple("number" for _ in card.target_mean)
+            scales = zip(names, card.target_std, card.target_mean, strict=True)
+            lines += [f"{i}: {name} = {std:.9g} * y + {mean:.9g}" for i, (name, std, mean) in enumerate(scales)]
         return [_remark(line) for line in lines]
 
     # Memory.
