@@ -14,7 +14,8 @@ import pytest
 from onnx_networks import BEYOND_REFERENCE, NETWORKS, as_list, by_reference, make
 from openbnns import nn
 from openbnns.nn import functional as F
-from openbnns.nn.preprocessing import ArrayPreparation
+from openbnns.nn.preprocessing import ArrayPreparation, TablePreparation
+from openbnns.nn.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
 
 # Whose layers become several nodes: on the way back they train to the same weights but for rounding.
 APPROXIMATE = {"transformer", "attention", "activations", "expressions", "pooling"}
@@ -121,7 +122,96 @@ def test_pixels(tmp_path: Path) -> None:
     loaded.to_onnx(tmp_path / "model.onnx")
     found = by_reference(tmp_path / "model.onnx", [pixels])[0]
     np.testing.assert_allclose(found, loaded.predict(pixels).outputs, 1e-5, 1e-6)
-    np.testing.assert_array_equal(nn.from_onnx(tmp_path / "model.onnx")(pixels), loaded.predict(pixels).outputs)
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    np.testing.assert_array_equal(again.predict(pixels).outputs, loaded.predict(pixels).outputs)
+
+
+ROWS: dict[str, list[Any]] = {
+    "when": [1.7e9, 1.70001e9, float("nan"), 1.69995e9],
+    "size": [3.5, float("nan"), -1.0, 20.0],
+    "colour": ["red", "blau ü", "never seen", ""],
+    "kind": ["b", "a", "", "a"],
+}
+
+
+def _table_model(path: Path, card: nn.ModelCard) -> nn.Module:
+    assert isinstance(card.preparation, TablePreparation)
+    width = card.preparation.width
+    outputs = len(card.classes)
+    net = nn.Sequential(nn.Linear(width, 5), nn.ReLU(), nn.Linear(5, outputs)).build((width,), seed=0)
+    net.save_model(path, card=card)
+    return nn.load_model(path)
+
+
+def test_tables_are_prepared_by_nodes(tmp_path: Path) -> None:
+    """Numbers of any size, gaps, categories, and words that training has not seen."""
+    prepare = TablePreparation([
+        NumberColumn("when", 1.7e9, 4e3), NumberColumn("size", 2.0, 3.0, missing=True),
+        CategoryColumn("colour", ("blau ü", "red"), missing=True), CategoryColumn("kind", ("a", "b")),
+    ])  # fmt: skip
+    loaded = _table_model(tmp_path / "m.safetensors", nn.ModelCard("classification", ("yes", "no"), prepare))
+    loaded.to_onnx(tmp_path / "model.onnx")
+    columns = [np.array(values, np.float64 if n < 2 else object)[:, None] for n, values in enumerate(ROWS.values())]
+    rows = [
+        {name: None if value in ("", None) or value != value else value for name, value in zip(ROWS, row, strict=True)}
+        for row in zip(*ROWS.values(), strict=True)
+    ]
+    expected = loaded.predict(rows).outputs
+    assert len(np.unique(expected[:, 0])) == len(expected)
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", columns)[0], expected, 1e-5, 1e-6)
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    np.testing.assert_array_equal(again.predict(rows).outputs, expected)
+    again.to_onnx(tmp_path / "again.onnx")
+    np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", columns)[0], expected, 1e-5, 1e-6)
+
+
+def test_predicted_numbers_have_their_units(tmp_path: Path) -> None:
+    prepare = ArrayPreparation((3,), mean=[1.0, 2.0, 3.0], std=[1.0, 0.5, 2.0])
+    card = nn.ModelCard("regression", ("price", "area"), prepare, target_mean=(1e5, -3.0), target_std=(2e4, 0.1))
+    net = nn.Sequential(nn.Linear(3, 2)).build((3,), seed=0)
+    net.save_model(tmp_path / "m.safetensors", card=card)
+    loaded = nn.load_model(tmp_path / "m.safetensors")
+    raw = np.random.RandomState(1).standard_normal((5, 3)).astype(np.float32)
+    expected = loaded.predict(raw).values
+    loaded.to_onnx(tmp_path / "model.onnx")
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [raw])[0], expected, 1e-5)
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    np.testing.assert_array_equal(again.predict(raw).values, expected)
+    np.testing.assert_array_equal(again(raw), loaded(raw))  # what training starts from
+
+
+def test_columns_of_texts_are_prepared_elsewhere(tmp_path: Path) -> None:
+    prepare = TablePreparation([TextColumn("remark", ("good", "bad"))])
+    loaded = _table_model(tmp_path / "m.safetensors", nn.ModelCard("classification", ("yes", "no"), prepare))
+    loaded.to_onnx(tmp_path / "model.onnx")
+    rows = [{"remark": "good, good and bad"}, {"remark": "neither"}]
+    features = prepare.apply(rows)
+    expected = loaded.predict(rows).outputs
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [features])[0], expected, 1e-5, 1e-6)
+    np.testing.assert_array_equal(nn.from_onnx(tmp_path / "model.onnx").predict(rows).outputs, expected)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ("[", "bounds of the network is damaged"),
+        ('{"middle": "prepared"}', "bounds of the network is damaged"),
+        ('{"input": "nowhere"}', "ends at 'nowhere', of which there is no description"),
+        ('{"input": "scores"}', "reads|nothing computes|no description"),
+    ],
+)
+def test_bounds_that_lie(bounds: str, message: str, tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(3, 2)).build((3,), seed=0)
+    prepare = ArrayPreparation((3,), mean=[1.0, 2.0, 3.0], std=[1.0, 0.5, 2.0])
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard(preparation=prepare))
+    nn.load_model(tmp_path / "m.safetensors").to_onnx(tmp_path / "model.onnx")
+    model = onnx.load(tmp_path / "model.onnx")
+    for entry in model.metadata_props:
+        if entry.key == "openbnns.network":
+            entry.value = bounds
+    onnx.save(model, tmp_path / "lies.onnx")
+    with pytest.raises(nn.onnx.OnnxError, match=message):
+        nn.from_onnx(tmp_path / "lies.onnx")
 
 
 def test_frozen_parameters_stay_frozen(tmp_path: Path) -> None:

@@ -98,10 +98,11 @@ class Exports(Building):
     def to_onnx(self, path: Any, *, preprocessing: bool = True) -> None:
         """Write the network as an ONNX file, for inference by any program that runs such files, for every batch size.
 
-        Weights keep their names. What ``predict`` does to arrays of samples first, scaling by 255 or by mean and deviation, is
-        part of the graph unless ``preprocessing=False``; task and class names are in the metadata. ``nn.from_onnx`` reads the
-        file back. Operations that ONNX does not have raise :class:`openbnns.nn.onnx.Unsupported`, which names all of them and
-        their layers. Needs ``pip install "openbnns[onnx]"``.
+        Weights keep their names. What ``predict`` does to samples first, and to the results of a regression, is part of the
+        graph unless ``preprocessing=False``; tables have an input for each column. Task and class names are in the metadata.
+        ``nn.from_onnx`` reads the network back. Operations that ONNX does not have raise
+        :class:`openbnns.nn.onnx.Unsupported`, which names all of them and their layers. Needs
+        ``pip install "openbnns[onnx]"``.
         """
         from .onnx import to_onnx
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._value import Array
+from ._metadata import bounds_of
 from .errors import OnnxError, require_onnx
 
 OLDEST, NEWEST = 13, 28
@@ -146,18 +147,37 @@ def _model(proto: Any, place: Path, opset: int) -> Model:
         if not tensor.name or tensor.name in initializers:
             raise OnnxError(f"{place}: two weights have the name {tensor.name!r}, or one has none.")
         initializers[tensor.name] = array_of(tensor, f"{place}: weight {tensor.name!r}", place.parent)
-    inputs = [_port(value, place, "input") for value in graph.input if value.name not in initializers]
-    nodes = [_node(node, i, place) for i, node in enumerate(graph.node)]
-    outputs = [_port(value, place, "output") for value in graph.output]
-    if not outputs:
-        raise OnnxError(f"{place}: its graph has no output.")
-    ordered = _ordered(nodes, {*initializers, *(port.name for port in inputs)}, place)
-    known = {*initializers, *(port.name for port in inputs), *(name for node in nodes for name in node.outputs)}
+    metadata = {entry.key: entry.value for entry in proto.metadata_props}
+    bounds = bounds_of(metadata, str(place))
+    inputs, outputs = _ports(graph, initializers, bounds, place)
+    known = {*initializers, *(port.name for port in inputs)}
+    used = _used(graph.node, outputs, known, bounds.get("input", ""), place)
+    nodes = [_node(graph.node[i], i, place) for i in used]
+    ordered = _ordered(nodes, known, place)
+    known.update(name for node in nodes for name in node.outputs)
     for port in outputs:
         if port.name not in known:
             raise OnnxError(f"{place}: nothing computes the output {port.name!r}.")
-    metadata = {entry.key: entry.value for entry in proto.metadata_props}
-    return Model(place, opset, _used(ordered, outputs), inputs, outputs, initializers, metadata)
+    return Model(place, opset, ordered, inputs, outputs, initializers, metadata)
+
+
+def _ports(
+    graph: Any, initializers: Mapping[str, Array], bounds: Mapping[str, str], place: Path
+) -> tuple[list[Port], list[Port]]:
+    """Inputs and outputs of the network: of the graph, but for what prepares samples and scales results in files of ours."""
+    described = {value.name: value for value in graph.value_info}
+    missing = [name for name in bounds.values() if name not in described]
+    if missing:
+        raise OnnxError(f"{place}: says that the network ends at {missing[0]!r}, of which there is no description.")
+    inputs, outputs = list(graph.input), list(graph.output)
+    if "input" in bounds:
+        inputs = [described[bounds["input"]]]
+    if "output" in bounds:
+        outputs[:1] = [described[bounds["output"]]]
+    if not outputs:
+        raise OnnxError(f"{place}: its graph has no output.")
+    ports = [_port(value, place, "input") for value in inputs if value.name not in initializers]
+    return ports, [_port(value, place, "output") for value in outputs]
 
 
 def _port(value: Any, place: Path, what: str) -> Port:
@@ -186,15 +206,19 @@ def _port(value: Any, place: Path, what: str) -> Port:
     return Port(value.name, kind, tuple(sizes))
 
 
-def _node(node: Any, index: int, place: Path) -> Node:
+def _bare(node: Any, index: int) -> Node:
+    """A node without its attributes."""
     op = node.op_type if node.domain in _DOMAINS else f"{node.domain}.{node.op_type}"
-    made = Node(node.name, op, tuple(node.input), tuple(node.output), {}, index)
-    attributes = {}
+    return Node(node.name, op, tuple(node.input), tuple(node.output), {}, index)
+
+
+def _node(node: Any, index: int, place: Path) -> Node:
+    made, attributes = _bare(node, index), {}
     for entry in node.attribute:
         if entry.name in attributes:
             raise OnnxError(f"{place}: {made} has two attributes {entry.name!r}.")
         attributes[entry.name] = _attribute(entry, f"{place}: {made}: attribute {entry.name!r}", place.parent)
-    return Node(node.name, op, made.inputs, made.outputs, attributes, index)
+    return replace(made, attributes=attributes)
 
 
 class Graph:
@@ -308,12 +332,7 @@ def _external(tensor: Any, where: str, folder: Path, needed: int) -> bytes:
 
 def _ordered(nodes: list[Node], known: set[str], place: Path) -> list[Node]:
     """The nodes so that each comes behind those that it reads from."""
-    makers: dict[str, Node] = {}
-    for node in nodes:
-        for name in filter(None, node.outputs):
-            if name in makers or name in known:
-                raise OnnxError(f"{place}: {node} computes {name!r}, which is there already.")
-            makers[name] = node
+    makers = {name: node for node in nodes for name in filter(None, node.outputs)}
     waits: dict[int, int] = {}
     readers: dict[int, list[Node]] = {}
     for node in nodes:
@@ -356,12 +375,19 @@ def _names(nodes: Iterable[Node]) -> str:
     return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
 
 
-def _used(nodes: list[Node], outputs: list[Port]) -> list[Node]:
-    """Those that an output depends on."""
-    wanted = {port.name for port in outputs}
-    kept = []
-    for node in reversed(nodes):
-        if wanted.intersection(node.outputs):
-            kept.append(node)
-            wanted.update(filter(None, node.inputs))
-    return kept[::-1]
+def _used(nodes: Sequence[Any], outputs: list[Port], known: set[str], given: str, place: Path) -> list[int]:
+    """The numbers of those that an output depends on; what computes the value that is given is left out."""
+    makers: dict[str, int] = {}
+    for i, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in makers or (name in known and name != given):
+                raise OnnxError(f"{place}: {_bare(node, i)} computes {name!r}, which is there already.")
+            makers[name] = i
+    wanted, used = [port.name for port in outputs], set()
+    while wanted:
+        name = wanted.pop()
+        maker = None if name == given else makers.get(name)
+        if maker is not None and maker not in used:
+            used.add(maker)
+            wanted.extend(nodes[maker].input)
+    return sorted(used)

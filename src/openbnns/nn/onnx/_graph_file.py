@@ -31,6 +31,7 @@ class GraphFile:
         self._batch_name = ""
         self.place = ""  # of the layer that is being written
         self.converted: list[tuple[str, str, str]] = []  # layer, operation here, operators there
+        self.bounds: dict[str, Any] = {}  # "input" and "output" of the network, if nodes lie before or behind it
 
     # Names.
 
@@ -117,6 +118,18 @@ class GraphFile:
     def integers(self, values: Sequence[int]) -> str:
         return self.constant(np.array(values, np.int64))
 
+    def words(self, texts: Sequence[str]) -> str:
+        """A constant of texts."""
+        helper = self.onnx.helper
+        tensor = helper.make_tensor("", self.onnx.TensorProto.STRING, [len(texts)], [text.encode() for text in texts])
+        return self.node("Constant", value=tensor)
+
+    def named(self, wanted: str, source: str) -> str:
+        """A value under another name, for those who look for it."""
+        name = self.fresh(wanted)
+        self.nodes.append(self.onnx.helper.make_node("Identity", [source], [name], name=self.fresh("Identity")))
+        return name
+
     def batch_size(self, rows: int) -> str:
         """The length of the first axis of values that have so many rows per sample, as a tensor of one number."""
         if not self._batch_name:
@@ -134,12 +147,37 @@ class GraphFile:
     _first_input = ""
 
     def input(self, value: Value, name: str) -> Any:
-        """Declare an input of the graph; gives what the file says about it."""
-        chosen = self.fresh(name)
-        self._first_input = self._first_input or chosen
+        """Declare an input of the graph that is one of the network; gives what the file says about it."""
+        chosen, declared = self.declare(name, self.kind(value), self.dimensions(value))
         self.bind(value, chosen)
-        kind = self.onnx.TensorProto.INT64 if value.dtype == INT64 else self.onnx.TensorProto.FLOAT
-        return self.onnx.helper.make_tensor_value_info(chosen, kind, self.dimensions(value))
+        self._first_input = self._first_input or chosen
+        return declared
+
+    def declare(self, name: str, kind: int, dimensions: Sequence[Any]) -> tuple[str, Any]:
+        """The name of a new input of the graph, and what the file says about it."""
+        chosen = self.fresh(name)
+        return chosen, self.onnx.helper.make_tensor_value_info(chosen, kind, dimensions)
+
+    def begin(self, value: Value, source: str) -> None:
+        """The network begins with this value, which nodes have made of the inputs of the graph."""
+        self._first_input = name = self.named("prepared", source)
+        self.bind(value, name)
+        self.bounds["input"] = self.described(value, name)
+
+    def end(self, value: Value, source: str) -> str:
+        """The network ends with this value, of which nodes make an output of the graph."""
+        name = self.named("scores", source)
+        self.bounds["output"] = self.described(value, name)
+        return name
+
+    def described(self, value: Value, name: str) -> Any:
+        """What the file says about a value."""
+        return self.onnx.helper.make_tensor_value_info(name, self.kind(value), self.dimensions(value))
+
+    def kind(self, value: Value) -> int:
+        """Of elements."""
+        types = self.onnx.TensorProto
+        return int(types.INT64 if value.dtype == INT64 else types.FLOAT)
 
     @staticmethod
     def dimensions(value: Value) -> list[Any]:
@@ -147,6 +185,11 @@ class GraphFile:
         return [*first, *value.sample]
 
     # Operations.
+
+    def note(self, operation: str, first: int) -> None:
+        """An operation has become the nodes from this one on."""
+        ops = [node.op_type for node in self.nodes[first:] if node.op_type != "Constant"]
+        self.converted.append((self.place, operation, " ".join(ops)))
 
     def enter(self, operation: Operation) -> None:
         """Whatever is written next belongs to the layer of this operation."""

@@ -7,13 +7,11 @@ from typing import Any
 
 from ..._spelling import spelled
 from .. import operations
-from .._value import INT64
-from ..model_file import ModelCard
 from ..module import Module
-from ..preprocessing import ArrayPreparation, ImagePreparation
 from ..weights import write_atomically
 from ._graph_file import IR_VERSION, OPSET, GraphFile
 from ._metadata import metadata_of
+from ._preparing import can_prepare, give_units, prepare
 from .errors import OnnxError, Unsupported, require_onnx
 from .writers import WRITERS, NoForm
 
@@ -42,28 +40,30 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     graph.outputs = list(outputs)
     graph._drop_unused()
     card = network._card
-    prepared = preprocessing and card is not None and _can_prepare(card, graph)
-    inputs = [file.input(value, name) for value, name in zip(graph.inputs, _input_names(network, graph), strict=True)]
-    if prepared:
-        assert card is not None
-        inputs = [_prepare(file, card, graph.inputs[0], inputs[0])]
+    if preprocessing and card is not None and can_prepare(card, graph):
+        inputs = prepare(file, card, graph.inputs[0])
+    else:
+        names_of_inputs = _input_names(network, graph)
+        inputs = [file.input(value, name) for value, name in zip(graph.inputs, names_of_inputs, strict=True)]
     _write_all(file, graph, who)
     ports = []
     for number, value in enumerate(graph.outputs):
-        file.place = ""
-        wanted = "output" if len(graph.outputs) == 1 else f"output_{number}"
-        name = file.fresh(wanted)
-        file.nodes.append(onnx.helper.make_node("Identity", [file.use(value)], [name], name=file.fresh("Identity")))
-        kind = onnx.TensorProto.INT64 if value.dtype == INT64 else onnx.TensorProto.FLOAT
-        ports.append(onnx.helper.make_tensor_value_info(name, kind, file.dimensions(value)))
+        result = file.use(value)
+        if preprocessing and not number and card is not None and card.target_mean is not None:
+            result = give_units(file, card, value)
+        name = file.named("output" if len(graph.outputs) == 1 else f"output_{number}", result)
+        ports.append(file.described(value, name))
     weights = [onnx.numpy_helper.from_array(array, name) for name, array in file.weights.items()]
-    made = onnx.helper.make_graph(file.nodes, type(network).__name__, inputs, ports, weights)
+    bounds = list(file.bounds.values())
+    made = onnx.helper.make_graph(file.nodes, type(network).__name__, inputs, ports, weights, value_info=bounds)
     model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name="openbnns")
     model.ir_version = IR_VERSION
     frozen = [
         name for name, parameter in network.named_parameters() if not parameter.requires_grad and name in file.weights
     ]
-    onnx.helper.set_model_props(model, metadata_of(card, frozen, prepared=prepared))
+    onnx.helper.set_model_props(
+        model, metadata_of(card, frozen, {end: value.name for end, value in file.bounds.items()})
+    )
     if model.ByteSize() > _LARGEST:
         raise OnnxError(f"{who}: the file would be larger than 2 GB, which is what ONNX files can hold.")
     onnx.checker.check_model(model, full_check=True)
@@ -90,8 +90,7 @@ def _write_all(file: GraphFile, graph: Any, who: str) -> None:
         for value, name in zip(operation.outputs, [found] if isinstance(found, str) else found, strict=False):
             file.bind(value, name)
             known.add(value)
-        ops = [node.op_type for node in file.nodes[before:] if node.op_type != "Constant"]
-        file.converted.append((file.place, _told(operation), " ".join(ops)))
+        file.note(_told(operation), before)
     if problems:
         told = "\n  ".join(problems)
         raise Unsupported(f"{who}: {len(problems)} operation(s) cannot be written:\n  {told}")
@@ -117,41 +116,3 @@ def _input_names(network: Module, graph: Any) -> list[str]:
     ]
     found = named[: len(graph.inputs)]
     return [*found, *(f"input_{i}" for i in range(len(found), len(graph.inputs)))]
-
-
-# Preparation of samples.
-
-
-def _can_prepare(card: ModelCard, graph: Any) -> bool:
-    """Whether the graph can do what is done to samples: scaling, not reading of files or tables."""
-    prepare = card.preparation
-    if len(graph.inputs) != 1 or graph.inputs[0].dtype == INT64:
-        return False
-    if isinstance(prepare, ArrayPreparation):
-        return prepare.pixels or prepare.mean is not None
-    return isinstance(prepare, ImagePreparation)
-
-
-def _prepare(file: GraphFile, card: ModelCard, value: Any, declared: Any) -> Any:
-    """Put nodes behind the input that prepare samples; gives what the file says about the new input."""
-    onnx, prepare = file.onnx, card.preparation
-    name = file._first_input
-    pixels = isinstance(prepare, ImagePreparation) or (isinstance(prepare, ArrayPreparation) and prepare.pixels)
-    file.place = "preprocessing"
-    if pixels:
-        whole = file.node("Cast", name, to=onnx.TensorProto.FLOAT)
-        result = file.node("Div", whole, file.number(255))
-        kind = onnx.TensorProto.UINT8
-    else:
-        assert isinstance(prepare, ArrayPreparation) and prepare.mean is not None and prepare.std is not None
-        wide = file.node("Cast", name, to=onnx.TensorProto.DOUBLE)
-        centred = file.node("Sub", wide, file.constant(prepare.mean))
-        scaled = file.node("Div", centred, file.constant(prepare.std))
-        result = file.node("Cast", scaled, to=onnx.TensorProto.FLOAT)
-        kind = onnx.TensorProto.FLOAT
-    assert prepare is not None
-    shape = getattr(prepare, "shape", value.sample)
-    if tuple(shape) != value.sample:
-        result = file.node("Reshape", result, file.integers((-1, *value.sample)))
-    file.bind(value, result)
-    return onnx.helper.make_tensor_value_info(declared.name, kind, ["N", *shape])
