@@ -159,7 +159,7 @@ def test_what_is_said_about_the_data(tmp_path: Path) -> None:
     assert notes(np.arange(40) % 2) == []
     assert notes(np.where(np.arange(40) % 2, 5, 0)) == [
         "No training sample has class 1, 2, 3, 4: the network has an output for every class from 0 to 5 and cannot learn "
-        "that one."
+        "those."
     ]
     words = np.array(["a", "b"])[np.arange(40) % 2]
     (said,) = notes(words, x_train=x, y_train=words, x_test=x[:2] + 100, y_test=np.array(["a", "c"]))

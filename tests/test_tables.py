@@ -107,6 +107,17 @@ def test_quoted_cells_with_everything_in_them(tmp_path: Path) -> None:
     assert [words[i] if i >= 0 else None for i in codes] == ['a,"b"\nc', 'plain "x"', None]
 
 
+def test_messages_are_short(tmp_path: Path) -> None:
+    rows = "".join(f"{word},{i}.5\n" for i, word in enumerate(["a" * 10_000, "b"] * 20))
+    path = write(tmp_path, f"w,y\n{rows}", "long.csv")
+    loaded = data.load(path, target="y", test_share=0, validation_share=0)
+    assert loaded.preparation is not None
+    (said,) = loaded.preparation.said()
+    assert said == f"Column 'w' holds 2 categories: {'a' * 60}…, b."
+    one = delimited.read(write(tmp_path, "a b\n1 2\n", "one.csv"), targets=None, separator="space")
+    assert one.notes == ["Read 1 row of 2 columns: space as separator, names in the first line."]
+
+
 def test_pieces_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(0)
     lines = [f'{draw.gauss(0, 9):.3f},"w{draw.randint(0, 9)}\n",{draw.randint(0, 3)}' for _ in range(300)]
@@ -159,7 +170,7 @@ def test_what_becomes_of_columns(tmp_path: Path) -> None:
         "Read 60 rows of 6 columns: comma as separator, names in the first line.",
         "Task: classification of 'married', because there are words.",
         "Column 'id' is left out: it only counts the rows.", "Column 'since' is left out: it has the same value",
-        "2 columns of numbers are standardized", "Missing numbers in age count as the mean",
+        "2 columns of numbers are standardized", "Missing numbers in 'age' count as the mean",
         "Column 'city' holds 3 categories: Bern, Oslo, Rome, or none.",
     ):  # fmt: skip
         assert piece in said, piece
@@ -263,6 +274,7 @@ def test_standardizing_makes_the_difference(tmp_path: Path) -> None:
         ('a,b,y\n1,"2\n3",0\n1,2,3,4\n', {}, r"line 4: 4 values, but the first line has 3"),
         ("1,2,0\n1,2,0\n1,2,0,4\n", {}, r"line 3: 4 values, but the lines before have 3"),
         ('a,b,y\n1,"2,0\n1,2,0\n', {}, r"line 2: a quote begins there that never ends"),
+        ('a,b,y\n1,2,0\n1,"x,0\n1,"y",0\n', {}, r"line 3: a quote begins there that never ends"),
         ("a b y\n1 2 3\n", {}, r"there is no comma, semicolon, tab or bar between the values.*'a b y'.*--separator X"),
         ("a,a,y\n1,2,3\n", {}, r"line 1: the name 'a' stands there twice"),
         ("a,b,kind\n1,2,3\n", {"target": "kin"}, r"no column 'kin' for the target\. Did you mean 'kind'\? Columns: a, b, kind"),

@@ -98,7 +98,7 @@ def test_data_without_information_is_reported() -> None:
     said: list[str] = []
     nn.Trainer(network(), say=said.append).fit(x, 0 * y, epochs=1, validation=(x.copy(), y))
     assert said[:2] == [
-        "All 20 training samples have class 0: there is nothing to tell apart.",
+        "All 20 training samples have the same class: there is nothing to tell apart.",
         "The validation samples are the training samples, so they do not show how others would fare.",
     ]
 

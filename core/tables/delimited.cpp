@@ -92,6 +92,7 @@ const char* DelimitedReader::read_cell(const char* p, const char* end, bool last
   if (p != end && *p == format_.quote && format_.quote) {
     cell->quoted = true;
     unquoted_.clear();
+    const int64_t first_line = next_line_;
     for (p++;;) {
       const void* found = std::memchr(p, format_.quote, static_cast<size_t>(end - p));
       if (!found) {
@@ -108,7 +109,13 @@ const char* DelimitedReader::read_cell(const char* p, const char* end, bool last
       p++;
     }
     while (p != end && *p != format_.separator && !is_end(*p)) {  // what stands behind the quotes belongs to it, too
-      if (!is_space(*p)) unquoted_.push_back(*p);
+      if (!is_space(*p)) {
+        if (next_line_ != first_line) {  // the quote that should have closed the cell lines ago is missing
+          fail(TableError::kQuote);
+          return nullptr;
+        }
+        unquoted_.push_back(*p);
+      }
       p++;
     }
     cell->text = unquoted_;

@@ -112,7 +112,7 @@ class Preparation(Listed):
             return
         y = source.y[0] if source.y else np.empty(0)
         if self._losses[0].classes and y.dtype.kind in "iu" and y.size > 1 and (y == y.flat[0]).all():
-            self._say(f"All {len(y)} training samples have class {y.flat[0]}: there is nothing to tell apart.")
+            self._say(f"All {len(y)} training samples have the same class: there is nothing to tell apart.")
         if not isinstance(tested, ArraySource) or not tested.checked:
             return
         if all(a.shape == b.shape and np.array_equal(a, b) for a, b in zip(source.x, tested.x, strict=True)):

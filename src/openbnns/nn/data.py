@@ -325,7 +325,7 @@ def notes(data: Data) -> list[str]:
         if missing and part == "training":
             found.append(
                 f"No training sample has class {_some(missing)}: the network has an output for every class from 0 to "
-                f"{data.classes - 1} and cannot learn that one."
+                f"{data.classes - 1} and cannot learn {'that one' if len(missing) == 1 else 'those'}."
                 if not data.class_names
                 else f"No training sample has class {_some(missing)}, which the network therefore cannot learn."
             )

@@ -45,6 +45,16 @@ def byte_count(value: int | str, who: str) -> int:
     return int(found[1]) * _UNITS[found[2].upper()]
 
 
+def counted(count: int, what: str) -> str:
+    """So many of something, for people.
+
+    >>> counted(1, "row"), counted(1234, "row"), counted(2, "class")
+    ('1 row', '1,234 rows', '2 classes')
+    """
+    ending = "" if count == 1 else "es" if what.endswith("s") else "s"
+    return f"{count:,} {what}{ending}"
+
+
 def shown(count: int) -> str:
     """A number of bytes for people."""
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
@@ -61,6 +71,8 @@ def open_regular(path: str | os.PathLike[str], error: type[ValueError] = DataErr
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise error(f"{path}: is a folder. Give the path of a file.")
         raise error(f"{path}: is no regular file but a pipe, a device or the like. Copy it into a file first.")
     with os.fdopen(handle, "rb") as file:
         yield file, status.st_size

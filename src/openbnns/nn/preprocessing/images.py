@@ -1,4 +1,4 @@
-"""Images in files: brought to one size, one kind of color, and numbers from 0 to 1."""
+"""Images in files: brought to one size, one kind of colour, and numbers from 0 to 1."""
 
 from __future__ import annotations
 
@@ -111,5 +111,5 @@ class ImagePreparation(Preparation):
         return cls((sizes[0], sizes[1]), said.text("mode", tuple(MODES)))
 
     def said(self) -> list[str]:
-        color = "gray" if self.mode == "L" else "color"
-        return [f"Images are {self.size[0]} x {self.size[1]} pixels in {color}, divided by 255."]
+        colour = "grey" if self.mode == "L" else "colour"
+        return [f"Images are {self.size[0]} x {self.size[1]} pixels in {colour}, divided by 255."]

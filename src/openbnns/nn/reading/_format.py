@@ -32,7 +32,8 @@ class Format:
     @property
     def said(self) -> str:
         """For people."""
-        parts = [f"{SEPARATORS.get(self.separator, repr(self.separator))} as separator"]
+        named = {**SEPARATORS, " ": "space"}
+        parts = [f"{named.get(self.separator, repr(self.separator))} as separator"]
         if self.decimal != ".":
             parts.append("comma as decimal sign")
         parts.append("names in the first line" if self.headed else "no line of names")
@@ -132,7 +133,14 @@ def decoded(head: bytes, path: Path) -> str:
         except UnicodeDecodeError as error:
             if error.start < len(head) - 4:
                 line = head[: error.start].count(b"\n") + 1
-                raise DataError(
-                    f"{path}, line {line}: is not UTF-8. Convert the file, with iconv for instance."
-                ) from None
-    raise DataError(f"{path}: is not UTF-8. Convert the file, with iconv for instance.")
+                raise not_text(path, line, head) from None
+    raise not_text(path, 1, head)
+
+
+def not_text(path: Path, line: int, head: bytes = b"") -> DataError:
+    """An error for a line that is not UTF-8, with the command that most likely helps."""
+    wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return DataError(
+        f"{path}, line {line}: is not UTF-8. Convert the file, for instance: "
+        f"iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path} > utf8.csv"
+    )

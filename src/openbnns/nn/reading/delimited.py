@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ..files import Budget, DataError, open_expanded, shown
+from ..files import Budget, DataError, counted, open_expanded, shown
 from . import _format
 from ._format import MISSING, Format
 from .store import RowStore
@@ -239,7 +239,7 @@ class _Reading:
         if what == "zero":
             raise DataError(f"{where} is no text: it has a zero byte.")
         if what == "encoding":
-            raise DataError(f"{where} is not UTF-8. Convert the file, with iconv for instance.")
+            raise _format.not_text(self.path, reader.error_line())
 
     def table(self) -> Table:
         names, kinds = self.form.names, self.kinds
@@ -263,7 +263,9 @@ class _Reading:
             count, line, cell = self.reader.odd(i)
             if kinds[i] == _BOTH and count:
                 table.odd[name] = (count, line, cell.decode("utf-8", "replace"))
-        table.notes.append(f"Read {self.store.rows:,} rows of {len(names)} columns: {self.form.said}.")
+        table.notes.append(
+            f"Read {counted(self.store.rows, 'row')} of {counted(len(names), 'column')}: {self.form.said}."
+        )
         self.store.give_to(table)
         return table
 

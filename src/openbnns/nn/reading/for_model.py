@@ -12,7 +12,7 @@ import numpy as np
 from .. import _splitting
 from .._loading import has_idx, read_parts
 from .._value import Array
-from ..files import DataError
+from ..files import DataError, counted
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..sources import Rows, open_npy
 from . import delimited, room, targets
@@ -108,8 +108,8 @@ def _known_classes(card: ModelCard, y: Array, names: Sequence[str], source: str)
     if unknown:
         count = int(np.isin(y, [i for i in present if known[i] < 0]).sum())
         raise DataError(
-            f"{source}: {count:,} samples have classes that the model was not trained on: {', '.join(unknown[:8])}. It knows "
-            f"{', '.join(card.classes[:12])}."
+            f"{source}: {counted(count, 'sample')} of classes that the model was not trained on: {', '.join(unknown[:8])}. "
+            f"It knows {', '.join(card.classes[:12])}."
         )
     return known[y]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._value import Array
-from ..files import DataError
+from ..files import DataError, counted
 from .store import RowStore
 from .table import Table, find_column, require_columns
 
@@ -26,7 +26,7 @@ class _Column:
 
     name: str
     numeric: bool
-    counted: bool
+    as_number: bool
     """Whether it is a column of numbers to learn from."""
     target: bool
     words: dict[str, int] = field(default_factory=dict)
@@ -89,12 +89,12 @@ def read(
         if forced == "number" and not numeric:
             raise DataError(f"{path}: column {name!r} holds {kind}, but the model was trained on numbers there.")
         target = name in chosen
-        counted = not target and numeric and name not in as_words and forced != "word"
-        columns.append(_Column(name, numeric, counted, target))
+        as_number = not target and numeric and name not in as_words and forced != "word"
+        columns.append(_Column(name, numeric, as_number, target))
     if not file.metadata.num_rows:
         raise DataError(f"{path}: there are no samples.")
     _fill(table, _Batches(file, source, [column.name for column in columns]), columns, chosen, arrow, room)
-    table.notes.insert(0, f"Read {len(table):,} rows of {len(names)} columns from a Parquet file.")
+    table.notes.insert(0, f"Read {counted(len(table), 'row')} of {counted(len(names), 'column')} from a Parquet file.")
     return table
 
 
@@ -116,8 +116,8 @@ class _Batches:
 def _fill(
     table: Table, batches: _Batches, columns: list[_Column], chosen: list[str], arrow: Any, room: int | None
 ) -> None:
-    numbers = [column for column in columns if column.counted]
-    words = [column for column in columns if not column.counted]
+    numbers = [column for column in columns if column.as_number]
+    words = [column for column in columns if not column.as_number]
     by_name = {column.name: column for column in columns}
     exact = [by_name[name] for name in chosen if name in by_name]
     table.number_columns, table.word_columns = [c.name for c in numbers], [c.name for c in words]
