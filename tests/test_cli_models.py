@@ -270,7 +270,7 @@ def test_export(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         for name, array in weights.items():
             np.testing.assert_array_equal(archive[name], array)
     assert run("export", model(trained), "--to", "safetensors", "-o", tmp_path / "w.safetensors", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["written"].endswith("w.safetensors")
+    assert json.loads(capsys.readouterr().out)["written"][0].endswith("w.safetensors")
     with pytest.raises(ModelError, match="does not say which network"):
         nn.load_model(tmp_path / "w.safetensors")
     assert run("export", model(trained), "--to", "safetensors", "-o", model(trained)) == 2
@@ -521,6 +521,30 @@ def test_completion_knows_every_command_and_option(
     for word in ("train", "predict", "evaluate", "early-stopping", "multilabel", "separator"):
         assert word in script
     if shell == "bash":
-        test = 'COMP_WORDS=(openbnns train --ta); COMP_CWORD=2; _openbnns; echo "${COMPREPLY[@]}"'
-        done = subprocess.run(["bash", "-c", f"{script}\n{test}"], capture_output=True, text=True, check=True)
-        assert done.stdout.split() == ["--target", "--task"]
+        for typed, expected in (
+            ("train --ta", "--target --task"), ("train --optimizer ada", "adam adamw adagrad adamax"),
+            ("train --epochs --", ""), ("export m --to c", "c coreml"), ("pre", "predict"),
+        ):  # fmt: skip
+            words = typed.split()
+            test = f'COMP_WORDS=(openbnns {typed}); COMP_CWORD={len(words)}; _openbnns; echo "${{COMPREPLY[@]}}"'
+            done = subprocess.run(["bash", "-c", f"{script}\n{test}"], capture_output=True, text=True, check=True)
+            assert done.stdout.split() == expected.split(), typed
+
+
+def test_the_parser_knows_all_optimizers_and_schedules() -> None:
+    """Which it lists itself, because importing them would take too long for --help."""
+    from typing import get_args
+
+    from openbnns.cli.train import OPTIMIZERS, SCHEDULES
+    from openbnns.nn.optimizers import OptimizerName
+    from openbnns.nn.schedules import ScheduleName
+
+    assert get_args(OptimizerName) == OPTIMIZERS and get_args(ScheduleName) == SCHEDULES
+
+
+def test_files_that_are_no_models(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path, message in ((tmp_path / "none", "none: No such file or directory.\n"), (tmp_path, "is a folder. Give")):
+        assert run("predict", path, "new.csv") == 2
+        assert message in capsys.readouterr().err
+    assert run("predict", model(trained), "new.csv", "-o", tmp_path / "x.xlsx") == 2
+    assert "x.xlsx: predictions are written as CSV. Give a name that ends in .csv." in capsys.readouterr().err

@@ -47,5 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"openbnns {options.command}: not enough memory. {error}".rstrip(), file=sys.stderr)
         return UNUSABLE
     except UNUSABLE_ERRORS as error:
-        print(f"openbnns {options.command}: {error}", file=sys.stderr)
+        print(f"openbnns {options.command}: {_reason(error)}", file=sys.stderr)
         return UNUSABLE
+
+
+def _reason(error: BaseException) -> str:
+    """What an error says; those of the system name the file first, as ours do."""
+    if type(error).__module__ == "builtins" and isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)

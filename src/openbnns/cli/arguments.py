@@ -74,6 +74,13 @@ def print_json(value: Any) -> None:
     print(json.dumps(_finite(value), ensure_ascii=False), flush=True)
 
 
+def show(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on the screen."""
+    widths = [max(len(row[i]) for row in (titles, *rows)) for i in range(len(titles))]
+    for row in (titles, ["-" * width for width in widths], *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None

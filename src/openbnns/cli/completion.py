@@ -50,11 +50,11 @@ def _commands(parser: argparse.ArgumentParser) -> Commands_:
     return {}
 
 
-def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], str, list[str]]]:
-    """The names of every option, its help, and its choices."""
+def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], str, list[str] | None]]:
+    """The names of every option, its help, and its choices: None if it takes no value, none of them if any will do."""
     for action in parser._actions:
         if action.option_strings:
-            choices = [str(choice) for choice in action.choices or ()]
+            choices = None if action.nargs == 0 else [str(choice) for choice in action.choices or ()]
             yield list(action.option_strings), (action.help or "").partition(" (default")[0], choices
 
 
@@ -64,14 +64,18 @@ def _positional(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _bash(commands: Commands_) -> str:
-    lines = ["_openbnns() {", '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" words=""']
+    lines = [
+        "_openbnns() {",
+        '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" words="" value=""',
+    ]
     lines += ['  if [ "$COMP_CWORD" -eq 1 ]; then', f'    words="{" ".join(commands)} --help --version"', "  else"]
     lines += ['    case "${COMP_WORDS[1]}:$prev" in']
     for name, (_, parser) in commands.items():
         for flags, _, choices in _options(parser):
-            if choices:
-                lines.append(f'      {"|".join(f"{name}:{flag}" for flag in flags)}) words="{" ".join(choices)}" ;;')
-    lines += ["    esac", '    if [ -z "$words" ]; then', '      case "${COMP_WORDS[1]}" in']
+            if choices is not None:
+                chosen = f'words="{" ".join(choices)}"' if choices else "value=1"
+                lines.append(f"      {'|'.join(f'{name}:{flag}' for flag in flags)}) {chosen} ;;")
+    lines += ["    esac", '    if [ -z "$words$value" ]; then', '      case "${COMP_WORDS[1]}" in']
     for name, (_, parser) in commands.items():
         flags = [flag for names, _, _ in _options(parser) for flag in names]
         lines.append(f'        {name}) words="{" ".join([*flags, *_positional(parser)])}" ;;')
@@ -88,7 +92,7 @@ def _zsh(commands: Commands_) -> str:
         specs = []
         for flags, text, choices in _options(parser):
             for flag in flags:
-                value = f":value:({' '.join(choices)})" if choices else ""
+                value = "" if choices is None else f":value:({' '.join(choices)})" if choices else ":value:_files"
                 specs.append(_quoted(f"{flag}[{_plain(text)}]{value}"))
         rest = f"'*:value:({' '.join(_positional(parser))})'" if _positional(parser) else "'*:file:_files'"
         lines.append(f"    {name}) shift words; (( CURRENT-- )); _arguments {' '.join(specs)} {rest} ;;")
@@ -102,7 +106,7 @@ def _fish(commands: Commands_) -> str:
         here = f"complete -c openbnns -n '__fish_seen_subcommand_from {name}'"
         for flags, described, choices in _options(parser):
             names = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in flags)
-            given = f" -x -a {_quoted(' '.join(choices))}" if choices else ""
+            given = "" if choices is None else f" -x -a {_quoted(' '.join(choices))}" if choices else " -r"
             lines.append(f"{here} {names} -d {_quoted(described)}{given}")
         if _positional(parser):
             lines.append(f"{here} -a {_quoted(' '.join(_positional(parser)))}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 from typing import Any
 
-from .arguments import byte_limit
+from .arguments import add_output, byte_limit, count
 
 SOURCES = (
     "a table (.csv, .tsv, also .gz, or .parquet), a .npz with arrays x and y, a folder of images by class, a folder of IDX files "
@@ -25,6 +26,15 @@ def size(text: str) -> tuple[int, int]:
     if len(parts) not in (1, 2) or not all(p.isascii() and p.isdigit() and 0 < int(p) < 2**16 for p in parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of pixels such as 64 or 48x64 (height x width)")
     return int(parts[0]), int(parts[-1])
+
+
+def add_model_and_data(parser: argparse.ArgumentParser, samples: str) -> None:
+    """A trained model, data for it, and how many samples it takes at a time."""
+    parser.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
+    parser.add_argument("data", metavar="DATA", help=f"{samples}, in the form that the model was trained on")
+    parser.add_argument("--batch-size", type=count, default=256, help="samples at a time (default: 256)")
+    add_output(parser)
+    add_form(parser)
 
 
 def add_form(parser: argparse.ArgumentParser) -> None:
@@ -110,6 +120,16 @@ def repeated(options: argparse.Namespace) -> list[str]:
         words += ["--size", "x".join(str(side) for side in options.size)]
     words += ["--skip-bad"] * options.skip_bad + ["--no-standardize"] * options.no_standardize
     return words
+
+
+def predicted(options: argparse.Namespace, network: Any, **wanted: Any) -> tuple[Any, Any, Any]:
+    """The samples of :func:`add_model_and_data`, the same as the network takes them, and what it says about them."""
+    from ..nn.model_file import fit_inputs, predict_prepared
+    from ..nn.reading import for_model
+
+    samples = for_model.read(network.model_card, options.data, **wanted, **form(options))
+    x = fit_inputs(network, samples.x)
+    return samples, x, predict_prepared(network, x, options.batch_size)
 
 
 def load(options: argparse.Namespace) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import data_options
-from .arguments import OK, Commands, add_output, count, print_json
+from .arguments import OK, Commands, print_json
 
 
 def add(commands: Commands) -> None:
@@ -23,12 +23,7 @@ def add(commands: Commands) -> None:
             "openbnns evaluate out/model.safetensors more.csv --json | jq .scores.accuracy",
         ),
     )  # fmt: skip
-    evaluate.add_argument(
-        "model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote"
-    )
-    evaluate.add_argument(
-        "data", metavar="DATA", help="samples with their answers, in the form that the model was trained on"
-    )
+    data_options.add_model_and_data(evaluate, "samples with their answers")
     evaluate.add_argument("--target", type=data_options.listed, default=None, metavar="NAME",
                           help="column with the answers (default: as in training)")  # fmt: skip
     evaluate.add_argument(
@@ -36,17 +31,12 @@ def add(commands: Commands) -> None:
         help="of the data that the model was trained on, only this part (default: all)",
     )  # fmt: skip
     evaluate.add_argument("--report", type=Path, default=None, metavar="FILE", help="write a report as HTML")
-    evaluate.add_argument("--batch-size", type=count, default=256, help="samples at a time (default: 256)")
-    add_output(evaluate)
-    data_options.add_form(evaluate)
     evaluate.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from .. import nn
     from ..nn import evaluation
-    from ..nn.model_file import fit_inputs, predict_prepared
-    from ..nn.reading import for_model
 
     network = nn.load_model(options.model)
     card = network.model_card
@@ -55,11 +45,9 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(
             f"{options.model}: does not say what its outputs mean. Save it with save_model(path, task=...)."
         )
-    samples = for_model.read(
-        card, options.data, with_targets=True, target=options.target, part=options.part, **data_options.form(options)
+    samples, x, found = data_options.predicted(
+        options, network, with_targets=True, target=options.target, part=options.part
     )
-    x = fit_inputs(network, samples.x)
-    found = predict_prepared(network, x, options.batch_size)
     assert samples.y is not None
     scores = evaluation.scores(found, samples.y)
     if options.report is not None:

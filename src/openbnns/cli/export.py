@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from . import network_export
-from .arguments import OK, Commands, add_output, print_json
+from .arguments import OK, Commands, add_output, print_json, show
 
 _WEIGHTS = {"npz": ".npz", "safetensors": ".safetensors", "torch": ".pt"}
 
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
         ),
     )  # fmt: skip
     export.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
-    forms = (*_WEIGHTS, "onnx", *network_export.FORMS)
+    forms = (*_WEIGHTS, *network_export.FORMS)
     export.add_argument("--to", choices=forms, required=True, metavar="FORM", help=", ".join(forms))
     where = "where to, a folder for code (default: beside the model)"
     export.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help=where)
@@ -39,10 +39,6 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.to in network_export.FORMS:
         return network_export.run(options)
-    if options.to == "onnx":
-        from .onnx_files import export_onnx
-
-        return export_onnx(options)
     from ..nn import weight_files, weights
 
     suffix = _WEIGHTS[options.to]
@@ -55,10 +51,8 @@ def run(options: argparse.Namespace) -> int:
     total = sum(array.size for array in arrays.values())
     if options.json:
         shapes = {name: list(array.shape) for name, array in arrays.items()}
-        print_json({"model": str(options.model), "to": options.to, "written": str(path), "arrays": shapes})
+        print_json({"model": str(options.model), "to": options.to, "written": [str(path)], "arrays": shapes})
     elif not options.quiet:
-        width = max(len(name) for name in arrays)
-        for name, array in arrays.items():
-            print(f"  {name.ljust(width)}  {array.dtype} {array.shape}")
-        print(f"{len(arrays)} arrays with {total:,} numbers written to {path}")
+        show(("array", "elements", "shape"), [(name, str(a.dtype), str(a.shape)) for name, a in arrays.items()])
+        print(f"{len(arrays)} arrays with {total:,} numbers.\nWritten: {path}")
     return OK

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .arguments import OK, Commands, add_output, print_json
-from .onnx_files import show
+from .arguments import OK, Commands, add_output, print_json, show
 
 
 def add(commands: Commands) -> None:
@@ -62,10 +61,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         converted = [dict(zip(titles, row, strict=True)) for row in rows]
         shapes = {name: list(p.shape) for name, p in named.items()}
-        print_json({"model": str(options.model), "written": str(path), "converted": converted, "parameters": shapes})
+        print_json({"model": str(options.model), "written": [str(path)], "converted": converted, "parameters": shapes})
     elif not options.quiet:
         show(titles, rows)
-        print(f"{trained:,} numbers to train, in {len(named)} arrays; written to {path}")
+        print(f"{trained:,} numbers to train, in {len(named)} arrays.\nWritten: {path}")
     return OK
 
 
@@ -80,8 +79,5 @@ def _read(options: argparse.Namespace) -> tuple[Any, tuple[str, ...], Sequence[t
         layers = [(path, type(layer).__name__) for path, layer in network.named_modules() if path]
         return network, ("layer", "becomes"), layers
     axis = None if options.one_sample else 0
-    try:
-        read = nn.from_onnx(options.model, batch_axis=axis, input_shapes=dict(options.shape))
-    except ImportError as error:
-        raise RuntimeError(str(error)) from None
+    read = nn.from_onnx(options.model, batch_axis=axis, input_shapes=dict(options.shape))
     return read, ("node", "becomes", "output of a sample"), read.converted()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import OK, count, print_json, rate
+from .arguments import OK, count, print_json, rate, show
 
 if TYPE_CHECKING:
     from ..nn import Module
 
-FORMS = ("c", "swift", "coreml", "keras")
+FORMS = ("onnx", "c", "swift", "coreml", "keras")
 
 
 def add_options(export: argparse.ArgumentParser) -> None:
@@ -31,7 +32,13 @@ def add_options(export: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from .. import nn
 
+    if options.output is not None and options.output.resolve() == options.model.resolve():
+        raise ValueError(f"{options.output} is the model itself. Give another name: -o FILE.")
     network = nn.load_model(options.model)
+    if options.to == "onnx":
+        path = options.output or options.model.with_suffix(".onnx")
+        _report(options, nn.onnx.to_onnx(network, path), [path], ("layer", "operation", "becomes"))
+        return OK
     if options.to == "coreml":
         path = options.output or options.model.with_suffix(".mlpackage")
         package = network.to_coreml(path, precision=options.precision, batch_size=options.batch_size)
@@ -65,15 +72,18 @@ def _training(network: Module, options: argparse.Namespace) -> dict[str, Any]:
     return {"loss": loss, "optimizer": kind(**given)}
 
 
-def _report(options: argparse.Namespace, rows: list[tuple[str, str]], paths: list[Path]) -> None:
+def _report(
+    options: argparse.Namespace,
+    rows: Sequence[Sequence[str]],
+    paths: Sequence[Path],
+    titles: Sequence[str] = ("layer", "becomes"),
+) -> None:
     """What became of which layer, and where it is."""
     if options.json:
-        layers = [{"layer": layer, "became": became} for layer, became in rows]
+        converted = [dict(zip(titles, row, strict=True)) for row in rows]
         print_json({
-            "model": str(options.model), "to": options.to, "written": [str(path) for path in paths], "layers": layers,
+            "model": str(options.model), "to": options.to, "written": [str(path) for path in paths], "converted": converted,
         })  # fmt: skip
     elif not options.quiet:
-        width = max((len(layer) for layer, _ in rows), default=0)
-        for layer, became in rows:
-            print(f"  {layer.ljust(width)}  {became}")
-        print(f"written: {', '.join(map(str, paths))}")
+        show(titles, rows)
+        print(f"Written: {', '.join(map(str, paths))}")

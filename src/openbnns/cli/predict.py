@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import data_options
-from .arguments import OK, Commands, add_output, count, print_json
+from .arguments import OK, Commands, print_json
 
 _SHOWN = 10  # predictions on a terminal
 
@@ -27,25 +27,20 @@ def add(commands: Commands) -> None:
             "openbnns predict out/model.safetensors new.csv --json",
         ),
     )  # fmt: skip
-    predict.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
-    predict.add_argument("data", metavar="DATA", help="new samples, in the form that the model was trained on")
+    data_options.add_model_and_data(predict, "new samples")
     predict.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="write a .csv file")
-    predict.add_argument("--batch-size", type=count, default=256, help="samples at a time (default: 256)")
-    add_output(predict)
-    data_options.add_form(predict)
     predict.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from .. import nn
-    from ..nn.model_file import fit_inputs, predict_prepared
-    from ..nn.reading import for_model
 
+    if options.output is not None and options.output.suffix.lower() not in ("", ".csv", ".txt"):
+        raise ValueError(f"{options.output}: predictions are written as CSV. Give a name that ends in .csv.")
     network = nn.load_model(options.model)
     card = network.model_card
     assert card is not None
-    samples = for_model.read(card, options.data, with_targets=False, **data_options.form(options))
-    found = predict_prepared(network, fit_inputs(network, samples.x), options.batch_size)
+    samples, _, found = data_options.predicted(options, network, with_targets=False)
     head, rows = table(found, samples.names)
     if options.output is not None:
         write(options.output, head, rows)

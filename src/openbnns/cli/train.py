@@ -15,6 +15,10 @@ from . import data_options, ranks
 from .arguments import FAILED, OK, STOPPED, Commands, add_output, count, print_json, rate, seed, share
 from .ranks import Ranks
 
+# The names that openbnns.nn knows, which would take too long to import for --help.
+OPTIMIZERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad", "adamax")
+SCHEDULES = ("constant", "step", "cosine", "warmup", "warmup_cosine")
+
 
 def add(commands: Commands) -> None:
     train = commands.add_parser(
@@ -39,10 +43,20 @@ def add(commands: Commands) -> None:
     )
     train.add_argument("--epochs", type=count, default=20, help="passes over the data (default: 20)")
     train.add_argument("--batch-size", type=count, default=32, help="samples per step (default: 32)")
-    train.add_argument("--optimizer", default="adam", help="adam, adamw, sgd or rmsprop (default: adam)")
+    train.add_argument(
+        "--optimizer",
+        choices=OPTIMIZERS,
+        default="adam",
+        metavar="NAME",
+        help=f"{', '.join(OPTIMIZERS)} (default: adam)",
+    )
     train.add_argument("--lr", type=rate, default=0.002, help="learning rate (default: 0.002)")
     train.add_argument(
-        "--schedule", default="cosine", help="constant, step, cosine, warmup or warmup_cosine (default: cosine)"
+        "--schedule",
+        choices=SCHEDULES,
+        default="cosine",
+        metavar="NAME",
+        help=f"{', '.join(SCHEDULES)} (default: cosine)",
     )
     train.add_argument("--weight-decay", type=float, default=0.0, help="pull of the weights towards 0 (default: 0)")
     train.add_argument("--clip-norm", type=rate, default=None, help="limit for the norm of all gradients together")
@@ -189,12 +203,14 @@ _METRICS: dict[str, Any] = {"classification": ["accuracy"], "multilabel": ["accu
 
 def _what(data: Any) -> str:
     """What there is to predict, in words."""
+    from ..nn.files import counted
+
     names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
     if data.task == "classification":
-        return f", {data.classes} classes{names}"
+        return f", {counted(data.classes, 'class')}{names}"
     if data.task == "multilabel":
-        return f", {data.outputs} labels{names}"
-    return f", {data.outputs} number{'s' if data.outputs > 1 else ''} to predict{names}"
+        return f", {counted(data.outputs, 'label')}{names}"
+    return f", {counted(data.outputs, 'number')} to predict{names}"
 
 
 def _channels_last(shape: tuple[int, ...]) -> bool:
@@ -247,13 +263,7 @@ def _network(model: str, classes: int) -> Any:
 
 def _optimizer(options: argparse.Namespace) -> Any:
     from ..nn import optimizers
-    from ..nn.choose import nearest
 
-    if options.optimizer not in optimizers.NAMED:
-        known = optimizers.NAMED
-        raise ValueError(
-            f"--optimizer {options.optimizer!r} is not known.{nearest(options.optimizer, known)} Use {', '.join(known)}."
-        )
     make: Any = optimizers.NAMED[options.optimizer]
     return make(options.lr, weight_decay=options.weight_decay)
 
