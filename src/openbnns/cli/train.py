@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .. import __version__
+from .._plural import plural
 from . import data_options, ranks
 from .arguments import FAILED, OK, STOPPED, Commands, add_output, count, print_json, rate, seed, share
 from .ranks import Ranks
@@ -203,14 +204,12 @@ _METRICS: dict[str, Any] = {"classification": ["accuracy"], "multilabel": ["accu
 
 def _what(data: Any) -> str:
     """What there is to predict, in words."""
-    from ..nn.files import counted
-
     names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
     if data.task == "classification":
-        return f", {counted(data.classes, 'class')}{names}"
+        return f", {plural(data.classes, 'class')}{names}"
     if data.task == "multilabel":
-        return f", {counted(data.outputs, 'label')}{names}"
-    return f", {counted(data.outputs, 'number')} to predict{names}"
+        return f", {plural(data.outputs, 'label')}{names}"
+    return f", {plural(data.outputs, 'number')} to predict{names}"
 
 
 def _channels_last(shape: tuple[int, ...]) -> bool:

@@ -45,16 +45,6 @@ def byte_count(value: int | str, who: str) -> int:
     return int(found[1]) * _UNITS[found[2].upper()]
 
 
-def counted(count: int, what: str) -> str:
-    """So many of something, for people.
-
-    >>> counted(1, "row"), counted(1234, "row"), counted(2, "class")
-    ('1 row', '1,234 rows', '2 classes')
-    """
-    ending = "" if count == 1 else "es" if what.endswith("s") else "s"
-    return f"{count:,} {what}{ending}"
-
-
 def shown(count: int) -> str:
     """A number of bytes for people."""
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import engines
+from .._plural import plural
 from .._table import Table
 from ..runtime import get_num_threads
 from ._graph import Operation
@@ -102,8 +103,8 @@ class Profile:
     def _title(self) -> str:
         mode = "a training step" if self.training else "inference"
         return (
-            f"{self.network}: {mode} of {_plural(self.batch, 'sample')}, {self.engine} engine, "
-            f"{_plural(self.threads, 'thread')}, medians of {_plural(self.runs, 'run')}"
+            f"{self.network}: {mode} of {plural(self.batch, 'sample')}, {self.engine} engine, "
+            f"{plural(self.threads, 'thread')}, medians of {plural(self.runs, 'run')}"
         )
 
     def _table(self) -> Table:
@@ -253,10 +254,6 @@ def _bytes(parameter: Parameter, training: bool) -> int:
 
 
 # Texts.
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _ms(milliseconds: float) -> str:

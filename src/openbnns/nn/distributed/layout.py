@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ... import runtime
+from ..._plural import plural
 from ..._table import Table
 
 
@@ -71,8 +72,8 @@ def in_words(places: Sequence[Place]) -> str:
     """
     hosts = len({place.host for place in places})
     threads = sorted({place.threads for place in places})
-    each = f"{threads[0]} to {threads[-1]} threads" if len(threads) > 1 else _plural(threads[0], "thread")
-    return f"{_plural(len(places), 'rank')} on {_plural(hosts, 'host')}, {each}{' each' if len(places) > 1 else ''}"
+    each = f"{threads[0]} to {threads[-1]} threads" if len(threads) > 1 else plural(threads[0], "thread")
+    return f"{plural(len(places), 'rank')} on {plural(hosts, 'host')}, {each}{' each' if len(places) > 1 else ''}"
 
 
 def warnings(places: Sequence[Place]) -> list[str]:
@@ -112,14 +113,10 @@ def _crowded(host: str, here: dict[int, Place]) -> list[str]:
         if threads > len(cores):
             names = f"rank {members[0]} runs" if len(members) == 1 else f"ranks {_list(members)} run"
             lines.append(
-                f"{host}: {names} {threads} threads on {_plural(len(cores), 'core')}. Start fewer ranks per host, use fewer "
+                f"{host}: {names} {threads} threads on {plural(len(cores), 'core')}. Start fewer ranks per host, use fewer "
                 "threads (OPENBNNS_NUM_THREADS), or bind ranks to different cores."
             )
     return lines
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _list(ranks: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._plural import plural
 from .._value import Array
 from ..files import DataError, shown
 from ..reading.table import Table, from_samples
@@ -383,7 +384,7 @@ def _word_counts(texts: Sequence[str], vocabulary: Sequence[str]) -> Array:
 
 
 def _columns(count: int) -> str:
-    return "1 column of numbers is" if count == 1 else f"{count} columns of numbers are"
+    return f"{plural(count, 'column')} of numbers {'is' if count == 1 else 'are'}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ..files import Budget, DataError, counted, open_expanded, shown
+from ..._plural import plural
+from ..files import Budget, DataError, open_expanded, shown
 from . import _format
 from ._format import MISSING, Format
 from .store import RowStore
@@ -264,7 +265,7 @@ class _Reading:
             if kinds[i] == _BOTH and count:
                 table.odd[name] = (count, line, cell.decode("utf-8", "replace"))
         table.notes.append(
-            f"Read {counted(self.store.rows, 'row')} of {counted(len(names), 'column')}: {self.form.said}."
+            f"Read {plural(self.store.rows, 'row')} of {plural(len(names), 'column')}: {self.form.said}."
         )
         self.store.give_to(table)
         return table

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._plural import plural
 from .. import _splitting
 from .._loading import has_idx, read_parts
 from .._value import Array
-from ..files import DataError, counted
+from ..files import DataError
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..sources import Rows, open_npy
 from . import delimited, room, targets
@@ -108,7 +109,7 @@ def _known_classes(card: ModelCard, y: Array, names: Sequence[str], source: str)
     if unknown:
         count = int(np.isin(y, [i for i in present if known[i] < 0]).sum())
         raise DataError(
-            f"{source}: {counted(count, 'sample')} of classes that the model was not trained on: {', '.join(unknown[:8])}. "
+            f"{source}: {plural(count, 'sample')} of classes that the model was not trained on: {', '.join(unknown[:8])}. "
             f"It knows {', '.join(card.classes[:12])}."
         )
     return known[y]

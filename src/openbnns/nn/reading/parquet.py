@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._plural import plural
 from .._value import Array
-from ..files import DataError, counted
+from ..files import DataError
 from .store import RowStore
 from .table import Table, find_column, require_columns
 
@@ -94,7 +95,7 @@ def read(
     if not file.metadata.num_rows:
         raise DataError(f"{path}: there are no samples.")
     _fill(table, _Batches(file, source, [column.name for column in columns]), columns, chosen, arrow, room)
-    table.notes.insert(0, f"Read {counted(len(table), 'row')} of {counted(len(names), 'column')} from a Parquet file.")
+    table.notes.insert(0, f"Read {plural(len(table), 'row')} of {plural(len(names), 'column')} from a Parquet file.")
     return table
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..._plural import plural
 from .facts import Layer
 from .markup import Markup, folded, join, tag
-from .numbers import NOTHING, count, plural, sides
+from .numbers import NOTHING, count, sides
 
 _ROW = 74  # pixels from box to box
 _LANE = 12  # and from line to line beside them

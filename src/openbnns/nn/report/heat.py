@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 
-from .markup import Markup, join, tag
+from .markup import Markup, join, names_of_rows, tag
 from .numbers import NOTHING, short
 
 _LEVELS = 6
@@ -49,7 +49,7 @@ def heat(
         "div", picture, class_="cells", tabindex=0, role="group", aria_label=f"{label}; arrow keys go from cell to cell",
         data_heat=data,
     )  # fmt: skip
-    side = tag("ol", [tag("li", name, title=name) for name in names], class_="rows", aria_hidden="true")
+    side = names_of_rows(names)
     ends = tag("p", tag("span", columns[0]), tag("span", columns[-1]), class_="ends")
     scale = tag(
         "p",

@@ -10,8 +10,9 @@ import json
 
 import numpy as np
 
-from .markup import Markup, join, table, tag
-from .numbers import count, percent, plural
+from ..._plural import plural
+from .markup import Markup, join, names_of_rows, table, tag
+from .numbers import count, percent
 from .scores import ClassScores
 
 TABLE = 30
@@ -136,7 +137,7 @@ def _as_picture(names: list[str], dense: list[list[int]]) -> Markup:
         "div", picture, class_="cells", tabindex=0, role="group", aria_label="Confusion matrix; arrow keys go from cell to cell",
         data_matrix=data,
     )  # fmt: skip
-    side = tag("ol", [tag("li", name, title=name) for name in names], class_="rows", aria_hidden="true")
+    side = names_of_rows(names)
     top = tag("ol", [tag("li", tag("span", name)) for name in names], class_="columns", aria_hidden="true")
     menu = tag(
         "p",

@@ -19,10 +19,6 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def percent(share: float, digits: int = 1) -> str:
     """A share as a percentage; NaN, which stands for "there is none", as a dash.
 

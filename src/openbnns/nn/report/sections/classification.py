@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+from ...._plural import plural
 from ..charts import Axis, Line, histogram, lines
 from ..facts import Facts
 from ..markup import Cell, Markup, Panel, Section, folded, join, table, tag
 from ..matrix import confusion, pairs
-from ..numbers import NOTHING, count, percent, plural
+from ..numbers import NOTHING, count, percent
 from ..scores import Calibration, ClassScores, LabelScores
 
 _FEW = 15

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ...._plural import plural
 from ..charts import bars
 from ..drawing import architecture
 from ..facts import Facts
 from ..markup import Markup, Panel, Section, folded, join, tag
-from ..numbers import milliseconds, percent, plural
+from ..numbers import milliseconds, percent
 
 _FEW = 14
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...._plural import plural
 from ...distributed.rank_times import EXPLANATION, KINDS, rank_section
 from ..charts import bars
 from ..markup import Cell, Panel, Section, folded, join, sentence_list, table, tag
-from ..numbers import percent, plural, seconds
+from ..numbers import percent, seconds
 
 _BARS = 32
 

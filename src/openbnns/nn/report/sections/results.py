@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...._plural import plural
 from ..facts import Facts
 from ..markup import Markup, Panel, Section, facts_list, join, sentence_list, tag
-from ..numbers import called, count, metric, percent, plural, seconds, short
+from ..numbers import called, count, metric, percent, seconds, short
 
 
 def section(facts: Facts) -> Section:
