@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from openbnns.nn.report.charts import Axis, Line, bars, lines
-from openbnns.nn.report.markup import Cell, Markup, Panel, Section, facts_list, folded, join, table, tag
+from openbnns.nn.report.markup import Cell, Markup, Panel, Section, facts_list, folded, table, tag
 from openbnns.nn.report.numbers import percent, short
 from openbnns.nn.report.page import document, picture
 from results import Results
@@ -248,7 +248,8 @@ def _times_table(figures: Sequence[Record]) -> Markup:
             found = [(peer, t) for peer, t in f["peers"].items() if peer.partition(" ")[0] == kind]
             cells += [_peer_cell(*found[0], f["ours"])] if found else [Cell("", 0.0)]
         rows.append(cells)
-    return join(table(("network", "ours", *(f"{kind}, times as fast" for kind in kinds)), rows))
+    shown = table(("network", "ours", *(f"{kind}, times as fast" for kind in kinds)), rows)
+    return tag("div", shown, class_="phrases")
 
 
 def _peer_cell(peer: str, seconds: float, ours: float) -> Cell:
@@ -272,4 +273,5 @@ def _goal(figure: Record) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
+    """In one piece: lines do not break between number and unit."""
+    return f"{seconds * 1e3:.2f}\N{NO-BREAK SPACE}ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f}\N{NO-BREAK SPACE}µs"
