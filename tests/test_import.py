@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 import openbnns
 from openbnns import capi, layers
 
-LIMIT = 0.060
+LIMIT = 0.010
 """Seconds that importing may take beyond importing NumPy."""
 
 PACKAGES = [openbnns, capi, layers]
@@ -34,11 +33,17 @@ def run(program: str, cache: Path) -> str:
 
 @pytest.mark.parametrize("module", ["openbnns", "openbnns.capi"])
 def test_time_beyond_numpy(module: str, tmp_path: Path) -> None:
-    """The median of fresh interpreters, in processor time, which other work on the machine does not add to."""
+    """The fastest of fresh interpreters, in processor time: other work on the machine adds to the rest."""
     program = f"import time, numpy; start = time.process_time(); import {module}; print(time.process_time() - start)"
     run(program, tmp_path)  # compiles, as installing does
     times = [float(run(program, tmp_path)) for _ in range(7)]
-    assert statistics.median(times) <= LIMIT, [f"{t * 1e3:.0f} ms" for t in times]
+    assert min(times) <= LIMIT, [f"{t * 1e3:.1f} ms" for t in times]
+
+
+def test_what_a_python_may_be_compiled_without(tmp_path: Path) -> None:
+    missing = ["_lzma", "_bz2", "_ssl", "_sqlite3", "_curses", "_tkinter", "readline"]
+    program = f"import sys; sys.modules.update(dict.fromkeys({missing})); import openbnns.nn.data, openbnns.nn.torch_weights; "
+    assert "permute" in run(program + "from openbnns.cli import main; main(['check', 'permute'])", tmp_path)
 
 
 def loaded(program: str, cache: Path) -> set[str]:

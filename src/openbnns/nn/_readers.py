@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import lzma
 import math
 import struct
 import zipfile
-import zlib
 from collections.abc import Collection
 from pathlib import Path
 from tokenize import TokenError
@@ -15,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ._value import Array
-from .files import Budget, DataError, open_expanded, open_regular
+from .files import DAMAGED_ARCHIVE, Budget, DataError, open_expanded, open_regular
 
 _PIECE = 2**24
 
@@ -52,17 +50,7 @@ def read_npz(
             return found, list(members)
     except DataError:
         raise
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        KeyError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        lzma.LZMAError,
-    ) as error:
-        # RuntimeError: encrypted members and kinds of compression that Python does not know.
+    except DAMAGED_ARCHIVE as error:
         raise DataError(f"{path}: cannot be read as .npz{_what_it_is(path)} ({error}).") from None
 
 

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import stat
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,17 @@ ALWAYS = 2**30
 """Bytes that any file may expand to without a limit given."""
 RATIO = 20
 """A larger file may expand to this multiple of its own size; real data compresses by less."""
+
+DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
+    ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What zipfile raises for damaged files; RuntimeError: encrypted members, kinds of compression that Python does not know."""
+try:
+    from lzma import LZMAError
+except ImportError:  # Python was compiled without it, and zipfile refuses members that need it
+    pass
+else:
+    DAMAGED_ARCHIVE += (LZMAError,)
 
 _PIECE = 2**18  # bytes at a time, so that a file that expands without end is found out early
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

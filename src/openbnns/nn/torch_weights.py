@@ -7,11 +7,9 @@ tensors are noted, and whatever else it asks for becomes a thing with a name tha
 
 from __future__ import annotations
 
-import lzma
 import math
 import pickletools
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ._value import Array
-from .files import NO_WEIGHTS, Budget, DataError, open_regular
+from .files import DAMAGED_ARCHIVE, NO_WEIGHTS, Budget, DataError, open_regular
 from .weights import DamagedFile
 
 SUFFIXES = (".pt", ".pth")
@@ -35,11 +33,15 @@ _VALUES = {
     "BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "UNICODE", "BINUNICODE",
     "SHORT_BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
 }  # fmt: skip
-_DAMAGE = (
-    ValueError, OSError, EOFError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError, RuntimeError,
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
-)  # fmt: skip
-"""What zipfile and pickletools raise for damaged files; RuntimeError: encrypted members, unknown kinds of compression."""
+_DAMAGE: tuple[type[Exception], ...] = (
+    *DAMAGED_ARCHIVE,
+    IndexError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+)
+"""What zipfile and pickletools raise for damaged files."""
 
 
 @dataclass(frozen=True)
