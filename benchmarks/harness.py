@@ -13,7 +13,7 @@ import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class Figure:
     note: str = ""
     ours: float | None = None  # seconds, where times are compared,
     peers: dict[str, float] = field(default_factory=dict)  # and those of others, by name
-    share: float | None = None  # of the peak that was measured in the same rounds
+    share: float | None = None  # of the peak
 
     @property
     def passed(self) -> bool | None:
@@ -85,7 +85,9 @@ class Result:
     rounds: int = 0
     rate: float = 0.0  # GFLOP/s or GB/s of ours
     rate_unit: str = ""
-    ceiling: float = 0.0  # the machine's, in the same unit: the highest seen in the same rounds
+    ceiling: float = (
+        0.0  # the machine's, in the same unit: of arithmetic the most seen so far, of copies in the same rounds
+    )
     target: float | None = None
     share_target: float | None = None
     disturbance: float = 0.0  # share of the cores that other processes took meanwhile, at most
@@ -115,12 +117,16 @@ class Result:
 # Ceilings of the machine.
 
 
+_peak = cache(Peak)
+"""One for a number of threads in the whole run: all shares are shares of the most that was seen."""
+
+
 class Ceilings:
     """Arithmetic and copy speed of the machine with a number of threads, each measurement a few milliseconds."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._peak = Peak(threads)
+        self._peak = _peak(threads)
         self._pool = ThreadPoolExecutor(threads)
         self._source, self._target = (np.full(COPY_BYTES // 4, v, np.float32) for v in (1, 0))
         self._copied = 0  # elements

@@ -44,7 +44,7 @@ class Point:
     ours: float
     peers: dict[str, float]
     rate: float  # GFLOP/s of ours
-    ceiling: float  # of the machine, the most that was seen in the same rounds
+    ceiling: float  # of the machine, the most that was seen so far
     disturbance: float  # share of the cores that other processes took meanwhile, at most
 
     @property

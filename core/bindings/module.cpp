@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 
 #include "bindings/choosing.h"
@@ -195,11 +196,14 @@ NB_MODULE(core, m) {
   m.def("instruction_set", [] { return std::string(kernels().name); });
   m.def(
       "peak_gflop",
-      [](int64_t n) {
+      [](int64_t iterations, int threads) {
         nb::gil_scoped_release unlocked;
-        return kernels().peak_gflop(n);
+        std::vector<double> done(static_cast<size_t>(threads));
+        parallel_items(threads, threads,
+                       [&](int64_t i) { done[static_cast<size_t>(i)] = kernels().peak_gflop(iterations); });
+        return std::accumulate(done.begin(), done.end(), 0.0);
       },
-      "iterations"_a);
+      "iterations"_a, "threads"_a = 1);
   m.def("max_threads", &max_threads);
   m.def("set_max_threads", &set_max_threads, "count"_a);
   m.def("record_schedule", &record_schedule, "enabled"_a);
