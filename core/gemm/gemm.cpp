@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/scratch_uses.h"
+#include "gemm/few_columns.h"
 #include "gemm/gemm_small.h"
 #include "gemm/pack.h"
 #include "kernels/activation/activation.h"
@@ -18,7 +19,9 @@ namespace {
 // The sum over k is cut into blocks of at most kDepthBlock steps, the same for every way of sharing the work.
 constexpr int kDepthBlock = 256;
 constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all threads read (1 MB)
-constexpr int64_t kPanelColumns = 32;                // of B packed together: a block of it stays in L1
+constexpr int64_t kPanelColumns = 32;                // of B packed together
+constexpr int64_t kKeptFloats = int64_t{1} << 16;    // of B that stay in L2 for one tile of A after the other (256 KB)
+constexpr int64_t kKeptPanels = 64;                  // at most, however few steps they have
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
@@ -60,39 +63,51 @@ bool reads_in_place(const MatrixProduct& p, int64_t columns) {
 // b: tiles of kWideColumns columns, [steps][kWideColumns] each; the last one is filled up with zeros to whole blocks of
 // 16 columns. Tiles that are read in place are left out.
 void pack_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps, float* b) {
-  for (int64_t j = 0; j < columns; j += kWideColumns) {
-    int64_t have = std::min<int64_t>(kWideColumns, columns - j), width = round_up(have, kBlock);
-    float* tile = b + j * steps;
-    if (reads_in_place(p, have)) continue;
-    if (p.transpose_b) {
-      const float* from = p.b + (column + j) * p.ldb + step;
-      for (int64_t v = 0; v < width; v += kWidth)
-        for (int64_t k = 0; k < steps; k += kWidth)
-          transpose_square(from + v * p.ldb + k, p.ldb, have - v, lanes_of(steps - k), tile + k * width + v, width);
-      continue;
+  const int64_t whole = columns / kWideColumns * kWideColumns, rest = columns - whole, width = round_up(rest, kBlock);
+  if (p.transpose_b) {
+    for (int64_t v = 0; v < round_up(columns, kBlock); v += kWidth) {
+      const int64_t tile = v / kWideColumns * kWideColumns, to_step = tile < whole ? kWideColumns : width;
+      for (int64_t k = 0; k < steps; k += kWidth)
+        transpose_square(p.b + (column + v) * p.ldb + step + k, p.ldb, columns - v, lanes_of(steps - k),
+                         b + tile * steps + k * to_step + v - tile, to_step);
     }
-    const float* from = p.b + step * p.ldb + column + j;
-    for (int64_t k = 0; k < steps; k++, from += p.ldb, tile += width)
-      if (have == kWideColumns)
-        OPENBNNS_UNROLL for (int v = 0; v < kWideColumns; v += kWidth) store(tile + v, load(from + v));
-      else
-        for (int64_t v = 0; v < width; v += kWidth) store(tile + v, load_partial(from + v, lanes_of(have - v)));
+    return;
+  }
+  // Along the rows of B, as memory likes it best.
+  const float* from = p.b + step * p.ldb + column;
+  const bool in_place = reads_in_place(p, kWideColumns);
+  if (in_place && rest == 0) return;
+  for (int64_t k = 0; k < steps; k++, from += p.ldb) {
+    float* to = b + k * kWideColumns;
+    if (!in_place)
+      for (int64_t j = 0; j < whole; j += kWideColumns)
+        OPENBNNS_UNROLL for (int v = 0; v < kWideColumns; v += kWidth) store(to + j * steps + v, load(from + j + v));
+    for (int64_t v = 0; v < width; v += kWidth)
+      store(b + whole * steps + k * width + v, load_partial(from + whole + v, lanes_of(rest - v)));
   }
 }
 
-// a: [steps][kWidth], zero beyond `rows`.
-void pack_a(const MatrixProduct& p, int64_t row, int rows, int64_t step, int64_t steps, float* a) {
+// Rows from `row` on, `tile` of them in each of so many tiles. a: tiles, `tile_floats` apart, [steps][kWidth] each,
+// zero beyond the rows of the tile.
+void pack_a(const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_t step, int64_t steps, float* a,
+            int64_t tile_floats) {
+  const auto rows_of = [&](int64_t i) { return std::min<int64_t>(tile, p.m - row - i * tile); };
   if (p.transpose_a) {
     const float* from = p.a + step * p.lda + row;
-    for (int64_t k = 0; k < steps; k++) store(a + k * kWidth, load_partial(from + k * p.lda, rows));
+    for (int64_t k = 0; k < steps; k++, from += p.lda)
+      for (int64_t i = 0; i < tiles; i++)
+        store(a + i * tile_floats + k * kWidth, load_partial(from + i * tile, rows_of(i)));
     return;
   }
-  for (int64_t k = 0; k < steps; k += kWidth)
-    transpose_square(p.a + row * p.lda + step + k, p.lda, rows, lanes_of(steps - k), a + k * kWidth, kWidth);
+  for (int64_t i = 0; i < tiles; i++)
+    for (int64_t k = 0; k < steps; k += kWidth)
+      transpose_square(p.a + (row + i * tile) * p.lda + step + k, p.lda, rows_of(i), lanes_of(steps - k),
+                       a + i * tile_floats + k * kWidth, kWidth);
 }
 
 // The part of an operand that is packed next, [rows][columns] of a row-major matrix: kernels ask for it while they
-// multiply, a column of cache lines each, so that packing does not wait for memory.
+// multiply, a column of cache lines each, so that packing does not wait for memory. The last kernels before it is
+// needed do so: what comes earlier would be out of the cache again.
 class Ahead {
  public:
   Ahead(const float* from, int64_t stride, int64_t rows, int64_t columns)
@@ -110,10 +125,17 @@ class Ahead {
   // Packed memory, a line at a time.
   static Ahead of_packed(const float* from, int64_t floats) { return {from, kBlock, floats / kBlock, kBlock}; }
 
+  // For the last of so many kernels, each of so many steps.
+  void spread(int64_t kernels, int64_t steps) {
+    const int64_t lines = std::max<int64_t>(1, steps / 2);
+    idle_ = kernels - (rows_ + lines - 1) / lines * ((columns_ + kBlock - 1) / kBlock);
+  }
+
   void ask(Tile& tile) {
-    bool done = row_ >= rows_;
+    bool done = row_ >= rows_ || idle_-- > 0;
     tile.next = done ? tile.a : from_ + row_ * stride_ + column_;
     tile.next_step = done ? 0 : stride_;
+    if (done) return;
     column_ += kBlock;
     if (column_ < columns_) return;
     column_ = 0;
@@ -122,28 +144,40 @@ class Ahead {
 
  private:
   const float* from_;
-  int64_t stride_, rows_, columns_, row_ = 0, column_ = 0;
+  int64_t stride_, rows_, columns_, row_ = 0, column_ = 0, idle_ = 0;
 };
 
-// Rows [row, row + rows) of C over the columns of the panel; a: these rows as pack_a leaves them.
-void multiply_rows(const MatrixProduct& p, const Panel& panel, const float* a, int64_t row, int rows, Ahead& ahead) {
+Write write_of(const MatrixProduct& p, const Panel& panel) {
+  return p.accumulate || !panel.first ? Write::Add
+         : p.row_bias                 ? Write::RowBias
+         : p.column_bias              ? Write::ColumnBias
+                                      : Write::Set;
+}
+
+// dst[row][0..columns) = src[row][0..columns), columns <= kWideColumns.
+void copy_rows(const float* src, int64_t src_row, int rows, int64_t columns, float* dst, int64_t dst_row) {
+  for (int row = 0; row < rows; row++, src += src_row, dst += dst_row)
+    for (int64_t v = 0; v < columns; v += kWidth)
+      store_partial(dst + v, load_partial(src + v, lanes_of(columns - v)), lanes_of(columns - v));
+}
+
+// Rows [row, row + rows) of C over the first `columns` columns of the panel; a: these rows as pack_a leaves them.
+void multiply_rows(const MatrixProduct& p, const Panel& panel, int64_t columns, const float* a, int64_t row, int rows,
+                   Ahead& ahead) {
   float edge[kWideRows * kWideColumns];  // a tile that sticks out of C to the right
   float edge_bias[kWideColumns];
   Tile tile{};
   tile.a = a;
   tile.entries = static_cast<int>(panel.steps);
   tile.c_block = kBlock;
-  tile.write = p.accumulate || !panel.first ? Write::Add
-               : p.row_bias                 ? Write::RowBias
-               : p.column_bias              ? Write::ColumnBias
-                                            : Write::Set;
-  for (int64_t j = 0; j < panel.columns;) {
-    int blocks = tile_blocks(panel.columns - j);
-    int64_t width = std::min<int64_t>(blocks * kBlock, panel.columns - j);
+  tile.write = write_of(p, panel);
+  for (int64_t j = 0; j < columns; j += kWideColumns) {
+    const int blocks = tile_blocks(columns - j);
+    const int64_t width = std::min<int64_t>(blocks * kBlock, columns - j);
     float* c = p.c + row * p.ldc + panel.column + j;
     bool in_place = reads_in_place(p, width);
     tile.b = in_place ? p.b + panel.step * p.ldb + panel.column + j : panel.b + j * panel.steps;
-    tile.b_step = in_place ? p.ldb : blocks * kBlock;
+    tile.b_step = in_place ? p.ldb : tile_blocks(panel.columns - j) * kBlock;
     ahead.ask(tile);
     tile.c = c;
     tile.c_row = p.ldc;
@@ -156,22 +190,14 @@ void multiply_rows(const MatrixProduct& p, const Panel& panel, const float* a, i
       tile.c = edge;
       tile.c_row = kWideColumns;
       if (tile.write == Write::ColumnBias) {
-        std::copy_n(tile.bias, width, edge_bias);
-        std::fill(edge_bias + width, edge_bias + kWideColumns, 0.f);
+        std::fill_n(std::copy_n(tile.bias, width, edge_bias), kWideColumns - width, 0.f);
         tile.bias = edge_bias;
       }
-      if (tile.write == Write::Add)
-        for (int m = 0; m < rows; m++) std::copy_n(c + m * p.ldc, width, edge + m * kWideColumns);
+      if (tile.write == Write::Add) copy_rows(c, p.ldc, rows, width, edge, kWideColumns);
       kernel(tile);
-      for (int m = 0; m < rows; m++) std::copy_n(edge + m * kWideColumns, width, c + m * p.ldc);
+      copy_rows(edge, kWideColumns, rows, width, c, p.ldc);
     }
-    j += blocks * kBlock;
   }
-  if (panel.last && p.activation)
-    for (int m = 0; m < rows; m++) {
-      float* c = p.c + (row + m) * p.ldc + panel.column;
-      activation_forward(*p.activation, c, c, panel.columns, panel.columns);
-    }
 }
 
 // How a product is cut up; nothing here touches the order of a sum.
@@ -189,11 +215,56 @@ struct Cut {
   int rows(const MatrixProduct& p, int64_t index) const {
     return static_cast<int>(std::min<int64_t>(tile, p.m - index * tile));
   }
+  int64_t tile_floats() const { return depth_block * kWidth; }  // of A, packed
+  int64_t kept_panels() const {
+    return std::clamp<int64_t>(kKeptFloats / (depth_block * kPanelColumns), 1, kKeptPanels);
+  }
 };
 
 // Where pack_matrix_b has put the columns of a panel.
 const float* packed_panel(const MatrixProduct& p, int64_t column, int64_t step, int64_t steps) {
   return p.packed_b + step * round_up(p.n, kBlock) + column * steps;
+}
+
+// Rows [row, row + rows) of C, columns [column, column + columns).
+void activate(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  if (!p.activation) return;
+  float* c = p.c + row * p.ldc + column;
+  for (int64_t i = 0; i < rows; i++, c += p.ldc) activation_forward(*p.activation, c, c, columns, columns);
+}
+
+// Rows of the tiles [first, last) over the columns of the panel; a: these rows, tile after tile as pack_a leaves them.
+// A tile of A stays in L1 while columns of B that stay in L2 pass by.
+void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, const float* a, int64_t first,
+                    int64_t last, Ahead ahead) {
+  const int few = few_columns(panel.columns, cut.tile);
+  const int64_t most = panel.columns - few, kept = cut.kept_panels() * kPanelColumns;
+  ahead.spread((last - first) * ((most + kWideColumns - 1) / kWideColumns), panel.steps);
+  for (int64_t j = 0; j < most; j += kept) {
+    Panel part = panel;
+    part.column += j;
+    part.columns -= j;
+    part.b += j * panel.steps;
+    const int64_t columns = std::min(kept, most - j);
+    for (int64_t tile = first; tile < last; tile++) {
+      const int64_t row = tile * cut.tile;
+      const int rows = cut.rows(p, tile);
+      multiply_rows(p, part, columns, a + (tile - first) * cut.tile_floats(), row, rows, ahead);
+      if (panel.last) activate(p, row, rows, part.column, columns);
+    }
+  }
+  if (few > 0) {
+    const int64_t tile = most / kWideColumns * kWideColumns, column = panel.column + most;  // tile: as it is packed
+    const int64_t row = first * cut.tile, rows = std::min(last * cut.tile, p.m) - row;
+    const Write write = write_of(p, panel);
+    multiply_few_columns({a, cut.tile_floats(), cut.tile, panel.b + tile * panel.steps + most - tile,
+                          tile_blocks(panel.columns - tile) * kBlock, rows, panel.steps, few,
+                          p.c + row * p.ldc + column, p.ldc, write,
+                          write == Write::RowBias      ? p.row_bias + row
+                          : write == Write::ColumnBias ? p.column_bias + column
+                                                       : nullptr});
+    if (panel.last) activate(p, row, rows, column, few);
+  }
 }
 
 // Of the work on a packed panel that is multiplied by so many rows or columns.
@@ -202,22 +273,24 @@ double share_of_packing(int64_t times) { return kPackFlops / (kPackFlops + 2.0 *
 // More columns than rows: A is packed once for all, and every task packs the columns of B it works on.
 void product_by_columns(const MatrixProduct& p, int threads) {
   const Cut cut(p, p.m);
-  const int64_t tile_floats = cut.depth_block * kWidth;
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t parts = even_parts(panels, cut.tiles, threads, p.packed_b ? 0 : share_of_packing(p.m));  // of the rows
+  const int64_t group = even_group(panels, cut.kept_panels(), threads), groups = (panels + group - 1) / group;
+  const int64_t parts = even_parts(groups, cut.tiles, threads, p.packed_b ? 0 : share_of_packing(p.m));  // of the rows
   float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
   for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
     int64_t end = std::min(p.k, chunk + cut.depth_chunk),
             blocks = (end - chunk + cut.depth_block - 1) / cut.depth_block;
     int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.m * (end - chunk)));
-    parallel_items(packers, blocks * cut.tiles, [&](int64_t item) {
-      int64_t tile = item % cut.tiles, step = chunk + item / cut.tiles * cut.depth_block;
-      pack_a(p, tile * cut.tile, cut.rows(p, tile), step, std::min(cut.depth_block, end - step),
-             a + item * tile_floats);
+    const int64_t pack = even_group(cut.tiles, kTaskTiles, packers), packs = (cut.tiles + pack - 1) / pack;
+    parallel_items(packers, blocks * packs, [&](int64_t item) {
+      const int64_t tile = item % packs * pack, block = item / packs, step = chunk + block * cut.depth_block;
+      pack_a(p, tile * cut.tile, cut.tile, std::min(pack, cut.tiles - tile), step,
+             std::min(cut.depth_block, end - step), a + (block * cut.tiles + tile) * cut.tile_floats(),
+             cut.tile_floats());
     });
-    dynamic_items(threads, panels * parts, [&](int64_t item) {
+    dynamic_items(threads, groups * parts, [&](int64_t item) {
       const int64_t part = item % parts, first = cut.tiles * part / parts, last = cut.tiles * (part + 1) / parts;
-      int64_t column = item / parts * kPanelColumns, columns = std::min(kPanelColumns, p.n - column);
+      int64_t column = item / parts * group * kPanelColumns, columns = std::min(group * kPanelColumns, p.n - column);
       const int64_t width = round_up(columns, kBlock);
       float* b = p.packed_b ? nullptr : scratch(kMatrixB, static_cast<size_t>(width * cut.depth_block));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
@@ -227,14 +300,13 @@ void product_by_columns(const MatrixProduct& p, int threads) {
           panel.b = packed_panel(p, column, step, steps);
         else
           pack_b(p, column, columns, step, steps, b);
-        const float* block = a + (step - chunk) / cut.depth_block * cut.tiles * tile_floats;
+        const float* block = a + ((step - chunk) / cut.depth_block * cut.tiles + first) * cut.tile_floats();
         bool turns = step + cut.depth_block >= end;
         const int64_t next_column = turns ? column + columns : column, next = turns ? chunk : step + cut.depth_block;
         const int64_t next_steps = std::min(cut.depth_block, p.k - next);
         Ahead ahead = p.packed_b ? Ahead::of_packed(packed_panel(p, next_column, next, next_steps), width * next_steps)
-                                 : Ahead::of_b(p, next_column, kPanelColumns, next, steps);
-        for (int64_t tile = first; tile < last; tile++)
-          multiply_rows(p, panel, block + tile * tile_floats, tile * cut.tile, cut.rows(p, tile), ahead);
+                                 : Ahead::of_b(p, next_column, columns, next, steps);
+        multiply_tiles(p, cut, panel, block, first, last, ahead);
       }
     });
   }
@@ -262,17 +334,17 @@ void product_by_rows(const MatrixProduct& p, int threads) {
       const int64_t first = item / parts * group, last = std::min(cut.tiles, first + group), part = item % parts;
       const int64_t column = panels * part / parts * kPanelColumns;
       const int64_t columns = std::min(p.n, panels * (part + 1) / parts * kPanelColumns) - column;
-      float* a = scratch(kMatrixA, static_cast<size_t>(cut.depth_block * kWidth));
+      float* a = scratch(kMatrixA, static_cast<size_t>(group * cut.tile_floats()));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
         const int64_t steps = std::min(cut.depth_block, end - step);
         const float* from = p.packed_b ? p.packed_b + step * padded : b + (step - chunk) * padded;
         const Panel panel{
             column, columns, step, steps, from + column * steps, step == 0, step + cut.depth_block >= p.k};
-        Ahead ahead = Ahead::of_a(p, (first + 1) * cut.tile, group * cut.tile, step, steps);
-        for (int64_t tile = first; tile < last; tile++) {
-          pack_a(p, tile * cut.tile, cut.rows(p, tile), step, panel.steps, a);
-          multiply_rows(p, panel, a, tile * cut.tile, cut.rows(p, tile), ahead);
-        }
+        bool turns = step + cut.depth_block >= end;
+        Ahead ahead = Ahead::of_a(p, (turns ? last : first) * cut.tile, group * cut.tile,
+                                  turns ? chunk : step + cut.depth_block, steps);
+        pack_a(p, first * cut.tile, cut.tile, last - first, step, steps, a, cut.tile_floats());
+        multiply_tiles(p, cut, panel, a, first, last, ahead);
       }
     });
   }
@@ -311,13 +383,9 @@ void fill_without_sum(const MatrixProduct& p) {  // k = 0
         p.c[i * p.ldc + j] = (p.row_bias ? p.row_bias[i] : 0.f) + (p.column_bias ? p.column_bias[j] : 0.f);
 }
 
-void activate_rows(const MatrixProduct& p) {
-  for (int64_t i = 0; i < p.m; i++) activation_forward(*p.activation, p.c + i * p.ldc, p.c + i * p.ldc, p.n, p.n);
-}
-
 void product_of_rows(const MatrixProduct& p) {
   narrow_product(p);
-  if (p.activation) activate_rows(p);
+  activate(p, 0, p.m, 0, p.n);
 }
 
 }  // namespace
@@ -347,7 +415,7 @@ void matrix_product(const MatrixProduct& p) {
     small_product(p);
   else
     fill_without_sum(p);
-  if (p.activation) activate_rows(p);
+  activate(p, 0, p.m, 0, p.n);
 }
 
 void matrix_product(const MatrixProduct& p, int threads) {

@@ -8,6 +8,7 @@ namespace OPENBNNS_ISA {
 namespace {
 
 constexpr int kStepsAhead = 16;  // of A are asked for: it streams from L2
+constexpr int kManySteps = 128;  // so many make it likely that C is not in the cache
 
 template <int kRows, int kBlocks>
 struct ProductKernel {
@@ -28,6 +29,7 @@ struct ProductKernel {
     Vec sum[kRows][kVectors];
     OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
         sum[row][v] = Vec{};
+    if (t.entries >= kManySteps) Finish::ask_for_tile(t);
     const float *a = t.a, *b = t.b, *next = t.next;
     const int64_t b_step = t.b_step, next_step = t.next_step;
     int k = t.entries;

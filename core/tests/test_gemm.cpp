@@ -1,4 +1,6 @@
 // Matrix product and fully connected layer against naive float64 loops. Compiled once per instruction set.
+#include <algorithm>
+
 #include "gemm/gemm.h"
 #include "kernels/activation/activation.h"
 #include "kernels/kernels.h"
@@ -53,6 +55,34 @@ void check_product(Counts& counts, Random& random, int64_t m, int64_t n, int64_t
     counts.close(what, inside, expected);
     if (threads == 1) first = inside;
     counts.same_bits(what + " threads", inside, first);
+  }
+}
+
+// A column has the same bits whatever columns lie beside it, in whichever kernel it ends up, and from a kept packed B.
+void check_leftover_columns(Counts& counts, Random& random, int64_t m, int64_t k, int variant) {
+  constexpr int64_t kMost = 96;
+  const bool ta = variant & 1, tb = variant & 2, adds = variant & 4, row_bias = variant & 8;
+  const int64_t lda = ta ? m : k, ldb = tb ? k : kMost;
+  Floats a = random.reals(m * k), b = random.reals(k * kMost), row = random.reals(m), column = random.reals(kMost),
+         before = random.reals(m * kMost), all;
+  for (int64_t n = kMost; n > 0; n--) {
+    Floats result = before, packed(packed_b_floats(n, k));
+    MatrixProduct p{m, n, k, a.data(), lda, b.data(), ldb, result.data(), kMost};
+    p.transpose_a = ta;
+    p.transpose_b = tb;
+    p.accumulate = adds;
+    if (!adds) (row_bias ? p.row_bias : p.column_bias) = row_bias ? row.data() : column.data();
+    if (n % 2) {
+      pack_matrix_b(p, packed.data(), 1);
+      p.packed_b = packed.data();
+    }
+    packed_product(p);
+    if (n == kMost) all = result;
+    Floats expected = before;
+    for (int64_t i = 0; i < m; i++) std::copy_n(&all[i * kMost], n, &expected[i * kMost]);
+    counts.same_bits(
+        "leftover columns m" + std::to_string(m) + " n" + std::to_string(n) + " variant" + std::to_string(variant),
+        result, expected);
   }
 }
 
@@ -146,6 +176,8 @@ int run_gemm_tests() {
     for (int variant = 0; variant < 8; variant++) check_product(counts, random, s[0], s[1], s[2], variant);
   for (int i = 0; i < 60; i++)
     check_product(counts, random, random.integer(1, 70), random.integer(1, 70), random.integer(1, 70), i % 8);
+  for (int variant = 0; variant < 16; variant++)
+    for (int64_t m : {5, 14, 45, 130}) check_leftover_columns(counts, random, m, m == 45 ? 300 : 37, variant);
   const int64_t layers[][3] = {{1, 8, 8}, {32, 64, 32}, {128, 200, 150}, {3, 1, 1}, {70, 33, 17}, {1, 500, 300}};
   for (auto& s : layers)
     for (int function : {0, 1, 4, 11}) check_fully_connected(counts, random, s[0], s[1], s[2], {function, 0, 0});
