@@ -26,7 +26,7 @@ GLIBC = (2, 17)
 """The C library that wheels say they are content with: their tag is manylinux_2_17."""
 
 LARGEST = 6_000_000
-LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1",
+LIBRARIES = {"libc.so", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1",
              "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}  # fmt: skip
 
 wheels = pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.name)
@@ -39,6 +39,14 @@ def programs(wheel: Path) -> dict[str, ELFFile]:
         return {name: ELFFile(io.BytesIO(archive.read(name))) for name in names}
 
 
+def platform_of(wheel: Path) -> tuple[str, str, str]:
+    """The last tag of its platform, the processor in it, and the C library as names of modules have it."""
+    tag = wheel.stem.split("-")[-1].split(".")[-1]
+    found = re.fullmatch(r"(manylinux_2_17|musllinux_1_2)_(x86_64|aarch64)", tag)
+    assert found, f"{tag} is none of the platforms that `make wheels` builds for"
+    return tag, found[2], "musl" if found[1].startswith("musl") else "gnu"
+
+
 def test_there_are_wheels() -> None:
     assert WHEELS, f"no wheels in {os.environ['OPENBNNS_WHEELS']}: run `make wheels` first"
 
@@ -46,11 +54,11 @@ def test_there_are_wheels() -> None:
 @wheels
 def test_contents(wheel: Path) -> None:
     """One module for the Python of the tag, the C library, everything that is in RECORD and nothing else."""
-    name, version, python, abi, platform = wheel.stem.split("-")
+    name, version, python, abi, _ = wheel.stem.split("-")
+    tag, processor, library = platform_of(wheel)
     assert (name, version) == ("openbnns", openbnns.__version__)
-    assert python == abi
-    machine = platform.split(".")[-1].removeprefix("manylinux_2_17_")
-    module = f"openbnns/_core.cpython-{python.removeprefix('cp')}-{machine}-linux-gnu.so"
+    assert abi in (python, f"{python}t")  # which is free-threaded
+    module = f"openbnns/_core.cpython-{abi.removeprefix('cp')}-{processor}-linux-{library}.so"
     assert sorted(programs(wheel)) == sorted([module, "openbnns/lib/libopenbnns.so"])
     with zipfile.ZipFile(wheel) as archive:
         (record,) = (n for n in archive.namelist() if n.endswith(".dist-info/RECORD"))
@@ -61,7 +69,7 @@ def test_contents(wheel: Path) -> None:
                 digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read(file)).digest()).rstrip(b"=").decode()
                 assert stated == f"sha256={digest}", file
         information = archive.read(record.replace("RECORD", "WHEEL")).decode()
-        assert f"Tag: {python}-{abi}-manylinux_2_17_{machine}\n" in information
+        assert f"Tag: {python}-{abi}-{tag}\n" in information
 
 
 @wheels
@@ -80,6 +88,8 @@ def test_nothing_is_newer_than_the_tag_says(wheel: Path) -> None:
         assert isinstance(dynamic, DynamicSection)
         assert {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")} <= LIBRARIES
         assert not [*dynamic.iter_tags("DT_RPATH"), *dynamic.iter_tags("DT_RUNPATH")], f"{name} looks elsewhere"
+        if platform_of(wheel)[2] == "musl":  # which has no versions of symbols
+            continue
         versions = program.get_section_by_name(".gnu.version_r")
         assert isinstance(versions, GNUVerNeedSection)
         asked = {version.name for _, auxiliary in versions.iter_versions() for version in auxiliary}
@@ -133,6 +143,6 @@ def test_auditwheel_agrees(wheel: Path) -> None:
     command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     words = " ".join(shown.split())
-    found = re.search(r'is consistent with the following platform tag: "manylinux_2_(\d+)_\w+"', words)
+    found = re.search(r'is consistent with the following platform tag: "(manylinux_2|musllinux_1)_(\d+)_\w+"', words)
     assert found, shown
-    assert int(found[1]) <= GLIBC[1]
+    assert int(found[2]) <= {"manylinux_2": GLIBC[1], "musllinux_1": 2}[found[1]]
