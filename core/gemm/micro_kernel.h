@@ -22,6 +22,8 @@ constexpr int kBlock = 16;
 constexpr int kWideBlocks = 2, kWideRows = 14, kNarrowRows = 28, kWeightRows = 8;
 #elif defined(__AVX2__)
 constexpr int kWideBlocks = 1, kWideRows = 6, kNarrowRows = 6, kWeightRows = 6;
+#elif defined(__aarch64__)  // 32 registers, and as many rows as a vector has lanes (see Product)
+constexpr int kWideBlocks = 1, kWideRows = 4, kNarrowRows = 6, kWeightRows = 6;
 #else
 constexpr int kWideBlocks = 1, kWideRows = 2, kNarrowRows = 2, kWeightRows = 2;
 #endif
