@@ -8,11 +8,14 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core src cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.typed' \
              -o -name '*.gz' -o -name '*.map' -o -name '*.modulemap' -o -name '*.in' -o -name '*.cmake' -o -name '*.css' -o -name '*.js' \)) \
            CMakeLists.txt pyproject.toml
+# CMake and Ninja of this machine, if it has them, or else from PyPI; never both, because another CMake compiles everything anew.
+CMAKE_AND_NINJA := $(shell command -v cmake >/dev/null || echo cmake) $(shell command -v ninja >/dev/null || echo ninja)
+WITH_TOOLS := PATH="$(CURDIR)/$(BIN):$$PATH"
 WORKERS ?= 2
 TARGET ?= x86_64-linux-gnu
 
 .PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check docs test-site format sanitize fuzz stub \
-  clean wheels test-wheels sdist test-sdist release
+  clean wheels test-wheels test-debian11 test-arm64 test-cross test-pythons sdist test-sdist release
 
 install: $(VENV)/.installed
 
@@ -37,6 +40,9 @@ help:
 	@echo "make sanitize-threads  the C library's threads and forks under ThreadSanitizer"
 	@echo "make wheels     wheels for other machines, for every Python found; TARGET=aarch64-linux-gnu for another processor"
 	@echo "make test-wheels  these wheels as installers, linkers and auditors see them"
+	@echo "make test-debian11, test-arm64  these wheels on an older system, and on another processor, emulated"
+	@echo "make test-cross the C++ tests of the kernels for another processor; TARGET=aarch64-linux-gnu"
+	@echo "make test-pythons  these wheels on every Python found, with the oldest and the newest NumPy for it; PYTHONS=\"--portion 1/4\""
 	@echo "make sdist      the source archive; make test-sdist builds and tests it without a network"
 	@echo "make release    check everything, build wheels and source archive, set the tag"
 	@echo "make clean      remove all that the others made"
@@ -46,11 +52,10 @@ $(VENV)/.created:
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# CMake and Ninja of this machine, if it has them, or else from PyPI.
 $(VENV)/.build-tools: $(VENV)/.created
 	@echo "Installing NumPy and what building needs: about 10 s"
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "$(NUMPY)" "scikit-build-core>=0.10" "nanobind>=2.4" \
-	  $$(command -v cmake >/dev/null || echo cmake) $$(command -v ninja >/dev/null || echo ninja)
+	  $(CMAKE_AND_NINJA)
 	@touch $@
 
 # Build the wheel and install that, never the source tree: with kernels for all instruction sets, as tests want it, which is
@@ -118,19 +123,17 @@ test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests
 
 # The C++ tests of the kernels, on every instruction set of this CPU.
-test-core: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet cmake ninja
-	$(BIN)/cmake -G Ninja -S . -B build/core -DCMAKE_BUILD_TYPE=Release -DOPENBNNS_CORE_TESTS=ON \
-	  -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja"
-	$(BIN)/cmake --build build/core
-	$(BIN)/ctest --test-dir build/core --output-on-failure -j $(WORKERS)
+test-core: $(VENV)/.build-tools
+	$(WITH_TOOLS) cmake -G Ninja -S . -B build/core -DCMAKE_BUILD_TYPE=Release -DOPENBNNS_CORE_TESTS=ON
+	$(WITH_TOOLS) cmake --build build/core
+	$(WITH_TOOLS) ctest --test-dir build/core --output-on-failure -j $(WORKERS)
 
 # The header, the library and the programs of examples/, with GCC, and with Clang, Rust, Swift and Julia if they are here; the
-# last line names those that are not. Zig, CMake and pkg-config come from PyPI, and have to be there.
+# last line names those that are not. Zig and pkg-config come from PyPI, and have to be there, as CMake has.
 C_TESTS := $(wildcard tests/test_c_*.py tests/test_clib_*.py)
 
 test-c: install $(VENV)/.test-tools
-	$(BIN)/python -m pip install --quiet "ziglang>=0.17,<0.18" cmake pkgconf
+	$(BIN)/python -m pip install --quiet "ziglang>=0.17,<0.18" pkgconf
 	OPENBNNS_TOOLS="gcc g++ zig cmake pkg-config" $(BIN)/python -m pytest -q -n $(WORKERS) $(C_TESTS)
 
 scoreboard: install $(VENV)/.test-tools
@@ -205,11 +208,11 @@ sanitize-threads-run: $(VENV)/.created $(VENV)/.test-tools
 	OPENBNNS_ENGINE=reference $(BIN)/python tests/races.py
 
 sanitize-run: $(VENV)/.created $(VENV)/.test-tools
-	$(BIN)/python -m pip install --quiet "$(NUMPY)" scikit-build-core nanobind cmake ninja
+	$(BIN)/python -m pip install --quiet "$(NUMPY)" scikit-build-core nanobind $(CMAKE_AND_NINJA)
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
 	  --config-settings=cmake.define.OPENBNNS_SANITIZE=address --config-settings=cmake.define.OPENBNNS_CORE_TESTS=ON \
 	  --config-settings=install.strip=false --config-settings=build-dir=build/sanitize .
-	$(BIN)/ctest --test-dir build/sanitize --output-on-failure -j $(WORKERS)
+	$(WITH_TOOLS) ctest --test-dir build/sanitize --output-on-failure -j $(WORKERS)
 	$(SANITIZED) $(BIN)/python tests/fuzz.py --seconds 300
 	$(SANITIZED) $(BIN)/python tests/fuzz_c.py --calls 100000
 	$(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_TESTS)
@@ -221,14 +224,28 @@ fuzz: install $(VENV)/.test-tools
 
 # Wheels that run elsewhere. Zig compiles against an old C library, and for other processors.
 $(VENV)/.wheel-tools: $(VENV)/.build-tools
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang>=0.17,<0.18" cmake ninja "auditwheel>=6" pyelftools twine build
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang>=0.17,<0.18" "auditwheel>=6" pyelftools twine build
 	@touch $@
 
 wheels: $(VENV)/.wheel-tools
-	$(BIN)/python tools/build_wheels.py --target $(TARGET)
+	$(WITH_TOOLS) $(BIN)/python tools/build_wheels.py --target $(TARGET)
 
 test-wheels: install $(VENV)/.wheel-tools $(VENV)/.test-tools
 	OPENBNNS_WHEELS=dist/wheels $(BIN)/python -m pytest -q tests/wheels
+
+# Where others install them: roots of Debian's packages, in build/roots. Need root, debootstrap, QEMU and a network.
+test-debian11 test-arm64: test-%: $(VENV)/.wheel-tools
+	PYTHON=$(BIN)/python tools/roots/$*.sh
+
+# The kernels without Python, for any target that Zig knows. Capstone disassembles what they became.
+test-cross: install $(VENV)/.wheel-tools $(VENV)/.test-tools
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "capstone>=5"
+	$(WITH_TOOLS) $(BIN)/python tools/build_cross.py --target $(TARGET)
+	OPENBNNS_CROSS=build/cross/$(TARGET) $(BIN)/python -m pytest -q -n $(WORKERS) tests/cross/test_programs.py \
+	  $(if $(filter aarch64-linux-%,$(TARGET)),tests/cross/test_arm64.py)
+
+test-pythons: $(VENV)/.wheel-tools
+	$(BIN)/python tools/test_pythons.py --workers $(WORKERS) $(PYTHONS)
 
 sdist: $(VENV)/.wheel-tools
 	rm -rf dist/sdist
@@ -239,7 +256,7 @@ test-sdist: sdist
 	rm -rf build/sdist && mkdir -p build/sdist
 	tar -xzf dist/sdist/openbnns-*.tar.gz -C build/sdist --strip-components 1
 	$(PYTHON) -m venv build/sdist/.venv
-	build/sdist/.venv/bin/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja "$(NUMPY)"
+	build/sdist/.venv/bin/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" $(CMAKE_AND_NINJA) "$(NUMPY)"
 	build/sdist/.venv/bin/python -m pip install --no-index --no-build-isolation --no-deps -C cmake.define.OPENBNNS_ISAS=native ./build/sdist
 	build/sdist/.venv/bin/openbnns check
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The wheel of Python 3.11 for arm64 on Debian 12's Python for arm64, under QEMU's emulation of user programs: kernels, contract and
-# values of every family in small portions, and training. Needs debootstrap, qemu-user-static and a network.
+# The wheel of Python 3.11 for arm64 on Debian 12's Python for arm64, under QEMU's emulation of user programs: gradients, contract and
+# values of every family in small portions (PORTION=2/10 is the next one), and training. Needs debootstrap, qemu-user-static and
+# a network; `make test-arm64` calls it, and `make test-cross TARGET=aarch64-linux-gnu` has the C++ tests of the kernels.
 set -eu
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-.venv/bin/python}
@@ -20,4 +21,5 @@ emulated() { env PYTHONPATH="$root/site" QEMU_LD_PREFIX="$root" qemu-aarch64-sta
 emulated -m openbnns info
 emulated -m openbnns check
 emulated -m openbnns train --epochs 2 --no-report --out build/roots/arm64-out
-emulated -m pytest -q -p no:cacheprovider -x -m "not peers" tests/test_values.py tests/test_contract_cases.py ${TESTS:-}
+emulated -m pytest -q -p no:cacheprovider -m "not peers" --portion "${PORTION:-1/10}" \
+  ${TESTS:-tests/test_contract.py tests/test_contract_cases.py tests/test_values.py tests/test_gradients.py}
