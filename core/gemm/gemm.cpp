@@ -22,6 +22,7 @@ constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all 
 constexpr int64_t kPanelColumns = 32;                // of B packed together
 constexpr int64_t kKeptFloats = int64_t{1} << 16;    // of B that stay in L2 for one tile of A after the other (256 KB)
 constexpr int64_t kKeptPanels = 64;                  // at most, however few steps they have
+constexpr int64_t kThreadGroups = 4;                 // of such columns, at least, where there are enough of them
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
@@ -88,15 +89,18 @@ void pack_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t ste
 }
 
 // Rows from `row` on, `tile` of them in each of so many tiles. a: tiles, `tile_floats` apart, [steps][kWidth] each,
-// zero beyond the rows of the tile.
+// any numbers beyond the rows of the tile.
 void pack_a(const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_t step, int64_t steps, float* a,
             int64_t tile_floats) {
   const auto rows_of = [&](int64_t i) { return std::min<int64_t>(tile, p.m - row - i * tile); };
   if (p.transpose_a) {
     const float* from = p.a + step * p.lda + row;
-    for (int64_t k = 0; k < steps; k++, from += p.lda)
-      for (int64_t i = 0; i < tiles; i++)
+    const int64_t whole = p.m - row < kWidth ? 0 : std::min(tiles, (p.m - row - kWidth) / tile + 1);  // to load
+    for (int64_t k = 0; k < steps; k++, from += p.lda) {
+      for (int64_t i = 0; i < whole; i++) store(a + i * tile_floats + k * kWidth, load(from + i * tile));
+      for (int64_t i = whole; i < tiles; i++)
         store(a + i * tile_floats + k * kWidth, load_partial(from + i * tile, rows_of(i)));
+    }
     return;
   }
   for (int64_t i = 0; i < tiles; i++)
@@ -274,7 +278,10 @@ double share_of_packing(int64_t times) { return kPackFlops / (kPackFlops + 2.0 *
 void product_by_columns(const MatrixProduct& p, int threads) {
   const Cut cut(p, p.m);
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t group = even_group(panels, cut.kept_panels(), threads), groups = (panels + group - 1) / group;
+  // Several groups for each thread: the one that began first does more of them.
+  const int64_t most = std::max<int64_t>(1, std::min(cut.kept_panels(), panels / (kThreadGroups * threads)));
+  const int64_t group = threads > 1 ? even_group(panels, most, threads) : cut.kept_panels();
+  const int64_t groups = (panels + group - 1) / group;
   const int64_t parts = even_parts(groups, cut.tiles, threads, p.packed_b ? 0 : share_of_packing(p.m));  // of the rows
   float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
   for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
