@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from openbnns._plural import plural
 from openbnns.nn.report.charts import Axis, Line, bars, lines
 from openbnns.nn.report.markup import Cell, Markup, Panel, Section, facts_list, folded, table, tag
 from openbnns.nn.report.numbers import percent, short
@@ -94,14 +95,13 @@ def _products(results: Results) -> Section | None:
     rows = [
         (
             p["name"].partition("/")[2],
-            Cell(_time(p["ours"]), p["ours"]),
             Cell(f"{p['rate']:.1f}", p["rate"]),
             Cell(percent(p["share"], 0), p["share"]),
             *(Cell(f"{p['peers'][n] / p['ours']:.2f}", p["peers"][n] / p["ours"]) for n in names),
         )
         for p in points
     ]
-    header = ("size, operands", "time", "GFLOP/s", "of peak", *(f"times as fast as {NAMES.get(n, n)}" for n in names))
+    header = ("size, operands", "GFLOP/s", "of peak", *(f"times as fast as {NAMES.get(n, n)}" for n in names))
     panels = [
         Panel("Share of peak by operands", _share_by_form(points)),
         Panel(f"Share of peak beside others, {form}", _chart("share of peak", straight, sides)),
@@ -147,19 +147,21 @@ def _operations(results: Results) -> Section | None:
     cases = [c for c in results.cases if not c["wrong"]]
     if not cases:
         return None
+    several = len({c["threads"] for c in cases}) > 1
     rows = [
         (
-            c["name"], Cell(c["threads"], c["threads"]), Cell(_time(c["ours"]), c["ours"]), Cell(_time(c["torch"]), c["torch"]),
-            Cell(f"{c['ratio']:.2f}", c["ratio"]), Cell(f"{c['rate']:.1f} {c['rate_unit']}", c["rate"]),
+            c["name"] + (f", {plural(c['threads'], 'thread')}" if several else ""),
+            Cell(_time(c["ours"]), c["ours"]),
+            Cell(f"{c['ratio']:.2f}", c["ratio"]),
             Cell(percent(c["share"], 0) if c["ceiling"] else "", c["share"]),
         )
         for c in cases
-    ]  # fmt: skip
+    ]
     families: dict[str, list[float]] = {}
     for c in cases:
         families.setdefault(c["name"].partition("/")[0], []).append(c["ratio"])
     means = [(name, [_mean(ratios)], f"{_mean(ratios):.2f}") for name, ratios in families.items()]
-    header = ("operation", "threads", "ours", "PyTorch", "times as fast", "rate", "of the limit")
+    header = ("operation", "ours", "times as fast", "of the limit")
     panels = [
         Panel(
             "Geometric mean by family, times as fast as PyTorch",
