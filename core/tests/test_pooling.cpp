@@ -28,7 +28,7 @@ struct Problem {
     s.channels = large ? random.between(8, 20) : random.between(1, 4);
     s.padding_wins = random.chance(20);
     s.wide_indices = random.chance(50);
-    int kind = static_cast<int>(random.below(4));
+    int kind = static_cast<int>(random.below(5));
     int64_t down = 0, right = 0;
     s.stride_y = s.stride_x = s.kernel_height = s.kernel_width = 2;
     s.dilation_y = s.dilation_x = 1;
@@ -38,7 +38,15 @@ struct Problem {
     if (kind == 1) {  // one window over everything
       s.kernel_height = s.in_height;
       s.kernel_width = s.in_width = random.between(2, 12);
-    } else if (kind >= 2) {
+    } else if (kind == 2) {  // 3 x 3 windows two cells apart
+      s.kernel_height = s.kernel_width = 3;
+      s.in_height = random.between(3, 20);
+      s.in_width = std::max<int64_t>(3, s.in_width);
+      s.pad_up = random.between(0, 1);
+      s.pad_left = random.between(0, 1);
+      down = random.between(0, 2);
+      right = random.between(0, 2);
+    } else if (kind >= 3) {
       s.kernel_height = random.between(1, 4);
       s.kernel_width = random.between(1, 4);
       s.stride_y = random.between(1, 3);

@@ -349,6 +349,8 @@ WINDOWS: tuple[tuple[str, int, Pair, Pair, dict[str, Any]], ...] = (
     ("1x7", 2, (3, 17), (1, 7), {"batch": 2}),
     ("7x1", 2, (17, 3), (7, 1), {"step": (2, 1), "batch": 2}),
     ("many-planes", 40, (4, 4), (2, 2), {"step": (2, 2), "batch": 33}),
+    ("3x3-alexnet", 3, (14, 75), (3, 3), {"step": (2, 2), "batch": 2}),
+    ("3x3-one-side", 2, (9, 40), (3, 3), {"pad": (1, 0, 0, 1), "step": (2, 2), "batch": 2, "bias": True}),
 )  # fmt: skip
 
 SHAPES = [

@@ -11,6 +11,7 @@
 #include "kernels/pooling/disjoint.h"
 #include "kernels/pooling/lanes.h"
 #include "kernels/pooling/pairs.h"
+#include "kernels/pooling/triples.h"
 #include "kernels/pooling/windows.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
@@ -62,6 +63,8 @@ class Pooling final : public Plan {
         geometry_(windows_of(shape_)),
         counts_(geometry_.shape),
         pairs_(cells_ == 4 && fits_pairs(shape_)),
+        triples_(shape_.function == kMax && !shape_.padding_wins && pooling::TriplePlane::fits(geometry_.shape) &&
+                 counts_.all_meet()),
         whole_(fits_whole(shape_)) {
     const PoolingShape& s = shape_;
     if (fits_disjoint()) disjoint_.emplace(geometry_.shape, s.channels);
@@ -124,6 +127,7 @@ class Pooling final : public Plan {
     float* shares;  // [windows of a unit] what goes to the cells of a window
     float* plane;   // [in_height][in_width], or of the output
     float* gather;  // for WindowGeometry::gather
+    float* rows;    // for triples
   };
 
   // 2 x 2 windows, side by side and all inside
@@ -154,6 +158,7 @@ class Pooling final : public Plan {
     if (!kGathers || whole_ || !has_all_taps() || shape_.channels < kWidth / 2 || geometry_.in_plane() > kSmallPlane)
       return false;
     if (!is_average() && (shape_.function != kMax || shape_.padding_wins)) return false;
+    if (triples_) return shape_.out_width < kWidth;
     if (disjoint_ || pairs_) return shape_.function == kMax && shape_.out_width < kWideRow;  // where indices are wanted
     return shape_.stride_x > 1 || shape_.out_width < kWidth;
   }
@@ -168,8 +173,9 @@ class Pooling final : public Plan {
     return shape_.function == kMax && whole_ && !has_indices(call) && !(shape_.padding_wins && padded);
   }
   bool uses_windows(const Call& call, bool backward) const {
-    return shape_.function != kUnMax && !(pairs_ && shape_.function != kL2Norm) && !(whole_ && is_average()) &&
-           !uses_disjoint(call) && !uses_lanes(call, backward) && !uses_plane_maximum(call);
+    return shape_.function != kUnMax && !triples_ && !(pairs_ && shape_.function != kL2Norm) &&
+           !(whole_ && is_average()) && !uses_disjoint(call) && !uses_lanes(call, backward) &&
+           !uses_plane_maximum(call);
   }
 
   float border() const {
@@ -182,6 +188,7 @@ class Pooling final : public Plan {
   pooling::PairPlane pair_plane() const {
     return {shape_.in_height, shape_.in_width, shape_.out_height, shape_.out_width};
   }
+  pooling::TriplePlane triple_plane() const { return pooling::TriplePlane(geometry_.shape); }
 
   // body(work, sample, first channel, channels) for groups of planes that are worked on together
   template <class Body>
@@ -221,6 +228,8 @@ class Pooling final : public Plan {
       work.bordered_x = scratch(kInputBand, static_cast<size_t>(geometry_.input.room()));
       geometry_.input.fill_border(work.bordered_x, border());
     }
+    if (triples_ && !uses_lanes(call, backward))
+      work.rows = scratch(kInputBand, static_cast<size_t>(triple_plane().room()));
     if (!backward) return work;
     work.dz = scratch(kActivated, outputs);
     work.plane = scratch(kOutputTile, static_cast<size_t>(std::max(geometry_.in_plane(), geometry_.out_plane())));
@@ -321,6 +330,7 @@ class Pooling final : public Plan {
     if (uses_windows(call, false)) geometry_.input.place(work.bordered_x, x);
     if (shape_.function == kMax && index) return max_with_indices(work, x, index, bias, y);
     if (shape_.function == kMax && pairs_) return pooling::max_pairs(pair_plane(), x, bias, y);
+    if (triples_) return pooling::max_triples(triple_plane(), x, bias, y, work.rows);
     if (shape_.function == kMax) return pooling::max_windows(geometry_, work.bordered_x, bias, out);
     if (shape_.function == kL2Norm) return pooling::norm_windows(geometry_, work.bordered_x, bias, out);
     if (pairs_) return pooling::average_pairs(pair_plane(), x, bias, y);
@@ -349,6 +359,8 @@ class Pooling final : public Plan {
     const int32_t* label = shape_.padding_wins ? number_.data() : distance_.data();
     if (pairs_) {
       pooling::max_pairs_with_winners(pair_plane(), x, bias, y, label, work.winner, pitch);
+    } else if (triples_) {
+      pooling::max_triples_with_winners(triple_plane(), x, bias, y, label, work.winner, pitch, work.rows);
     } else {
       PlaneWriter out{y, shape_.out_width, y + geometry_.out_plane()};
       pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, bias, &out, label, work.winner, pitch);
@@ -433,11 +445,13 @@ class Pooling final : public Plan {
       dx[winner] += dz[0];
       return;
     }
-    if (shape_.function == kMax && !pairs_) return max_backward(work, x, dz, dx, adds);
+    if (shape_.function == kMax && !pairs_ && !triples_) return max_backward(work, x, dz, dx, adds);
     if (shape_.function == kL2Norm) return norm_backward(work, x, dz, dx, adds);
-    if (!pairs_ && !whole_) return average_backward(work, dz, dx, adds);
+    if (!pairs_ && !triples_ && !whole_) return average_backward(work, dz, dx, adds);
     float* to = adds ? work.plane : dx;
-    if (!pairs_)
+    if (triples_)
+      pooling::max_triples_backward(triple_plane(), x, dz, to, work.rows);
+    else if (!pairs_)
       std::fill_n(to, geometry_.in_plane(), dz[0] / whole_divisor());
     else if (shape_.function == kMax)
       pooling::max_pairs_backward(pair_plane(), x, dz, to);
@@ -547,7 +561,7 @@ class Pooling final : public Plan {
   const ActivationSpec activation_;
   const WindowGeometry geometry_;
   const pooling::CellCounts counts_;
-  const bool pairs_, whole_;
+  const bool pairs_, triples_, whole_;
   std::optional<pooling::DisjointWindows> disjoint_;
   std::optional<pooling::LaneWindows> lanes_;
   std::vector<int32_t> distance_;  // of every tap from the start of its window, in the plane
