@@ -9,6 +9,7 @@
 
 #include "bindings/interruption.h"
 #include "bindings/latest_call.h"
+#include "kernels/kernels.h"
 #include "runtime/fork.h"
 #include "runtime/thread_pool.h"
 
@@ -49,31 +50,20 @@ bool matches(const Descriptor& d, const ArgumentSpec& spec, bool& accumulate, in
 
 constexpr int64_t kIndicesPerThread = 1 << 16;
 
-// Every index is below the limit, or has all bits set where that stands for "none".
-template <class Index>
-bool indices_below(const Index* index, int64_t count, int64_t limit, bool none) {
-  const Index shift = none ? 1 : 0, end = static_cast<Index>(limit) + shift;  // all bits set + 1 is 0
-  bool good = true;
-  for (int64_t i = 0; i < count; i++) good &= static_cast<Index>(index[i] + shift) < end;
-  return good;
-}
-
-// The same for a batch, in several threads if there are many.
-template <class Index>
-bool batch_below(const void* data, int64_t samples, int64_t stride, const ArgumentSpec& spec, int threads) {
-  const Index* index = static_cast<const Index*>(data);
+// Every index of a batch is below the limit; in several threads if there are many.
+bool indices_fit(const ArgumentSpec& spec, const void* data, int64_t samples, int64_t stride, int threads) {
+  const char* index = static_cast<const char*>(data);
   const int64_t worth = std::max<int64_t>(1, samples * spec.count / kIndicesPerThread);
+  const int workers = static_cast<int>(std::min<int64_t>(threads > 0 ? threads : max_threads(), worth));
+  const Kernels& k = kernels();
   std::atomic<bool> good{true};
-  parallel_ranges(static_cast<int>(std::min<int64_t>(threads, worth)), samples, [&](int64_t first, int64_t last) {
+  parallel_ranges(workers, samples, [&](int64_t first, int64_t last) {
     for (int64_t n = first; n < last; n++)
-      if (!indices_below(index + n * stride, spec.count, spec.index_limit, spec.index_none)) good = false;
+      if (!k.indices_below(index + n * stride * spec.index_bytes, spec.index_bytes, spec.count, spec.index_limit,
+                           spec.index_none))
+        good = false;
   });
   return good;
-}
-
-bool indices_fit(const ArgumentSpec& spec, const void* data, int64_t samples, int64_t stride, int threads) {
-  auto below = spec.index_bytes == 8 ? batch_below<uint64_t> : batch_below<uint32_t>;
-  return below(data, samples, stride, spec, threads > 0 ? threads : max_threads());
 }
 
 // What an interrupted call has left in the plan is good for nothing.

@@ -74,6 +74,9 @@
   FUNCTION(void, gather, const Selection& s, int threads)                                             \
   FUNCTION(void, in_top_k, const TopKShape& s, const void* x, const int64_t* tested, uint8_t* y,      \
            int threads)                                                                               \
+  /* whether all indices, of 4 or 8 bytes, are in 0 .. limit - 1, or have all bits set if `none` */   \
+  FUNCTION(bool, indices_below, const void* indices, int bytes, int64_t count, int64_t limit,         \
+           bool none)                                                                                 \
   /* y[i] = clamp((scale * x[i] + offset) >> shift, low, high); see activation/activation.h */        \
   FUNCTION(void, integer_linear_saturate, const int64_t* x, int64_t* y, int64_t count, int32_t scale, \
            int32_t offset, int32_t shift, int64_t low, int64_t high)                                  \

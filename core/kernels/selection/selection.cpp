@@ -432,25 +432,53 @@ void scatter(const Selection& s, Scattering kind, int threads) {
   }
 }
 
+namespace {
+
+// Whether all numbers, each plus `shift`, are at most `largest`, in which the highest bit is not set: then neither is
+// it in a number that is small enough, nor in what is between that and the largest.
+template <class Index>
+bool all_within(const Index* numbers, int64_t count, Index shift, Index largest) {
+  typedef Index Lanes __attribute__((vector_size(sizeof(Vec))));
+  constexpr int64_t kLanes = sizeof(Vec) / sizeof(Index);
+  Lanes lanes{};
+  int64_t i = 0;
+  for (Lanes v; i + kLanes <= count; i += kLanes) {
+    std::memcpy(&v, numbers + i, sizeof v);
+    v += shift;
+    lanes |= v | (largest - v);
+  }
+  Index all = 0;
+  for (int64_t k = 0; k < kLanes; k++) all |= lanes[k];
+  for (; i < count; i++) {
+    const auto v = static_cast<Index>(numbers[i] + shift);
+    all |= v | (largest - v);
+  }
+  return all >> (8 * sizeof(Index) - 1) == 0;
+}
+
+// Every index is below the limit, or has all bits set where that stands for "none": 0 once 1 is added.
+template <class Index>
+bool all_below(const Index* indices, int64_t count, int64_t limit, bool none) {
+  const uint64_t end = static_cast<uint64_t>(limit) + none;
+  const auto shift = static_cast<Index>(none);
+  if (end > 0 && (end - 1) >> (8 * sizeof(Index) - 1) == 0)
+    return all_within(indices, count, shift, static_cast<Index>(end - 1));
+  return std::all_of(indices, indices + count, [=](Index i) { return static_cast<Index>(i + shift) < end; });
+}
+
+}  // namespace
+
+bool indices_below(const void* indices, int bytes, int64_t count, int64_t limit, bool none) {
+  if (bytes == 8) return all_below(static_cast<const uint64_t*>(indices), count, limit, none);
+  return all_below(static_cast<const uint32_t*>(indices), count, limit, none);
+}
+
 int64_t first_outside(const int64_t* indices, int64_t count, int64_t limit) {
   constexpr int64_t kBlock = 1024;  // looked at as a whole first
-  const auto largest = static_cast<uint64_t>(limit) - 1;
   for (int64_t first = 0; first < count; first += kBlock) {
     const int64_t last = std::min(count, first + kBlock);
-    typedef uint64_t Words __attribute__((vector_size(sizeof(Vec))));
-    constexpr int64_t kWords = sizeof(Vec) / 8;
-    Words signs{};  // of the indices and of what is between them and the largest
-    int64_t i = first;
-    for (Words index; i + kWords <= last; i += kWords) {
-      std::memcpy(&index, indices + i, sizeof index);
-      signs |= index | (largest - index);
-    }
-    bool good = true;
-    for (int64_t k = 0; k < kWords; k++) good &= static_cast<int64_t>(signs[k]) >= 0;
-    for (; i < last; i++) good &= static_cast<uint64_t>(indices[i]) <= largest;
-    if (good) continue;
-    for (i = first; i < last; i++)
-      if (indices[i] < 0 || indices[i] >= limit) return i;
+    if (indices_below(indices + first, 8, last - first, limit, false)) continue;
+    return std::find_if(indices + first, indices + last, [=](int64_t i) { return i < 0 || i >= limit; }) - indices;
   }
   return -1;
 }
