@@ -1,14 +1,11 @@
 #include "kernels/normalization/normalization.h"
 
 #include <algorithm>
-#include <atomic>
-#if defined(__linux__)
-#include <unistd.h>
-#endif
 
 #include "common/kept_memory.h"
 #include "common/repeatable.h"
 #include "kernels/kernels.h"
+#include "runtime/caches.h"
 #include "runtime/fork.h"
 #include "simd/stream.h"
 
@@ -17,14 +14,9 @@ namespace OPENBNNS_ISA {
 namespace normalization {
 
 int64_t stream_from() {
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  static std::atomic<int64_t> cached{-1};  // a thread asks twice rather than waits for one that a fork may take away
-  int64_t floats = cached.load(std::memory_order_relaxed);
-  if (floats < 0) cached = floats = std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)) / static_cast<int64_t>(sizeof(float));
-  return std::max(kStreamFrom, floats / 20);
-#else
-  return kStreamFrom;
-#endif
+  const int64_t floats = last_level_cache_bytes() / static_cast<int64_t>(sizeof(float));
+  if (floats == 0) return kStreamFrom;
+  return std::min(floats / 6, std::max(kStreamFrom, floats / 20));
 }
 
 Statistics choose_statistics(const NormalizationShape& s, const NormalizationForward& call, const Moments& m,

@@ -153,9 +153,10 @@ inline int workers_for(int64_t elements, int threads) {
   return worthy_workers(threads, elements, kGrain);
 }
 
-// Results of this many floats and more are streamed: a call writes two of them and reads one, which large last-level
-// caches hold for longer than those that kStreamFrom is for. What is kept for backward is read again, and only streamed
-// when the cache has no hope of holding it until then.
+// Results of this many floats and more are streamed: when x, what is kept of it, y, dy and dx do not fit the last-level
+// cache together, those that nobody has to read again here should not drive out the others. Caches of which other
+// machines on the same processor may have a part count for less. What is kept for backward is read again, and only
+// streamed when the cache has no hope of holding it until then.
 int64_t stream_from();
 inline int64_t keep_stream_from() { return 2 * stream_from(); }
 
