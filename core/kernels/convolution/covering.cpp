@@ -54,72 +54,41 @@ int64_t block_of(const ImageSource& image, int64_t batch, int64_t channels) {
   return image.computed() ? std::max<int64_t>(1, kComputedFloats / (channels * image.plane)) : batch;
 }
 
-void activate(const ImageCall& call, int64_t floats) {
-  if (!call.activation || !is_axis_wise(*call.activation)) return;
-  for (int64_t n = 0; n < call.batch; n++) {
-    float* y = call.out + n * call.out_stride;
-    activation_forward(*call.activation, y, y, floats, call.activation_row);
-  }
-}
-
-// y[n][o] = bias[o] + sum_i w[o][i] x[n][i]
-class CoveringForward : public ImageKernel {
+// Forward y[n][o] = bias[o] + sum_i w[o][i] x[n][i]. Backward dx[n][i] = sum_o w[o][i] dy[n][o], plus the bias of the
+// channel of i in a transposed convolution.
+class CoveringImages : public ImageKernel {
  public:
-  explicit CoveringForward(const ConvolutionShape& s) : s_(s) {}
+  CoveringImages(const ConvolutionShape& s, bool backward) : s_(s), backward_(backward) {}
 
   void run(const ImageCall& call) const override {
-    const int64_t block = block_of(call.in, call.batch, s_.in_channels);
+    const int64_t in_channels = backward_ ? s_.out_channels : s_.in_channels;
+    const int64_t from = backward_ ? s_.outputs : s_.inputs, to = backward_ ? s_.inputs : s_.outputs;  // of a group
+    const float* bias = call.bias && backward_ ? spread(call.bias) : call.bias;
+    const int64_t block = block_of(call.in, call.batch, in_channels);
     for (int64_t first = 0; first < call.batch; first += block) {
       const int64_t count = std::min(block, call.batch - first);
-      const Samples x = samples_of(call.in, first, count, s_.in_channels, kGradientBand);
+      const Samples in = samples_of(call.in, first, count, in_channels, kGradientBand);
       for (int64_t g = 0; g < s_.groups; g++) {
-        MatrixProduct p{count,          s_.outputs,
-                        s_.inputs,      x.data + g * s_.inputs,
-                        x.stride,       call.w + g * s_.outputs * s_.inputs,
-                        s_.inputs,      call.out + first * call.out_stride + g * s_.outputs,
+        MatrixProduct p{count,          to,
+                        from,           in.data + g * from,
+                        in.stride,      call.w + g * s_.outputs * s_.inputs,
+                        s_.inputs,      call.out + first * call.out_stride + g * to,
                         call.out_stride};
-        p.transpose_b = true;
+        p.transpose_b = !backward_;
         p.accumulate = call.accumulate;
-        p.column_bias = call.bias ? call.bias + g * s_.outputs : nullptr;
+        p.column_bias = bias ? bias + g * to : nullptr;
         if (call.activation && !is_axis_wise(*call.activation)) p.activation = call.activation;
         if (call.weights != 0 && s_.groups == 1 && packs(p))
           p.packed_b = packed_.get(call.weights, kWeights, packed_b_floats(p.n, p.k),
-                                   [&](float* to) { pack_matrix_b(p, to, call.threads); });
+                                   [&](float* made) { pack_matrix_b(p, made, call.threads); });
         matrix_product(p, call.threads);
       }
     }
-    activate(call, s_.out_channels);
-  }
-
- private:
-  const Sizes s_;
-  KeptWeights packed_;
-};
-
-// dx[n][i] = sum_o w[o][i] dy[n][o], plus the bias of the channel of i in a transposed convolution.
-class CoveringBackwardData : public ImageKernel {
- public:
-  explicit CoveringBackwardData(const ConvolutionShape& s) : s_(s) {}
-
-  void run(const ImageCall& call) const override {
-    const float* bias = call.bias ? spread(call.bias) : nullptr;
-    const int64_t block = block_of(call.in, call.batch, s_.out_channels);
-    for (int64_t first = 0; first < call.batch; first += block) {
-      const int64_t count = std::min(block, call.batch - first);
-      const Samples dy = samples_of(call.in, first, count, s_.out_channels, kGradientBand);
-      for (int64_t g = 0; g < s_.groups; g++) {
-        MatrixProduct p{count,          s_.inputs,
-                        s_.outputs,     dy.data + g * s_.outputs,
-                        dy.stride,      call.w + g * s_.outputs * s_.inputs,
-                        s_.inputs,      call.out + first * call.out_stride + g * s_.inputs,
-                        call.out_stride};
-        p.accumulate = call.accumulate;
-        p.column_bias = bias ? bias + g * s_.inputs : nullptr;
-        if (call.activation && !is_axis_wise(*call.activation)) p.activation = call.activation;
-        matrix_product(p, call.threads);
+    if (call.activation && is_axis_wise(*call.activation))
+      for (int64_t n = 0; n < call.batch; n++) {
+        float* y = call.out + n * call.out_stride;
+        activation_forward(*call.activation, y, y, s_.groups * to, call.activation_row);
       }
-    }
-    activate(call, s_.in_channels * s_.plane);
   }
 
  private:
@@ -131,6 +100,8 @@ class CoveringBackwardData : public ImageKernel {
   }
 
   const Sizes s_;
+  const bool backward_;
+  KeptWeights packed_;
 };
 
 // dw[o][i] = sum_n dy[n][o] x[n][i], db[o] = sum_n dy[n][o]
@@ -183,12 +154,12 @@ bool takes(const ConvolutionShape& s) {
 
 std::unique_ptr<ImageKernel> make_covering_forward(const ConvolutionShape& s) {
   if (!takes(s)) return nullptr;
-  return std::make_unique<CoveringForward>(s);
+  return std::make_unique<CoveringImages>(s, false);
 }
 
 std::unique_ptr<ImageKernel> make_covering_backward_data(const ConvolutionShape& s) {
   if (!takes(s)) return nullptr;
-  return std::make_unique<CoveringBackwardData>(s);
+  return std::make_unique<CoveringImages>(s, true);
 }
 
 std::unique_ptr<WeightsKernel> make_covering_weights(const ConvolutionShape& s) {
