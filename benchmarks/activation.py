@@ -14,7 +14,7 @@ from openbnns import capi
 FUNCTIONS: dict[str, tuple[int, Callable[[ModuleType], Callable[..., Any]], float, float | None]] = {
     "ReLU": (capi.BNNSActivationFunctionRectifiedLinear, lambda torch: torch.relu, 1.0, 0.8),
     "tanh": (capi.BNNSActivationFunctionTanh, lambda torch: torch.tanh, 1.3, None),
-    "GELU": (capi.BNNSActivationFunctionGELU, lambda torch: torch.nn.functional.gelu, 1.3, None),
+    "GELU": (capi.BNNSActivationFunctionGELU, lambda torch: torch.nn.functional.gelu, 1.5, None),
     "softmax": (capi.BNNSActivationFunctionSoftmax, lambda torch: partial(torch.softmax, dim=1), 1.3, None),
 }
 SMALL_TARGET = 5.0

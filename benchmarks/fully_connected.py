@@ -21,10 +21,11 @@ SHAPES: tuple[tuple[int, int, int, float | None], ...] = (
 
 
 def cases() -> list[Case]:
-    return [_case(*shape) for shape in SHAPES]
+    return [case(*shape) for shape in SHAPES]
 
 
-def _case(batch: int, inputs: int, outputs: int, target: float | None) -> Case:
+def case(batch: int, inputs: int, outputs: int, target: float | None = None) -> Case:
+    """A layer of this size against PyTorch's."""
     return Case(
         name=f"fully connected/{batch}x{inputs} -> {outputs}",
         shapes={"x": (batch, inputs), "w": (outputs, inputs), "b": (outputs,), "y": (batch, outputs)},

@@ -1,7 +1,7 @@
 """Does pooling keep up with memory, forward and backward, next to PyTorch in either of its layouts?
 
-Max pooling records indices (UInt32) in the forward call and reads them in the backward call, as PyTorch does with its
-64-bit ones; a second case finds the winners again in the input instead.
+Max pooling records indices (UInt32, in one case UInt64) in the forward call and reads them in the backward call, as PyTorch
+does with its 64-bit ones; a second case finds the winners again in the input instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from openbnns import capi
 
 @dataclass(frozen=True)
 class Shape:
-    """One pooling; ``indices`` says whether winners are recorded for the way back."""
+    """One pooling; ``index_bits`` says whether winners are recorded for the way back, and how."""
 
     name: str
     function: int
@@ -29,7 +29,7 @@ class Shape:
     kernel: int
     stride: int
     pad: int
-    indices: bool = False
+    index_bits: int = 0
 
     @property
     def out(self) -> int:
@@ -43,12 +43,13 @@ BOTH = ("contiguous", "channels last")
 CASES: tuple[tuple[Shape, tuple[str, ...], float, float | None], ...] = (
     (Shape("max 2x2", MAX, 32, 64, 56, 2, 2, 0), ("contiguous",), 3.0, 0.6),
     (Shape("max 2x2", MAX, 32, 64, 56, 2, 2, 0), ("channels last",), 1.1, None),
-    (Shape("max 2x2 with indices", MAX, 32, 64, 56, 2, 2, 0, True), ("contiguous",), 3.0, None),
-    (Shape("max 2x2 with indices", MAX, 32, 64, 56, 2, 2, 0, True), ("channels last",), 1.1, None),
+    (Shape("max 2x2 with indices", MAX, 32, 64, 56, 2, 2, 0, 32), ("contiguous",), 3.0, None),
+    (Shape("max 2x2 with indices", MAX, 32, 64, 56, 2, 2, 0, 32), ("channels last",), 1.1, None),
     (Shape("max 3x3 stride 2", MAX, 32, 64, 56, 3, 2, 1), ("contiguous",), 2.0, None),
-    (Shape("max 3x3 stride 2", MAX, 32, 64, 56, 3, 2, 1), ("channels last",), 1.0, None),
-    (Shape("max 3x3 stride 2 with indices", MAX, 32, 64, 56, 3, 2, 1, True), ("contiguous",), 2.0, None),
-    (Shape("max 3x3 stride 2 with indices", MAX, 32, 64, 56, 3, 2, 1, True), ("channels last",), 1.0, None),
+    (Shape("max 3x3 stride 2", MAX, 32, 64, 56, 3, 2, 1), ("channels last",), 1.2, None),
+    (Shape("max 3x3 stride 2 with indices", MAX, 32, 64, 56, 3, 2, 1, 32), ("contiguous",), 2.0, None),
+    (Shape("max 3x3 stride 2 with indices", MAX, 32, 64, 56, 3, 2, 1, 32), ("channels last",), 1.0, None),
+    (Shape("max 3x3 stride 2 with 64-bit indices", MAX, 16, 48, 40, 3, 2, 1, 64), BOTH, 1.2, None),
     (Shape("average 2x2", AVERAGE, 32, 64, 56, 2, 2, 0), ("contiguous",), 2.0, None),
     (Shape("average 2x2", AVERAGE, 32, 64, 56, 2, 2, 0), ("channels last",), 1.0, None),
     (Shape("global average", AVERAGE, 32, 512, 7, 7, 1, 0), BOTH, 1.5, None),
@@ -66,14 +67,14 @@ def _case(s: Shape, layouts: tuple[str, ...], target: float, share: float | None
         return partial(pool, kernel_size=s.kernel, stride=s.stride, padding=s.pad)
 
     x, y = s.batch * s.channels * s.side**2, s.batch * s.channels * s.out**2
-    reread = x if s.function == MAX and not s.indices else 0  # x once more, to find the winners again
+    reread = x if s.function == MAX and not s.index_bits else 0  # x once more, to find the winners again
     against = "" if len(layouts) > 1 else f", against {layouts[0]}"
     return Case(
         name=f"pooling/{s.name} {s.batch}x{s.channels}x{s.side}x{s.side}{against}",
         shapes={"x": (s.batch, s.channels, s.side, s.side), "y": (s.batch, s.channels, s.out, s.out)},
         calls=partial(_calls, s=s),
         peer=peer,
-        bytes=4.0 * (x + y + reread + y + x + (2 * y if s.indices else 0)),
+        bytes=4.0 * (x + y + reread + y + x + s.index_bits // 16 * y),
         target=target,
         share_target=share,
         layouts=layouts,
@@ -89,8 +90,8 @@ def _calls(a: Arrays, *, s: Shape) -> Calls:
         x_stride=s.stride, y_stride=s.stride, x_padding=s.pad, y_padding=s.pad,
     )  # fmt: skip
     f = created(capi.BNNSFilterCreateLayerPooling(layer))
-    indices = np.zeros(a["y"].shape, np.uint32) if s.indices else None
-    places = (capi.BNNSDataTypeUInt32, indices, 0)
+    indices = np.zeros(a["y"].shape, f"uint{s.index_bits}") if s.index_bits else None
+    places = (capi.BNNSDataTypeUInt64 if s.index_bits == 64 else capi.BNNSDataTypeUInt32, indices, 0)
     return Calls(
         f,
         partial(capi.BNNSPoolingFilterApplyBatchEx, f, s.batch, a["x"], 0, a["y"], 0, *places),
