@@ -15,14 +15,42 @@ constexpr int64_t kBlock = 16384;
 typedef int8_t ByteVec __attribute__((vector_size(kWidth)));
 typedef int8_t UnalignedByteVec __attribute__((vector_size(kWidth), aligned(1), may_alias));
 
+// Vectors whose lanes become bytes together: without an instruction that narrows one, compilers take it apart.
+#if defined(__SSE2__) && !defined(__AVX512F__)
+constexpr int kNarrowed = 4;
+#else
+constexpr int kNarrowed = 1;
+#endif
+
+// y[0 .. kNarrowed * kWidth) = 1 where lanes are true, 0 elsewhere, the other way round with `flip`
+OPENBNNS_INLINE void store_truth(uint8_t* y, const IntVec (&truth)[kNarrowed], int8_t flip) {
+#if defined(__AVX512F__) || !defined(__SSE2__)
+  *reinterpret_cast<UnalignedByteVec*>(y) = (__builtin_convertvector(truth[0], ByteVec) & 1) ^ flip;
+#elif defined(__AVX2__)
+  const auto lanes = [&](int k) { return reinterpret_cast<__m256i>(truth[k]); };
+  const __m256i halves =  // of 128 bits, each with half of every vector
+      _mm256_packs_epi16(_mm256_packs_epi32(lanes(0), lanes(1)), _mm256_packs_epi32(lanes(2), lanes(3)));
+  const __m256i bytes = _mm256_permutevar8x32_epi32(halves, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(y),
+                      _mm256_xor_si256(_mm256_and_si256(bytes, _mm256_set1_epi8(1)), _mm256_set1_epi8(flip)));
+#else
+  const auto lanes = [&](int k) { return reinterpret_cast<__m128i>(truth[k]); };
+  const __m128i bytes = _mm_packs_epi16(_mm_packs_epi32(lanes(0), lanes(1)), _mm_packs_epi32(lanes(2), lanes(3)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(y),
+                   _mm_xor_si128(_mm_and_si128(bytes, _mm_set1_epi8(1)), _mm_set1_epi8(flip)));
+#endif
+}
+
 // Whole vectors of floats from `first` on; returns where they end.
 template <class Value, class Relation>
 OPENBNNS_INLINE int64_t over_vectors(const Value* a, const Value* b, uint8_t* y, int64_t first, int64_t last,
                                      int8_t flip, Relation relation) {
   if constexpr (std::is_same_v<Value, float>) {
-    for (; first + kWidth <= last; first += kWidth) {
-      const IntVec truth = relation(load(a + first), load(b + first));
-      *reinterpret_cast<UnalignedByteVec*>(y + first) = (__builtin_convertvector(truth, ByteVec) & 1) ^ flip;
+    for (; first + kNarrowed * kWidth <= last; first += kNarrowed * kWidth) {
+      IntVec truth[kNarrowed];
+      OPENBNNS_UNROLL for (int k = 0; k < kNarrowed; k++) truth[k] =
+          relation(load(a + first + k * kWidth), load(b + first + k * kWidth));
+      store_truth(y + first, truth, flip);
     }
   }
   return first;
