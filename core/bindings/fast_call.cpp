@@ -21,6 +21,7 @@ std::atomic<bool> filter_calls_enabled{true};
 namespace {
 
 Items items_of(const ArgumentSpec& spec) {
+  if (spec.item_bytes) return {spec.item_formats.c_str(), spec.item_bytes};
   if (spec.index_bytes == 0) return kFloats;
   if (spec.index_bytes == 1) return {"?b", 1};
   return {spec.index_signed ? "ilqn" : "ILQN", spec.index_bytes};
@@ -107,10 +108,10 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
       batched_(batched),
       lists_(std::move(lists)) {
   base_.training = training;
-  for (auto [slot, address, count] : fixed) {
+  for (auto [slot, address, bytes] : fixed) {
     base_.address[slot] = reinterpret_cast<float*>(address);
-    fixed_.push_back({reinterpret_cast<const char*>(address), reinterpret_cast<const char*>(address) + count * 4});
-    fixed_bytes_ += count * 4;
+    fixed_.push_back({reinterpret_cast<const char*>(address), reinterpret_cast<const char*>(address) + bytes});
+    fixed_bytes_ += bytes;
   }
   for (const ArgumentSpec& spec : specs_) {
     if (spec.output) outputs_ |= 1u << spec.slot;
@@ -157,7 +158,7 @@ struct FastCall::Binding {
 // Checks the memory of an argument, and puts it into its slot.
 inline bool FastCall::place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate,
                             Binding& binding) const {
-  const int64_t samples = spec.batched ? binding.call.batch : 1, width = spec.index_bytes ? spec.index_bytes : 4;
+  const int64_t samples = spec.batched ? binding.call.batch : 1, width = items_of(spec).bytes;
   int64_t needed = spec.count;
   if (spec.kind == ArgumentKind::kCounted) {
     if (stride > kMaxElements) return false;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -41,12 +42,14 @@ struct ArgumentSpec {
   int64_t index_limit = 0;  // inputs: indices must be below, or have all bits set if that stands for "none"
   bool index_none = false;
   bool index_signed = false;          // the buffer holds signed integers; none of them may be negative
+  std::string item_formats;           // of elements that are neither floats nor indices, as in Items
+  int64_t item_bytes = 0;             // 0: there are none
   int64_t data_type = kFloat32;       // of a descriptor
   bool optional_data = false;         // a descriptor without data counts as absent
   bool stride_in_descriptor = false;  // the batch stride is stride[rank] of the descriptor, one past the used ones
 };
 
-// A tensor that is the same at every call (weights, bias): slot, address, number of elements.
+// A tensor that is the same at every call (weights, bias): slot, address, bytes.
 using FixedTensor = std::tuple<int, uintptr_t, int64_t>;
 
 // Off while an engine other than the native one is chosen.

@@ -98,8 +98,9 @@ bool run(std::shared_ptr<Plan> plan, bool backward, int64_t batch, nb::typed<nb:
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
                       uint32_t unless, uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride,
-                      int index_bytes, int64_t index_limit, bool index_none, bool index_signed, int64_t data_type,
-                      bool optional_data, bool stride_in_descriptor) {
+                      int index_bytes, int64_t index_limit, bool index_none, bool index_signed,
+                      const std::string& item_formats, int64_t item_bytes, int64_t data_type, bool optional_data,
+                      bool stride_in_descriptor) {
   return {slot,
           static_cast<ArgumentKind>(kind),
           strided,
@@ -116,6 +117,8 @@ ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool outpu
           index_limit,
           index_none,
           index_signed,
+          item_formats,
+          item_bytes,
           data_type,
           optional_data,
           stride_in_descriptor};
@@ -145,7 +148,8 @@ NB_MODULE(core, m) {
   m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a = false, "batched"_a = true, "output"_a = false,
         "count"_a = 0, "needed_with"_a = 0, "unless"_a = 0, "may_equal"_a = 0, "layout"_a = 0, "size"_a = Ints{},
         "stride"_a = Ints{}, "index_bytes"_a = 0, "index_limit"_a = 0, "index_none"_a = false, "index_signed"_a = false,
-        "data_type"_a = kFloat32, "optional_data"_a = false, "stride_in_descriptor"_a = false);
+        "item_formats"_a = "", "item_bytes"_a = 0, "data_type"_a = kFloat32, "optional_data"_a = false,
+        "stride_in_descriptor"_a = false);
   bind_raw_calls(m);
   nb::class_<FastCall, NativeCall>(m, "FastCall")
       .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int, bool,

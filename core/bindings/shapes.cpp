@@ -147,6 +147,7 @@ void bind_shapes(nb::module_& m) {
 
   bind_part<ActivationSpec>(m, "ActivationSpec");
   bind_part<ContractionTensor>(m, "ContractionTensor");
+  bind_part<Element>(m, "Element");
   bind_part<NormalizationShape>(m, "NormalizationShape");
   bind_part<YoloShape>(m, "YoloShape");
 

@@ -31,6 +31,10 @@ enum ScratchUse {
   kBoundaryGradient,     // gradient at the boundary of a fused chain: all of it, shared, or the current piece
   kAttentionTiles,       // packed keys and values of one head, and the current scores
   kAttentionHeads,       // projections of a chunk of samples, shared
+  kStoredA,              // operands of a matrix product as floats that are stored in other types, shared
+  kStoredB,
+  kStoredTerms,  // what is added to exact sums of integers, shared
+  kStoredSums,   // C before it is converted, shared
 };
 
 }  // namespace openbnns

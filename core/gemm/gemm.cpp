@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "common/scratch_uses.h"
+#include "common/stored_rows.h"
 #include "gemm/few_columns.h"
 #include "gemm/gemm_small.h"
+#include "gemm/integer_kernel.h"
 #include "gemm/pack.h"
-#include "kernels/activation/activation.h"
+#include "gemm/sources.h"
+#include "gemm/stored_product.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/partition.h"
 #include "runtime/scratch.h"
@@ -37,76 +40,115 @@ struct Panel {
   bool first, last;
 };
 
-// to[column][0..kWidth) = from[0..rows)[column] for column < columns, filled up with zeros; rows, columns <= kWidth.
-// Asks for the rows below, which most callers transpose next.
-OPENBNNS_INLINE void transpose_square(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
-                                      int64_t to_stride) {
+// to[step][0..kWidth) = step of from[0..rows) for step < steps, filled up with zeros; rows, steps <= kWidth; rows have
+// `numbers` left. Asks for the rows below, which most callers transpose next.
+template <class Source>
+OPENBNNS_INLINE void transpose_square(const Source& source, const typename Source::Number* from, int64_t from_stride,
+                                      int64_t rows, int64_t steps, int64_t numbers, float* to, int64_t to_stride) {
   Vec r[kWidth];
+  numbers = std::min(numbers, steps * Source::kPerStep);
   OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) {
-    const float* row = from + i * from_stride;
+    const typename Source::Number* row = from + i * from_stride;
     if (i >= rows)
       r[i] = Vec{};
     else
-      r[i] = columns >= kWidth ? load(row) : load_partial(row, columns);
+      r[i] = numbers >= kWidth * Source::kPerStep ? source.along(row) : source.along(row, numbers);
     __builtin_prefetch(row + kWidth * from_stride);
   }
   transpose(r);
-  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) if (i < columns) store(to + i * to_stride, r[i]);
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) if (i < steps) store(to + i * to_stride, r[i]);
 }
 
 int64_t lanes_of(int64_t count) { return std::max<int64_t>(0, std::min<int64_t>(kWidth, count)); }
 
 // Whether tiles read B where it lies: when all rows fit into one, a copy would be read once.
 bool reads_in_place(const MatrixProduct& p, int64_t columns) {
-  return !p.transpose_b && !p.packed_b && p.m <= kWideRows && columns >= kWideColumns;
+  return !p.transpose_b && !p.packed_b && p.m <= kWideRows && columns >= kWideColumns && p.b_element.is_float32();
+}
+
+// Whether p.packed_b is what kernels read. Elements that become floats are kept as they are stored.
+bool is_ready(const MatrixProduct& p) {
+  return p.packed_b && (p.b_element.is_float32() || p.sums != IntegerSums::kNone);
+}
+
+// Where pack_matrix_b has put the columns of a panel.
+const float* packed_panel(const MatrixProduct& p, int64_t column, int64_t step, int64_t steps) {
+  const int64_t elements = step * round_up(p.n, kBlock) + column * steps;
+  return is_ready(p) ? p.packed_b + elements : moved(p.packed_b, p.b_element, elements);
 }
 
 // b: tiles of kWideColumns columns, [steps][kWideColumns] each; the last one is filled up with zeros to whole blocks of
 // 16 columns. Tiles that are read in place are left out.
-void pack_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps, float* b) {
+template <class Source>
+void pack_b(const Source& source, const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps,
+            float* b) {
+  constexpr int64_t kEach = Source::kPerStep;
+  const auto* all = reinterpret_cast<const typename Source::Number*>(p.b);
   const int64_t whole = columns / kWideColumns * kWideColumns, rest = columns - whole, width = round_up(rest, kBlock);
   if (p.transpose_b) {
     for (int64_t v = 0; v < round_up(columns, kBlock); v += kWidth) {
       const int64_t tile = v / kWideColumns * kWideColumns, to_step = tile < whole ? kWideColumns : width;
       for (int64_t k = 0; k < steps; k += kWidth)
-        transpose_square(p.b + (column + v) * p.ldb + step + k, p.ldb, columns - v, lanes_of(steps - k),
-                         b + tile * steps + k * to_step + v - tile, to_step);
+        transpose_square(source, all + (column + v) * p.ldb + (step + k) * kEach, p.ldb, columns - v,
+                         lanes_of(steps - k), p.k - (step + k) * kEach, b + tile * steps + k * to_step + v - tile,
+                         to_step);
     }
     return;
   }
   // Along the rows of B, as memory likes it best.
-  const float* from = p.b + step * p.ldb + column;
+  const auto* from = all + step * kEach * p.ldb + column;
   const bool in_place = reads_in_place(p, kWideColumns);
   if (in_place && rest == 0) return;
-  for (int64_t k = 0; k < steps; k++, from += p.ldb) {
+  for (int64_t k = 0; k < steps; k++, from += kEach * p.ldb) {
     float* to = b + k * kWideColumns;
+    const int64_t numbers = p.k - (step + k) * kEach;
     if (!in_place)
       for (int64_t j = 0; j < whole; j += kWideColumns)
-        OPENBNNS_UNROLL for (int v = 0; v < kWideColumns; v += kWidth) store(to + j * steps + v, load(from + j + v));
+        OPENBNNS_UNROLL for (int v = 0; v < kWideColumns; v += kWidth)
+            store(to + j * steps + v, source.across(from + j + v, p.ldb, numbers, kWidth));
     for (int64_t v = 0; v < width; v += kWidth)
-      store(b + whole * steps + k * width + v, load_partial(from + whole + v, lanes_of(rest - v)));
+      store(b + whole * steps + k * width + v, source.across(from + whole + v, p.ldb, numbers, lanes_of(rest - v)));
   }
+}
+
+// The same for B as it is stored, or as pack_matrix_b has packed it.
+void pack_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps, float* b) {
+  if (p.packed_b)
+    return decode(p.b_element, packed_panel(p, column, step, steps), round_up(columns, kBlock) * steps, b);
+  with_source(p.sums, p.b_element, false,
+              [&](const auto& source) { pack_b(source, p, column, columns, step, steps, b); });
 }
 
 // Rows from `row` on, `tile` of them in each of so many tiles. a: tiles, `tile_floats` apart, [steps][kWidth] each,
 // any numbers beyond the rows of the tile.
-void pack_a(const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_t step, int64_t steps, float* a,
-            int64_t tile_floats) {
+template <class Source>
+void pack_a(const Source& source, const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_t step,
+            int64_t steps, float* a, int64_t tile_floats) {
+  constexpr int64_t kEach = Source::kPerStep;
+  const auto* all = reinterpret_cast<const typename Source::Number*>(p.a);
   const auto rows_of = [&](int64_t i) { return std::min<int64_t>(tile, p.m - row - i * tile); };
   if (p.transpose_a) {
-    const float* from = p.a + step * p.lda + row;
+    const auto* from = all + step * kEach * p.lda + row;
     const int64_t whole = p.m - row < kWidth ? 0 : std::min(tiles, (p.m - row - kWidth) / tile + 1);  // to load
-    for (int64_t k = 0; k < steps; k++, from += p.lda) {
-      for (int64_t i = 0; i < whole; i++) store(a + i * tile_floats + k * kWidth, load(from + i * tile));
+    for (int64_t k = 0; k < steps; k++, from += kEach * p.lda) {
+      const int64_t numbers = p.k - (step + k) * kEach;
+      for (int64_t i = 0; i < whole; i++)
+        store(a + i * tile_floats + k * kWidth, source.across(from + i * tile, p.lda, numbers, kWidth));
       for (int64_t i = whole; i < tiles; i++)
-        store(a + i * tile_floats + k * kWidth, load_partial(from + i * tile, rows_of(i)));
+        store(a + i * tile_floats + k * kWidth, source.across(from + i * tile, p.lda, numbers, rows_of(i)));
     }
     return;
   }
   for (int64_t i = 0; i < tiles; i++)
     for (int64_t k = 0; k < steps; k += kWidth)
-      transpose_square(p.a + (row + i * tile) * p.lda + step + k, p.lda, rows_of(i), lanes_of(steps - k),
-                       a + i * tile_floats + k * kWidth, kWidth);
+      transpose_square(source, all + (row + i * tile) * p.lda + (step + k) * kEach, p.lda, rows_of(i),
+                       lanes_of(steps - k), p.k - (step + k) * kEach, a + i * tile_floats + k * kWidth, kWidth);
+}
+
+void pack_a(const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_t step, int64_t steps, float* a,
+            int64_t tile_floats) {
+  with_source(p.sums, p.a_element, true,
+              [&](const auto& source) { pack_a(source, p, row, tile, tiles, step, steps, a, tile_floats); });
 }
 
 // The part of an operand that is packed next, [rows][columns] of a row-major matrix: kernels ask for it while they
@@ -118,16 +160,19 @@ class Ahead {
       : from_(from), stride_(stride), rows_(rows), columns_(columns) {}
 
   static Ahead of_a(const MatrixProduct& p, int64_t row, int64_t rows, int64_t step, int64_t steps) {
-    return p.transpose_a ? Ahead(p.a + step * p.lda + row, p.lda, steps, rows)
-                         : Ahead(p.a + row * p.lda + step, p.lda, rows, steps);
+    const int64_t each = numbers_per_step(p.sums);
+    return of(p.a, p.a_element, p.lda, p.transpose_a, row, rows, step * each, steps * each);
   }
   static Ahead of_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps) {
-    return p.transpose_b ? Ahead(p.b + column * p.ldb + step, p.ldb, columns, steps)
-                         : Ahead(p.b + step * p.ldb + column, p.ldb, steps, columns);
+    const int64_t each = numbers_per_step(p.sums);
+    return of(p.b, p.b_element, p.ldb, !p.transpose_b, column, columns, step * each, steps * each);
   }
 
-  // Packed memory, a line at a time.
-  static Ahead of_packed(const float* from, int64_t floats) { return {from, kBlock, floats / kBlock, kBlock}; }
+  // A packed panel, a line at a time.
+  static Ahead of_packed(const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps) {
+    const int64_t numbers = columns * steps, bytes = is_ready(p) ? 4 : p.b_element.bytes();
+    return {packed_panel(p, column, step, steps), kBlock, numbers * bytes / (4 * kBlock), kBlock};
+  }
 
   // For the last of so many kernels, each of so many steps.
   void spread(int64_t kernels, int64_t steps) {
@@ -147,9 +192,22 @@ class Ahead {
   }
 
  private:
+  // Lines [first, first + lines) of an operand, from `step` on; `across`: they lie side by side. In units of floats.
+  static Ahead of(const float* from, const Element& element, int64_t ld, bool across, int64_t first, int64_t lines,
+                  int64_t step, int64_t steps) {
+    const int64_t row = across ? step : first, rows = across ? steps : lines;
+    const int64_t column = across ? first : step, columns = across ? lines : steps;
+    return {moved(from, element, row * ld + column), ld * element.bytes() / 4, rows, columns * element.bytes() / 4};
+  }
+
   const float* from_;
   int64_t stride_, rows_, columns_, row_ = 0, column_ = 0, idle_ = 0;
 };
+
+TileKernel kernel_of(const MatrixProduct& p, int blocks, int rows) {
+  if (p.sums == IntegerSums::kNone) return tile_kernel(TileForm::Product, blocks, rows);
+  return p.sums == IntegerSums::kPairs ? pair_sums_kernel(blocks, rows) : quad_sums_kernel(blocks, rows);
+}
 
 Write write_of(const MatrixProduct& p, const Panel& panel) {
   return p.accumulate || !panel.first ? Write::Add
@@ -187,7 +245,7 @@ void multiply_rows(const MatrixProduct& p, const Panel& panel, int64_t columns, 
     tile.c_row = p.ldc;
     if (tile.write == Write::RowBias) tile.bias = p.row_bias + row;
     if (tile.write == Write::ColumnBias) tile.bias = p.column_bias + panel.column + j;
-    TileKernel kernel = tile_kernel(TileForm::Product, blocks, rows);
+    TileKernel kernel = kernel_of(p, blocks, rows);
     if (width == blocks * kBlock) {
       kernel(tile);
     } else {
@@ -211,10 +269,10 @@ struct Cut {
   int64_t depth_block;  // steps of one block of the sum
   int64_t depth_chunk;  // steps for which the shared operand is packed at a time
 
-  Cut(const MatrixProduct& p, int64_t shared_rows)
-      : tile(even_tile(p.m, kWideRows)), tiles((p.m + tile - 1) / tile), depth_block(even_tile(p.k, kDepthBlock)) {
+  Cut(const MatrixProduct& p, int64_t steps, int64_t shared_rows)
+      : tile(even_tile(p.m, kWideRows)), tiles((p.m + tile - 1) / tile), depth_block(even_tile(steps, kDepthBlock)) {
     int64_t blocks = std::max<int64_t>(1, kSharedFloats / (shared_rows * depth_block));
-    depth_chunk = std::min(round_up(p.k, depth_block), blocks * depth_block);
+    depth_chunk = std::min(round_up(steps, depth_block), blocks * depth_block);
   }
   int rows(const MatrixProduct& p, int64_t index) const {
     return static_cast<int>(std::min<int64_t>(tile, p.m - index * tile));
@@ -225,23 +283,11 @@ struct Cut {
   }
 };
 
-// Where pack_matrix_b has put the columns of a panel.
-const float* packed_panel(const MatrixProduct& p, int64_t column, int64_t step, int64_t steps) {
-  return p.packed_b + step * round_up(p.n, kBlock) + column * steps;
-}
-
-// Rows [row, row + rows) of C, columns [column, column + columns).
-void activate(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-  if (!p.activation) return;
-  float* c = p.c + row * p.ldc + column;
-  for (int64_t i = 0; i < rows; i++, c += p.ldc) activation_forward(*p.activation, c, c, columns, columns);
-}
-
 // Rows of the tiles [first, last) over the columns of the panel; a: these rows, tile after tile as pack_a leaves them.
 // A tile of A stays in L1 while columns of B that stay in L2 pass by.
 void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, const float* a, int64_t first,
                     int64_t last, Ahead ahead) {
-  const int few = few_columns(panel.columns, cut.tile);
+  const int few = p.sums == IntegerSums::kNone ? few_columns(panel.columns, cut.tile) : 0;
   const int64_t most = panel.columns - few, kept = cut.kept_panels() * kPanelColumns;
   ahead.spread((last - first) * ((most + kWideColumns - 1) / kWideColumns), panel.steps);
   for (int64_t j = 0; j < most; j += kept) {
@@ -254,7 +300,7 @@ void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, 
       const int64_t row = tile * cut.tile;
       const int rows = cut.rows(p, tile);
       multiply_rows(p, part, columns, a + (tile - first) * cut.tile_floats(), row, rows, ahead);
-      if (panel.last) activate(p, row, rows, part.column, columns);
+      if (panel.last) finish_rows(p, row, rows, part.column, columns);
     }
   }
   if (few > 0) {
@@ -267,7 +313,7 @@ void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, 
                           write == Write::RowBias      ? p.row_bias + row
                           : write == Write::ColumnBias ? p.column_bias + column
                                                        : nullptr});
-    if (panel.last) activate(p, row, rows, column, few);
+    if (panel.last) finish_rows(p, row, rows, column, few);
   }
 }
 
@@ -276,16 +322,18 @@ double share_of_packing(int64_t times) { return kPackFlops / (kPackFlops + 2.0 *
 
 // More columns than rows: A is packed once for all, and every task packs the columns of B it works on.
 void product_by_columns(const MatrixProduct& p, int threads) {
-  const Cut cut(p, p.m);
+  const int64_t depth = steps_of(p);
+  const bool ready = is_ready(p);
+  const Cut cut(p, depth, p.m);
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
   // Several groups for each thread: the one that began first does more of them.
   const int64_t most = std::max<int64_t>(1, std::min(cut.kept_panels(), panels / (kThreadGroups * threads)));
   const int64_t group = threads > 1 ? even_group(panels, most, threads) : cut.kept_panels();
   const int64_t groups = (panels + group - 1) / group;
-  const int64_t parts = even_parts(groups, cut.tiles, threads, p.packed_b ? 0 : share_of_packing(p.m));  // of the rows
+  const int64_t parts = even_parts(groups, cut.tiles, threads, ready ? 0 : share_of_packing(p.m));  // of the rows
   float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
-  for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
-    int64_t end = std::min(p.k, chunk + cut.depth_chunk),
+  for (int64_t chunk = 0; chunk < depth; chunk += cut.depth_chunk) {
+    int64_t end = std::min(depth, chunk + cut.depth_chunk),
             blocks = (end - chunk + cut.depth_block - 1) / cut.depth_block;
     int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.m * (end - chunk)));
     const int64_t pack = even_group(cut.tiles, kTaskTiles, packers), packs = (cut.tiles + pack - 1) / pack;
@@ -299,19 +347,19 @@ void product_by_columns(const MatrixProduct& p, int threads) {
       const int64_t part = item % parts, first = cut.tiles * part / parts, last = cut.tiles * (part + 1) / parts;
       int64_t column = item / parts * group * kPanelColumns, columns = std::min(group * kPanelColumns, p.n - column);
       const int64_t width = round_up(columns, kBlock);
-      float* b = p.packed_b ? nullptr : scratch(kMatrixB, static_cast<size_t>(width * cut.depth_block));
+      float* b = ready ? nullptr : scratch(kMatrixB, static_cast<size_t>(width * cut.depth_block));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
         const int64_t steps = std::min(cut.depth_block, end - step);
-        Panel panel{column, columns, step, steps, b, step == 0, step + cut.depth_block >= p.k};
-        if (p.packed_b)
+        Panel panel{column, columns, step, steps, b, step == 0, step + cut.depth_block >= depth};
+        if (ready)
           panel.b = packed_panel(p, column, step, steps);
         else
           pack_b(p, column, columns, step, steps, b);
         const float* block = a + ((step - chunk) / cut.depth_block * cut.tiles + first) * cut.tile_floats();
         bool turns = step + cut.depth_block >= end;
         const int64_t next_column = turns ? column + columns : column, next = turns ? chunk : step + cut.depth_block;
-        const int64_t next_steps = std::min(cut.depth_block, p.k - next);
-        Ahead ahead = p.packed_b ? Ahead::of_packed(packed_panel(p, next_column, next, next_steps), width * next_steps)
+        const int64_t next_steps = std::min(cut.depth_block, depth - next);
+        Ahead ahead = p.packed_b ? Ahead::of_packed(p, next_column, width, next, next_steps)
                                  : Ahead::of_b(p, next_column, columns, next, steps);
         multiply_tiles(p, cut, panel, block, first, last, ahead);
       }
@@ -321,17 +369,19 @@ void product_by_columns(const MatrixProduct& p, int threads) {
 
 // More rows than columns: B is packed once for all, and every task packs the rows of A it works on.
 void product_by_rows(const MatrixProduct& p, int threads) {
-  const Cut cut(p, p.n);
+  const int64_t depth = steps_of(p);
+  const bool ready = is_ready(p);
+  const Cut cut(p, depth, p.n);
   const int64_t group = even_group(cut.tiles, kTaskTiles, threads), groups = (cut.tiles + group - 1) / group;
   const int64_t padded = round_up(p.n, kBlock), panels = (p.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t parts = even_parts(groups, panels, threads, share_of_packing(p.n));  // of the columns
   // [depth block] as pack_b leaves it
-  float* b = p.packed_b ? nullptr : scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));
-  for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
-    int64_t end = std::min(p.k, chunk + cut.depth_chunk),
+  float* b = ready ? nullptr : scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));
+  for (int64_t chunk = 0; chunk < depth; chunk += cut.depth_chunk) {
+    int64_t end = std::min(depth, chunk + cut.depth_chunk),
             blocks = (end - chunk + cut.depth_block - 1) / cut.depth_block;
     int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.n * (end - chunk)));
-    parallel_items(packers, p.packed_b ? 0 : blocks * panels, [&](int64_t item) {
+    parallel_items(packers, ready ? 0 : blocks * panels, [&](int64_t item) {
       int64_t column = item % panels * kPanelColumns, step = chunk + item / panels * cut.depth_block;
       int64_t steps = std::min(cut.depth_block, end - step);
       pack_b(p, column, std::min(kPanelColumns, p.n - column), step, steps,
@@ -344,9 +394,9 @@ void product_by_rows(const MatrixProduct& p, int threads) {
       float* a = scratch(kMatrixA, static_cast<size_t>(group * cut.tile_floats()));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
         const int64_t steps = std::min(cut.depth_block, end - step);
-        const float* from = p.packed_b ? p.packed_b + step * padded : b + (step - chunk) * padded;
+        const float* from = ready ? p.packed_b + step * padded : b + (step - chunk) * padded;
         const Panel panel{
-            column, columns, step, steps, from + column * steps, step == 0, step + cut.depth_block >= p.k};
+            column, columns, step, steps, from + column * steps, step == 0, step + cut.depth_block >= depth};
         bool turns = step + cut.depth_block >= end;
         Ahead ahead = Ahead::of_a(p, (turns ? last : first) * cut.tile, group * cut.tile,
                                   turns ? chunk : step + cut.depth_block, steps);
@@ -362,7 +412,7 @@ void product_on_threads(const MatrixProduct& p, int threads) {
   const bool writes = p.k <= kFewSteps && p.m > kWideRows;
   // Tasks that pack their own rows of A wait for nobody else, and do not get A from the caches of other cores. That
   // pays if B is packed already, and small enough to stay in the second cache of every core.
-  const bool alone = p.packed_b && p.n * p.k <= kSharedFloats / 4;
+  const bool alone = is_ready(p) && p.n * p.k <= kSharedFloats / 4;
   if (p.m <= p.n && !writes && !alone)
     product_by_columns(p, threads);
   else
@@ -374,9 +424,11 @@ MatrixProduct part_of(const MatrixProduct& p, int64_t row, int64_t rows, int64_t
   MatrixProduct part = p;
   part.m = rows;
   part.n = columns;
-  part.a += p.transpose_a ? row : row * p.lda;
-  part.b += p.transpose_b ? column * p.ldb : column;
+  part.a = moved(p.a, p.a_element, p.transpose_a ? row : row * p.lda);
+  part.b = moved(p.b, p.b_element, p.transpose_b ? column * p.ldb : column);
   part.c += row * p.ldc + column;
+  part.first_row += row;
+  part.first_column += column;
   if (part.row_bias) part.row_bias += row;
   if (part.column_bias) part.column_bias += column;
   part.packed_b = nullptr;  // is that of all columns
@@ -390,46 +442,67 @@ void fill_without_sum(const MatrixProduct& p) {  // k = 0
         p.c[i * p.ldc + j] = (p.row_bias ? p.row_bias[i] : 0.f) + (p.column_bias ? p.column_bias[j] : 0.f);
 }
 
+// Of a product that takes as long.
+double flops_of(const MatrixProduct& p, bool small) {
+  const double rows = static_cast<double>(p.m) + (small ? kReadRows : 0);
+  return 2.0 * rows * static_cast<double>(p.n) * (static_cast<double>(p.k) + kWriteSteps);
+}
+
 void product_of_rows(const MatrixProduct& p) {
   narrow_product(p);
-  activate(p, 0, p.m, 0, p.n);
+  finish_rows(p, 0, p.m, 0, p.n);
 }
 
 }  // namespace
 
-void packed_product(const MatrixProduct& p) { product_on_threads(p, 1); }
+void packed_product(const MatrixProduct& p, int threads) {
+  product_on_threads(p, useful_threads(threads, flops_of(p, false)));
+}
+
+int64_t packed_b_floats(const MatrixProduct& p) {
+  if (p.sums != IntegerSums::kNone) return packed_b_floats(p.n, steps_of(p)) + p.n;  // and the sums of the columns
+  return (packed_b_floats(p.n, p.k) * p.b_element.bytes() + 3) / 4;
+}
 
 bool packs(const MatrixProduct& p) { return p.k > 0 && !is_narrow_product(p) && !is_small_product(p); }
 
 void pack_matrix_b(const MatrixProduct& p, float* packed, int threads) {
   MatrixProduct all = p;
-  all.packed_b = packed;  // no tile is read in place
-  const int64_t depth_block = even_tile(p.k, kDepthBlock), padded = round_up(p.n, kBlock);
-  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns, blocks = (p.k + depth_block - 1) / depth_block;
+  all.b_element = p.b_element.plain();
+  all.m = kWideRows + 1;  // no tile is read in place
+  all.packed_b = nullptr;
+  const bool small = !p.b_element.is_float32() && p.sums == IntegerSums::kNone;
+  const int64_t depth = steps_of(p), depth_block = even_tile(depth, kDepthBlock), padded = round_up(p.n, kBlock);
+  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns, blocks = (depth + depth_block - 1) / depth_block;
   const int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.n * p.k));
+  if (p.sums != IntegerSums::kNone)
+    sum_columns(p, reinterpret_cast<int32_t*>(packed + packed_b_floats(p.n, depth)), threads);
   parallel_items(packers, blocks * panels, [&](int64_t item) {
     const int64_t column = item % panels * kPanelColumns, step = item / panels * depth_block;
-    const int64_t steps = std::min(depth_block, p.k - step);
-    pack_b(all, column, std::min(kPanelColumns, p.n - column), step, steps, packed + step * padded + column * steps);
+    const int64_t columns = std::min(kPanelColumns, p.n - column), steps = std::min(depth_block, depth - step);
+    const int64_t first = step * padded + column * steps, numbers = round_up(columns, kBlock) * steps;
+    float* panel = small ? scratch(kMatrixB, static_cast<size_t>(numbers)) : packed + first;
+    pack_b(all, column, columns, step, steps, panel);
+    if (small) encode(all.b_element, panel, numbers, moved(packed, p.b_element, first));
   });
 }
 
 void matrix_product(const MatrixProduct& p) {
   if (p.m <= 0 || p.n <= 0) return;
+  if (is_stored(p) && !p.finish) return stored_product(p, 1);
   if (is_narrow_product(p)) return product_of_rows(p);
   if (p.k > 0 && !is_small_product(p)) return packed_product(p);
   if (p.k > 0)
     small_product(p);
   else
     fill_without_sum(p);
-  activate(p, 0, p.m, 0, p.n);
+  finish_rows(p, 0, p.m, 0, p.n);
 }
 
 void matrix_product(const MatrixProduct& p, int threads) {
+  if (is_stored(p) && !p.finish) return stored_product(p, threads);
   const bool small = is_small_product(p);
-  const double steps = static_cast<double>(p.k) + kWriteSteps,
-               rows = static_cast<double>(p.m) + (small ? kReadRows : 0);
-  threads = useful_threads(threads, 2.0 * rows * static_cast<double>(p.n) * steps);
+  threads = useful_threads(threads, flops_of(p, small));
   const bool pieces = small && static_cast<double>(p.n) * static_cast<double>(p.k) > kPieceProducts;
   if (threads <= 1 && !pieces) return matrix_product(p);
   if (is_narrow_product(p)) {

@@ -2,10 +2,16 @@
 #pragma once
 #include <cstdint>
 
+#include "common/element.h"
 #include "kernels/activation/shape.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
+
+struct Finish;
+
+// How sums of products of bytes are formed: as floats, or exactly, two or four products at a time.
+enum class IntegerSums { kNone, kPairs, kQuads };
 
 // C[m][n] (+)= op(A)[m][k] op(B)[k][n], every matrix row-major with its own leading dimension.
 struct MatrixProduct {
@@ -22,12 +28,21 @@ struct MatrixProduct {
   const float* column_bias = nullptr;          // [n], added to every row
   const ActivationSpec* activation = nullptr;  // elementwise, applied to the finished C; null: none
   const float* packed_b = nullptr;             // op(B) as pack_matrix_b leaves it, for products that pack; null: none
+  // What A, B and C are stored as; the addresses are those of such elements, and leading dimensions count them. Sums
+  // are floats, or exact if A and B are bytes (see stored_product.h).
+  Element a_element = {}, b_element = {}, c_element = {};
+  float alpha = 1;  // of products with such operands only: a factor on the sums; excludes the biases
+
+  // Set by matrix_product, when it has prepared a product of other types than float32.
+  const Finish* finish = nullptr;
+  IntegerSums sums = IntegerSums::kNone;
+  int64_t first_row = 0, first_column = 0;  // of this part of a larger product, in `finish`
 };
 
 // On the calling thread.
 void matrix_product(const MatrixProduct& p);
 // The same, always through packed blocks: for parts of a larger product, which must not each choose their own method.
-void packed_product(const MatrixProduct& p);
+void packed_product(const MatrixProduct& p, int threads = 1);
 // On up to `threads` threads; the sum over k is never split, so the result is the same for any number of them.
 void matrix_product(const MatrixProduct& p, int threads);
 
@@ -35,6 +50,8 @@ void matrix_product(const MatrixProduct& p, int threads);
 // result is the same, to the last bit.
 bool packs(const MatrixProduct& p);
 inline int64_t packed_b_floats(int64_t n, int64_t k) { return (n + 15) / 16 * 16 * k; }
+// The same room for operands of any type, counted in floats: those that are not float32 stay as small as they are.
+int64_t packed_b_floats(const MatrixProduct& p);
 // Packs all of op(B), whatever the rows of A are.
 void pack_matrix_b(const MatrixProduct& p, float* packed, int threads);
 

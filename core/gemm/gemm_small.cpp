@@ -4,6 +4,8 @@
 
 #include "gemm/pack.h"
 #include "gemm/partial.h"
+#include "gemm/sources.h"
+#include "gemm/stored_product.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -48,33 +50,33 @@ OPENBNNS_INLINE void finish(const MatrixProduct& p, int64_t row, int64_t column,
 
 // c[row][column + j] = a[row][:] . b[column + j][:] for j < kCount: both operands run along k, lanes are summed once at
 // the end.
-template <int... j>
-OPENBNNS_INLINE void dot_products(const MatrixProduct& p, int64_t row, int64_t column,
+template <class Source, int... j>
+OPENBNNS_INLINE void dot_products(const Source& source, const MatrixProduct& p, int64_t row, int64_t column,
                                   std::integer_sequence<int, j...>) {
   constexpr int kCount = sizeof...(j);
   const float* a = p.a + row * p.lda;
-  const float* b = p.b + column * p.ldb;
+  const auto* b = reinterpret_cast<const typename Source::Number*>(p.b) + column * p.ldb;
   Vec sum[kCount];
   ((sum[j] = Vec{}), ...);
   int64_t k = 0;
   for (; k + kWidth <= p.k; k += kWidth) {
     const Vec x = load(a + k);
-    ((sum[j] += x * load(b + j * p.ldb + k)), ...);
+    ((sum[j] += x * source.along(b + j * p.ldb + k)), ...);
   }
   if (k < p.k) {
     const Lanes tail(p.k - k);
     const Vec x = tail.load(a + k);
-    ((sum[j] += x * tail.load(b + j * p.ldb + k)), ...);
+    ((sum[j] += x * source.along(b + j * p.ldb + k, p.k - k)), ...);
   }
   finish(p, row, column, Lanes(kCount), sum_each<kCount>(sum));
 }
 
 // All columns from this one on: as many at a time as there are lanes, then half of that, and so on.
-template <int kCount>
-OPENBNNS_INLINE void dot_columns(const MatrixProduct& p, int64_t column) {
+template <int kCount, class Source>
+OPENBNNS_INLINE void dot_columns(const Source& source, const MatrixProduct& p, int64_t column) {
   for (; column + kCount <= p.n; column += kCount)
-    for (int64_t row = 0; row < p.m; row++) dot_products(p, row, column, Numbers<kCount>());
-  if constexpr (kCount > 1) dot_columns<kCount / 2>(p, column);
+    for (int64_t row = 0; row < p.m; row++) dot_products(source, p, row, column, Numbers<kCount>());
+  if constexpr (kCount > 1) dot_columns<kCount / 2>(source, p, column);
 }
 
 // kRows rows of C against kColumns columns, both operands along k; a few sums are enough to keep the units busy, and
@@ -114,17 +116,17 @@ void dot_rows(const MatrixProduct& p, int64_t row) {
 
 // kRows rows of C against kVectors vectors of columns; only `last` lanes of the last vector exist. A is read by scalar:
 // a[row * row_stride + k * step_stride].
-template <int kRows, int kVectors>
-void broadcast_products(const MatrixProduct& p, int64_t row, int64_t column, Lanes last) {
+template <int kRows, int kVectors, class Source>
+void broadcast_products(const Source& source, const MatrixProduct& p, int64_t row, int64_t column, Lanes last) {
   int64_t row_stride = p.transpose_a ? 1 : p.lda, step_stride = p.transpose_a ? p.lda : 1;
   const float* a = p.a + row * row_stride;
-  const float* b = p.b + column;
+  const auto* b = reinterpret_cast<const typename Source::Number*>(p.b) + column;
   Vec sum[kRows][kVectors];
   OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[m][v] = Vec{};
   for (int64_t k = 0; k < p.k; k++, a += step_stride, b += p.ldb) {
     Vec column_values[kVectors];
     OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) column_values[v] =
-        v < kVectors - 1 ? load(b + v * kWidth) : last.load(b + v * kWidth);
+        source.across(b + v * kWidth, p.ldb, 1, v < kVectors - 1 ? kWidth : last.count());
     OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) {
       Vec x = splat(a[m * row_stride]);
       OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[m][v] += x * column_values[v];
@@ -134,14 +136,14 @@ void broadcast_products(const MatrixProduct& p, int64_t row, int64_t column, Lan
       finish(p, row + m, column + v * kWidth, v < kVectors - 1 ? Lanes(kWidth) : last, sum[m][v]);
 }
 
-template <int kRows>
-void broadcast_rows(const MatrixProduct& p, int64_t row) {
+template <int kRows, class Source>
+void broadcast_rows(const Source& source, const MatrixProduct& p, int64_t row) {
   constexpr int kVectors = kWidth == 16 ? 4 : 2;
   int64_t column = 0;
   for (; column + kVectors * kWidth <= p.n; column += kVectors * kWidth)
-    broadcast_products<kRows, kVectors>(p, row, column, Lanes(kWidth));
+    broadcast_products<kRows, kVectors>(source, p, row, column, Lanes(kWidth));
   for (; column < p.n; column += kWidth)
-    broadcast_products<kRows, 1>(p, row, column, Lanes(std::min<int64_t>(kWidth, p.n - column)));
+    broadcast_products<kRows, 1>(source, p, row, column, Lanes(std::min<int64_t>(kWidth, p.n - column)));
 }
 
 constexpr int kDotRows = 8;        // more rows: transposing B once is cheaper than summing lanes for each
@@ -153,13 +155,14 @@ constexpr int kBroadcastRows = 4;                    // more rows: one tile of a
 }  // namespace
 
 bool is_small_product(const MatrixProduct& p) {
+  if (p.sums != IntegerSums::kNone) return p.transpose_b && !p.transpose_a && p.m <= kDotRows;
   if (p.transpose_b) return !p.transpose_a && p.m <= kDotRows;
   return p.m <= kBroadcastRows || (p.k <= 2 && p.m * p.n <= 65536);
 }
 
 bool is_narrow_product(const MatrixProduct& p) {
-  return p.transpose_b && !p.transpose_a && p.n <= kNarrow && p.k >= kNarrowSteps && p.m * p.k <= kNarrowFloats &&
-         !is_small_product(p);
+  return p.sums == IntegerSums::kNone && p.transpose_b && !p.transpose_a && p.n <= kNarrow && p.k >= kNarrowSteps &&
+         p.m * p.k <= kNarrowFloats && !is_small_product(p);
 }
 
 void narrow_product(const MatrixProduct& p) {
@@ -169,11 +172,14 @@ void narrow_product(const MatrixProduct& p) {
 }
 
 void small_product(const MatrixProduct& p) {
-  if (p.transpose_b) return dot_columns<kWidth>(p, 0);
-  int64_t row = 0;
-  for (; row + 4 <= p.m; row += 4) broadcast_rows<4>(p, row);
-  for (; row + 2 <= p.m; row += 2) broadcast_rows<2>(p, row);
-  for (; row < p.m; row++) broadcast_rows<1>(p, row);
+  if (p.sums != IntegerSums::kNone) return small_integer_product(p);
+  with_source(IntegerSums::kNone, p.b_element, false, [&](const auto& source) {
+    if (p.transpose_b) return dot_columns<kWidth>(source, p, 0);
+    int64_t row = 0;
+    for (; row + 4 <= p.m; row += 4) broadcast_rows<4>(source, p, row);
+    for (; row + 2 <= p.m; row += 2) broadcast_rows<2>(source, p, row);
+    for (; row < p.m; row++) broadcast_rows<1>(source, p, row);
+  });
 }
 
 }  // namespace OPENBNNS_ISA

@@ -39,6 +39,17 @@ inline bool has_avx512() {
   return has_avx2() && (f.extended & kExtended) == kExtended && (f.saved & kSaved) == kSaved;
 }
 
+// Products of bytes, summed four at a time: beside AVX-512, and by themselves.
+inline bool has_avx512_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11) != 0;
+}
+inline bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx2() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+         (a & 1u << 4) != 0;
+}
+
 inline bool has_aes() { return (cpu_features().basic & 1u << 25) != 0; }
 #endif
 

@@ -1,7 +1,9 @@
 // Matrix product and fully connected layer against naive float64 loops. Compiled once per instruction set.
 #include <algorithm>
 
+#include "common/stored_rows.h"
 #include "gemm/gemm.h"
+#include "gemm/integer_kernel.h"
 #include "kernels/activation/activation.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
@@ -83,6 +85,111 @@ void check_leftover_columns(Counts& counts, Random& random, int64_t m, int64_t k
     counts.same_bits(
         "leftover columns m" + std::to_string(m) + " n" + std::to_string(n) + " variant" + std::to_string(variant),
         result, expected);
+  }
+}
+
+// Bytes, with exact sums of two or four products at a time, to int32; transposed operands and accumulation by
+// turns.
+void check_bytes(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant, IntegerSums sums) {
+  const bool ta = variant & 1, tb = variant & 2, adds = variant & 4;
+  const ElementType types[] = {ElementType::kInt8, ElementType::kUInt8};
+  const Element a_element{types[variant >> 3 & 1]}, b_element{types[variant >> 4 & 1]}, c_element{ElementType::kInt32};
+  const int64_t lda = (ta ? m : k) + random.integer(0, 5), ldb = (tb ? k : n) + random.integer(0, 5), ldc = n + 2;
+  std::vector<uint8_t> a((ta ? k : m) * lda), b((tb ? n : k) * ldb);
+  for (auto* bytes : {&a, &b})
+    for (uint8_t& byte : *bytes) byte = random.chance(10) ? 128 : static_cast<uint8_t>(random.integer(0, 255));
+  const auto value = [](uint8_t byte, const Element& e) {
+    return e.type == ElementType::kInt8 ? static_cast<int8_t>(byte) : static_cast<int>(byte);
+  };
+  const std::string what = "bytes m" + std::to_string(m) + " n" + std::to_string(n) + " k" + std::to_string(k) +
+                           " variant" + std::to_string(variant) + (sums == IntegerSums::kQuads ? " quads" : " pairs");
+  std::vector<int32_t> before(m * ldc), expected;
+  for (int32_t& c : before) c = static_cast<int32_t>(random.integer(-9, 9));
+  expected = before;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      int32_t sum = adds ? before[i * ldc + j] : 0;
+      for (int64_t q = 0; q < k; q++)
+        sum += value(ta ? a[q * lda + i] : a[i * lda + q], a_element) *
+               value(tb ? b[j * ldb + q] : b[q * ldb + j], b_element);
+      expected[i * ldc + j] = sum;
+    }
+  for (int threads = 1; threads <= 3; threads++) {
+    std::vector<int32_t> result = before;
+    MatrixProduct p{m,   n,
+                    k,   reinterpret_cast<const float*>(a.data()),
+                    lda, reinterpret_cast<const float*>(b.data()),
+                    ldb, reinterpret_cast<float*>(result.data()),
+                    ldc};
+    p.transpose_a = ta;
+    p.transpose_b = tb;
+    p.accumulate = adds;
+    p.a_element = a_element;
+    p.b_element = b_element;
+    p.c_element = c_element;
+    p.sums = sums;
+    Floats packed;
+    if (threads == 2 && packs(p)) {
+      packed.resize(packed_b_floats(p));
+      pack_matrix_b(p, packed.data(), threads);
+      p.packed_b = packed.data();
+    }
+    matrix_product(p, threads);
+    counts.checks++;
+    if (result != expected) {
+      counts.failures++;
+      std::printf("FAIL %s threads %d\n", what.c_str(), threads);
+    }
+  }
+}
+
+// Operands of two bytes, or of one and of four, against float64; the result is float32.
+void check_halves(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
+  const bool ta = variant & 1, tb = variant & 2;
+  const ElementType types[] = {ElementType::kFloat16, ElementType::kBFloat16, ElementType::kInt8,
+                               ElementType::kFloat32};
+  const Element a_element{types[random.integer(0, 3)], 0.5f, 0.25f}, b_element{types[random.integer(0, 1)]};
+  const int64_t lda = (ta ? m : k) + random.integer(0, 5), ldb = (tb ? k : n) + random.integer(0, 5);
+  const auto store = [&](int64_t count, const Element& e, Floats& values) {
+    std::vector<uint8_t> bytes(count * 4);
+    encode(e, values.data(), count, bytes.data());
+    decode(e, bytes.data(), count, values.data());
+    return bytes;
+  };
+  Floats a = random.reals((ta ? k : m) * lda), b = random.reals((tb ? n : k) * ldb), first;
+  const std::vector<uint8_t> a_bytes = store(static_cast<int64_t>(a.size()), a_element, a),
+                             b_bytes = store(static_cast<int64_t>(b.size()), b_element, b);
+  Doubles expected(m * n);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++)
+      for (int64_t q = 0; q < k; q++)
+        expected[i * n + j] +=
+            static_cast<double>(ta ? a[q * lda + i] : a[i * lda + q]) * (tb ? b[j * ldb + q] : b[q * ldb + j]);
+  const std::string what = "stored m" + std::to_string(m) + " n" + std::to_string(n) + " k" + std::to_string(k) +
+                           " variant" + std::to_string(variant) + " types " +
+                           std::to_string(static_cast<int>(a_element.type)) + " " +
+                           std::to_string(static_cast<int>(b_element.type));
+  for (int threads = 1; threads <= 3; threads++) {
+    Floats result = testing::poison(m * n);
+    MatrixProduct p{m,   n,
+                    k,   reinterpret_cast<const float*>(a_bytes.data()),
+                    lda, reinterpret_cast<const float*>(b_bytes.data()),
+                    ldb, result.data(),
+                    n};
+    p.transpose_a = ta;
+    p.transpose_b = tb;
+    p.a_element = a_element;
+    p.b_element = b_element;
+    Floats packed;
+    if (threads == 2 && packs(p)) {
+      packed.resize(packed_b_floats(p));
+      pack_matrix_b(p, packed.data(), threads);
+      p.packed_b = packed.data();
+    }
+    matrix_product(p, threads);
+    counts.close(what, result, expected);
+    if (threads == 1) first = result;
+    counts.same_bits(what + " threads", result, first);
   }
 }
 
@@ -178,6 +285,12 @@ int run_gemm_tests() {
     check_product(counts, random, random.integer(1, 70), random.integer(1, 70), random.integer(1, 70), i % 8);
   for (int variant = 0; variant < 16; variant++)
     for (int64_t m : {5, 14, 45, 130}) check_leftover_columns(counts, random, m, m == 45 ? 300 : 37, variant);
+  for (auto& s : sizes)
+    for (int variant = 0; variant < 32; variant++) {
+      if (variant < 4) check_halves(counts, random, s[0], s[1], s[2], variant);
+      check_bytes(counts, random, s[0], s[1], s[2], variant, IntegerSums::kPairs);
+      if (has_quad_sums()) check_bytes(counts, random, s[0], s[1], s[2], variant, IntegerSums::kQuads);
+    }
   const int64_t layers[][3] = {{1, 8, 8}, {32, 64, 32}, {128, 200, 150}, {3, 1, 1}, {70, 33, 17}, {1, 500, 300}};
   for (auto& s : layers)
     for (int function : {0, 1, 4, 11}) check_fully_connected(counts, random, s[0], s[1], s[2], {function, 0, 0});

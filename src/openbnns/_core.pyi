@@ -13,7 +13,10 @@ class ActivationSpec:
     def __init__(self, *, function: int, alpha: float, beta: float, seed: int) -> None: ...
 
 class ContractionTensor:
-    def __init__(self, *, index: Sequence[int], size: Sequence[int], batched: bool) -> None: ...
+    def __init__(self, *, index: Sequence[int], size: Sequence[int], batched: bool, element: Element) -> None: ...
+
+class Element:
+    def __init__(self, *, type: int, scale: float, bias: float, bias_before_scale: bool) -> None: ...
 
 class NormalizationShape:
     def __init__(
@@ -154,7 +157,9 @@ def embedding(
     by_frequency: bool,
     renormalizes_in_place: bool,
 ) -> Plan: ...
-def fully_connected(*, inputs: int, outputs: int, activation: ActivationSpec) -> Plan: ...
+def fully_connected(
+    *, inputs: int, outputs: int, x: Element, w: Element, b: Element, y: Element, activation: ActivationSpec
+) -> Plan: ...
 def fused(*, first: Plan, arithmetic: bool, normalization: NormalizationShape, activation: ActivationSpec) -> Plan: ...
 def loss(
     *,
@@ -292,6 +297,8 @@ def argument(
     index_limit: int = 0,
     index_none: bool = False,
     index_signed: bool = False,
+    item_formats: str = "",
+    item_bytes: int = 0,
     data_type: int = 65568,
     optional_data: bool = False,
     stride_in_descriptor: bool = False,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/scratch_uses.h"
+#include "common/stored_rows.h"
 #include "gemm/gemm.h"
 #include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
@@ -51,6 +52,9 @@ class ContractionPlan : public Plan {
     }
     note_sizes(shape.output);
     output_ = steps_of(shape.output);
+    x_ = shape.left[0].element;
+    w_ = shape.left.back().element;
+    y_ = shape.output.element;
     if (self_) find_mirror(shape);
   }
 
@@ -61,7 +65,13 @@ class ContractionPlan : public Plan {
     p.b = !second() ? nullptr : call.address[self_ ? X : W];
     p.c = call.address[Y];
     p.accumulate = adds_to_output_;
-    contract(p, call.threads);
+    p.a_element = x_;
+    p.b_element = w_;
+    p.c_element = y_;
+    if (x_.is_float32() && w_.is_float32() && y_.is_float32())
+      contract(p, call.threads);
+    else if (!contract_stored(p, call.threads))
+      forward_decoded(call);
   }
 
   // From y = alpha * sum x * w: dx = alpha * sum dy * w, dw = alpha * sum x * dy. Of a tensor contracted with itself
@@ -83,6 +93,35 @@ class ContractionPlan : public Plan {
   }
 
  private:
+  // Sums that are no matrix products as they lie: on float32 copies of all tensors.
+  void forward_decoded(const Call& call) {
+    Call floats = call;
+    const auto copy = [&](int slot, const Steps& tensor, const Element& element, int use, bool filled) {
+      const int64_t samples = tensor.batched ? call.batch : 1;
+      float* to = scratch(use, static_cast<size_t>(samples * tensor.count));
+      if (filled)
+        dynamic_items(call.threads, samples, [&](int64_t n) {
+          decode(element, moved(call.address[slot], element, n * call.stride[slot]), tensor.count,
+                 to + n * tensor.count);
+        });
+      floats.address[slot] = to;
+      floats.stride[slot] = tensor.count;
+    };
+    copy(X, left_[0], x_, kStoredA, true);
+    if (second() && !self_) copy(W, left_[1], w_, kStoredB, true);
+    copy(Y, output_, y_, kStoredSums, adds_to_output_);
+    Contraction p =
+        sum_of(floats, left_[0], floats.stride[X], second(), second_stride(floats), output_, floats.stride[Y]);
+    p.a = floats.address[X];
+    p.b = !second() ? nullptr : floats.address[self_ ? X : W];
+    p.c = floats.address[Y];
+    p.accumulate = adds_to_output_;
+    contract(p, call.threads);
+    dynamic_items(call.threads, call.batch, [&](int64_t n) {
+      encode(y_, p.c + n * output_.count, output_.count, moved(call.address[Y], y_, n * call.stride[Y]));
+    });
+  }
+
   int64_t sample_floats() const { return output_.count + 2 * (left_[0].count + left_[1].count); }
   int64_t samples_in_cache() const { return std::max<int64_t>(1, kCacheFloats / sample_floats()); }
 
@@ -173,6 +212,7 @@ class ContractionPlan : public Plan {
 
   std::vector<Steps> left_;
   Steps output_, mirror_;
+  Element x_, w_, y_;
   int64_t sizes_[kMaxIndices] = {};
   const bool self_;
   const float alpha_;

@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "common/element.h"
+
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
@@ -47,10 +49,16 @@ struct Contraction {
   float* c = nullptr;
   float alpha = 1;
   bool accumulate = false;  // add to c
+  // What the tensors are stored as, for contract_stored; for all others, float32.
+  Element a_element, b_element, c_element;
 };
 
 // On up to `threads` threads, with the same result for any number of them.
 void contract(const Contraction& contraction, int threads);
+
+// The same for tensors of any type, if it is made of matrix products that can read and write them where they are;
+// otherwise false, and nothing is done.
+bool contract_stored(const Contraction& contraction, int threads);
 
 // Its parts. They take no axes of size 1.
 

@@ -20,6 +20,9 @@ struct Products {
   float* c;
   float alpha;  // factor on the finished c
   bool accumulate;
+  Element a_element, b_element, c_element;
+
+  bool stored() const { return !a_element.is_float32() || !b_element.is_float32() || !c_element.is_float32(); }
 };
 
 constexpr int64_t kWorthwhile = 32 * 32 * 32;  // multiplications: smaller products are better joined to larger ones
@@ -38,6 +41,7 @@ void exchange(Products& p) {
   auto turn = [](ContractionAxis& x) { std::swap(x.a, x.b); };
   std::swap(p.m, p.n);
   std::swap(p.a, p.b);
+  std::swap(p.a_element, p.b_element);
   turn(p.m);
   turn(p.n);
   turn(p.k);
@@ -52,9 +56,12 @@ MatrixProduct product_at(const Products& p, const Offsets& loop, const Offsets& 
   g.m = p.m.size;
   g.n = p.n.size;
   g.k = p.k.size;
-  g.a = p.a + loop.a + sum.a;
-  g.b = p.b + loop.b + sum.b;
-  g.c = p.c + loop.c;
+  g.a_element = p.a_element;
+  g.b_element = p.b_element;
+  g.c_element = p.c_element;
+  g.a = moved(p.a, p.a_element, loop.a + sum.a);
+  g.b = moved(p.b, p.b_element, loop.b + sum.b);
+  g.c = moved(p.c, p.c_element, loop.c);
   g.transpose_a = !unit(p.k, &ContractionAxis::a);
   g.transpose_b = !unit(p.n, &ContractionAxis::b);
   g.lda = leading(g.transpose_a ? p.k.a : p.m.a);
@@ -72,13 +79,15 @@ void scale_rows(const MatrixProduct& g, float factor) {
 void run_one(const Products& p, int64_t index, int threads) {
   const Offsets loop = offsets_at(p.loops, index);
   const int64_t turns = p.sums.product();
+  const float after = p.stored() ? 1.f : p.alpha;
   for (int64_t turn = 0; turn < turns; turn++) {
     MatrixProduct g = product_at(p, loop, offsets_at(p.sums, turn), p.accumulate || turn > 0);
+    if (p.stored()) g.alpha = p.alpha;
     if (threads > 1)
       matrix_product(g, threads);
     else
       matrix_product(g);
-    if (turn == turns - 1 && p.alpha != 1.f) scale_rows(g, p.alpha);
+    if (turn == turns - 1 && after != 1.f) scale_rows(g, after);
   }
 }
 
@@ -121,6 +130,9 @@ Products operands_of(const Contraction& p) {
   q.c = p.c;
   q.alpha = p.alpha;
   q.accumulate = p.accumulate;
+  q.a_element = p.a_element;
+  q.b_element = p.b_element;
+  q.c_element = p.c_element;
   return q;
 }
 
@@ -361,6 +373,19 @@ void simplify(AxisList& axes) {
     i = 0;
   }
   axes = kept;
+}
+
+bool contract_stored(const Contraction& given, int threads) {
+  Contraction p = given;
+  simplify(p.axes);
+  const auto is_part = [](const ContractionAxis& x) { return x.batch() || x.row() || x.column() || (x.a && x.b); };
+  if (!p.b || !std::all_of(p.axes.begin(), p.axes.end(), is_part)) return false;
+  const Parts parts(p.axes);
+  Products q;
+  const int64_t size = suits_loops(parts) ? 0 : product_in_place(p, parts, q);
+  if (size == 0 || q.sums.count > 0 || (size < parts.multiplications() && size < kWorthwhile)) return false;
+  run(q, threads);
+  return true;
 }
 
 void contract(const Contraction& given, int threads) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/element.h"
 #include "common/fields.h"
 
 namespace openbnns {
@@ -12,7 +13,8 @@ struct ContractionTensor {
   std::vector<int> index;
   std::vector<int64_t> size;
   bool batched = true;  // one sample per batch entry, or one copy for all
-  OPENBNNS_FIELDS(index, size, batched)
+  Element element;      // what it is stored as; backward is for float32 only
+  OPENBNNS_FIELDS(index, size, batched, element)
 };
 
 // y = alpha * sum over the indices that y lacks of x * w, plus what y held. Slots X, Y, DX, DY, and W and DW of the

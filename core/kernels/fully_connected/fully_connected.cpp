@@ -3,8 +3,10 @@
 
 #include "common/kept_weights.h"
 #include "common/scratch_uses.h"
+#include "common/stored_rows.h"
 #include "gemm/gemm.h"
 #include "gemm/micro_kernel.h"
+#include "gemm/stored_product.h"
 #include "kernels/activation/activation.h"
 #include "kernels/activation/rows.h"
 #include "kernels/kernels.h"
@@ -21,26 +23,25 @@ constexpr int64_t kGradientFloats = int64_t{1} << 20;  // of dz kept at a time (
 class FullyConnected : public Plan {
  public:
   FullyConnected(const FullyConnectedShape& shape, const ActivationSpec& activation)
-      : inputs_(shape.inputs), outputs_(shape.outputs), activation_(activation) {}
+      : inputs_(shape.inputs), outputs_(shape.outputs), shape_(shape), activation_(activation) {}
 
   // y[n][o] = f(sum_i x[n][i] w[o][i] + b[o])
   void forward(const Call& call) override {
     MatrixProduct p{call.batch,      outputs_, inputs_,         call.address[X], call.stride[X],
                     call.address[W], inputs_,  call.address[Y], call.stride[Y]};
     p.transpose_b = true;
-    p.column_bias = call.address[B];
-    bool by_rows = is_axis_wise(activation_);
-    if (!by_rows && !is_identity(activation_)) p.activation = &activation_;
+    p.a_element = shape_.x;
+    p.b_element = shape_.w;
+    p.sums = sums_of(p);
+    p.column_bias = bias(call);
     const uint64_t version = weights_known_.version();
     if (version != 0 && packs(p))
-      p.packed_b = packed_.get(version, kWeights, packed_b_floats(p.n, p.k),
-                               [&](float* to) { pack_matrix_b(p, to, call.threads); });
+      p.packed_b =
+          packed_.get(version, kWeights, packed_b_floats(p), [&](float* to) { pack_matrix_b(p, to, call.threads); });
+    if (is_axis_wise(activation_)) return forward_by_rows(call, p);
+    p.c_element = shape_.y;
+    if (!is_identity(activation_)) p.activation = &activation_;
     matrix_product(p, call.threads);
-    if (by_rows)
-      parallel_items(threads_for(call, call.batch), call.batch, [&](int64_t n) {
-        float* y = call.address[Y] + n * call.stride[Y];
-        activation_forward(activation_, y, y, outputs_, outputs_);
-      });
   }
 
   void keep_weights(bool keep) override { weights_known_.keep(keep); }
@@ -63,6 +64,29 @@ class FullyConnected : public Plan {
   }
 
  private:
+  // The bias as floats, null if there is none.
+  const float* bias(const Call& call) const {
+    const float* given = call.address[B];
+    if (!given || shape_.b.is_float32()) return given;
+    float* values = scratch(kBias, static_cast<size_t>(outputs_));
+    decode(shape_.b, given, outputs_, values);
+    return values;
+  }
+
+  // An activation over all outputs of a sample needs them as floats.
+  void forward_by_rows(const Call& call, MatrixProduct p) const {
+    if (!shape_.y.is_float32()) {
+      p.c = scratch(kActivated, static_cast<size_t>(call.batch * outputs_));
+      p.ldc = outputs_;
+    }
+    matrix_product(p, call.threads);
+    parallel_items(threads_for(call, call.batch), call.batch, [&](int64_t n) {
+      float* y = p.c + n * p.ldc;
+      activation_forward(activation_, y, y, outputs_, outputs_);
+      if (!shape_.y.is_float32()) encode(shape_.y, y, outputs_, moved(call.address[Y], shape_.y, n * call.stride[Y]));
+    });
+  }
+
   // The part of the gradients that samples [first, first + count) contribute; dz: [count][stride].
   void gradients(const Call& call, int64_t first, int64_t count, const float* dz, int64_t stride) const {
     const float* x = call.address[X] ? call.address[X] + first * call.stride[X] : nullptr;
@@ -95,6 +119,7 @@ class FullyConnected : public Plan {
   }
 
   const int64_t inputs_, outputs_;
+  const FullyConnectedShape shape_;
   const ActivationSpec activation_;
   PlanWeights weights_known_;
   KeptWeights packed_;

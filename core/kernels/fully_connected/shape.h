@@ -1,13 +1,15 @@
 #pragma once
 #include <cstdint>
 
+#include "common/element.h"
 #include "common/fields.h"
 
 namespace openbnns {
 
 struct FullyConnectedShape {
-  int64_t inputs, outputs;  // x: [inputs], w: [outputs][inputs], b: [outputs], y: [outputs]
-  OPENBNNS_FIELDS(inputs, outputs)
+  int64_t inputs, outputs;                 // x: [inputs], w: [outputs][inputs], b: [outputs], y: [outputs]
+  Element x = {}, w = {}, b = {}, y = {};  // what these are stored as; backward is for float32 only
+  OPENBNNS_FIELDS(inputs, outputs, x, w, b, y)
 };
 
 }  // namespace openbnns

@@ -50,7 +50,7 @@ def run_staged(
     sources = [a for a in call.arguments if not a.writes and a.name in bound]
     for a in sources:
         numbers = None if read is None else read.get(a.name)
-        arrays[a.slot] = bound[a.name].read(np.float32) if numbers is None else numbers
+        arrays[a.slot] = bound[a.name].for_kernels() if numbers is None else numbers
     staged: dict[str, NDArray[Any]] = {}
     accumulate = 0
     for a in call.arguments:
@@ -58,10 +58,10 @@ def run_staged(
             continue
         result = bound[a.name]
         alone = not any(result.same_memory(bound[o]) for o in call.results & bound.keys() - {a.name})
-        target = result.direct() if alone and _is_safe(filter, a, sources, bound) else None
+        target = result.place_for_kernels() if alone and _is_safe(filter, a, sources, bound) else None
         if target is None:
             if a.updates:
-                target = result.read(np.float32).copy()
+                target = result.for_kernels().copy()
             else:
                 target = np.empty((result.batch, *result.shape), result.staged_type)
             staged[a.name] = target
@@ -83,8 +83,7 @@ def write_results(results: Mapping[str, NDArray[Any]], bound: Mapping[str, Bound
         else:
             total[twin] = total[twin] + numbers
     for name, numbers in total.items():
-        result = bound[name]
-        result.write(numbers.reshape(result.batch, *result.shape) if numbers.size else numbers)
+        bound[name].write_from_kernels(numbers)
 
 
 def _is_safe(filter: Owner, a: Argument, sources: list[Argument], bound: Mapping[str, Bound]) -> bool:

@@ -27,7 +27,7 @@ class Owner(Protocol):
         """The parameters that it holds, which every call reads."""
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
-        """Slot, address and size of each; ``None`` where one must be staged at each call."""
+        """Slot, address and bytes of each; ``None`` where one must be staged at each call."""
 
     def declared(self, call: str, variant: Hashable = None) -> Call | None:
         """The record of a call; ``None`` for one that does not drive this filter."""

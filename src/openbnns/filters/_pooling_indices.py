@@ -99,7 +99,7 @@ class IndexBound(Bound):
     values: NDArray[np.uint64] | None = None
 
     @property
-    def staged_type(self) -> np.dtype[Any]:  # type: ignore[override]
+    def staged_type(self) -> np.dtype[Any]:
         stored = self.view.element.numpy
         assert stored is not None
         return stored

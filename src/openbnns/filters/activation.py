@@ -219,7 +219,7 @@ class ActivationFilter(UnaryFilter):
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         assert self.values.fixed is not None and self.values.address is not None
-        return [(W, self.values.address, self.values.fixed.size)]
+        return [(W, self.values.address, self.values.fixed.nbytes)]
 
     def trains_fast(self) -> bool:
         return self.activation.function not in (*_INTEGER, Function.GUMBEL_MAX) and not self.activation.right_slope

@@ -87,7 +87,7 @@ def _gradient_strides(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
 
 
 def fixed_addresses(f: MultiheadAttention) -> list[tuple[int, int, int]] | None:
-    """Slot, address and element count of the parameters; ``None`` when one has to be staged at each call."""
+    """Slot, address and bytes of the parameters; ``None`` when one has to be staged at each call."""
     fixed = []
     for number, name in enumerate(PARAMETERS):
         held = f.held.get(name)
@@ -96,7 +96,7 @@ def fixed_addresses(f: MultiheadAttention) -> list[tuple[int, int, int]] | None:
         address, nbytes = held.memory
         if held.fixed is None and (held.view.element is not FLOAT32 or address % 4):
             return None
-        fixed.append((FIRST_PARAMETER + number, address, nbytes // 4))
+        fixed.append((FIRST_PARAMETER + number, address, nbytes))
     return fixed
 
 

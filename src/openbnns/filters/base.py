@@ -159,7 +159,7 @@ class Filter:
         """Check the rules of a family that are not in the record."""
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
-        """Slot, address and size of the parameters, or ``None`` when one of them must be staged at each call."""
+        """Slot, address and bytes of the parameters, or ``None`` when one of them must be staged at each call."""
         return None
 
     def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
@@ -241,12 +241,12 @@ class Filter:
 
 
 def addresses_of(held: Mapping[int, Parameter]) -> list[tuple[int, int, int]] | None:
-    """Slot, address and size of parameters by slot, or ``None`` when one of them must be staged at each call."""
+    """Slot, address and bytes of parameters by slot, or ``None`` when one of them must be staged at each call."""
     fixed = []
     for slot, parameter in held.items():
         if parameter.address is None:
             return None
-        fixed.append((slot, parameter.address, parameter.view.count))
+        fixed.append((slot, parameter.address, parameter.memory[1]))
     return fixed
 
 
@@ -381,12 +381,19 @@ class UnaryFilter(Filter):
         held = {W: self.weights, B: self.bias}
         return {slot: parameter.read(dtype) for slot, parameter in held.items() if parameter is not None}
 
+    def kernel_tensors(self) -> dict[int, NDArray[Any]]:
+        """The same as native plans take them."""
+        if not self.input.stored:
+            return self.held_tensors(np.float32)
+        held = {W: self.weights, B: self.bias}
+        return {slot: parameter.for_kernels() for slot, parameter in held.items() if parameter is not None}
+
     def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
         plan, read = call.plan, {}
         if call.backward and "in" in bound and not output_determines_slope(self.activation):
             plan = self.identity_plan(call)
             read["out_delta"] = self.slope_from_input(plan, batch, bound)
-        run_staged(self, call, plan, batch, bound, self.held_tensors(np.float32), read)
+        run_staged(self, call, plan, batch, bound, self.kernel_tensors(), read)
 
     def slope_from_input(self, plan: _core.Plan, batch: int, bound: Mapping[str, Bound]) -> NDArray[Any]:
         """dz = dy * f'(z), with z recomputed from the forward input by the plan without an activation."""

@@ -30,7 +30,7 @@ from ..parameters.activation import IDENTITY, Activation
 from ..parameters.contraction import Expression, axis_numbers
 from ..parameters.contraction import parse as parse_contraction
 from ..reference import contraction as reference
-from ..tensors import descriptors
+from ..tensors import descriptors, stored
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import as_float32
@@ -81,6 +81,7 @@ class Contraction(UnaryFilter):
     second: Operand | None = None  # the second input, if there are two
     self_contraction = False
     needs_input = False  # the gradient of the input depends on the input
+    as_stored = False  # kernels take the tensors as they are stored
     alpha: float
     adds_to_output: bool
 
@@ -95,7 +96,7 @@ class Contraction(UnaryFilter):
         return descriptors.resolve(descriptor, who)
 
     def operand(self, view: View) -> Operand:
-        return Operand(view, view.memory_axes)
+        return Operand(view, view.memory_axes, stored=self.as_stored)
 
     def parameter(self, view: View, descriptor: BNNSNDArrayDescriptor, who: Caller, field: str) -> Parameter:
         """An operand that is weights: its values lie in its descriptor."""
@@ -104,7 +105,7 @@ class Contraction(UnaryFilter):
                 f"{who(field)}.data is {who.null}, but this operand is weights, which need values at creation. Give the "
                 "descriptor memory."
             )
-        return self.hold(view, view.memory_axes, who(f"{field}.data"), descriptor.data)
+        return self.hold(view, view.memory_axes, who(f"{field}.data"), descriptor.data, stored=self.as_stored)
 
     def set_up(self, indices: Sequence[Sequence[int]], output_indices: Sequence[int]) -> None:
         """Build the native plan. ``indices``: one number per named axis, of the input and of its partner."""
@@ -126,7 +127,8 @@ class Contraction(UnaryFilter):
 
         def side(view: View, indices: Sequence[int], batched: bool) -> _core.ContractionTensor:
             index = [numbers.setdefault(i, len(numbers)) for i in _in_memory_order(view, indices)]
-            return engines._core.ContractionTensor(index=index, size=view.shape, batched=batched)
+            element = stored.native_element(view if self.as_stored else None)
+            return engines._core.ContractionTensor(index=index, size=view.shape, batched=batched, element=element)
 
         return engines._core.contraction(
             left=[
@@ -199,7 +201,7 @@ class Contraction(UnaryFilter):
     # Runs.
 
     def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
-        run_staged(self, call, call.plan, batch, bound, self.held_tensors(np.float32))
+        run_staged(self, call, call.plan, batch, bound, self.kernel_tensors())
 
     def _left(self, bound: dict[str, Bound]) -> dict[int, NDArray[Any]]:
         """The tensors on the left in float64, as far as they are known, by slot: (N, named axes)."""
@@ -245,6 +247,7 @@ class TensorContraction(Contraction):
         names = ["iA_desc", "iB_desc"]
         views = [self.resolve(field, who(name)) for field, name in zip(fields, names, strict=False)]
         y = self.resolve(p.o_desc, who("o_desc"))
+        self.as_stored = stored.takes(views, [y])
         shapes = [(1, *view.named_shape) for view in views]
         try:
             left, output = axis_numbers(e, shapes, (1, *y.named_shape))

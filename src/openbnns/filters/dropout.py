@@ -93,7 +93,7 @@ class Dropout(UnaryFilter):
         return {W: self.state}
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
-        return [(W, int(self.state.ctypes.data), 4)]
+        return [(W, int(self.state.ctypes.data), self.state.nbytes)]
 
     def backward_arguments(self) -> tuple[Argument, ...]:
         """The forward input and output have no effect."""

@@ -18,7 +18,7 @@ from ..calls.signature import Call
 from ..errors import Problem
 from ..parameters.activation import Activation
 from ..reference import fully_connected as reference
-from ..tensors import descriptors
+from ..tensors import descriptors, stored
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import native_activation, resolve_fused
@@ -39,8 +39,10 @@ class FullyConnected(UnaryFilter):
     family = "fully connected"
 
     def __init__(
-        self, p: BNNSLayerParametersFullyConnected, filter_params: BNNSFilterParameters | None, who: Caller
-    ) -> None:
+        self, p: BNNSLayerParametersFullyConnected, filter_params: BNNSFilterParameters | None, who: Caller,
+        *, in_chain: bool = False,
+    ) -> None:  # fmt: skip
+        """``in_chain``: as a layer of a fused filter, whose kernels pass on floats."""
         super().__init__(filter_params, who)
         x, y = resolve_both(p, who)
         weights = who("w_desc")
@@ -49,10 +51,12 @@ class FullyConnected(UnaryFilter):
         w, values = packed or (descriptors.resolve(p.w_desc, weights), p.w_desc.data)
         self.inputs, self.outputs = x.count, y.count
         axes = self._check_weights(w, who)
-        self.input = Operand(x, x.memory_axes, flat=True)
-        self.output = Operand(y, y.memory_axes, flat=True)
-        self.weights = self.hold(w, axes, weights.field("data"), values)
-        self.bias = resolve_bias(self, p.bias, self.outputs, who)
+        bias = bias_view(p.bias, self.outputs, who)
+        as_stored = not in_chain and stored.takes((x, w), (y, *([] if bias is None else [bias])))
+        self.input = Operand(x, x.memory_axes, flat=True, stored=as_stored)
+        self.output = Operand(y, y.memory_axes, flat=True, stored=as_stored)
+        self.weights = self.hold(w, axes, weights.field("data"), values, stored=as_stored)
+        self.bias = resolve_bias(self, p.bias, self.outputs, who, stored=as_stored)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
         self.build_plan()
@@ -88,7 +92,11 @@ class FullyConnected(UnaryFilter):
         super().check(call, caller, batch, bound)
 
     def make_plan(self, f: Activation) -> _core.Plan:
-        return engines._core.fully_connected(inputs=self.inputs, outputs=self.outputs, activation=native_activation(f))
+        tensors: list[Operand | Parameter | None] = [self.input, self.weights, self.bias, self.output]
+        x, w, b, y = (stored.native_element(None if t is None or not t.stored else t.view) for t in tensors)
+        return engines._core.fully_connected(
+            inputs=self.inputs, outputs=self.outputs, x=x, w=w, b=b, y=y, activation=native_activation(f)
+        )
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
@@ -104,8 +112,18 @@ class FullyConnected(UnaryFilter):
         return reference.backward(x, y, dy, w, self.activation, wanted, z=self.reference_z(x, w, b))
 
 
-def resolve_bias(owner: UnaryFilter, descriptor: Any, count: int, who: Caller) -> Parameter | None:
+def resolve_bias(
+    owner: UnaryFilter, descriptor: Any, count: int, who: Caller, *, stored: bool = False
+) -> Parameter | None:
     """The bias of a layer: one value per output (channel), absent when its data is NULL."""
+    view = bias_view(descriptor, count, who)
+    if view is None:
+        return None
+    return owner.hold(view, (0,), who("bias").field("data"), descriptor.data, stored=stored)
+
+
+def bias_view(descriptor: Any, count: int, who: Caller) -> View | None:
+    """What the descriptor of a bias says."""
     if descriptor.data is None:
         return None
     bias = who("bias")
@@ -114,4 +132,4 @@ def resolve_bias(owner: UnaryFilter, descriptor: Any, count: int, who: Caller) -
         raise Problem(
             f"{bias} is {describe(view)}, but there is one value per output. Describe a Vector of size {count}."
         )
-    return owner.hold(view, (0,), bias.field("data"), descriptor.data)
+    return view

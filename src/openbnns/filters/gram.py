@@ -18,6 +18,7 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..errors import Problem
 from ..reference import gram as reference
+from ..tensors import stored
 from ..tensors.descriptors import describe
 from .contraction import Contraction
 
@@ -48,6 +49,7 @@ class Gram(Contraction):
                 f"{who('o_desc')} is {describe(y)}, but the Gram matrix of the {channels} channels of {describe(x)} has the axes "
                 f"{expected}. Set {who.name('o_desc.size')} accordingly."
             )
+        self.as_stored = stored.takes([x], [y])
         self.input, self.output = self.operand(x), self.operand(y)
         front = [_LEADING + k for k in range(len(leading))]
         self.set_up([[*front, _I, _J, _F], [*front, _I, _J, _C]], [*front, _F, _C])

@@ -326,7 +326,7 @@ class Loss(Filter):
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         if self.anchors is None:
             return []
-        return None if self.anchors.address is None else [(ANCHORS, self.anchors.address, self.anchors.view.count)]
+        return None if self.anchors.address is None else [(ANCHORS, *self.anchors.memory)]
 
     @property
     def weights_per_sample(self) -> int:

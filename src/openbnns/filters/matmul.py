@@ -25,6 +25,7 @@ from ..calls.form import form
 from ..errors import Problem
 from ..parameters.matmul import Product
 from ..reference import matmul as reference
+from ..tensors import stored
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from .contraction import Contraction
 
@@ -48,6 +49,7 @@ class BroadcastMatMul(Contraction):
         b = a if p.quadratic else self.resolve(p.iB_desc, who("iB_desc"))
         y = self.resolve(p.o_desc, who("o_desc"))
         _refuse_mixed_halves([a, b, y], who)
+        self.as_stored = stored.takes([a, b], [y])
         self.product = Product(bool(p.transA), bool(p.transB), self.alpha, bool(p.quadratic))
         a_indices, b_indices, y_indices = product_indices(a, b, y, self.product, who)
         self.output = self.operand(y)
@@ -191,7 +193,7 @@ def _direct_filter(
     """The filter behind a direct product of matching tensors; kept, because direct calls repeat."""
     made = BroadcastMatMul.__new__(BroadcastMatMul)
     Contraction.__init__(made, BNNSFilterParameters(n_threads=threads), _NO_CALLER, p.alpha, 0.0)
-    made.product, made.a_is_weights = p, False
+    made.product, made.a_is_weights, made.as_stored = p, False, stored.takes([a, b], [y])
     made.input, made.second, made.output = made.operand(a), made.operand(b), made.operand(y)
     made.set_up(indices[:2], indices[2])
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from .. import _strict
 from .._words import Caller, Named
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem, record
-from . import buffers, descriptors, staging, wide
+from . import buffers, descriptors, staging, stored, wide
 from .buffers import Buffer
 from .descriptors import FLOAT32, ElementType, View, describe
 
@@ -65,7 +65,28 @@ class Bound:
     order: tuple[int, ...]
     shape: tuple[int, ...]  # canonical shape of one sample
     accumulate: bool = False
-    staged_type = np.dtype(np.float32)  # of the array that holds results until they are written
+    stored: bool = field(default=False, kw_only=True)  # kernels take the elements as they are in memory
+
+    @property
+    def staged_type(self) -> np.dtype[Any]:
+        """Of the array that holds results until they are written."""
+        element = self.view.element.numpy
+        return element if self.stored and element is not None else np.dtype(np.float32)
+
+    def for_kernels(self) -> NDArray[Any]:
+        """The batch as native plans take it: ``(batch, *shape)``, float32 or as it is stored."""
+        return self.read_raw() if self.stored else self.read(np.float32)
+
+    def place_for_kernels(self) -> NDArray[Any] | None:
+        """The output memory as an array that native plans may write, or ``None`` if results must be staged."""
+        return self.direct_raw() if self.stored else self.direct()
+
+    def write_from_kernels(self, results: NDArray[Any]) -> None:
+        """Store results of :attr:`staged_type`."""
+        if self.stored:
+            self.write_raw(results)
+        else:
+            self.write(results.reshape(self.batch, *self.shape) if results.size else results)
 
     @property
     def nbytes(self) -> int:
@@ -155,6 +176,7 @@ class Operand:
     view: View
     order: tuple[int, ...]
     flat: bool = False
+    stored: bool = field(default=False, kw_only=True)  # kernels take its elements as they are, whatever their type
     absent = False  # stands for a parameter that the filter was created without
 
     @property
@@ -165,16 +187,17 @@ class Operand:
 
     @property
     def fast(self) -> bool:
-        """Packed float32 in canonical order: kernels use the caller's memory as it is."""
-        return self.view.canonical and self.order == self.view.memory_axes
+        """Packed in canonical order, float32 unless it is stored: kernels use the caller's memory as it is."""
+        return (self.view.packed if self.stored else self.view.canonical) and self.order == self.view.memory_axes
 
     def native_items(self, writes: bool) -> dict[str, Any]:
-        """Further settings of the native call, for elements that are not floats."""
-        return {}
+        """Further settings of the native call, for elements that are not float32."""
+        return stored.native_items(self.view) if self.stored else {}
 
     def bind(self, who: Named, data: Any, batch: int, stride: int, *, output: bool = False) -> Bound:
         """Check the memory given for this operand at an apply call."""
-        return bind(self.view, self.order, self.shape, who, data, batch, stride, output=output)
+        bound = bind(self.view, self.order, self.shape, who, data, batch, stride, output=output)
+        return replace(bound, stored=True) if self.stored else bound
 
     def bind_counted(self, caller: Caller, name: str, data: Any, batch: int, count: Any) -> Bound | None:
         """Check memory that comes with its number of elements."""
@@ -314,23 +337,32 @@ class Parameter:
         client_pointer: bool,
         memory: OwnedMemory,
         reading: Callable[[View], View] = lambda view: view,
+        stored: bool = False,
     ) -> None:
-        """``reading`` turns what a descriptor says into what the filter reads (a rotated kernel, for instance)."""
-        self.reading = reading
+        """``reading`` turns what a descriptor says into what the filter reads (a rotated kernel, for instance).
+
+        ``stored``: kernels take the elements as they are stored, and so a copy is of their type.
+        """
+        self.reading, self.stored = reading, stored
         view = reading(view)
         self.view, self.order = view, order
         self.shape = tuple(view.size[a] for a in order)
         self.bound: Bound | None = bind(view, order, self.shape, who, data, 1, 0)
         self._pins = buffers.pin(self.bound.buffer) if client_pointer else []
-        self.fixed: NDArray[Any] | None = None
+        self.fixed: NDArray[Any] | None = None  # numbers
+        self._raw: NDArray[Any] | None = None  # or elements
         if _strict.active():
             _strict.transposed_array(who, self.shape, data)
             if not client_pointer and self.bound.buffer.nbytes is not None:
                 self._who, self._source = who, self.bound
         if not client_pointer:
             address = None if wide.active() else self.address
-            kind = wide.number_type()
-            self.fixed = memory.copy(self.read(kind)) if address is None else memory.copy_of(address, self.shape)
+            if stored:
+                self._raw = memory.copy(self.bound.read_raw()[0], view.element.numpy)
+            elif address is None:
+                self.fixed = memory.copy(self.read(wide.number_type()))
+            else:
+                self.fixed = memory.copy_of(address, self.shape)
             self.bound = None
 
     def native_items(self, writes: bool) -> dict[str, Any]:
@@ -340,18 +372,23 @@ class Parameter:
     @property
     def address(self) -> int | None:
         """Where kernels find the canonical values at every call, or ``None`` if they must be staged each time."""
-        if self.fixed is not None:
-            return int(self.fixed.ctypes.data)
-        bound = self._bound
-        if bound.view.canonical and self.order == self.view.memory_axes and bound.buffer.address % 4 == 0:
+        if self._copy is not None:
+            return int(self._copy.ctypes.data)
+        bound, width = self._bound, self.view.element.bits // 8
+        usable = bound.view.packed if self.stored else bound.view.canonical
+        if usable and self.order == self.view.memory_axes and bound.buffer.address % width == 0:
             return bound.buffer.address
         return None
 
     @property
+    def _copy(self) -> NDArray[Any] | None:
+        return self.fixed if self.fixed is not None else self._raw
+
+    @property
     def memory(self) -> tuple[int, int]:
         """Address and bytes of what the values are read from."""
-        if self.fixed is not None:
-            return int(self.fixed.ctypes.data), self.fixed.nbytes
+        if self._copy is not None:
+            return int(self._copy.ctypes.data), self._copy.nbytes
         return self._bound.buffer.address, self._bound.nbytes
 
     @property
@@ -368,14 +405,22 @@ class Parameter:
         """In strict mode: say so if training changes the memory that these values were copied from."""
         if self._source is not None and self._trained:
             now = self._source.read(np.float32)[0]
-            if self.fixed is not None and not np.array_equal(now, self.fixed.reshape(now.shape), equal_nan=True):
+            if not np.array_equal(now, self.read(np.float32).reshape(now.shape), equal_nan=True):
                 _strict.changed_copy(self._who)
 
     def read(self, dtype: DTypeLike) -> NDArray[Any]:
         """The current values in canonical order."""
         if self.fixed is not None:
             return self.fixed.astype(dtype, copy=False)
+        if self._raw is not None:
+            return staging.decode(self._raw, self.view, dtype)
         return np.asarray(self._bound.read(dtype)[0])
+
+    def for_kernels(self) -> NDArray[Any]:
+        """The current values as native plans take them: float32, or as they are stored."""
+        if not self.stored or self.fixed is not None:
+            return self.read(np.float32)
+        return self._raw if self._raw is not None else np.asarray(self._bound.read_raw()[0])
 
     @contextmanager
     def holding(self, values: NDArray[Any]) -> Iterator[None]:
@@ -390,6 +435,8 @@ class Parameter:
         """Replace the values, in the filter's copy or in the caller's memory, which must be writable."""
         if self.fixed is not None:
             self.fixed[...] = values
+        elif self._raw is not None:
+            self._raw[...] = staging.encode(values, self.view)
         else:
             self._bound.write(values[None])
 
@@ -473,9 +520,9 @@ class OwnedMemory:
         self._blocks.append(place.value)
         return place.value
 
-    def copy(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A copy of the values in owned memory, as float32 unless memory is wide."""
-        owned = self._empty(values.shape)
+    def copy(self, values: NDArray[Any], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
+        """A copy of the values in owned memory, as float32 unless memory is wide or another type is given."""
+        owned = self._empty(values.shape, dtype)
         owned[...] = values
         return owned
 
@@ -485,8 +532,8 @@ class OwnedMemory:
         ctypes.memmove(owned.ctypes.data, address, owned.nbytes)
         return owned
 
-    def _empty(self, shape: tuple[int, ...]) -> NDArray[Any]:
-        array = np.empty(shape, wide.number_type())
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
+        array = np.empty(shape, wide.number_type() if dtype is None else dtype)
         if self._allocate is None:
             return array
         block = Buffer(self._block(max(array.nbytes, 4)), None, True, None)

@@ -1,0 +1,128 @@
+#include "common/stored_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "simd/stored_numbers.h"
+#include "simd/wide.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+template <class Numbers>
+void decode_as(const Numbers& numbers, const void* from, int64_t count, float* to) {
+  const auto* p = static_cast<const typename Numbers::Number*>(from);
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) store(to + i, numbers.load(p + i));
+  if (i < count) store_partial(to + i, numbers.load(p + i, count - i), count - i);
+}
+
+// put(address, vector) stores kWidth numbers.
+template <class Put>
+void encode_shorts(const float* values, int64_t count, void* to, Put put) {
+  auto* p = static_cast<uint16_t*>(to);
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) put(p + i, load(values + i));
+  if (i < count) {
+    uint16_t rest[kWidth];
+    put(rest, load_partial(values + i, count - i));
+    std::copy_n(rest, count - i, p + i);
+  }
+}
+
+// In vectors: as a choice between two ways, saturation would cost more than the sums of a layer.
+template <class Integer, class Value>
+void encode_integers(const Element& element, const Value* values, int64_t count, void* to) {
+  constexpr double kWhole =
+      0x1.8p52;  // numbers of this size have no fraction: adding it rounds to nearest, ties to even
+  constexpr int kLanes = kWidth / 2, kChunk = 8 * kLanes;
+  typedef int32_t Integers __attribute__((vector_size(kLanes * 4)));
+  const DoubleVec zero{}, scale = element.scale - zero, bias = element.bias - zero, whole = kWhole - zero;
+  const DoubleVec low = static_cast<double>(std::numeric_limits<Integer>::min()) - zero,
+                  high = static_cast<double>(std::numeric_limits<Integer>::max()) - zero;
+  auto* p = static_cast<Integer*>(to);
+  for (int64_t i = 0; i < count; i += kChunk) {
+    const int64_t n = std::min<int64_t>(kChunk, count - i);
+    double chunk[kChunk] = {};
+    int32_t result[kChunk];
+    for (int64_t j = 0; j < n; j++) chunk[j] = static_cast<double>(values[i + j]);
+    for (int64_t j = 0; j < n; j += kLanes) {
+      DoubleVec v;
+      std::memcpy(&v, chunk + j, sizeof v);
+      v = element.bias_before_scale ? v / scale - bias : (v - bias) / scale;
+      v = (v == v) ? v : zero;
+      v = (v < low) ? low : v;
+      v = (v > high) ? high : v;
+      const Integers rounded = __builtin_convertvector(v + whole - whole, Integers);
+      std::memcpy(result + j, &rounded, sizeof rounded);
+    }
+    for (int64_t j = 0; j < n; j++) p[i + j] = static_cast<Integer>(result[j]);
+  }
+}
+
+template <class Value>
+void encode_value(const Element& element, const Value* values, int64_t count, void* to) {
+  switch (element.type) {
+    case ElementType::kInt8:
+      return encode_integers<int8_t>(element, values, count, to);
+    case ElementType::kUInt8:
+      return encode_integers<uint8_t>(element, values, count, to);
+    case ElementType::kInt32:
+      return encode_integers<int32_t>(element, values, count, to);
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+void decode(const Element& element, const void* from, int64_t count, float* to) {
+  switch (element.type) {
+    case ElementType::kFloat32:
+      std::copy_n(static_cast<const float*>(from), count, to);
+      return;
+    case ElementType::kFloat16:
+      return decode_as(Float16Numbers{}, from, count, to);
+    case ElementType::kBFloat16:
+      return decode_as(BFloat16Numbers{}, from, count, to);
+    case ElementType::kInt8:
+      return decode_as(ByteNumbers<int8_t>{element.scale, element.bias}, from, count, to);
+    case ElementType::kUInt8:
+      return decode_as(ByteNumbers<uint8_t>{element.scale, element.bias}, from, count, to);
+    case ElementType::kInt32:
+      for (int64_t i = 0; i < count; i++)
+        to[i] = static_cast<float>(static_cast<double>(element.scale) * static_cast<const int32_t*>(from)[i] +
+                                   static_cast<double>(element.bias));
+      return;
+  }
+}
+
+void encode(const Element& element, const float* values, int64_t count, void* to) {
+  switch (element.type) {
+    case ElementType::kFloat32:
+      std::copy_n(values, count, static_cast<float*>(to));
+      return;
+    case ElementType::kFloat16:
+      return encode_shorts(values, count, to, [](uint16_t* p, Vec v) { store_float16(p, v); });
+    case ElementType::kBFloat16:
+      return encode_shorts(values, count, to, [](uint16_t* p, Vec v) { store_bfloat16(p, v); });
+    default:
+      return encode_value(element, values, count, to);
+  }
+}
+
+void encode(const Element& element, const double* values, int64_t count, void* to) {
+  if (element.is_integer()) return encode_value(element, values, count, to);
+  constexpr int64_t kChunk = 64;
+  float rounded[kChunk];
+  for (int64_t i = 0; i < count; i += kChunk) {
+    const int64_t n = std::min(kChunk, count - i);
+    for (int64_t j = 0; j < n; j++) rounded[j] = static_cast<float>(values[i + j]);
+    encode(element, rounded, n, moved(to, element, i));
+  }
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

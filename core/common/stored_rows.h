@@ -1,0 +1,18 @@
+// Rows of stored numbers to floats, and results to stored numbers.
+#pragma once
+#include <cstdint>
+
+#include "common/element.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// to[i] = the value of from[i], correctly rounded where float32 has no such number.
+void decode(const Element& element, const void* from, int64_t count, float* to);
+
+// to[i] = values[i] in the element type: to the nearest, ties to even; integers saturate, and store NaN as 0.
+void encode(const Element& element, const float* values, int64_t count, void* to);
+void encode(const Element& element, const double* values, int64_t count, void* to);
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,16 @@
+// Kernels of exact integer sums.
+#pragma once
+#include "gemm/micro_kernel.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// Of pairs of 16-bit integers, and of unsigned bytes by signed ones, four at a time; `blocks` and `rows` as those of
+// TileForm::Product.
+TileKernel pair_sums_kernel(int blocks, int rows);
+TileKernel quad_sums_kernel(int blocks, int rows);
+// Whether there are kernels of quads for this instruction set and the CPU can run them (VNNI).
+bool has_quad_sums();
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

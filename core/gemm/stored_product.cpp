@@ -1,0 +1,240 @@
+#include "gemm/stored_product.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "common/scratch_uses.h"
+#include "common/stored_rows.h"
+#include "gemm/gemm_small.h"
+#include "gemm/integer_kernel.h"
+#include "kernels/activation/activation.h"
+#include "runtime/scratch.h"
+#include "runtime/thread_pool.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+constexpr int64_t kSumFloats = int64_t{1} << 21;  // of C before it is converted (8 MB), if rows are not longer
+constexpr int64_t kFewestRows = 256;              // worked on together then: for each such block, B is packed anew
+constexpr int64_t kChunk = 128;                   // of results that are converted at a time
+constexpr double kDecodeFlops = 4;                // operations in the time that converting a number takes
+
+// Rows of a matrix as floats, packed; in scratch.
+const float* decoded(const Element& element, const float* from, int64_t ld, int64_t rows, int64_t columns, int slot,
+                     int threads) {
+  float* to = scratch(slot, static_cast<size_t>(rows * columns));
+  const int workers = useful_threads(threads, kDecodeFlops * static_cast<double>(rows * columns));
+  parallel_items(workers, rows,
+                 [&](int64_t i) { decode(element, moved(from, element, i * ld), columns, to + i * columns); });
+  return to;
+}
+
+void decode_a(MatrixProduct& p, int threads) {
+  if (p.a_element.is_float32()) return;
+  const int64_t rows = p.transpose_a ? p.k : p.m, columns = p.transpose_a ? p.m : p.k;
+  p.a = decoded(p.a_element, p.a, p.lda, rows, columns, kStoredA, threads);
+  p.lda = columns;
+  p.a_element = {};
+}
+
+void decode_b(MatrixProduct& p, int threads) {
+  if (p.b_element.is_float32()) return;
+  const int64_t rows = p.transpose_b ? p.n : p.k, columns = p.transpose_b ? p.k : p.n;
+  p.b = decoded(p.b_element, p.b, p.ldb, rows, columns, kStoredB, threads);
+  p.ldb = columns;
+  p.b_element = {};
+}
+
+// sums[i] = the sum of `count` bytes of line i: along a row, or down a column.
+template <class Byte>
+void sum_lines(const Byte* from, int64_t ld, bool along, int64_t lines, int64_t count, int32_t* sums) {
+  if (along) {
+    for (int64_t i = 0; i < lines; i++) {
+      int32_t sum = 0;
+      for (int64_t k = 0; k < count; k++) sum += from[i * ld + k];
+      sums[i] = sum;
+    }
+    return;
+  }
+  std::fill_n(sums, lines, 0);
+  for (int64_t k = 0; k < count; k++)
+    for (int64_t i = 0; i < lines; i++) sums[i] += from[k * ld + i];
+}
+
+void sum_lines(const Element& element, const float* from, int64_t ld, bool along, int64_t lines, int64_t count,
+               int32_t* sums, int threads) {
+  constexpr int64_t kLines = 64;
+  const int workers = useful_threads(threads, static_cast<double>(lines) * static_cast<double>(count));
+  parallel_items(workers, (lines + kLines - 1) / kLines, [&](int64_t i) {
+    const int64_t first = i * kLines, here = std::min(kLines, lines - first);
+    const float* start = moved(from, element, along ? first * ld : first);
+    if (element.type == ElementType::kInt8)
+      sum_lines(reinterpret_cast<const int8_t*>(start), ld, along, here, count, sums + first);
+    else
+      sum_lines(reinterpret_cast<const uint8_t*>(start), ld, along, here, count, sums + first);
+  });
+}
+
+// What an operand stands for, given the integers that kernels multiply: unsigned bytes in A and signed ones in B for
+// quads, else the bytes as they are.
+double bias_of(const Element& element, bool left, IntegerSums sums) {
+  const bool is_signed = element.type == ElementType::kInt8;
+  const int offset = sums != IntegerSums::kQuads || is_signed != left ? 0 : left ? -128 : 128;
+  return static_cast<double>(element.bias) + offset * static_cast<double>(element.scale);
+}
+
+// The terms that turn sums of integers into sums of values, with the biases.
+void set_terms(const MatrixProduct& p, const MatrixProduct& given, Finish& finish, int threads) {
+  const double alpha = given.alpha, a_scale = alpha * given.a_element.scale, b_scale = given.b_element.scale;
+  const double a_bias = alpha * bias_of(given.a_element, true, p.sums),
+               b_bias = bias_of(given.b_element, false, p.sums);
+  const auto k = static_cast<double>(p.k);
+  finish.factor = a_scale * b_scale;
+  // doubles of rows and columns, and room for sums
+  auto* terms = reinterpret_cast<double*>(scratch(kStoredTerms, static_cast<size_t>(3 * (p.m + p.n))));
+  auto* sums = reinterpret_cast<int32_t*>(terms + p.m + p.n);
+  double* column_term = terms + p.m;
+  const int32_t* column_sums = sums;
+  if (a_bias != 0 && p.packed_b)
+    column_sums = reinterpret_cast<const int32_t*>(p.packed_b + packed_b_floats(p.n, steps_of(p)));
+  else if (a_bias != 0)
+    sum_columns(given, sums, threads);
+  for (int64_t j = 0; j < p.n; j++) {
+    double term = p.column_bias ? static_cast<double>(p.column_bias[j]) : 0.0;
+    if (a_bias != 0) term += a_bias * (b_scale * column_sums[j] + k * b_bias);
+    column_term[j] = term;
+  }
+  finish.column_term = column_term;
+  if (b_bias != 0 || p.row_bias) {
+    if (b_bias != 0) sum_lines(given.a_element, given.a, given.lda, !given.transpose_a, p.m, p.k, sums, threads);
+    const int64_t offset = p.sums == IntegerSums::kQuads && given.a_element.type == ElementType::kInt8 ? 128 * p.k : 0;
+    for (int64_t i = 0; i < p.m; i++) {
+      double term = p.row_bias ? static_cast<double>(p.row_bias[i]) : 0.0;
+      if (b_bias != 0) term += a_scale * b_bias * static_cast<double>(sums[i] + offset);
+      terms[i] = term;
+    }
+    finish.row_term = terms;
+  }
+}
+
+// A as small_integer_product reads it.
+void widen_a(MatrixProduct& p) {
+  const int64_t ld = (p.k + 1) / 2 * 2;
+  auto* to = reinterpret_cast<int16_t*>(scratch(kStoredA, static_cast<size_t>(p.m * ld / 2)));
+  for (int64_t i = 0; i < p.m; i++) {
+    const float* row = moved(p.a, p.a_element, i * p.lda);
+    if (p.a_element.type == ElementType::kInt8)
+      std::copy_n(reinterpret_cast<const int8_t*>(row), p.k, to + i * ld);
+    else
+      std::copy_n(reinterpret_cast<const uint8_t*>(row), p.k, to + i * ld);
+  }
+  p.a = reinterpret_cast<const float*>(to);
+  p.lda = ld;
+}
+
+// One row of complete sums into the result.
+void convert_row(const MatrixProduct& p, int64_t row, int64_t column, int64_t columns) {
+  const Finish& f = *p.finish;
+  float* c = p.c + row * p.ldc + column;
+  const int64_t whole_row = p.first_row + row, whole_column = p.first_column + column;
+  const bool exact = p.sums != IntegerSums::kNone && !p.activation;  // no float in between
+  for (int64_t i = 0; i < columns; i += kChunk) {
+    const int64_t count = std::min(kChunk, columns - i);
+    float values[kChunk], old[kChunk];
+    double wide[kChunk];
+    void* to = f.to ? moved(f.to, f.element, whole_row * f.ld + whole_column + i) : c + i;
+    if (f.adds) decode(f.element, to, count, old);
+    if (p.sums == IntegerSums::kNone) {
+      for (int64_t j = 0; j < count; j++) values[j] = p.alpha * c[i + j];
+    } else {
+      const auto* sums = reinterpret_cast<const int32_t*>(c + i);
+      const double* term = f.column_term + whole_column + i;
+      const double row_term = f.row_term ? f.row_term[whole_row] : 0;
+      for (int64_t j = 0; j < count; j++) wide[j] = f.factor * sums[j] + (term[j] + row_term);
+      if (!exact)
+        for (int64_t j = 0; j < count; j++) values[j] = static_cast<float>(wide[j]);
+    }
+    if (p.activation) activation_forward(*p.activation, values, values, count, count);
+    if (f.adds)
+      for (int64_t j = 0; j < count; j++) exact ? wide[j] += old[j] : values[j] += old[j];
+    if (exact)
+      encode(f.element, wide, count, to);
+    else
+      encode(f.element, values, count, to);
+  }
+}
+
+}  // namespace
+
+IntegerSums sums_of(const MatrixProduct& p) {
+  if (!p.a_element.is_byte() || !p.b_element.is_byte() || p.k > kMostExactSteps || p.k == 0) return IntegerSums::kNone;
+  static std::atomic<int> found{-1};  // asked once, without a lock: a fork could catch a thread that holds it
+  int quads = found.load(std::memory_order_relaxed);
+  if (quads < 0) found.store(quads = has_quad_sums(), std::memory_order_relaxed);
+  return quads ? IntegerSums::kQuads : IntegerSums::kPairs;
+}
+
+void sum_columns(const MatrixProduct& p, int32_t* sums, int threads) {
+  sum_lines(p.b_element, p.b, p.ldb, p.transpose_b, p.n, p.k, sums, threads);
+  if (p.sums != IntegerSums::kQuads || p.b_element.type == ElementType::kInt8) return;
+  for (int64_t j = 0; j < p.n; j++) sums[j] -= static_cast<int32_t>(128 * p.k);
+}
+
+void convert_rows(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const bool in_place = !p.finish || (!p.finish->to && p.sums == IntegerSums::kNone && p.alpha == 1.f);
+  for (int64_t m = row; m < row + rows; m++) {
+    float* c = p.c + m * p.ldc + column;
+    if (!in_place)
+      convert_row(p, m, column, columns);
+    else if (p.activation)
+      activation_forward(*p.activation, c, c, columns, columns);
+  }
+}
+
+void stored_product(const MatrixProduct& given, int threads) {
+  MatrixProduct p = given;
+  Finish finish;
+  p.finish = &finish;
+  if (p.sums == IntegerSums::kNone) p.sums = sums_of(given);
+  const bool small = is_small_product(p);
+  if (small && p.sums != IntegerSums::kNone) p.sums = IntegerSums::kPairs;  // as small_integer_product takes bytes
+  if (p.sums != IntegerSums::kNone) {
+    MatrixProduct summed = given;
+    summed.sums = p.sums;
+    if (small) p.packed_b = nullptr;
+    set_terms(p, summed, finish, threads);
+    p.column_bias = p.row_bias = nullptr;
+    if (small) widen_a(p);
+  } else if (is_narrow_product(p)) {
+    decode_a(p, threads);
+    decode_b(p, threads);
+  } else if (small || p.k == 0) {
+    decode_a(p, threads);
+  }
+  const bool exact = p.sums != IntegerSums::kNone;
+  finish.adds = p.accumulate && (exact || p.alpha != 1.f || !p.c_element.is_float32());
+  if (p.c_element.is_float32() && !finish.adds) return matrix_product(p, threads);
+  finish.to = given.c;
+  finish.ld = given.ldc;
+  finish.element = given.c_element;
+  if (finish.adds) p.accumulate = false;
+  p.c_element = {};
+  p.ldc = p.n;
+  // Rows in blocks, so that C does not need much room; these must not each choose their own method.
+  const bool packed = p.k > 0 && !small && !is_narrow_product(p);
+  const int64_t block = packed ? std::min(p.m, std::max(kFewestRows, kSumFloats / p.n)) : p.m;
+  p.c = scratch(kStoredSums, static_cast<size_t>(block * p.n));
+  if (!packed) return matrix_product(p, threads);
+  for (int64_t row = 0; row < given.m; row += block) {
+    MatrixProduct part = p;
+    part.m = std::min(block, given.m - row);
+    part.a = moved(p.a, p.a_element, p.transpose_a ? row : row * p.lda);
+    if (part.row_bias) part.row_bias += row;
+    part.first_row = row;
+    packed_product(part, threads);
+  }
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

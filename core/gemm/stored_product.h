@@ -1,0 +1,61 @@
+// Products of matrices that are stored in other types than float32.
+//
+// Float16, BFloat16 and single operands of bytes become floats where they are packed, or read, and results are
+// converted when a row of C is complete. Products of bytes have exact sums: with A' and B' the integers that kernels
+// multiply,
+//
+//   a = a_scale A' + a_bias, b = b_scale B' + b_bias:
+//   sum ab = a_scale b_scale sum A'B' + a_scale b_bias sum A' + a_bias (b_scale sum B' + k b_bias)
+//
+// in double, from int32 sums.
+#pragma once
+#include "gemm/gemm.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// What becomes of the rows of C once their sums are complete. Terms are those of the whole product, rows and columns of
+// its parts being counted from first_row and first_column.
+struct Finish {
+  void* to = nullptr;  // null: C is the result
+  int64_t ld = 0;
+  Element element;
+  bool adds = false;  // to what `to` holds
+  // of exact sums
+  double factor = 1;
+  const double* row_term = nullptr;  // null: 0
+  const double* column_term = nullptr;
+};
+
+inline bool is_stored(const MatrixProduct& p) {
+  return !p.a_element.is_float32() || !p.b_element.is_float32() || !p.c_element.is_float32();
+}
+// Prepares the product and runs it, on up to `threads` threads.
+void stored_product(const MatrixProduct& p, int threads);
+
+// What is left to do for complete rows: conversion, activation.
+void convert_rows(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns);
+inline void finish_rows(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  if (p.activation || p.finish) convert_rows(p, row, rows, column, columns);
+}
+
+// Longer sums of bytes could exceed 32 bits.
+constexpr int64_t kMostExactSteps = 65536;
+// The way that the sums of such operands are formed.
+IntegerSums sums_of(const MatrixProduct& p);
+inline int64_t numbers_per_step(IntegerSums sums) {
+  return sums == IntegerSums::kQuads ? 4 : sums == IntegerSums::kPairs ? 2 : 1;
+}
+inline int64_t steps_of(const MatrixProduct& p) {
+  const int64_t each = numbers_per_step(p.sums);
+  return (p.k + each - 1) / each;
+}
+
+// sums[j] = the sum over k of the integers of column j of op(B), as the kernels take them.
+void sum_columns(const MatrixProduct& p, int32_t* sums, int threads);
+
+// Few rows by exact sums: A is [m][lda] of int16, B bytes along k. Leaves int32 sums in C.
+void small_integer_product(const MatrixProduct& p);
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns
