@@ -57,6 +57,8 @@ def pictures(name: str, results: Results) -> dict[str, str]:
 def page(kept: dict[str, Results]) -> str:
     """The page as text."""
     parts = [TOP]
+    if not kept:
+        parts.append("No results of this version are kept yet: run the commands above on your machine.\n")
     for name, results in kept.items():
         about = results.about
         parts.append(f"## {results.title}\n")
