@@ -41,7 +41,6 @@ class Case:
     bytes: float = 0.0  # least traffic of forward and backward
     target: float | None = None  # least ratio torch / ours
     share_target: float | None = None  # least share of the copy bandwidth
-    enough_share: float | None = None  # of the copy bandwidth, with which the ratio does not matter
     layouts: tuple[str, ...] = ("contiguous",)  # torch runs in each, the fastest counts
     # For a sum autograd.grad hands back ``dy`` itself; backward() gives every input a gradient of its own, as we do.
     own_gradients: bool = False

@@ -85,12 +85,9 @@ class Result:
     rounds: int = 0
     rate: float = 0.0  # GFLOP/s or GB/s of ours
     rate_unit: str = ""
-    ceiling: float = (
-        0.0  # the machine's, in the same unit: of arithmetic the most seen so far, of copies in the same rounds
-    )
+    ceiling: float = 0.0  # the machine's, in the same unit: of arithmetic the most so far, of copies in the same rounds
     target: float | None = None
     share_target: float | None = None
-    enough_share: float | None = None
     disturbance: float = 0.0  # share of the cores that other processes took meanwhile, at most
     wrong: str = ""  # why verification failed
 
@@ -109,8 +106,6 @@ class Result:
             return False
         if self.target is None or self.disturbed:
             return None
-        if self.enough_share is not None and self.share >= self.enough_share:
-            return True
         return self.ratio >= self.target and (self.share_target is None or self.share >= self.share_target)
 
     def record(self) -> dict[str, Any]:
@@ -238,7 +233,7 @@ def run_case(case: Case, settings: Settings, ceilings: Ceilings) -> Result:
     error, wrong = verify(case, arrays, calls, theirs)
     result = Result(case.name, settings.threads, error, layout=layout, wrong=wrong)
     if settings.judged:
-        result.target, result.share_target, result.enough_share = case.target, case.share_target, case.enough_share
+        result.target, result.share_target = case.target, case.share_target
     if wrong:
         return result
 

@@ -31,7 +31,7 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
     contests: dict[str, tuple[Callable[[Any], Contest], float | None]] = {
         "tensor/top-8 of 1024x50000": (partial(_top_k, 1024, 50_000, 8), 2.0),
         "tensor/top-100 of 64x20000": (partial(_top_k, 64, 20_000, 100), None),
-        "tensor/gather 8192 rows of 50000x128": (partial(_gather, 50_000, 128, 8192), 1.0),
+        "tensor/gather 8192 rows of 50000x128": (partial(_gather, 50_000, 128, 8192), 1.5),
         "tensor/scatter-add 8192 rows to 50000x128": (partial(_scatter, 50_000, 128, 8192), 1.5),
         "tensor/transpose 2048x2048": (partial(_transpose, 2048), None),
         "tensor/compare 4 million": (_compare, 1.0),

@@ -76,7 +76,6 @@ def _case(s: Shape, layouts: tuple[str, ...], target: float) -> Case:
         peer=peer,
         bytes=4.0 * 6 * count,  # x in, y and the copy of x out; the copy and dy in, dx out
         target=target,
-        enough_share=0.85,
         layouts=layouts,
     )
 

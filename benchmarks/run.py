@@ -199,8 +199,6 @@ def _row(r: Result) -> str:
     goal = "" if r.target is None else f">= {r.target:g}"
     if r.share_target is not None:
         goal += f", share >= {r.share_target:.0%}"
-    if r.enough_share is not None:
-        goal += f" or share >= {r.enough_share:.0%}"
     busy = f"undecided: others took {r.disturbance:.0%} of the machine" if r.disturbed else ""
     return (
         f"{r.name:54s} {times} {r.layout:13s} {r.ratio:6.2f} {spread:>13s} {r.ratio_of_best:7.2f} {rate:>13s} "
