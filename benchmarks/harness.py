@@ -53,6 +53,7 @@ class Figure:
     ours: float | None = None  # seconds, where times are compared,
     peers: dict[str, float] = field(default_factory=dict)  # and those of others, by name
     share: float | None = None  # of the peak
+    copy_share: float | None = None  # of the copy bandwidth in the same rounds, where memory is the limit
 
     @property
     def passed(self) -> bool | None:
@@ -94,6 +95,11 @@ class Result:
     @property
     def share(self) -> float:
         return self.rate / self.ceiling if self.ceiling else 0.0
+
+    @property
+    def copy_share(self) -> float | None:
+        """The share of the copy bandwidth, where memory is the limit."""
+        return self.share if self.ceiling and self.rate_unit == "GB/s" else None
 
     @property
     def disturbed(self) -> bool:

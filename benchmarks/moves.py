@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import openbnns as bn
-from harness import Figure, Settings
+from harness import Ceilings, Figure, Settings
 from timing import alternate, sampler
 
 Call = Callable[[], Any]
@@ -23,7 +22,7 @@ class Contest(NamedTuple):
     ours: Call
     rivals: dict[str, Call]
     check: Callable[[], tuple[Any, Any]]
-    read: int = 0  # bytes that have to be read, where bandwidth is judged
+    bytes: int = 0  # read and written at least, where memory is the limit
 
 
 def figures() -> dict[str, Callable[[Settings], Figure]]:
@@ -53,27 +52,18 @@ def _measure(name: str, make: Callable[[Any], Contest], target: float | None, se
     ours, expected = contest.check()
     right = np.allclose(ours, expected, rtol=1e-4, atol=1e-4)
     samplers = [sampler(call) for call in (contest.ours, *contest.rivals.values())]
-    if contest.read:
-        samplers.append(sampler(partial(_read_all, settings.threads)))
+    if contest.bytes:
+        samplers.append(partial(Ceilings(settings.threads).gigabytes, contest.bytes))
     times, disturbance = alternate(samplers, settings.seconds)
     medians = [statistics.median(t) for t in times]
     best = 1 + min(range(len(contest.rivals)), key=lambda i: medians[1 + i])
     ratio = statistics.median(t / o for o, t in zip(times[0], times[best], strict=True))
     note = f"ours {medians[0] * 1e3:.2f} ms, best rival {list(contest.rivals)[best - 1]} {medians[best] * 1e3:.2f} ms"
-    if contest.read:
-        note += f", {contest.read / medians[0] / (_MEMORY.nbytes / medians[-1]):.0%} of the read bandwidth"
+    share = contest.bytes / medians[0] / 1e9 / max(times[-1]) if contest.bytes else None
+    if share:
+        note += f", {share:.0%} of the copy bandwidth"
     note += f", others took {disturbance:.0%}" + ("" if right else ", WRONG")
-    return Figure(name, ratio if right else 0.0, "x best rival", target, note=note)
-
-
-_MEMORY = np.ones(16 << 20, np.float32)
-_POOL = ThreadPoolExecutor(8)
-
-
-def _read_all(threads: int) -> None:
-    """Reads 64 MiB with the fastest reader NumPy has: the maximum of whole 64-bit words."""
-    parts = np.array_split(_MEMORY.view(np.int64), threads)
-    list(_POOL.map(np.max, parts))
+    return Figure(name, ratio if right else 0.0, "x best rival", target, note=note, copy_share=share)
 
 
 def _top_k(rows: int, length: int, k: int, torch: Any) -> Contest:
@@ -100,6 +90,7 @@ def _gather(rows: int, width: int, count: int, torch: Any) -> Contest:
             "torch": lambda: torch.index_select(t, 0, i, out=out),
         },
         lambda: (y, other),
+        2 * y.nbytes + indices.nbytes,
     )
 
 
@@ -135,6 +126,7 @@ def _transpose(n: int, torch: Any) -> Contest:
         lambda: bn.transpose(x, y),
         {"numpy": lambda: np.copyto(y, x.T), "torch": lambda: other.copy_(t.T)},
         lambda: (bn.transpose(x, y), x.T),
+        x.nbytes + y.nbytes,
     )
 
 
@@ -146,6 +138,7 @@ def _compare(torch: Any) -> Contest:
         lambda: bn.compare(a, b, bn.RelationalOperator.LESS, y),
         {"numpy": lambda: np.less(a, b, out=other), "torch": lambda: torch.lt(ta, tb, out=out)},
         lambda: (y, other),
+        a.nbytes + b.nbytes + y.nbytes,
     )
 
 

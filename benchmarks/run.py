@@ -81,6 +81,8 @@ FIGURES = (
     tensors,
 )
 
+COPY_SHARE = 0.85  # of the copy bandwidth is enough where memory is the limit, even if a peer is faster
+
 
 def main() -> int:
     options = _options()
@@ -115,6 +117,7 @@ def main() -> int:
     found.write(path)
     page.write(found, path.with_suffix(".html"))
     missed = [r.name for r in results if r.passed is False] + [f.name for f in numbers if f.passed is False]
+    _show_memory_bound(results, numbers)
     undecided = sum(r.disturbed for r in (*results, *measured))
     print(f"\n{undecided} undecided, {len(missed)} target(s) missed" + "".join(f"\n  {name}" for name in missed))
     print(f"All numbers: {path}; plots: {path.with_suffix('.html')}")
@@ -137,14 +140,19 @@ def _restart(isa: str) -> int:
     return subprocess.run([sys.executable, *sys.argv], env=os.environ | own).returncode
 
 
-def _is_wanted(name: str, only: str) -> bool:
+def _is_wanted(name: str, only: list[str]) -> bool:
     """A word that ends in a slash is the beginning of names: ``c/`` does not mean ``arithmetic/``."""
-    return name.startswith(only) if only.endswith("/") else only in name
+    return not only or any(name.startswith(word) if word.endswith("/") else word in name for word in only)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="SUBSTRING", help="run what has this in its name (see --list)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="SUBSTRING",
+        help="run what has this in its name (see --list); may be repeated",
+    )
     parser.add_argument("--quick", action="store_true", help="about a fifth of the time, less certain")
     parser.add_argument("--threads", default="2", help="numbers of threads, such as 1,2; targets are for 2")
     parser.add_argument(
@@ -229,6 +237,19 @@ def _measure(figures: dict[str, Callable[[Settings], Figure]], settings: Setting
         results.append(measure(settings))
         print(_line(results[-1]), flush=True)
     return results
+
+
+def _show_memory_bound(results: list[Result], figures: list[Figure]) -> None:
+    """What memory limits should be as fast as the best peer, or nearly as fast as a copy: here is what is neither."""
+    found = [(r.name, r.ratio, r.copy_share) for r in results if r.copy_share and not r.disturbed]
+    found += [(f.name, f.value, f.copy_share) for f in figures if f.copy_share]
+    slow = [row for row in found if row[1] < 1 and row[2] < COPY_SHARE]
+    if found:
+        print(
+            f"\nBound by memory: {len(found) - len(slow)} of {len(found)} at the best peer or at {COPY_SHARE:.0%} of a copy"
+        )
+    for name, ratio, share in slow:
+        print(f"  {name}: {ratio:.2f} of the peer, {share:.0%} of a copy")
 
 
 def _sweep(points: dict[str, Callable[[Settings, Ceilings], sweep.Point]], settings: Settings) -> list[sweep.Point]:

@@ -143,8 +143,10 @@ def _permute(name: str, shape: tuple[int, ...], order: tuple[int, ...], share: b
     (ours, torch_times, numpy_times, limits), disturbed = alternate(samplers, settings.seconds)
     note = f"others took {disturbed:.0%} of the machine" if disturbed > QUIET else ""
     judged = settings.judged and not note
+    copy_share = (x.nbytes + y.nbytes) / statistics.median(ours) / 1e9 / max(limits)
     if share:
-        rate = (x.nbytes + y.nbytes) / statistics.median(ours) / 1e9
-        return Figure(name, rate / max(limits), "share", 0.6 if judged else None, note=note)
+        return Figure(name, copy_share, "share", 0.6 if judged else None, note=note)
     ratios = [min(t, n) / o for o, t, n in zip(ours, torch_times, numpy_times, strict=True)]
-    return Figure(name, statistics.median(ratios), "x the best", 1.5 if judged else None, note=note)
+    note = ", ".join(filter(None, [f"{copy_share:.0%} of the copy bandwidth", note]))
+    target = 1.5 if judged else None
+    return Figure(name, statistics.median(ratios), "x the best", target, note=note, copy_share=copy_share)
