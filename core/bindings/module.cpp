@@ -133,6 +133,13 @@ bool loaded = false;
 
 bool in_main_interpreter() { return PyInterpreterState_GetID(PyInterpreterState_Get()) == 0; }
 
+int refuse(PyObject*) {
+  PyErr_SetString(PyExc_ImportError, kMainOnly);
+  return -1;
+}
+PyModuleDef_Slot refusal_slots[] = {{Py_mod_exec, reinterpret_cast<void*>(refuse)}, {0, nullptr}};
+PyModuleDef refusal = {PyModuleDef_HEAD_INIT, "_core", nullptr, 0, nullptr, refusal_slots, nullptr, nullptr, nullptr};
+
 }  // namespace
 }  // namespace openbnns
 
@@ -223,9 +230,9 @@ NB_MODULE(core, m) {
 }
 
 // What Python calls to load openbnns._core: in the interpreter that imports it, but from Python 3.13 on in the main
-// one.
+// one. An error that is raised here for another interpreter would be freed there, which ends Python 3.13.0; so the
+// refusal is a module, whose body is run by the interpreter that asked for it.
 extern "C" NB_EXPORT PyObject* PyInit__core() {
   if (!openbnns::loaded && openbnns::in_main_interpreter()) return PyInit_core();
-  PyErr_SetString(PyExc_ImportError, openbnns::kMainOnly);
-  return nullptr;
+  return PyModuleDef_Init(&openbnns::refusal);
 }
