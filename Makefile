@@ -76,7 +76,8 @@ $(VENV)/.test-tools: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.check-tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet "ruff>=0.6" "mypy>=1.10" "clang-format>=17" "codespell>=2.3"
+	$(BIN)/python -m pip install --quiet "ruff>=0.6" "mypy>=1.10" "clang-format>=17" "codespell>=2.3" \
+	  "check-jsonschema>=0.31"
 	@touch $@
 
 $(VENV)/.peers: $(VENV)/.created
@@ -155,6 +156,9 @@ check: install $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $$(find core examples tests/c -name '*.cpp' -o -name '*.c' -o -name '*.h')
 	$(BIN)/codespell src core docs tests README.md CONTRIBUTING.md CHANGELOG.md
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/request.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 format: $(VENV)/.check-tools
 	$(BIN)/ruff check --fix src tests benchmarks examples tools

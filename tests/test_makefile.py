@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -60,3 +61,18 @@ def test_after_tests(stamps: Path) -> None:
     touch(stamps / ".build-tools", later=3000)  # as a change of a source does
     assert NATIVE in commands("train", stamps)
     assert ALL in commands("test", stamps)
+
+
+def test_workflows_call_targets_that_exist(stamps: Path) -> None:
+    """Those of .github, in which a name from the matrix stands for each of its values."""
+    called = set()
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        text = workflow.read_text(encoding="utf-8")
+        for command in re.findall(r"- run: (?:.* )?make (.+)", text):
+            targets = re.sub(r'\b[A-Z]+=("[^"]*"|\$\{\{.*?\}\})', "", command)  # without variables
+            called |= set(re.sub(r"\$\{\{.*?\}\}", "", targets).split())
+            for name in re.findall(r"\$\{\{ matrix\.(\w+) \}\}", targets):
+                called |= {word for value in re.findall(rf"\b{name}: ([\w -]+)", text) for word in value.split()}
+    assert called >= {"check", "test", "wheels", "test-wheels", "test-debian11", "test-arm64", "test-sdist"}
+    for target in called:
+        commands(target, stamps)  # or make says that there is no rule for it
