@@ -278,16 +278,26 @@ OPENBNNS_INLINE Vec exp_not_positive(Vec x) {
 
 OPENBNNS_INLINE Vec exp(Vec x) { return exp_scaled(x, 0); }
 
-OPENBNNS_INLINE Vec exp2(Vec x) {
-  x = max(splat(-151.0f), min(splat(129.0f), x));
-  RoundedInteger n = rounded_integer(x + kRoundingShift);
-  Vec r = x - n.value;
+// 2^r for |r| <= 1/2
+OPENBNNS_INLINE Vec exp2_reduced(Vec r) {
   Vec p = 0.00015476886f * r + 0.0013400805f;
   p = p * r + 0.009618002f;
   p = p * r + 0.055503264f;
   p = p * r + 0.2402265f;
   p = p * r + 0.6931472f;
-  return scale(p * r + 1.0f, n);
+  return p * r + 1.0f;
+}
+
+OPENBNNS_INLINE Vec exp2(Vec x) {
+  x = max(splat(-151.0f), min(splat(129.0f), x));
+  RoundedInteger n = rounded_integer(x + kRoundingShift);
+  return scale(exp2_reduced(x - n.value), n);
+}
+
+// 2^x where -126 <= x <= 127 is known: the power of two needs no care
+OPENBNNS_INLINE Vec exp2_between(Vec x) {
+  RoundedInteger n = rounded_integer(x + kRoundingShift);
+  return exp2_reduced(x - n.value) * power_of_two(n.integer);
 }
 
 OPENBNNS_INLINE Vec expm1(Vec x) {

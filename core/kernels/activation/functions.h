@@ -355,34 +355,43 @@ struct GELU : Plain {
   Vec gradient_from_input(Vec dy, Vec x) const { return dy * reflect(slope_left(math::abs(x)), x); }
 };
 #else
-// P(-a) = exp(-Q(a)): only P is needed, never erf alone, so one polynomial does for all a. From a = 7 on P(-a) is below
-// 2e-12 and taken as constant.
+// Only P is needed, never erf alone, so P(-a) = 2^-Q(a) with one polynomial for all a. y'(-a) = p(a) (R(a) - a) with
+// R(a) = P(-a) / p(a), Mills' ratio, which is smooth: one power instead of two. From a = 7 on P(-a) is below 2e-12 and
+// taken as constant. Coefficients are minimax fits, Q's weighted with the root of P(-a), R's with p(a).
 struct GELU : Plain {
   static constexpr bool kFromOutput = false;
   static constexpr float kFar = 7.0f;
   using Plain::Plain;
-  static Vec distribution(Vec x) {
-    Vec a = math::min(splat(kFar), math::abs(x));
-    Vec q = 1.1042929e-08f * a - 3.7549194e-07f;
-    q = q * a + 5.377575e-06f;
-    q = q * a - 4.0993822e-05f;
-    q = q * a + 0.00015638863f;
-    q = q * a + 6.886372e-05f;
-    q = q * a - 0.004888156f;
-    q = q * a + 0.036391184f;
-    q = q * a + 0.3182965f;
-    q = q * a + 0.7978856f;
-    q = q * a + 0.6931472f;
-    Vec tail = math::exp_between(-q);
-    return select(x < 0.0f, tail, 1.0f - tail);
+  static Vec reflect(Vec left, Vec x) { return select(x < 0.0f, left, 1.0f - left); }
+  static Vec magnitude(Vec x) { return math::min(splat(kFar), math::abs(x)); }
+  // The power has to wait for Q, hence odd and even powers side by side.
+  Vec value(Vec x) const {
+    Vec a = magnitude(x), z = a * a;
+    Vec odd = -8.873481e-07f * z - 7.653013e-05f;
+    Vec even = 3.0410057e-08f * z + 1.113058e-05f;
+    odd = odd * z + 1.1750072e-05f;
+    even = even * z + 0.00027687938f;
+    odd = odd * z + 0.052459083f;
+    even = even * z - 0.0069677657f;
+    odd = odd * z + 1.151105f;
+    even = even * z + 0.459214f;
+    even = even * z + 1.0f;
+    return math::max(splat(-kFar), x) * reflect(math::exp2_between(-(odd * a + even)), x);
   }
-  Vec value(Vec x) const { return math::max(splat(-kFar), x) * distribution(x); }
-  // P' = exp(-x^2 / 2) / sqrt(2 pi)
   Vec gradient_from_input(Vec dy, Vec x) const {
-    constexpr float kOneOverRootTwoPi = 0.398942280f;
-    Vec near = math::max(splat(-kFar), math::min(splat(kFar), x));
-    Vec density = kOneOverRootTwoPi * math::exp_between(-0.5f * (near * near));
-    return dy * (near * density + distribution(x));
+    Vec a = magnitude(x);
+    Vec s = -3.1554205e-07f * a + 7.708758e-06f;  // (R(a) - a) / sqrt(2 pi)
+    s = s * a - 8.477081e-05f;
+    s = s * a + 0.00056365185f;
+    s = s * a - 0.002590088f;
+    s = s * a + 0.009003844f;
+    s = s * a - 0.025471818f;
+    s = s * a + 0.06192394f;
+    s = s * a - 0.1328058f;
+    s = s * a + 0.24997258f;
+    s = s * a - 0.7978829f;
+    s = s * a + 0.5f;
+    return dy * reflect(s * math::exp2_between(-0.5f * math::kLog2E * (a * a)), x);
   }
 };
 #endif
