@@ -153,6 +153,9 @@ SHAPES = [
     case("5x5", 6, 16, (12, 12), (5, 5), batch=5),
     case("5x5-first-layer", 1, 8, (28, 28), (5, 5), symmetric=(2, 2), batch=33),
     case("7x7-strided", 3, 18, (23, 25), (7, 7), step=(2, 2), symmetric=(3, 3), batch=2),
+    case("7x7-unpadded", 18, 35, (16, 30), (7, 7), batch=2),
+    case("7x7-padded", 17, 50, (9, 31), (7, 7), symmetric=(3, 3), batch=3, gap=3),
+    case("9x9-strided", 20, 18, (25, 41), (9, 9), step=(2, 2), symmetric=(4, 4), batch=2),
     case("1x7", 5, 4, (3, 17), (1, 7), batch=2),
     case("7x1", 5, 4, (17, 3), (7, 1), batch=2),
     case("whole-image", 13, 17, (5, 6), (5, 6), batch=33),
@@ -248,6 +251,7 @@ PRODUCTS = [
 
 WINDOWS = [
     case("dilated", 5, 7, (13, 17), (3, 3), dilation=(2, 2), batch=2),
+    case("dilated-past-tiles", 16, 34, (7, 29), (3, 3), dilation=(1, 9), pad=(13, 6, 1, 1), batch=2),
     case("dilated-16", 16, 32, (17, 15), (3, 3), dilation=(2, 2), symmetric=(2, 2), batch=5),
     case("dilated-unevenly", 17, 16, (19, 13), (3, 2), dilation=(3, 4), batch=2),
     case("dilated-strided", 6, 9, (17, 17), (3, 3), dilation=(2, 3), step=(2, 2), symmetric=(2, 3), batch=2),

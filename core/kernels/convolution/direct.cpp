@@ -6,7 +6,9 @@
 // channels; what a tile sums over is a table of offsets into the packed input and the packed weights.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <set>
+#include <tuple>
 
 #include "common/kept_weights.h"
 #include "common/pieces.h"
@@ -26,6 +28,7 @@ namespace {
 
 constexpr double kBandBytes = 900e3;  // packed input of one task: leaves half of a 2 MB L2 for weights and output
 constexpr int kTilePixels = 128;      // output pixels gathered in L1 before they are transposed to planes
+constexpr int kLongRow = 256;         // output pixels from which on the ends of a row do not matter
 // Entries of a chain of additions where sums are to be exact: sums of sums, as in matrix products, round far less than
 // one long chain.
 constexpr int kChainEntries = 128 / kDepth;
@@ -36,13 +39,23 @@ struct TapTable {
   int skip_first = 0, skip_last = 0;
 };
 
+// Which pixels of a tile meet the image with a tap: all (or all are taken as meeting it), all but the first, all but
+// the last, none.
+enum class Meets : char { kAll, kNotFirst, kNotLast, kNone };
+
+// Outputs [first, first + count) of a row, which use the tables of this kind.
+struct RowTile {
+  int first, count, kind;
+};
+
 // Output pixels (rows.first + i * out_step, columns.first + j * out_step).
 struct Phase {
-  int first_row, first_column, columns;
-  std::vector<int> starts;                      // of the rows where other taps begin to meet the image
-  std::vector<std::array<TapTable, 4>> tables;  // [start][tile holds the first column + 2 * the last column]
+  int first_row, first_column;
+  std::array<std::vector<RowTile>, kWideBlocks> tiles;  // [blocks - 1]
+  std::vector<int> starts;                              // of the rows where other taps begin to meet the image
+  std::vector<std::vector<TapTable>> tables;            // [start][kind of tile]
 
-  const std::array<TapTable, 4>& tables_of(int row) const {
+  const std::vector<TapTable>& tables_of(int row) const {
     return tables[std::upper_bound(starts.begin(), starts.end(), row) - starts.begin() - 1];
   }
 };
@@ -60,7 +73,8 @@ class Direct : public ImageKernel {
         columns_(backward ? backward_columns(s) : forward_columns(s)),
         band_rows_(rows_per_band()),
         band_(rows_, columns_, band_rows_ / rows_.out_step),
-        flops_(flops(s)) {
+        flops_(flops(s)),
+        pairs_(2 * columns_.most_outputs() <= kWideRows) {
     for (size_t r = 0; r < rows_.phases.size(); r++)
       for (size_t c = 0; c < columns_.phases.size(); c++)
         phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));
@@ -68,7 +82,6 @@ class Direct : public ImageKernel {
       for (const auto& tables : phase.tables)
         for (const TapTable& table : tables) entries_ = std::max(entries_, static_cast<int>(table.input.size()));
     chain_ = s.exact ? std::min(entries_, kChainEntries) : entries_;
-    pairs_ = 2 * columns_.most_outputs() <= kWideRows;
   }
 
   void run(const ImageCall& call) const override {
@@ -110,7 +123,19 @@ class Direct : public ImageKernel {
   }
 
   Phase make_phase(const AxisPhase& rows, const AxisPhase& columns) const {
-    Phase phase{rows.first, columns.first, columns.count, {}, {}};
+    Phase phase{rows.first, columns.first, {}, {}, {}};
+    std::vector<std::vector<Meets>> kinds;  // of tiles: [kind][column tap]
+    for (int blocks = 1; blocks <= kWideBlocks; blocks++) {
+      int first = 0;
+      for (int count : cut_row(columns, max_rows(blocks))) {
+        std::vector<Meets> meets;
+        for (const AxisTap& t : columns.taps) meets.push_back(outputs_met(t).of(first, count));
+        const auto known = std::find(kinds.begin(), kinds.end(), meets);
+        phase.tiles[blocks - 1].push_back({first, count, static_cast<int>(known - kinds.begin())});
+        if (known == kinds.end()) kinds.push_back(meets);
+        first += count;
+      }
+    }
     std::set<int> starts{0};  // every tap meets the image in one run of rows
     for (const AxisTap& t : rows.taps)
       for (int cell : {0, rows_.in_size}) {  // the first row whose cell is not before this one
@@ -125,26 +150,81 @@ class Direct : public ImageKernel {
       }
       phase.starts.push_back(i);
       phase.tables.emplace_back();
-      for (int edge = 0; edge < 4; edge++) phase.tables.back()[edge] = make_table(rows, columns, meets, edge);
+      for (const std::vector<Meets>& kind : kinds)
+        phase.tables.back().push_back(make_table(rows, columns, meets, kind));
     }
     return phase;
   }
 
-  TapTable make_table(const AxisPhase& rows, const AxisPhase& columns, const std::vector<bool>& meets, int edge) const {
-    TapTable table;
-    auto outside = [&](int x) { return x < 0 || x >= columns_.in_size; };
-    for (int section : {1, 0, 2}) {  // leaves out: first pixel, none, last pixel
-      for (int64_t c = 0; c < in_channels_; c += kBlock)
-        for (size_t r = 0; r < rows.taps.size(); r++) {
-          if (!meets[r]) continue;
-          for (const AxisTap& t : columns.taps) {
-            bool first = outside(t.offset), last = outside((columns.count - 1) * columns_.in_step + t.offset);
-            int side = first && last ? 0 : first + 2 * last;
-            if ((side & edge) == section) add_entries(table, c, rows.taps[r], t);
-          }
+  // The outputs of a row that meet the image with a tap.
+  struct Outputs {
+    int from, to;
+    Meets of(int first, int count) const {
+      const int last = first + count - 1;
+      if (last < from || first >= to) return Meets::kNone;
+      const bool begins = first >= from, ends = last < to;
+      return begins == ends ? Meets::kAll : ends ? Meets::kNotFirst : Meets::kNotLast;
+    }
+  };
+  Outputs outputs_met(const AxisTap& tap) const {
+    auto before = [&](int cell) {
+      return cell > tap.offset ? (cell - tap.offset + columns_.in_step - 1) / columns_.in_step : 0;
+    };
+    return {before(0), before(columns_.in_size)};
+  }
+
+  // Pixels of the tiles of a row. At the ends of a row, tiles multiply the zeros around the image, which small tiles do
+  // less, because they leave out the taps that meet nothing in them: the cut with the fewest operations wins, where
+  // loading the weights of a tap counts as much as a pixel, and of those the most even one. Rows that two images may
+  // share are not cut, because the order of sums must not depend on whether they do.
+  std::vector<int> cut_row(const AxisPhase& columns, int limit) const {
+    std::vector<Outputs> met;
+    bool outside = false;  // zeros that no tile leaves out
+    for (const AxisTap& t : columns.taps) {
+      met.push_back(outputs_met(t));
+      outside |= met.back().from > 1 || met.back().to < columns.count - 1;
+    }
+    std::vector<int> counts;
+    if (!outside || pairs_ || columns.count >= kLongRow) {
+      const int even = even_tile(columns.count, limit);
+      for (int j = 0; j < columns.count; j += even) counts.push_back(std::min(even, columns.count - j));
+      return counts;
+    }
+    struct Cut {
+      int64_t operations, squares;
+      int count;  // of the last tile
+      bool operator<(const Cut& o) const { return std::tie(operations, squares) < std::tie(o.operations, o.squares); }
+    };
+    std::vector<Cut> best{{0, 0, 0}};  // [pixels]
+    for (int pixels = 1; pixels <= columns.count; pixels++) {
+      Cut least{std::numeric_limits<int64_t>::max(), 0, 0};
+      for (int count = 1; count <= std::min(limit, pixels); count++) {
+        Cut cut = best[pixels - count];
+        for (const Outputs& outputs : met) {
+          const Meets m = outputs.of(pixels - count, count);
+          if (m != Meets::kNone) cut.operations += m == Meets::kAll ? count + 1 : count;
         }
-      if (section == 1) table.skip_first = static_cast<int>(table.input.size());
-      if (section == 0) table.skip_last = static_cast<int>(table.input.size());
+        cut.squares += count * count;
+        cut.count = count;
+        least = std::min(least, cut);
+      }
+      best.push_back(least);
+    }
+    for (int pixels = columns.count; pixels > 0; pixels -= best[pixels].count) counts.push_back(best[pixels].count);
+    std::reverse(counts.begin(), counts.end());
+    return counts;
+  }
+
+  TapTable make_table(const AxisPhase& rows, const AxisPhase& columns, const std::vector<bool>& rows_met,
+                      const std::vector<Meets>& columns_met) const {
+    TapTable table;
+    for (Meets section : {Meets::kNotFirst, Meets::kAll, Meets::kNotLast}) {
+      for (int64_t c = 0; c < in_channels_; c += kBlock)
+        for (size_t r = 0; r < rows.taps.size(); r++)
+          for (size_t t = 0; rows_met[r] && t < columns.taps.size(); t++)
+            if (columns_met[t] == section) add_entries(table, c, rows.taps[r], columns.taps[t]);
+      if (section == Meets::kNotFirst) table.skip_first = static_cast<int>(table.input.size());
+      if (section == Meets::kAll) table.skip_last = static_cast<int>(table.input.size());
     }
     return table;
   }
@@ -249,7 +329,6 @@ class Direct : public ImageKernel {
   void compute_tile(const Shared& shared, int images, int64_t group, int64_t block, int blocks, int row0, int row1,
                     const float* input, int first, float* tile) const {
     int width = columns_.out_size;
-    int limit = images == 2 ? kWideRows / 2 : max_rows(blocks);
     int64_t block_pixels = int64_t{row1 - row0} * width * kBlock;
     Tile t{};
     t.b_block = block_weights();
@@ -261,14 +340,12 @@ class Direct : public ImageKernel {
     t.bias = shared.bias && first == 0 ? shared.bias + (group * out_blocks() + block) * kBlock : kNoBias;
     t.write = Write::ColumnBias;
     for (const Phase& phase : phases_) {
-      int pixels = even_tile(phase.columns, limit);
       for (int row = row0 + phase.first_row, i = row0 / rows_.out_step; row < row1; row += rows_.out_step, i++) {
         const auto& tables = phase.tables_of(i);
         const float* line = input + (i - row0 / rows_.out_step) * rows_.in_step * band_.row();
-        for (int j = 0; j < phase.columns; j += pixels) {
-          int count = std::min(pixels, phase.columns - j);
-          const TapTable& table = tables[(j == 0) + 2 * (j + count == phase.columns)];
-          t.a = line + j * kBlock;
+        for (const RowTile& part : phase.tiles[blocks - 1]) {
+          const TapTable& table = tables[part.kind];
+          t.a = line + part.first * kBlock;
           const int entries = static_cast<int>(table.input.size()), begin = std::min(first, entries);
           const int chained = std::min(begin + chain_, entries);
           t.a_offset = table.input.data() + begin;
@@ -276,8 +353,8 @@ class Direct : public ImageKernel {
           t.entries = chained - begin;
           t.skip_first = std::clamp(table.skip_first, begin, chained) - begin;
           t.skip_last = std::clamp(table.skip_last, begin, chained) - begin;
-          t.c = tile + (int64_t{row - row0} * width + phase.first_column + j * columns_.out_step) * kBlock;
-          tile_kernel(images == 2 ? TileForm::Pair : TileForm::Edge, blocks, count * images)(t);
+          t.c = tile + (int64_t{row - row0} * width + phase.first_column + part.first * columns_.out_step) * kBlock;
+          tile_kernel(images == 2 ? TileForm::Pair : TileForm::Edge, blocks, part.count * images)(t);
         }
       }
     }
@@ -311,9 +388,9 @@ class Direct : public ImageKernel {
   const int band_rows_;  // output rows of a band
   const Band band_;
   const double flops_;
+  const bool pairs_;  // rows are so short that two images may share a tile
   std::vector<Phase> phases_;
   int entries_ = 0, chain_ = 0;  // of the longest sum, and those added up at a time
-  bool pairs_;
   KeptWeights packed_;
 };
 
