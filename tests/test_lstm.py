@@ -177,10 +177,13 @@ def test_threads_scratch_and_calls_give_the_same_bits(case: LstmCase) -> None:
 
 
 def test_a_large_one_on_threads() -> None:
-    """Enough work for several threads; the cache gives the bits that a repeated forward pass gives."""
+    """Enough work for several threads: two or four share the samples, three the units of every step.
+
+    The cache gives the bits that a repeated forward pass gives.
+    """
     case = LstmCase("threads", 5, 40, 100, 150, 2, 2)
     runs = []
-    for threads in (1, 2, 4):
+    for threads in (1, 2, 3, 4):
         run = LstmRun(case, threads=threads)
         outputs = run.forward()
         both = [run.backward(cached=cached) for cached in (True, False)]

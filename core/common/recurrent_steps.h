@@ -6,11 +6,17 @@
 
 #include "gemm/gemm.h"
 #include "gemm/pack.h"
+#include "runtime/partition.h"
 #include "runtime/thread_pool.h"
 #include "simd/lanes.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
+
+// Rows [first, first + rows) of a batch.
+struct RowTile {
+  int64_t number, first, rows;
+};
 
 // Hidden units are padded to whole blocks of 16, with zeros; columns of packed rows are blocks of 16 units, the gates
 // of a block side by side.
@@ -18,9 +24,30 @@ struct StepSizes {
   int64_t N, H;
   int64_t padded, wide;  // H in whole blocks, and as many of them as there are gates
   int gates;
-  int tile;  // rows of a register tile
+  int64_t tiles;  // of rows
+  int tile;       // rows of the largest; the others have as many or one less
 
-  int64_t tiles() const { return (N + tile - 1) / tile; }
+  StepSizes(int64_t batch, int64_t hidden, int gates)
+      : N(batch),
+        H(hidden),
+        padded(round_up(hidden, kBlock)),
+        wide(gates * padded),
+        gates(gates),
+        tiles(tiles_of(batch)),
+        tile(tiles > 0 ? static_cast<int>((batch + tiles - 1) / tiles) : 1) {}
+  RowTile rows_of(int64_t number) const {
+    const int64_t first = N * number / tiles;
+    return {number, first, N * (number + 1) / tiles - first};
+  }
+
+ private:
+  // As few as possible, or one more if that is what two workers can share, and the tiles stay large enough.
+  static int64_t tiles_of(int64_t batch) {
+    constexpr int64_t kBusySums = 10;  // of vectors that it takes to keep the arithmetic units busy
+    const int64_t fewest = (batch + kWideRows - 1) / kWideRows, even = round_up(fewest, 2);
+    const bool is_busy = batch / std::max<int64_t>(1, even) * (kWideColumns / kWidth) >= kBusySums;
+    return fewest > 1 && is_busy ? even : fewest;
+  }
 };
 
 // Where the depth entries of the packed operands begin: [depth / 16][tile rows][16] on the left, [depth][16] on the
@@ -43,32 +70,45 @@ struct StepEntries {
   static int64_t floats(int64_t depth) { return round_up(2 * depth / kDepth, kBlock); }
 };
 
-// A matrix of N rows in tiles of s.tile rows, each [depth / 16][tile][16].
+// A matrix of N rows in tiles, each [depth / 16][s.tile][16].
 struct PackedRows {
   float* data;
   int64_t depth;
   int tile;
 
-  float* rows_at(int64_t row) const { return data + row / tile * tile * depth + row % tile * kBlock; }
-  // 16 values of a row
-  float* block(int64_t row, int64_t b) const { return rows_at(row) + b * tile * kBlock; }
-  static int64_t floats(const StepSizes& s, int64_t depth) { return s.tiles() * s.tile * depth; }
+  float* rows_of(const RowTile& rows) const { return data + rows.number * tile * depth; }
+  // 16 values of row n
+  float* block(const RowTile& rows, int64_t n, int64_t b) const {
+    return rows_of(rows) + (b * tile + n - rows.first) * kBlock;
+  }
+  static int64_t floats(const StepSizes& s, int64_t depth) { return s.tiles * s.tile * depth; }
 };
 
-inline int threads_for_step(const StepSizes& s, int threads) {
-  return useful_threads(threads,
-                        2.0 * static_cast<double>(s.N) * static_cast<double>(s.wide) * static_cast<double>(s.padded));
-}
-
-// body(block, first row, rows) over groups of `group` blocks and tiles of rows; the tiles of one group follow each
-// other, so that a worker keeps its part of the weights in its cache from step to step.
+// body(step, first block, tile of rows) for steps 0, 1, ... and groups of `group` blocks; the tiles of a group follow
+// each other, so that its part of the weights is in the cache for all but the first.
 template <class Body>
-void over_step_tasks(const StepSizes& s, int threads, int64_t group, Body&& body) {
-  const int64_t blocks = s.padded / kBlock, groups = (blocks + group - 1) / group, tiles = s.tiles();
-  parallel_items(threads, groups * tiles, [&](int64_t task) {
-    const int64_t row = task % tiles * s.tile;
-    body(task / tiles * group, row, std::min<int64_t>(s.tile, s.N - row));
-  });
+void over_steps(const StepSizes& s, int64_t steps, int threads, int64_t group, Body&& body) {
+  const int64_t blocks = s.padded / kBlock, groups = (blocks + group - 1) / group;
+  const double flops = 2.0 * static_cast<double>(s.N) * static_cast<double>(s.wide) * static_cast<double>(s.padded);
+  // Samples do not depend on each other: a worker that takes its own through all steps waits for nobody.
+  const int alone = useful_threads(threads, flops * static_cast<double>(steps));
+  if (spreads_evenly(s.tiles, alone)) {
+    parallel_ranges(alone, s.tiles, [&](int64_t first, int64_t last) {
+      const Watch watch = current_watch();
+      for (int64_t step = 0; step < steps; step++)
+        for (int64_t g = 0; g < groups; g++) {
+          watch.check();
+          for (int64_t tile = first; tile < last; tile++) body(step, g * group, s.rows_of(tile));
+        }
+    });
+    return;
+  }
+  // Too few samples for that: workers share the units of every step, and keep their part of the weights in their
+  // caches.
+  const int together = useful_threads(threads, flops);
+  for (int64_t step = 0; step < steps; step++)
+    parallel_items(together, groups * s.tiles,
+                   [&](int64_t task) { body(step, task / s.tiles * group, s.rows_of(task % s.tiles)); });
 }
 
 // How many lanes of a vector that begins at `unit` are units of the layer.
@@ -99,9 +139,12 @@ inline void pack_recurrent_back(const StepSizes& s, const float* const* u, float
 inline void pack_states(const StepSizes& s, const float* from, const PackedRows& to) {
   std::fill_n(to.data, PackedRows::floats(s, to.depth), 0.0f);
   if (!from) return;
-  for (int64_t n = 0; n < s.N; n++)
-    for (int64_t j = 0; j < s.H; j += kBlock)
-      std::copy_n(from + n * s.H + j, std::min<int64_t>(kBlock, s.H - j), to.block(n, j / kBlock));
+  for (int64_t tile = 0; tile < s.tiles; tile++) {
+    const RowTile rows = s.rows_of(tile);
+    for (int64_t n = rows.first; n < rows.first + rows.rows; n++)
+      for (int64_t j = 0; j < s.H; j += kBlock)
+        std::copy_n(from + n * s.H + j, std::min<int64_t>(kBlock, s.H - j), to.block(rows, n, j / kBlock));
+  }
 }
 
 // Hands out consecutive pieces of a block of memory.

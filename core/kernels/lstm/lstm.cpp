@@ -41,16 +41,7 @@ struct LayerMemory {
 
 class Lstm : public LstmPlan {
  public:
-  explicit Lstm(const LstmShape& shape) : shape_(shape), general_(shape) {
-    sizes_.T = shape.steps;
-    sizes_.N = shape.batch;
-    sizes_.H = shape.hidden;
-    sizes_.joined = shape.directions * shape.hidden;
-    sizes_.padded = round_up(shape.hidden, kBlock);
-    sizes_.gates = kGates;
-    sizes_.wide = kGates * sizes_.padded;
-    sizes_.tile = even_tile(shape.batch, kWideRows);
-    sizes_.batch_sizes = shape_.batch_sizes.empty() ? nullptr : shape_.batch_sizes.data();
+  explicit Lstm(const LstmShape& shape) : shape_(shape), sizes_(shape_), general_(shape) {
     floats_ = LstmCacheHeader::kFloats;
     layout_[0] = lay_out(0);
     if (shape.layers < 2) return;
@@ -70,7 +61,7 @@ class Lstm : public LstmPlan {
   void forward(const LstmCall& call) override {
     float* memory = call.cache ? call.cache : scratch(kInputBand, static_cast<size_t>(floats_));
     if (call.cache) std::memset(call.cache, 0, sizeof(LstmCacheHeader));  // what the call may not live to replace
-    run(call, memory, {call.seed, call.draw});
+    run(call, memory, {call.seed, call.draw}, call.cache != nullptr);
     write_outputs(call, memory);
     if (call.cache) {
       const LstmCacheHeader header{LstmCacheHeader::kMagic, shape_.signature, call.seed, call.draw, 1};
@@ -85,7 +76,7 @@ class Lstm : public LstmPlan {
     float* memory = call.cache;
     if (!header.filled) {
       memory = scratch(kInputBand, static_cast<size_t>(floats_));
-      run(call, memory, stream);
+      run(call, memory, stream, true);
     }
     gradients(call, memory, stream);
   }
@@ -234,7 +225,7 @@ class Lstm : public LstmPlan {
     }
   }
 
-  void run(const LstmCall& call, float* memory, RandomStream stream) const {
+  void run(const LstmCall& call, float* memory, RandomStream stream, bool keeps) const {
     bool general;
     const Sizes s = sizes_for(call, general);
     const int64_t widest = std::max(shape_.inputs, shape_.layers > 1 ? s.joined : 0);
@@ -252,6 +243,7 @@ class Lstm : public LstmPlan {
         p.transpose_b = true;
         p.column_bias = bias;
         Cell cell = cell_of(call, here, layer, r);
+        cell.keeps = keeps;
         const Kept* kept = call.weights != 0 && !general ? static_cast<const Kept*>(call.kept) : nullptr;
         if (kept) {
           const int64_t number = layer * shape_.directions + r;
@@ -427,7 +419,7 @@ class Lstm : public LstmPlan {
   }
 
   LstmShape shape_;
-  Sizes sizes_{};
+  const Sizes sizes_;
   const General general_;     // also for peepholes
   LayerLayout layout_[2];     // of the first layer and the second; every other one is like the second,
   int64_t layer_floats_ = 0;  // so much further on

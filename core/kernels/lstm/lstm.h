@@ -21,6 +21,13 @@ struct Sizes : StepSizes {
   bool interleaved;   // columns of z: blocks of 16 units, the four gates of a block side by side; or gate by gate
   const int64_t* batch_sizes;
 
+  explicit Sizes(const LstmShape& shape)
+      : StepSizes(shape.batch, shape.hidden, kGates),
+        T(shape.steps),
+        joined(shape.directions * shape.hidden),
+        interleaved(false),
+        batch_sizes(shape.batch_sizes.empty() ? nullptr : shape.batch_sizes.data()) {}
+
   // Column of a gate's unit in z.
   int64_t column(int gate, int64_t unit) const {
     return interleaved ? (unit / kBlock * kGates + gate) * kBlock + unit % kBlock : gate * padded + unit;
@@ -33,10 +40,11 @@ struct Cell {
   bool reverse;
   const float *u[kGates], *p[kGates];  // [H][H]; p: null without peepholes
   const float *h0, *c0;                // [N][H], or null for zeros
-  float* z;                            // [T][N][wide]: the input part; afterwards what backward needs
+  float* z;                            // [T][N][wide]: the input part; afterwards, if that is kept, what backward needs
   float* c;                            // [T][N][padded]: cell states after the step
   float* h;                            // hidden states after the step: rows (t, n), `joined` apart
   int threads;
+  bool keeps;             // for backward
   const float* packed_u;  // as pack_recurrent leaves u, if it is known
 
   int64_t step(int64_t k, int64_t steps) const { return reverse ? steps - 1 - k : k; }

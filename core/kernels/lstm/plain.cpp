@@ -7,16 +7,24 @@ namespace OPENBNNS_ISA {
 namespace lstm {
 namespace {
 
-// i, f, g, o of 16 units of a row; c' = f*c + i*g, h' = o*tanh(c')
-OPENBNNS_INLINE void gates_forward(float* z, const float* c_before, float* c, float* packed_h, float* h, int64_t unit,
-                                   int64_t H) {
+// i, f, g, o of 16 units of a row, of z and what the hidden state adds to it, in place of the latter; and in z, if that
+// is kept for backward. The states are computed later, for all rows of a tile: what one row waits for, the gates of
+// others do meanwhile.
+OPENBNNS_INLINE void gates_forward(float* z, float* gates, bool keeps) {
+  OPENBNNS_UNROLL for (int g = 0; g < kGates; g++) OPENBNNS_UNROLL for (int v = 0; v < kBlock; v += kWidth) {
+    const Vec x = load(z + g * kBlock + v) + load(gates + g * kBlock + v);
+    const Vec y = g == kCandidate ? math::tanh(x) : math::sigmoid(x);
+    store(gates + g * kBlock + v, y);
+    if (keeps) store(z + g * kBlock + v, y);
+  }
+}
+
+// c' = f*c + i*g, h' = o*tanh(c') of 16 units of a row
+OPENBNNS_INLINE void states_forward(const float* gates, const float* c_before, float* c, float* packed_h, float* h,
+                                    int64_t unit, int64_t H) {
   OPENBNNS_UNROLL for (int v = 0; v < kBlock; v += kWidth) {
-    Vec i = math::sigmoid(load(z + kInput * kBlock + v)), f = math::sigmoid(load(z + kForget * kBlock + v));
-    Vec g = math::tanh(load(z + kCandidate * kBlock + v)), o = math::sigmoid(load(z + kOutput * kBlock + v));
-    store(z + kInput * kBlock + v, i);
-    store(z + kForget * kBlock + v, f);
-    store(z + kCandidate * kBlock + v, g);
-    store(z + kOutput * kBlock + v, o);
+    const Vec i = load(gates + kInput * kBlock + v), f = load(gates + kForget * kBlock + v);
+    const Vec g = load(gates + kCandidate * kBlock + v), o = load(gates + kOutput * kBlock + v);
     Vec after = f * load(c_before + v) + i * g;
     store(c + v, after);
     const int64_t lanes = lanes_here(unit + v, H);
@@ -38,6 +46,15 @@ void stand_still(const float* c_before, float* c, const float* packed_before, fl
   std::copy_n(packed_before, std::min<int64_t>(kBlock, H - unit), h);
 }
 
+// Asks for what the gates touch after a product, while it is computed: `count` elements of some rows, `row` apart,
+// which no processor would foresee. They may begin anywhere in a cache line.
+OPENBNNS_INLINE void ask_for(const float* p, int64_t row, int64_t rows, int64_t count) {
+  for (int64_t n = 0; n < rows; n++, p += row) {
+    for (int64_t i = 0; i < count; i += kBlock) __builtin_prefetch(p + i, 1);
+    __builtin_prefetch(p + count - 1, 1);
+  }
+}
+
 struct Forward {
   const Sizes& s;
   const Cell& cell;
@@ -46,37 +63,33 @@ struct Forward {
   const float* c_first;  // [N][padded]
   PackedRows h[2];
 
-  // z[t][rows][4 gates of the block] += h U^T
-  void multiply(int64_t t, int now, int64_t block, int64_t row, int64_t rows) const {
+  // sums[row][4 gates of the block] = h U^T, for the first `present` rows of a tile
+  void multiply(int now, int64_t block, const RowTile& rows, int64_t present, float* sums) const {
     const int64_t block_floats = s.padded * kBlock;
     for (int g = 0; g < kGates; g += kWideBlocks) {
-      Tile tile{h[now].rows_at(row),
-                weights + (block * kGates + g) * block_floats,
-                entries.left,
-                entries.right,
-                entries.count,
-                block_floats,
-                cell.z + (t * s.N + row) * s.wide + (block * kGates + g) * kBlock,
-                s.wide,
-                kBlock};
-      tile.write = Write::Add;
-      tile_kernel(TileForm::Matrix, kWideBlocks, static_cast<int>(rows))(tile);
+      const Tile tile{h[now].rows_of(rows),
+                      weights + (block * kGates + g) * block_floats,
+                      entries.left,
+                      entries.right,
+                      entries.count,
+                      block_floats,
+                      sums + g * kBlock,
+                      kGates * kBlock,
+                      kBlock};
+      tile_kernel(TileForm::Matrix, kWideBlocks, static_cast<int>(present))(tile);
     }
   }
 
   // The same for one row: all gates at once, in as many sums as it takes to keep the units busy.
-  void multiply_row(int64_t t, int now, int64_t block, int64_t row) const {
+  void multiply_row(int now, int64_t block, const RowTile& rows, float* sums) const {
     constexpr int kParts = kBlock / kWidth, kVectors = kGates * kParts, kChains = kVectors < 8 ? 2 : 1;
     const int64_t block_floats = s.padded * kBlock;
     const float* u = weights + block * kGates * block_floats;
-    float* z = cell.z + (t * s.N + row) * s.wide + block * kGates * kBlock;
     Vec sum[kChains][kVectors];
-    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
-      sum[0][v] = load(z + v * kWidth);
-      OPENBNNS_UNROLL for (int chain = 1; chain < kChains; chain++) sum[chain][v] = Vec{};
-    }
+    OPENBNNS_UNROLL for (int chain = 0; chain < kChains; chain++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
+        sum[chain][v] = Vec{};
     for (int64_t b = 0; b < s.padded / kBlock; b++, u += kBlock * kBlock) {
-      const float* x = h[now].block(row, b);
+      const float* x = h[now].block(rows, rows.first, b);
       for (int k = 0; k < kBlock; k += kChains) OPENBNNS_UNROLL for (int chain = 0; chain < kChains; chain++) {
           const Vec here = splat(x[k + chain]);
           OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[chain][v] +=
@@ -85,33 +98,38 @@ struct Forward {
     }
     OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
       OPENBNNS_UNROLL for (int chain = 1; chain < kChains; chain++) sum[0][v] += sum[chain][v];
-      store(z + v * kWidth, sum[0][v]);
+      store(sums + v * kWidth, sum[0][v]);
     }
   }
 
-  void step(int64_t k, int threads) const {
+  // The units of a block at step k.
+  void step(int64_t k, int64_t block, const RowTile& rows) const {
     const int64_t t = cell.step(k, s.T), before = k > 0 ? cell.step(k - 1, s.T) : -1, active = s.active(t);
     const int now = static_cast<int>(k % 2);
-    const float* c_before = before < 0 ? c_first : cell.c + before * s.N * s.padded;
-    over_step_tasks(s, threads, 1, [&](int64_t block, int64_t row, int64_t rows) {
-      const int64_t unit = block * kBlock, present = std::max<int64_t>(0, std::min(rows, active - row));
-      if (present > 0 && (k > 0 || cell.h0)) {
-        if (kWidth > 4 && present == 1)  // narrower vectors would not leave a register free
-          multiply_row(t, now, block, row);
-        else
-          multiply(t, now, block, row, present);
-      }
-      for (int64_t n = row; n < row + rows; n++) {
-        float* c = cell.c + (t * s.N + n) * s.padded + unit;
-        float* out = cell.h + (t * s.N + n) * s.joined + unit;
-        const float* c_here = c_before + n * s.padded + unit;
-        if (n < active)
-          gates_forward(cell.z + (t * s.N + n) * s.wide + block * kGates * kBlock, c_here, c,
-                        h[1 - now].block(n, block), out, unit, s.H);
-        else
-          stand_still(c_here, c, h[now].block(n, block), h[1 - now].block(n, block), out, unit, s.H);
-      }
-    });
+    const int64_t unit = block * kBlock, present = std::max<int64_t>(0, std::min(rows.rows, active - rows.first));
+    float* z = cell.z + (t * s.N + rows.first) * s.wide + block * kGates * kBlock;
+    float* c = cell.c + (t * s.N + rows.first) * s.padded + unit;
+    float* out = cell.h + (t * s.N + rows.first) * s.joined + unit;
+    const float* c_before = (before < 0 ? c_first : cell.c + before * s.N * s.padded) + rows.first * s.padded + unit;
+    alignas(64) float gates[kWideRows * kGates * kBlock];  // [row][gate][16]
+    ask_for(z, s.wide, present, kGates * kBlock);
+    ask_for(c, s.padded, rows.rows, kBlock);
+    ask_for(out, s.joined, rows.rows, kBlock);
+    if (k == 0 && !cell.h0)
+      std::fill_n(gates, present * kGates * kBlock, 0.0f);
+    else if (kWidth > 4 && present == 1)  // narrower vectors would not leave a register free
+      multiply_row(now, block, rows, gates);
+    else if (present > 0)
+      multiply(now, block, rows, present, gates);
+    for (int64_t n = 0; n < present; n++) gates_forward(z + n * s.wide, gates + n * kGates * kBlock, cell.keeps);
+    for (int64_t n = 0; n < rows.rows; n++, c += s.padded, c_before += s.padded, out += s.joined) {
+      const float* packed_before = h[now].block(rows, rows.first + n, block);
+      float* packed = h[1 - now].block(rows, rows.first + n, block);
+      if (n < present)
+        states_forward(gates + n * kGates * kBlock, c_before, c, packed, out, unit, s.H);
+      else
+        stand_still(c_before, c, packed_before, packed, out, unit, s.H);
+    }
   }
 };
 
@@ -150,39 +168,51 @@ struct Backward {
   float *dh, *dc;        // [N][padded]
   PackedRows dz[2];
 
-  // dh[rows][units of the blocks] = dz U, for rows that took part in the step that dz belongs to
-  void multiply(int now, int64_t block, int blocks, int64_t row, int64_t rows) const {
+  // dh[rows][units of the blocks] = dz U, for those rows of a tile that took part in the step that dz belongs to
+  void multiply(int now, int64_t block, int blocks, const RowTile& rows, int64_t present) const {
     const int64_t block_floats = s.wide * kBlock;
-    Tile tile{dz[now].rows_at(row), weights + block * block_floats,       entries.left, entries.right, entries.count,
-              block_floats,         dh + row * s.padded + block * kBlock, s.padded,     kBlock};
-    tile_kernel(TileForm::Matrix, blocks, static_cast<int>(rows))(tile);
+    Tile tile{dz[now].rows_of(rows),
+              weights + block * block_floats,
+              entries.left,
+              entries.right,
+              entries.count,
+              block_floats,
+              dh + rows.first * s.padded + block * kBlock,
+              s.padded,
+              kBlock};
+    tile_kernel(TileForm::Matrix, blocks, static_cast<int>(present))(tile);
   }
 
-  // Step k, in the order of the forward pass; k = -1 only finishes dh.
-  void step(int64_t k, int threads) const {
+  // The units of some blocks at step k, in the order of the forward pass; k = -1 only finishes dh.
+  void step(int64_t k, int64_t first, const RowTile& rows) const {
     const int64_t t = k >= 0 ? cell.step(k, s.T) : -1, active = k >= 0 ? s.active(t) : 0;
     const int64_t after = k + 1 < s.T ? s.active(cell.step(k + 1, s.T)) : 0;
     const int now = static_cast<int>((k + 1) % 2 != 0);
     const float* c_before = k > 0 ? cell.c + cell.step(k - 1, s.T) * s.N * s.padded : c_first;
-    over_step_tasks(s, threads, kWideBlocks, [&](int64_t first, int64_t row, int64_t rows) {
-      const int blocks = static_cast<int>(std::min<int64_t>(kWideBlocks, s.padded / kBlock - first));
-      const int64_t present = std::min(rows, after - row);
-      if (present > 0) multiply(now, first, blocks, row, present);
-      if (k < 0) return;
-      for (int64_t n = row; n < row + rows; n++)
-        for (int64_t block = first; block < first + blocks; block++) {
-          const int64_t unit = block * kBlock, place = t * s.N + n, column = block * kGates * kBlock;
-          float* to = d.dz + place * s.wide + column;
-          if (n >= active) {
-            std::fill_n(to, kGates * kBlock, 0.0f);
-            continue;
-          }
-          gates_backward(cell.z + place * s.wide + column, c_before + n * s.padded + unit,
-                         cell.c + place * s.padded + unit, dh + n * s.padded + unit,
-                         d.dy ? d.dy + place * s.joined + unit : nullptr, dc + n * s.padded + unit, to,
-                         dz[1 - now].block(n, block * kGates), dz[0].tile * kBlock, unit, s.H);
+    const int blocks = static_cast<int>(std::min<int64_t>(kWideBlocks, s.padded / kBlock - first));
+    const int64_t present = std::min(rows.rows, after - rows.first);
+    if (k >= 0) {
+      const int64_t place = t * s.N + rows.first, unit = first * kBlock, units = blocks * kBlock;
+      ask_for(cell.z + place * s.wide + unit * kGates, s.wide, rows.rows, units * kGates);
+      ask_for(d.dz + place * s.wide + unit * kGates, s.wide, rows.rows, units * kGates);
+      ask_for(c_before + rows.first * s.padded + unit, s.padded, rows.rows, units);
+      if (d.dy) ask_for(d.dy + place * s.joined + unit, s.joined, rows.rows, units);
+    }
+    if (present > 0) multiply(now, first, blocks, rows, present);
+    if (k < 0) return;
+    for (int64_t n = rows.first; n < rows.first + rows.rows; n++)
+      for (int64_t block = first; block < first + blocks; block++) {
+        const int64_t unit = block * kBlock, place = t * s.N + n, column = block * kGates * kBlock;
+        float* to = d.dz + place * s.wide + column;
+        if (n >= active) {
+          std::fill_n(to, kGates * kBlock, 0.0f);
+          continue;
         }
-    });
+        gates_backward(cell.z + place * s.wide + column, c_before + n * s.padded + unit,
+                       cell.c + place * s.padded + unit, dh + n * s.padded + unit,
+                       d.dy ? d.dy + place * s.joined + unit : nullptr, dc + n * s.padded + unit, to,
+                       dz[1 - now].block(rows, n, block * kGates), dz[0].tile * kBlock, unit, s.H);
+      }
   }
 };
 
@@ -210,8 +240,7 @@ void plain_forward(const Sizes& s, const Cell& cell, float* work) {
   pad_rows(s, cell.c0, c_first);
   pack_states(s, cell.h0, h[0]);
   const Forward run{s, cell, entries, weights, c_first, {h[0], h[1]}};
-  const int threads = threads_for_step(s, cell.threads);
-  for (int64_t k = 0; k < s.T; k++) run.step(k, threads);
+  over_steps(s, s.T, cell.threads, 1, [&](int64_t k, int64_t block, const RowTile& rows) { run.step(k, block, rows); });
 }
 
 void plain_backward(const Sizes& s, const Cell& cell, const CellGradients& d, float* work) {
@@ -228,8 +257,8 @@ void plain_backward(const Sizes& s, const Cell& cell, const CellGradients& d, fl
   pad_rows(s, d.dhn, dh);
   pad_rows(s, d.dcn, dc);
   const Backward run{s, cell, d, entries, weights, c_first, dh, dc, {dz[0], dz[1]}};
-  const int threads = threads_for_step(s, cell.threads);
-  for (int64_t k = s.T - 1; k >= (d.dh0 ? -1 : 0); k--) run.step(k, threads);
+  over_steps(s, s.T + (d.dh0 ? 1 : 0), cell.threads, kWideBlocks,
+             [&](int64_t k, int64_t block, const RowTile& rows) { run.step(s.T - 1 - k, block, rows); });
   if (d.dh0) unpad_rows(s, dh, d.dh0, d.dh0_adds);
   if (d.dc0) unpad_rows(s, dc, d.dc0, d.dc0_adds);
 }

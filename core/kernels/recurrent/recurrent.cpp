@@ -27,12 +27,12 @@ OPENBNNS_INLINE void store_lanes(float* p, Vec v, int64_t lanes) {
 
 // One call: where things are.
 struct Run {
-  StepSizes s;
-  int64_t T;
-  bool reverse;
-  float *z, *y, *q;        // z: [N][T][G * H]; y, q: [N][T][H]
-  const float *bias, *h0;  // or null
-  const int64_t* lengths;  // or null
+  const StepSizes s;
+  int64_t T = 0;
+  bool reverse = false;
+  float *z = nullptr, *y = nullptr, *q = nullptr;  // z: [N][T][G * H]; y, q: [N][T][H]
+  const float *bias = nullptr, *h0 = nullptr;      // both may stay so
+  const int64_t* lengths = nullptr;                // and this
   const float* dy = nullptr;
 
   int64_t length(int64_t n) const { return lengths ? lengths[n] : T; }
@@ -149,13 +149,7 @@ class Recurrent : public Plan {
   }
 
   Run run_of(const Call& call) const {
-    Run run{};
-    run.s.N = call.batch;
-    run.s.H = shape_.hidden;
-    run.s.padded = round_up(shape_.hidden, kBlock);
-    run.s.gates = gates_of(shape_.kind);
-    run.s.wide = run.s.gates * run.s.padded;
-    run.s.tile = even_tile(call.batch, kWideRows);
+    Run run{StepSizes(call.batch, shape_.hidden, gates_of(shape_.kind))};
     run.T = shape_.steps;
     run.reverse = shape_.reverse;
     run.z = call.address[kRecurrentZ];
@@ -190,35 +184,34 @@ class Recurrent : public Plan {
     weights_of(call, u);
     pack_recurrent(s, u, weights);
     pack_states(s, run.h0, h[0]);
-    const int threads = threads_for_step(s, call.threads);
     const int64_t block_floats = s.padded * kBlock;
-    for (int64_t k = 0; k < run.T; k++) {
+    over_steps(s, run.T, call.threads, 1, [&](int64_t k, int64_t block, const RowTile& rows) {
       const PackedRows &now = h[k % 2], &next = h[1 - k % 2];
-      over_step_tasks(s, threads, 1, [&](int64_t block, int64_t row, int64_t rows) {
-        for (int g = 0; g < kGates;) {
-          const int blocks = kGates - g >= kWideBlocks ? kWideBlocks : 1;
-          const Tile tile{now.rows_at(row),
-                          weights + (block * kGates + g) * block_floats,
-                          entries.left,
-                          entries.right,
-                          entries.count,
-                          block_floats,
-                          product + row * s.wide + (block * kGates + g) * kBlock,
-                          s.wide,
-                          kBlock};
-          tile_kernel(TileForm::Matrix, blocks, static_cast<int>(rows))(tile);
-          g += blocks;
-        }
-        const int64_t unit = block * kBlock;
-        for (int64_t n = row; n < row + rows; n++) {
-          if (k < run.length(n))
-            Cells<kKind>::forward(run, run.place(n, k), product + n * s.wide + block * kGates * kBlock, unit,
-                                  now.block(n, block), next.block(n, block));
-          else
-            stand_still<kKind>(run, n, k, unit, now.block(n, block), next.block(n, block));
-        }
-      });
-    }
+      for (int g = 0; g < kGates;) {
+        const int blocks = kGates - g >= kWideBlocks ? kWideBlocks : 1;
+        const Tile tile{now.rows_of(rows),
+                        weights + (block * kGates + g) * block_floats,
+                        entries.left,
+                        entries.right,
+                        entries.count,
+                        block_floats,
+                        product + rows.first * s.wide + (block * kGates + g) * kBlock,
+                        s.wide,
+                        kBlock};
+        tile_kernel(TileForm::Matrix, blocks, static_cast<int>(rows.rows))(tile);
+        g += blocks;
+      }
+      const int64_t unit = block * kBlock;
+      for (int64_t n = rows.first; n < rows.first + rows.rows; n++) {
+        const float* before = now.block(rows, n, block);
+        float* after = next.block(rows, n, block);
+        if (k < run.length(n))
+          Cells<kKind>::forward(run, run.place(n, k), product + n * s.wide + block * kGates * kBlock, unit, before,
+                                after);
+        else
+          stand_still<kKind>(run, n, k, unit, before, after);
+      }
+    });
     if (float* hn = call.address[kRecurrentHn])
       for (int64_t n = 0; n < s.N; n++) std::copy_n(run.y + run.place(n, run.length(n) - 1) * s.H, s.H, hn + n * s.H);
   }
@@ -264,35 +257,40 @@ class Recurrent : public Plan {
       std::fill_n(to, s.padded, 0.0f);
       if (dhn) std::copy_n(dhn + n * s.H, s.H, to);
     }
-    const int threads = threads_for_step(s, call.threads);
     const int64_t block_floats = s.wide * kBlock;
     float* dh0 = call.address[kRecurrentDh0];
-    for (int64_t k = run.T - 1; k >= (dh0 ? -1 : 0); k--) {
-      const PackedRows &later = dp[(k + 2) % 2], &now = dp[(k + 1) % 2];
-      over_step_tasks(s, threads, kWideBlocks, [&](int64_t first, int64_t row, int64_t rows) {
-        const int blocks = static_cast<int>(std::min<int64_t>(kWideBlocks, s.padded / kBlock - first));
-        if (k + 1 < run.T) {
-          Tile tile{
-              later.rows_at(row), weights + first * block_floats,       entries.left, entries.right, entries.count,
-              block_floats,       dh + row * s.padded + first * kBlock, s.padded,     kBlock};
-          tile.write = Write::Add;
-          tile_kernel(TileForm::Matrix, blocks, static_cast<int>(rows))(tile);
-        }
-        if (k < 0) return;
-        for (int64_t n = row; n < row + rows; n++)
-          for (int64_t block = first; block < first + blocks; block++) {
-            const int64_t unit = block * kBlock;
-            float* to = now.block(n, block * kGates);
-            if (k < run.length(n)) {
-              Cells<kKind>::backward(run, run.place(n, k), state_before(run, n, k), unit, dh + n * s.padded + unit, to,
-                                     s.tile * kBlock);
-              continue;
-            }
-            for (int g = 0; g < kGates; g++) std::fill_n(to + g * s.tile * kBlock, kBlock, 0.0f);
-            clear<kKind>(run, run.place(n, k), unit, std::min<int64_t>(kBlock, s.H - unit));
-          }
-      });
-    }
+    over_steps(s, run.T + (dh0 ? 1 : 0), call.threads, kWideBlocks,
+               [&](int64_t step, int64_t first, const RowTile& rows) {
+                 const int64_t k = run.T - 1 - step;
+                 const PackedRows &later = dp[(k + 2) % 2], &now = dp[(k + 1) % 2];
+                 const int blocks = static_cast<int>(std::min<int64_t>(kWideBlocks, s.padded / kBlock - first));
+                 if (k + 1 < run.T) {
+                   Tile tile{later.rows_of(rows),
+                             weights + first * block_floats,
+                             entries.left,
+                             entries.right,
+                             entries.count,
+                             block_floats,
+                             dh + rows.first * s.padded + first * kBlock,
+                             s.padded,
+                             kBlock};
+                   tile.write = Write::Add;
+                   tile_kernel(TileForm::Matrix, blocks, static_cast<int>(rows.rows))(tile);
+                 }
+                 if (k < 0) return;
+                 for (int64_t n = rows.first; n < rows.first + rows.rows; n++)
+                   for (int64_t block = first; block < first + blocks; block++) {
+                     const int64_t unit = block * kBlock;
+                     float* to = now.block(rows, n, block * kGates);
+                     if (k < run.length(n)) {
+                       Cells<kKind>::backward(run, run.place(n, k), state_before(run, n, k), unit,
+                                              dh + n * s.padded + unit, to, s.tile * kBlock);
+                       continue;
+                     }
+                     for (int g = 0; g < kGates; g++) std::fill_n(to + g * s.tile * kBlock, kBlock, 0.0f);
+                     clear<kKind>(run, run.place(n, k), unit, std::min<int64_t>(kBlock, s.H - unit));
+                   }
+               });
     if (dh0)
       for (int64_t n = 0; n < s.N; n++) std::copy_n(dh + n * s.padded, s.H, dh0 + n * s.H);
     if (wants_weights) {
