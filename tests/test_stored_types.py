@@ -5,8 +5,6 @@ Oracles are sums in float64, or in integers, of what the stored numbers stand fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -37,22 +35,7 @@ from helpers import (
 )
 from openbnns import capi
 from openbnns.capi import BNNSDataType
-from openbnns.tensors import staging
-
-HALVES = {"Float16": FLOAT16, "BFloat16": BFLOAT16}
-
-# input, weights, bias (or none), output
-FLOATS = (
-    (FLOAT16, FLOAT16, FLOAT16, FLOAT16),
-    (BFLOAT16, BFLOAT16, BFLOAT16, BFLOAT16),
-    (FLOAT16, FLOAT16, None, FLOAT32),
-    (FLOAT32, BFLOAT16, FLOAT32, FLOAT32),
-    (FLOAT32, FLOAT32, None, FLOAT16),
-    (BFLOAT16, FLOAT16, FLOAT32, FLOAT32),
-    (FLOAT32, INT8, FLOAT32, FLOAT32),
-    (UINT8, FLOAT16, INT32, BFLOAT16),
-)
-BYTES = ((INT8, INT8), (UINT8, INT8), (INT8, UINT8), (UINT8, UINT8))
+from stored_tensors import BYTES, FLOATS, HALVES, names, nothing_converted_in_python, stored
 
 # samples, inputs, outputs: products of few rows, of few columns, and packed ones with edges everywhere
 SIZES = (
@@ -66,17 +49,6 @@ SIZES = (
     (64, 512, 96),
     (90, 35, 201),
 )
-
-
-def stored(rng: np.random.Generator, tensor: Tensor, *shape: int) -> Array:
-    """Random stored elements, integers of the whole range among them."""
-    if tensor.is_integer:
-        limits = np.iinfo(tensor.dtype)
-        low, high = max(limits.min, -9999), min(limits.max, 9999)
-        elements = rng.integers(low, high, shape, endpoint=True).astype(tensor.dtype)
-        elements.flat[:1] = low
-        return elements
-    return tensor.encode(rng.standard_normal(shape).astype(np.float32))
 
 
 class Layer:
@@ -138,21 +110,6 @@ class Layer:
         """W x + b, and the sum of the magnitudes of its terms."""
         w, b = self.matrix(self.weights.read()), 0.0 if self.bias is None else self.bias.read()
         return x.read() @ w.T + b, np.abs(x.read()) @ np.abs(w).T + np.abs(b)
-
-
-@contextmanager
-def nothing_converted_in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise AssertionError("a tensor was converted in Python")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(staging, "decode", refuse)
-        patched.setattr(staging, "encode", refuse)
-        yield
-
-
-def names(types: Any) -> str:
-    return "-".join("none" if t is None else t.name.removeprefix("BNNSDataType") for t in types)
 
 
 @pytest.mark.parametrize("client", [False, True])

@@ -35,6 +35,9 @@ enum ScratchUse {
   kStoredB,
   kStoredTerms,  // what is added to exact sums of integers, shared
   kStoredSums,   // C before it is converted, shared
+  kStoredPlane,  // a plane of results before it is converted
+  kWeightSums,   // sums of the integers of weights, shared
+  kWindowSums,   // sums of the integers under the windows of a convolution, shared
 };
 
 }  // namespace openbnns

@@ -32,34 +32,65 @@ void encode_shorts(const float* values, int64_t count, void* to, Put put) {
   }
 }
 
-// In vectors: as a choice between two ways, saturation would cost more than the sums of a layer.
+constexpr int kLanes = kWidth / 2;
+
+#if defined(__AVX512F__)
+OPENBNNS_INLINE DoubleVec limited(DoubleVec v, DoubleVec low, DoubleVec high) {
+  return _mm512_min_pd(_mm512_max_pd(v, low), high);
+}
+OPENBNNS_INLINE DoubleVec rounded(DoubleVec v) { return _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT); }
+#elif defined(__AVX2__)
+OPENBNNS_INLINE DoubleVec limited(DoubleVec v, DoubleVec low, DoubleVec high) {
+  return _mm256_min_pd(_mm256_max_pd(v, low), high);
+}
+OPENBNNS_INLINE DoubleVec rounded(DoubleVec v) { return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT); }
+#else
+OPENBNNS_INLINE DoubleVec limited(DoubleVec v, DoubleVec low, DoubleVec high) {
+  v = (v < low) ? low : v;
+  return (v > high) ? high : v;
+}
+OPENBNNS_INLINE DoubleVec rounded(DoubleVec v) {
+  const DoubleVec whole = 0x1.8p52 - DoubleVec{};  // numbers of this size have no fraction
+  return v + whole - whole;
+}
+#endif
+
+template <class Value>
+OPENBNNS_INLINE DoubleVec load_doubles(const Value* p) {
+  typedef Value Values __attribute__((vector_size(kLanes * sizeof(Value))));
+  Values v;
+  std::memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, DoubleVec);
+}
+
+// kLanes integers, to nearest, ties to even, saturated; NaN is 0.
+template <class Integer>
+OPENBNNS_INLINE void store_integers(Integer* to, DoubleVec v) {
+  typedef int32_t Words __attribute__((vector_size(kLanes * 4)));
+  typedef Integer Integers __attribute__((vector_size(kLanes * sizeof(Integer))));
+  const DoubleVec zero{}, low = static_cast<double>(std::numeric_limits<Integer>::min()) - zero,
+                          high = static_cast<double>(std::numeric_limits<Integer>::max()) - zero;
+  v = (v == v) ? v : zero;
+  const auto result = __builtin_convertvector(__builtin_convertvector(rounded(limited(v, low, high)), Words), Integers);
+  std::memcpy(to, &result, sizeof result);
+}
+
 template <class Integer, class Value>
 void encode_integers(const Element& element, const Value* values, int64_t count, void* to) {
-  constexpr double kWhole =
-      0x1.8p52;  // numbers of this size have no fraction: adding it rounds to nearest, ties to even
-  constexpr int kLanes = kWidth / 2, kChunk = 8 * kLanes;
-  typedef int32_t Integers __attribute__((vector_size(kLanes * 4)));
-  const DoubleVec zero{}, scale = element.scale - zero, bias = element.bias - zero, whole = kWhole - zero;
-  const DoubleVec low = static_cast<double>(std::numeric_limits<Integer>::min()) - zero,
-                  high = static_cast<double>(std::numeric_limits<Integer>::max()) - zero;
+  const DoubleVec zero{}, scale = element.scale - zero, bias = element.bias - zero;
+  const auto encoded = [&](const Value* from, Integer* into) {
+    const DoubleVec v = load_doubles(from);
+    store_integers(into, element.bias_before_scale ? v / scale - bias : (v - bias) / scale);
+  };
   auto* p = static_cast<Integer*>(to);
-  for (int64_t i = 0; i < count; i += kChunk) {
-    const int64_t n = std::min<int64_t>(kChunk, count - i);
-    double chunk[kChunk] = {};
-    int32_t result[kChunk];
-    for (int64_t j = 0; j < n; j++) chunk[j] = static_cast<double>(values[i + j]);
-    for (int64_t j = 0; j < n; j += kLanes) {
-      DoubleVec v;
-      std::memcpy(&v, chunk + j, sizeof v);
-      v = element.bias_before_scale ? v / scale - bias : (v - bias) / scale;
-      v = (v == v) ? v : zero;
-      v = (v < low) ? low : v;
-      v = (v > high) ? high : v;
-      const Integers rounded = __builtin_convertvector(v + whole - whole, Integers);
-      std::memcpy(result + j, &rounded, sizeof rounded);
-    }
-    for (int64_t j = 0; j < n; j++) p[i + j] = static_cast<Integer>(result[j]);
-  }
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) encoded(values + i, p + i);
+  if (i == count) return;
+  Value rest[kLanes] = {};
+  Integer last[kLanes];
+  std::copy(values + i, values + count, rest);
+  encoded(rest, last);
+  std::copy_n(last, count - i, p + i);
 }
 
 template <class Value>

@@ -9,6 +9,9 @@ namespace OPENBNNS_ISA {
 // TileForm::Product.
 TileKernel pair_sums_kernel(int blocks, int rows);
 TileKernel quad_sums_kernel(int blocks, int rows);
+// The same for tiles of TileForm::Edge, which they write as Write::Set.
+TileKernel pair_sums_edge_kernel(int blocks, int rows);
+TileKernel quad_sums_edge_kernel(int blocks, int rows);
 // Whether there are kernels of quads for this instruction set and the CPU can run them (VNNI).
 bool has_quad_sums();
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gemm/integer_kernel.h"
+#include "gemm/micro_kernel_body.h"
 #include "simd/vec.h"
 
 namespace openbnns {
@@ -63,6 +64,20 @@ template <class Dot>
 TileKernel integer_kernel_of(int blocks, int rows) {
   constexpr auto all = std::make_integer_sequence<int, kWideRows>{};
   return blocks == 1 ? integer_kernel_of<Dot, 1>(rows, all) : integer_kernel_of<Dot, kWideBlocks>(rows, all);
+}
+
+// Groups of integers, and their sums, in the lanes of vectors of floats.
+template <class Dot>
+struct GroupProducts {
+  static OPENBNNS_INLINE Vec add(Vec sum, Vec x, Vec column) {
+    return from_bits(Dot::add(bits(sum), bits(x), bits(column)));
+  }
+};
+
+template <class Dot>
+TileKernel integer_edge_kernel_of(int blocks, int rows) {
+  return KernelTable<kBlock, 1, kDepth, Rows::Edge, Writes<Write::Set>, kWideRows, kNarrowRows,
+                     GroupProducts<Dot>>::get(blocks, rows);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct QuadDot {
 }  // namespace
 
 TileKernel quad_sums_kernel(int blocks, int rows) { return integer_kernel_of<QuadDot>(blocks, rows); }
+TileKernel quad_sums_edge_kernel(int blocks, int rows) { return integer_edge_kernel_of<QuadDot>(blocks, rows); }
 
 bool has_quad_sums() {
 #if defined(__AVX512VNNI__)
@@ -34,6 +35,7 @@ bool has_quad_sums() {
 }
 #else
 TileKernel quad_sums_kernel(int, int) { return nullptr; }
+TileKernel quad_sums_edge_kernel(int, int) { return nullptr; }
 bool has_quad_sums() { return false; }
 #endif
 

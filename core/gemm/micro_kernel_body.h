@@ -9,6 +9,11 @@ namespace OPENBNNS_ISA {
 
 enum class Rows { Plain, Edge, Pair };
 
+// How a kernel multiplies and adds.
+struct FloatProducts {
+  static OPENBNNS_INLINE Vec add(Vec sum, Vec x, Vec column) { return sum + x * column; }
+};
+
 // A sum of addresses that the compiler must not take apart: it would keep a multiple of the step for each row.
 OPENBNNS_INLINE float* next_address(float* p) {
   asm("" : "+r"(p));
@@ -26,7 +31,8 @@ struct Writes {
 
 // kRowStride and kStepStride place A[row][k] inside A_i; every entry has exactly kSteps steps, so the loop over entries
 // is the only loop (an inner loop of 16 steps cost 15 % at 8 rows).
-template <int kRows, int kBlocks, int kRowStride, int kStepStride, int kSteps, Rows kKind, class Ways>
+template <int kRows, int kBlocks, int kRowStride, int kStepStride, int kSteps, Rows kKind, class Ways,
+          class Products = FloatProducts>
 struct MicroKernel {
   static constexpr int kParts = kBlock / kWidth;  // vectors of a block of 16
   static constexpr int kVectors = kBlocks * kParts;
@@ -57,7 +63,7 @@ struct MicroKernel {
           // Loaded once for all vectors: a multiplication by a scalar in memory loads it again, and with many rows the
           // loads are the limit (a quarter of the speed on Ice Lake).
           const Vec x = splat((upper ? a : second)[place]);
-          OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[row][v] += x * column[v];
+          OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[row][v] = Products::add(sum[row][v], x, column[v]);
         }
       }
     }
@@ -119,7 +125,7 @@ struct MicroKernel {
 
 // Instances for every number of rows: kernel[wide][rows].
 template <int kRowStride, int kStepStride, int kSteps, Rows kKind, class Ways, int kWideLimit = kWideRows,
-          int kNarrowLimit = kNarrowRows>
+          int kNarrowLimit = kNarrowRows, class Products = FloatProducts>
 struct KernelTable {
   TileKernel kernel[2][kNarrowLimit + 1];
 
@@ -129,7 +135,7 @@ struct KernelTable {
     if constexpr (kRows > kLimit || (kKind == Rows::Pair && (kRows % 2 != 0 || kRows > kWideLimit)))
       return nullptr;
     else
-      return MicroKernel<kRows, kBlocks, kRowStride, kStepStride, kSteps, kKind, Ways>::run;
+      return MicroKernel<kRows, kBlocks, kRowStride, kStepStride, kSteps, kKind, Ways, Products>::run;
   }
   template <int... kRows>
   constexpr explicit KernelTable(std::integer_sequence<int, kRows...>)

@@ -76,14 +76,6 @@ void sum_lines(const Element& element, const float* from, int64_t ld, bool along
   });
 }
 
-// What an operand stands for, given the integers that kernels multiply: unsigned bytes in A and signed ones in B for
-// quads, else the bytes as they are.
-double bias_of(const Element& element, bool left, IntegerSums sums) {
-  const bool is_signed = element.type == ElementType::kInt8;
-  const int offset = sums != IntegerSums::kQuads || is_signed != left ? 0 : left ? -128 : 128;
-  return static_cast<double>(element.bias) + offset * static_cast<double>(element.scale);
-}
-
 // The terms that turn sums of integers into sums of values, with the biases.
 void set_terms(const MatrixProduct& p, const MatrixProduct& given, Finish& finish, int threads) {
   const double alpha = given.alpha, a_scale = alpha * given.a_element.scale, b_scale = given.b_element.scale;
@@ -108,7 +100,7 @@ void set_terms(const MatrixProduct& p, const MatrixProduct& given, Finish& finis
   finish.column_term = column_term;
   if (b_bias != 0 || p.row_bias) {
     if (b_bias != 0) sum_lines(given.a_element, given.a, given.lda, !given.transpose_a, p.m, p.k, sums, threads);
-    const int64_t offset = p.sums == IntegerSums::kQuads && given.a_element.type == ElementType::kInt8 ? 128 * p.k : 0;
+    const int64_t offset = shift_of(given.a_element, true, p.sums) * p.k;
     for (int64_t i = 0; i < p.m; i++) {
       double term = p.row_bias ? static_cast<double>(p.row_bias[i]) : 0.0;
       if (b_bias != 0) term += a_scale * b_bias * static_cast<double>(sums[i] + offset);
@@ -177,8 +169,8 @@ IntegerSums sums_of(const MatrixProduct& p) {
 
 void sum_columns(const MatrixProduct& p, int32_t* sums, int threads) {
   sum_lines(p.b_element, p.b, p.ldb, p.transpose_b, p.n, p.k, sums, threads);
-  if (p.sums != IntegerSums::kQuads || p.b_element.type == ElementType::kInt8) return;
-  for (int64_t j = 0; j < p.n; j++) sums[j] -= static_cast<int32_t>(128 * p.k);
+  const auto shift = static_cast<int32_t>(shift_of(p.b_element, false, p.sums) * p.k);
+  for (int64_t j = 0; shift != 0 && j < p.n; j++) sums[j] += shift;
 }
 
 void convert_rows(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns) {

@@ -46,9 +46,22 @@ IntegerSums sums_of(const MatrixProduct& p);
 inline int64_t numbers_per_step(IntegerSums sums) {
   return sums == IntegerSums::kQuads ? 4 : sums == IntegerSums::kPairs ? 2 : 1;
 }
-inline int64_t steps_of(const MatrixProduct& p) {
-  const int64_t each = numbers_per_step(p.sums);
-  return (p.k + each - 1) / each;
+// Groups of so many numbers that are multiplied at once.
+inline int64_t groups_of(int64_t numbers, IntegerSums sums) {
+  const int64_t each = numbers_per_step(sums);
+  return (numbers + each - 1) / each;
+}
+inline int64_t steps_of(const MatrixProduct& p) { return groups_of(p.k, p.sums); }
+
+// Kernels multiply bytes as they are, but for quads unsigned ones in A (`left`) and signed ones in B: bytes of the
+// other sign plus this number.
+inline int shift_of(const Element& element, bool left, IntegerSums sums) {
+  if (sums != IntegerSums::kQuads || (element.type == ElementType::kInt8) != left) return 0;
+  return left ? 128 : -128;
+}
+// An operand stands for scale * integer + bias_of(), given these integers.
+inline double bias_of(const Element& element, bool left, IntegerSums sums) {
+  return static_cast<double>(element.bias) - shift_of(element, left, sums) * static_cast<double>(element.scale);
 }
 
 // sums[j] = the sum over k of the integers of column j of op(B), as the kernels take them.

@@ -4,7 +4,7 @@
 
 namespace openbnns {
 
-constexpr int kScratchSlots = 32;
+constexpr int kScratchSlots = 40;
 
 // 64-byte aligned room for `count` floats in one of the calling thread's slots; the content is undefined, and
 // NaN when poisoning is on (tests). A later request for the same slot invalidates the earlier one.

@@ -125,6 +125,10 @@ def convolution(
     pad_left: int,
     groups: int,
     exact: bool,
+    x: Element,
+    w: Element,
+    b: Element,
+    y: Element,
     activation: ActivationSpec,
 ) -> Plan: ...
 def crop_resize(
@@ -272,6 +276,10 @@ def transposed_convolution(
     pad_left: int,
     groups: int,
     exact: bool,
+    x: Element,
+    w: Element,
+    b: Element,
+    y: Element,
     activation: ActivationSpec,
 ) -> Plan: ...
 def pooled(plan: Plan) -> Plan | None: ...

@@ -28,40 +28,6 @@ auto first_that_takes(const Make (&list)[kCount], const ConvolutionShape& shape)
   return kernel;
 }
 
-// A 1 x 1 kernel does not care how pixels are arranged: short rows are joined to longer ones, which tiles fill better.
-ConvolutionShape with_long_rows(ConvolutionShape s) {
-  constexpr int64_t kLongRow = 256;
-  bool pointwise = s.kernel_height == 1 && s.kernel_width == 1 && s.stride_y == 1 && s.stride_x == 1 && s.pad_up == 0 &&
-                   s.pad_left == 0 && s.out_height == s.in_height && s.out_width == s.in_width;
-  if (!pointwise) return s;
-  int64_t joined = 1;
-  for (int64_t rows = 2; rows <= s.in_height && rows * s.in_width <= kLongRow; rows++)
-    if (s.in_height % rows == 0) joined = rows;
-  s.in_height = s.out_height = s.in_height / joined;
-  s.in_width = s.out_width = s.in_width * joined;
-  return s;
-}
-
-// The same convolution with longer rows or more channels, on the same memory: an image one pixel wide is one of a
-// single row, and under a kernel that covers all rows each row is a channel of its own.
-ConvolutionShape simplified(ConvolutionShape s) {
-  if (s.in_width == 1 && s.out_width == 1 && s.kernel_width == 1 && s.pad_left == 0 && s.in_height > 1) {
-    std::swap(s.in_width, s.in_height);
-    std::swap(s.out_width, s.out_height);
-    std::swap(s.kernel_width, s.kernel_height);
-    std::swap(s.stride_x, s.stride_y);
-    std::swap(s.dilation_x, s.dilation_y);
-    std::swap(s.pad_left, s.pad_up);
-  }
-  const bool covers = s.kernel_height == s.in_height && s.out_height == 1 && s.pad_up == 0 &&
-                      (s.dilation_y == 1 || s.kernel_height == 1);
-  if (covers) {
-    s.in_channels *= s.in_height;
-    s.in_height = s.kernel_height = 1;
-  }
-  return s;
-}
-
 class ConvolutionPlan : public WatchedPlan {
  public:
   // An axis-wise activation sees the rows of the image as it is, and the output of a transposed convolution has a bias
@@ -116,7 +82,7 @@ class ConvolutionPlan : public WatchedPlan {
 
   // Of the convolution whose adjoint a transposed one is.
   const ImageKernel& inner_forward() const {
-    return forward_.get([&] { return first_that_takes(kForwardKernels, with_long_rows(shape_)); });
+    return forward_.get([&] { return make_forward_kernel(shape_); });
   }
   const ImageKernel& inner_backward_data() const {
     return backward_data_.get([&] { return first_that_takes(kBackwardDataKernels, with_long_rows(shape_)); });
@@ -159,7 +125,43 @@ class ConvolutionPlan : public WatchedPlan {
 
 }  // namespace
 
+ConvolutionShape with_long_rows(ConvolutionShape s) {
+  constexpr int64_t kLongRow = 256;
+  bool pointwise = s.kernel_height == 1 && s.kernel_width == 1 && s.stride_y == 1 && s.stride_x == 1 && s.pad_up == 0 &&
+                   s.pad_left == 0 && s.out_height == s.in_height && s.out_width == s.in_width;
+  if (!pointwise) return s;
+  int64_t joined = 1;
+  for (int64_t rows = 2; rows <= s.in_height && rows * s.in_width <= kLongRow; rows++)
+    if (s.in_height % rows == 0) joined = rows;
+  s.in_height = s.out_height = s.in_height / joined;
+  s.in_width = s.out_width = s.in_width * joined;
+  return s;
+}
+
+ConvolutionShape simplified(ConvolutionShape s) {
+  if (s.in_width == 1 && s.out_width == 1 && s.kernel_width == 1 && s.pad_left == 0 && s.in_height > 1) {
+    std::swap(s.in_width, s.in_height);
+    std::swap(s.out_width, s.out_height);
+    std::swap(s.kernel_width, s.kernel_height);
+    std::swap(s.stride_x, s.stride_y);
+    std::swap(s.dilation_x, s.dilation_y);
+    std::swap(s.pad_left, s.pad_up);
+  }
+  const bool covers = s.kernel_height == s.in_height && s.out_height == 1 && s.pad_up == 0 &&
+                      (s.dilation_y == 1 || s.kernel_height == 1);
+  if (covers) {
+    s.in_channels *= s.in_height;
+    s.in_height = s.kernel_height = 1;
+  }
+  return s;
+}
+
+std::unique_ptr<ImageKernel> make_forward_kernel(const ConvolutionShape& s) {
+  return first_that_takes(kForwardKernels, with_long_rows(s));
+}
+
 std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
+  if (is_stored(shape)) return make_stored_convolution(shape, activation);
   if (shape.groups > 1 && is_depthwise(shape)) {
     if (auto rows = make_depthwise_rows(shape, activation)) return rows;
     if (auto lanes = make_depthwise_lanes(shape, activation)) return lanes;

@@ -4,6 +4,9 @@
 //
 // Both directions are this sum over phases (convolution_axis.h). Tiles are rows of output pixels x 16 or 32 output
 // channels; what a tile sums over is a table of offsets into the packed input and the packed weights.
+//
+// Exact sums of bytes work the same way: two or four input channels are one group of integers in 32 bits, which counts
+// as a channel, and results are int32.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -14,7 +17,9 @@
 #include "common/pieces.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
+#include "gemm/integer_kernel.h"
 #include "gemm/pack.h"
+#include "gemm/stored_product.h"
 #include "kernels/activation/activation.h"
 #include "kernels/convolution/band.h"
 #include "kernels/convolution/weights_layout.h"
@@ -62,26 +67,28 @@ struct Phase {
 
 class Direct : public ImageKernel {
  public:
-  [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward)
+  [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward, IntegerSums sums = IntegerSums::kNone)
       : backward_(backward),
+        sums_(sums),
+        weights_type_(s.w.type),
         weights_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width},
         groups_(s.groups),
         kernel_width_(static_cast<int>(s.kernel_width)),
-        in_channels_(backward ? weights_.out_channels : weights_.in_channels),
+        in_channels_(backward ? weights_.out_channels : groups_of(weights_.in_channels, sums)),
         out_channels_(backward ? weights_.in_channels : weights_.out_channels),
         rows_(backward ? backward_rows(s) : forward_rows(s)),
         columns_(backward ? backward_columns(s) : forward_columns(s)),
         band_rows_(rows_per_band()),
         band_(rows_, columns_, band_rows_ / rows_.out_step),
         flops_(flops(s)),
-        pairs_(2 * columns_.most_outputs() <= kWideRows) {
+        pairs_(2 * columns_.most_outputs() <= kWideRows && !integers()) {
     for (size_t r = 0; r < rows_.phases.size(); r++)
       for (size_t c = 0; c < columns_.phases.size(); c++)
         phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));
     for (const Phase& phase : phases_)
       for (const auto& tables : phase.tables)
         for (const TapTable& table : tables) entries_ = std::max(entries_, static_cast<int>(table.input.size()));
-    chain_ = s.exact ? std::min(entries_, kChainEntries) : entries_;
+    chain_ = s.exact && !integers() ? std::min(entries_, kChainEntries) : entries_;
   }
 
   void run(const ImageCall& call) const override {
@@ -109,6 +116,7 @@ class Direct : public ImageKernel {
     bool split_channels;
   };
 
+  bool integers() const { return sums_ != IntegerSums::kNone; }
   int64_t out_blocks() const { return blocks_of(out_channels_); }
   int64_t in_blocks() const { return blocks_of(in_channels_); }
   int64_t block_weights() const { return in_blocks() * weights_.taps * kBlock * kBlock; }  // of 16 output channels
@@ -244,9 +252,13 @@ class Direct : public ImageKernel {
     const float* packed = packed_.get(call.weights, kWeights, floats, [&](float* made) {
       int packers = useful_threads(threads, 8.0 * static_cast<double>(groups_ * weights_.count()));
       dynamic_items(packers, groups_ * out_blocks(), [&](int64_t item) {
-        const float* w = call.w + item / out_blocks() * weights_.count();
+        const int64_t first = item / out_blocks() * weights_.count();
+        const float* w = call.w + (integers() ? 0 : first);
         float* to = made + item * block_weights();
-        if (backward_)
+        if (integers())
+          pack_weight_groups(weights_, sums_, weights_type_, reinterpret_cast<const uint8_t*>(w) + first,
+                             item % out_blocks(), to);
+        else if (backward_)
           pack_weights_by_input(weights_, w, item % out_blocks(), to);
         else
           pack_weights_by_output(weights_, w, item % out_blocks(), to);
@@ -338,7 +350,7 @@ class Direct : public ImageKernel {
     t.c_pair = block_pixels * blocks;
     t.b = shared.weights + (group * out_blocks() + block) * block_weights();
     t.bias = shared.bias && first == 0 ? shared.bias + (group * out_blocks() + block) * kBlock : kNoBias;
-    t.write = Write::ColumnBias;
+    t.write = integers() ? Write::Set : Write::ColumnBias;
     for (const Phase& phase : phases_) {
       for (int row = row0 + phase.first_row, i = row0 / rows_.out_step; row < row1; row += rows_.out_step, i++) {
         const auto& tables = phase.tables_of(i);
@@ -354,10 +366,16 @@ class Direct : public ImageKernel {
           t.skip_first = std::clamp(table.skip_first, begin, chained) - begin;
           t.skip_last = std::clamp(table.skip_last, begin, chained) - begin;
           t.c = tile + (int64_t{row - row0} * width + phase.first_column + part.first * columns_.out_step) * kBlock;
-          tile_kernel(images == 2 ? TileForm::Pair : TileForm::Edge, blocks, part.count * images)(t);
+          kernel(images, blocks, part.count * images)(t);
         }
       }
     }
+  }
+
+  TileKernel kernel(int images, int blocks, int rows) const {
+    if (sums_ == IntegerSums::kQuads) return quad_sums_edge_kernel(blocks, rows);
+    if (sums_ == IntegerSums::kPairs) return pair_sums_edge_kernel(blocks, rows);
+    return tile_kernel(images == 2 ? TileForm::Pair : TileForm::Edge, blocks, rows);
   }
 
   void write_tile(const ImageCall& call, int64_t n, int images, int64_t group, int64_t block, int blocks, int row0,
@@ -380,6 +398,8 @@ class Direct : public ImageKernel {
   }
 
   const bool backward_;
+  const IntegerSums sums_;
+  const ElementType weights_type_;
   const WeightsLayout weights_;
   const int64_t groups_;
   const int kernel_width_;
@@ -411,6 +431,11 @@ bool offsets_fit(const ConvolutionShape& s) {
 std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s) {
   if (!offsets_fit(s)) return nullptr;
   return std::make_unique<Direct>(s, false);
+}
+
+bool has_exact_forward(const ConvolutionShape& s) { return offsets_fit(s); }
+std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, IntegerSums sums) {
+  return std::make_unique<Direct>(s, false, sums);
 }
 
 std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s) {

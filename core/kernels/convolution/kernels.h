@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/plane_watcher.h"
+#include "gemm/gemm.h"
 #include "kernels/activation/shape.h"
 #include "kernels/convolution/shape.h"
 
@@ -96,6 +97,27 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_backward_data(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<WeightsKernel> make_reference_weights(const ConvolutionShape& s);
+
+// Exact sums of bytes, as int32: of groups of bytes (byte_groups.h), unless the shape is too large for that, and of
+// floats that are integers, any shape.
+[[gnu::cold]] bool has_exact_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, IntegerSums sums);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_reference_forward(const ConvolutionShape& s);
+
+// The same convolution with longer rows or more channels, on the same memory: an image one pixel wide is one of a
+// single row, and under a kernel that covers all rows each row is a channel of its own.
+ConvolutionShape simplified(ConvolutionShape s);
+// A 1 x 1 kernel does not care how pixels are arranged: short rows are joined to longer ones, which tiles fill better.
+ConvolutionShape with_long_rows(ConvolutionShape s);
+// The fastest kernel for floats.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_forward_kernel(const ConvolutionShape& s);
+
+// The plan of a convolution on tensors that are stored in other types than float32: forward only.
+inline bool is_stored(const ConvolutionShape& s) {
+  return !s.x.is_float32() || !s.w.is_float32() || !s.b.is_float32() || !s.y.is_float32();
+}
+[[gnu::cold]] std::unique_ptr<Plan> make_stored_convolution(const ConvolutionShape& s,
+                                                            const ActivationSpec& activation);
 
 // db[channel] (+)= sum over the batch and the pixels of that channel.
 void sum_channels(const ImageSource& image, int64_t batch, int64_t channels, float* db, bool accumulate, int threads);

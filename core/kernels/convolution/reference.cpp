@@ -33,6 +33,9 @@ void for_rows(const ConvolutionShape& s, int64_t ky, int64_t kx, Body body) {
          oy, columns);
 }
 
+template <class Number>
+using Aliased [[gnu::may_alias]] = Number;
+
 void start_plane(const ImageCall& call, float* out, int64_t pixels, int64_t channel) {
   if (!call.accumulate) std::fill_n(out, pixels, call.bias ? call.bias[channel] : 0.f);
 }
@@ -41,6 +44,8 @@ void finish_plane(const ImageCall& call, float* out, int64_t pixels) {
   if (call.activation) activation_forward(*call.activation, out, out, pixels, call.activation_row);
 }
 
+// Sum: what products are added up in, which is the type of the results, too.
+template <class Sum>
 class ReferenceForward : public ImageKernel {
  public:
   explicit ReferenceForward(const ConvolutionShape& s) : s_(s) {}
@@ -51,21 +56,22 @@ class ReferenceForward : public ImageKernel {
     int64_t taps = s_.kernel_height * s_.kernel_width;
     parallel_items(call.threads, call.batch * s_.out_channels, [&](int64_t item) {
       int64_t n = item / s_.out_channels, k = item % s_.out_channels;
-      float* y = call.out + n * call.out_stride + k * out_plane;
-      start_plane(call, y, out_plane, k);
+      float* results = call.out + n * call.out_stride + k * out_plane;
+      start_plane(call, results, out_plane, k);
+      auto* y = reinterpret_cast<Aliased<Sum>*>(results);
       for (int64_t c = 0; c < inputs; c++) {
         int64_t unused;
         check_interruption();
         const float* x = call.in.pixels(n, k / outputs * inputs + c, 1, 0, in_plane, &unused);
         for (int64_t t = 0; t < taps; t++) {
-          float w = call.w[(k * inputs + c) * taps + t];
+          const auto w = static_cast<Sum>(call.w[(k * inputs + c) * taps + t]);
           for_rows(s_, t / s_.kernel_width, t % s_.kernel_width, [&](int64_t iy, int64_t ix, int64_t oy, Range o) {
             for (int64_t ox = o.begin; ox < o.end; ox++, ix += s_.stride_x)
-              y[oy * s_.out_width + ox] += w * x[iy * s_.in_width + ix];
+              y[oy * s_.out_width + ox] += w * static_cast<Sum>(x[iy * s_.in_width + ix]);
           });
         }
       }
-      finish_plane(call, y, out_plane);
+      finish_plane(call, results, out_plane);
     });
   }
 
@@ -169,7 +175,10 @@ void sum_channels(const ImageSource& image, int64_t batch, int64_t channels, flo
 }
 
 std::unique_ptr<ImageKernel> make_reference_forward(const ConvolutionShape& s) {
-  return std::make_unique<ReferenceForward>(s);
+  return std::make_unique<ReferenceForward<float>>(s);
+}
+std::unique_ptr<ImageKernel> make_exact_reference_forward(const ConvolutionShape& s) {
+  return std::make_unique<ReferenceForward<int32_t>>(s);
 }
 std::unique_ptr<ImageKernel> make_reference_backward_data(const ConvolutionShape& s) {
   return std::make_unique<ReferenceBackwardData>(s);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "common/element.h"
 #include "common/fields.h"
 
 namespace openbnns {
@@ -20,8 +21,9 @@ struct ConvolutionShape {
   int64_t stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left, groups;
   bool exact =
       false;  // sums of products as they are, in short chains: no transforms that save multiplications (Winograd)
+  Element x = {}, w = {}, b = {}, y = {};  // what these are stored as; float32 for all but forward convolutions
   OPENBNNS_FIELDS(in_channels, in_height, in_width, out_channels, out_height, out_width, kernel_height, kernel_width,
-                  stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left, groups, exact)
+                  stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left, groups, exact, x, w, b, y)
 };
 
 }  // namespace openbnns

@@ -1,6 +1,7 @@
 #include "kernels/convolution/weights_layout.h"
 
 #include "gemm/pack.h"
+#include "kernels/convolution/byte_groups.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -43,6 +44,20 @@ void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t
       return place;
     });
   }
+}
+
+void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, ElementType type, const uint8_t* w,
+                        int64_t block, float* packed) {
+  const int64_t taps = layout.taps, row = layout.in_channels * taps, each = numbers_per_step(sums);
+  const int64_t outputs = std::min<int64_t>(kBlock, layout.out_channels - block * kBlock);
+  const int64_t groups = groups_of(layout.in_channels, sums);
+  std::fill_n(packed, blocks_of(groups) * taps * kSquare, 0.f);
+  for (int64_t o = 0; o < outputs; o++)
+    for (int64_t g = 0; g < groups; g++) {
+      const uint8_t* from = w + (block * kBlock + o) * row + g * each * taps;
+      auto* to = reinterpret_cast<ByteGroup*>(packed + g / kBlock * taps * kSquare + g % kBlock * kBlock + o);
+      join_bytes(sums, type, false, from, taps, std::min(each, layout.in_channels - g * each), taps, to, kSquare);
+    }
 }
 
 void pack_weights_by_input(const WeightsLayout& layout, const float* w, int64_t block, float* packed) {

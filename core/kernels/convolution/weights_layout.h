@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "gemm/gemm.h"
+
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
@@ -12,6 +14,11 @@ struct WeightsLayout {
 
 // packed: [in_channels / 16][taps][16 in][16 out] for output channels [block * 16, block * 16 + 16); zero-filled.
 void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t block, float* packed);
+
+// The same for bytes, of which groups of neighbouring input channels are multiplied at once, as exact sums take them:
+// packed: [groups / 16][taps][16 groups][16 out].
+void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, ElementType type, const uint8_t* w,
+                        int64_t block, float* packed);
 
 // packed: [out_channels / 16][taps][16 out][16 in] for input channels [block * 16, block * 16 + 16); zero-filled.
 void pack_weights_by_input(const WeightsLayout& layout, const float* w, int64_t block, float* packed);

@@ -25,12 +25,12 @@ from ..errors import Problem
 from ..parameters.activation import Activation
 from ..parameters.convolution import Geometry
 from ..reference import convolution as reference
-from ..tensors import descriptors
+from ..tensors import descriptors, stored
 from ..tensors.descriptors import View, describe
-from ..tensors.operands import Operand
+from ..tensors.operands import Operand, Parameter
 from ._activation_rules import native_activation, resolve_fused
 from .base import UnaryFilter
-from .fully_connected import resolve_bias
+from .fully_connected import bias_view, resolve_bias
 
 if TYPE_CHECKING:
     from .. import _core
@@ -143,7 +143,7 @@ class KernelFilter(UnaryFilter):
     def _finish(self, p: BNNSLayerParametersConvolution, who: Caller) -> None:
         """Set up bias, activation and plan, once tensors and window are known."""
         channels, *image = self.output.shape
-        self.bias = resolve_bias(self, p.bias, channels, who)
+        self.bias = resolve_bias(self, p.bias, channels, who, stored=self.output.stored)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
         self.geometry = Geometry(
@@ -155,12 +155,16 @@ class KernelFilter(UnaryFilter):
     def native_plan(self, make: Callable[..., _core.Plan], x: Operand, y: Operand, f: Activation) -> _core.Plan:
         """A plan with the window of this filter, for a convolution from x to y."""
         (stride_y, stride_x), (dilation_y, dilation_x) = self.window.stride, self.window.dilation
+        tensors: dict[str, Operand | Parameter | None] = {"x": x, "w": self.weights, "b": self.bias, "y": y}
+        elements = {
+            name: stored.native_element(None if t is None or not t.stored else t.view) for name, t in tensors.items()
+        }
         return make(
             in_channels=x.shape[0], in_height=x.shape[1], in_width=x.shape[2],
             out_channels=y.shape[0], out_height=y.shape[1], out_width=y.shape[2],
             kernel_height=self.kernel[0], kernel_width=self.kernel[1], stride_y=stride_y, stride_x=stride_x,
             dilation_y=dilation_y, dilation_x=dilation_x, pad_up=self.window.padding[0], pad_left=self.window.padding[2],
-            groups=self.groups, exact=self.exact, activation=native_activation(f),
+            groups=self.groups, exact=self.exact, activation=native_activation(f), **elements,
         )  # fmt: skip
 
     def reference_forward(
@@ -184,8 +188,10 @@ class Convolution(KernelFilter):
     family = "convolution"
 
     def __init__(
-        self, p: BNNSLayerParametersConvolution, filter_params: BNNSFilterParameters | None, who: Caller
-    ) -> None:
+        self, p: BNNSLayerParametersConvolution, filter_params: BNNSFilterParameters | None, who: Caller,
+        *, in_chain: bool = False,
+    ) -> None:  # fmt: skip
+        """``in_chain``: as a layer of a fused filter, whose kernels pass on floats."""
         super().__init__(filter_params, who)
         x, y = resolve_image(p.i_desc, who("i_desc")), resolve_image(p.o_desc, who("o_desc"))
         w = descriptors.resolve(p.w_desc, who("w_desc"))
@@ -196,8 +202,11 @@ class Convolution(KernelFilter):
         self.kernel = (w.size[axes[2]], w.size[axes[3]])
         self._check_channels(x, y, w, axes, who)
         check_output_size(x, y, self.kernel, self.window, who, ("i_desc", "o_desc"))
-        self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
-        self.weights = self.hold(w, axes, who("w_desc.data"), p.w_desc.data)
+        bias = bias_view(p.bias, y.size[2], who)
+        as_stored = not in_chain and stored.takes((x, w), (y, *([] if bias is None else [bias])))
+        self.input = Operand(x, x.memory_axes, stored=as_stored)
+        self.output = Operand(y, y.memory_axes, stored=as_stored)
+        self.weights = self.hold(w, axes, who("w_desc.data"), p.w_desc.data, stored=as_stored)
         self._finish(p, who)
 
     def _check_channels(self, x: View, y: View, w: View, axes: tuple[int, int, int, int], who: Caller) -> None:

@@ -53,7 +53,8 @@ def make_layers(
     structs = (_FIRST[kinds[0]][1], _last_struct(kinds[1]))
     for i, (layer, struct) in enumerate(zip(layers, structs, strict=True)):
         _check_struct(layer, struct, kinds[i], who(f"layer_params[{i}]"))
-    made, options = _FIRST[kinds[0]][0], {"in_chain": True} if kinds[0] == BNNSFilterType.BNNSFullyConnected else {}
+    made = _FIRST[kinds[0]][0]
+    options = {"in_chain": True} if made in (Convolution, FullyConnected) else {}
     first = made(layers[0], filter_params, who.part("layer_params[0]"), **options)
     last: LastLayer
     if kinds[1] in _NORMALIZATIONS:

@@ -1,0 +1,323 @@
+"""Convolutions on Float16, BFloat16 and bytes: kernels read and write them as they are stored.
+
+The oracle sums what the stored numbers stand for, tap by tap, in float64, or in integers: sums of bytes are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns
+from helpers import (
+    BFLOAT16,
+    EPSILON,
+    FLOAT16,
+    FLOAT32,
+    INT8,
+    INT32,
+    IOHRWR,
+    OIHRWR,
+    OIHW,
+    PACK32,
+    UINT8,
+    Array,
+    Storage,
+    Tensor,
+    assert_bitwise,
+    assert_within,
+    image,
+    vector,
+)
+from openbnns import capi
+from openbnns.capi import BNNSDataLayout
+from stored_tensors import BYTES, FLOATS, names, nothing_converted_in_python, stored
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A convolution: pairs are (vertical, horizontal), ``pad`` is (left, right, up, down)."""
+
+    name: str
+    inputs: tuple[int, int, int]  # channels, height, width
+    outputs: int
+    kernel: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    groups: int = 1
+    batch: int = 2
+
+    @property
+    def image(self) -> Pair:
+        left, right, up, down = self.pad
+        sizes = zip(self.inputs[1:], ((up, down), (left, right)), self.kernel, self.stride, self.dilation, strict=True)
+        height, width = ((n + sum(p) - d * (k - 1) - 1) // s + 1 for n, p, k, s, d in sizes)
+        return height, width
+
+    @property
+    def products(self) -> int:
+        return self.inputs[0] // self.groups * self.kernel[0] * self.kernel[1]
+
+    def sums(self, x: Array, w: Array) -> Array:
+        """x (N, C, H, W) by w (O, C / groups, KH, KW), zeros around the image."""
+        left, right, up, down = self.pad
+        x = np.pad(x, ((0, 0), (0, 0), (up, down), (left, right)))
+        (height, width), group = self.image, self.outputs // self.groups
+        y = np.zeros((len(x), self.outputs, height, width), np.result_type(x, w))
+        for ky in range(self.kernel[0]):
+            for kx in range(self.kernel[1]):
+                top, start = ky * self.dilation[0], kx * self.dilation[1]
+                rows = slice(top, top + (height - 1) * self.stride[0] + 1, self.stride[0])
+                columns = slice(start, start + (width - 1) * self.stride[1] + 1, self.stride[1])
+                for g in range(self.groups):
+                    mine = slice(g * group, (g + 1) * group)
+                    read = slice(g * w.shape[1], (g + 1) * w.shape[1])
+                    y[:, mine] += np.einsum("nchw,oc->nohw", x[:, read, rows, columns], w[mine, :, ky, kx])
+        return y
+
+
+WINDOWS = (
+    Window("few channels", (3, 9, 11), 5, (3, 3), pad=(1, 1, 1, 1)),
+    Window("one pixel", (5, 1, 1), 3, (1, 1)),
+    Window("tiles", (40, 20, 21), 48, (3, 3), pad=(1, 1, 1, 1)),
+    Window("tiles of five", (32, 18, 16), 32, (5, 5), pad=(2, 2, 2, 2)),
+    Window("blocks", (70, 9, 7), 37, (2, 3), (2, 1), (1, 2), (2, 0, 1, 3), batch=3),
+    Window("short rows", (33, 4, 3), 40, (3, 3), pad=(1, 1, 1, 1), batch=5),
+    Window("mostly padding", (24, 3, 3), 20, (3, 3), (2, 2), (1, 1), (5, 4, 6, 5)),
+    Window("pointwise", (64, 16, 17), 50, (1, 1)),
+    Window("strided points", (20, 5, 5), 24, (1, 1), (2, 2)),
+    Window("groups", (36, 8, 8), 20, (3, 3), pad=(1, 0, 0, 1), groups=2),
+    Window("depthwise", (17, 10, 9), 17, (3, 3), pad=(1, 1, 1, 1), groups=17),
+    Window("depthwise, small", (48, 7, 7), 48, (3, 3), pad=(1, 1, 1, 1), groups=48),
+    Window("depthwise, two each", (16, 8, 8), 32, (5, 5), (2, 2), pad=(2, 1, 2, 2), groups=16),
+    Window("depthwise, large", (9, 20, 20), 9, (17, 17), pad=(8, 8, 8, 8), groups=9),
+    Window("depthwise, large image", (5, 131, 140), 5, (3, 3), (2, 2), pad=(1, 1, 1, 1), groups=5),
+    Window("covering", (6, 7, 5), 9, (7, 5)),
+    Window("covering all rows", (6, 7, 15), 9, (7, 3), pad=(1, 2, 0, 0)),
+    Window("one column", (12, 30, 1), 6, (3, 1), pad=(0, 0, 1, 1)),
+    Window("weights in parts", (300, 6, 6), 130, (3, 3), pad=(1, 1, 1, 1)),
+    Window("groups in parts", (288, 5, 5), 256, (5, 5), pad=(2, 2, 2, 2), groups=4, batch=1),
+    Window("huge stride", (20, 5, 5), 3, (3, 3), (40, 40), pad=(30, 30, 30, 30)),
+)
+
+
+class Layer:
+    """A convolution filter with random weights, and what it computes."""
+
+    def __init__(
+        self, window: Window, types: Any, *, scales: dict[str, Pair | tuple[float, float]] | None = None, client: bool = False,
+        activation: str = "Identity", threads: int = 0, weights_layout: BNNSDataLayout = OIHW, gaps: bool = False,
+    ) -> None:  # fmt: skip
+        self.window = window
+        given: dict[str, Any] = {"x": (0.0, 0.0), "w": (0.0, 0.0), "y": (0.0, 0.0)} | (scales or {})
+        x, w, b, y = types
+        channels, height, width = window.inputs
+
+        def options(name: str, data_type: Any) -> dict[str, Any]:
+            return {"data_type": data_type, "scale": given[name][0], "bias": given[name][1]}
+
+        stride = (2, 2 * width + 3) if gaps else ()
+        self.x = image(channels, height, width, stride=stride, **options("x", x))
+        self.y = image(
+            window.outputs, *window.image, stride=(1, window.image[1] + 2) if gaps else (), **options("y", y)
+        )
+        self.rng = np.random.default_rng([*window.inputs, window.outputs])
+        maps = (channels // window.groups, window.outputs)
+        shape = (*window.kernel[::-1], *(maps[::-1] if weights_layout == IOHRWR else maps))
+        self.w = Tensor(weights_layout, shape, **options("w", w))
+        self.weights = self._fill(Storage(self.w))
+        self.bias = None if b is None else self._fill(Storage(vector(window.outputs, data_type=b)))
+        left, right, up, down = window.pad
+        self.filter = capi.BNNSFilterCreateLayerConvolution(
+            capi.BNNSLayerParametersConvolution(
+                i_desc=self.x.descriptor(), o_desc=self.y.descriptor(), w_desc=self.weights.descriptor(),
+                bias=capi.BNNSNDArrayDescriptor() if self.bias is None else self.bias.descriptor(),
+                activation=capi.BNNSActivation(function=getattr(capi, f"BNNSActivationFunction{activation}")),
+                x_stride=window.stride[1], y_stride=window.stride[0], x_dilation_stride=window.dilation[1],
+                y_dilation_stride=window.dilation[0], pad=[left, right, up, down], groups=window.groups,
+            ),
+            capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr if client else 0, n_threads=threads),
+        )  # fmt: skip
+        assert self.filter is not None, openbnns.last_error()
+
+    def _fill(self, storage: Storage) -> Storage:
+        storage.elements[storage.places] = stored(self.rng, storage.tensor, storage.batch, *storage.tensor.size)
+        storage.before = storage.memory.copy()
+        return storage
+
+    def input(self, gap: int = 0) -> Storage:
+        return self._fill(Storage(self.x, self.window.batch, gap))
+
+    def apply(self, x: Storage, gap: int = 0) -> Storage:
+        y = Storage(self.y, x.batch, gap)
+        status = capi.BNNSFilterApplyBatch(self.filter, x.batch, x.elements, x.stride, y.elements, y.stride)
+        assert status == 0, openbnns.last_error()
+        x.assert_unchanged("input")
+        y.assert_guards_intact("output")
+        return y
+
+    def kernels(self, values: Array) -> Array:
+        """The weights (O, C / groups, KH, KW)."""
+        return values[0].T.swapaxes(0, 1) if self.w.layout == IOHRWR else values[0].T
+
+    def sums(self, x: Storage) -> tuple[Array, Array]:
+        """conv(x, w) + b, and the sum of the magnitudes of its terms, both in the order of size[]."""
+        w = self.kernels(self.weights.read())
+        b = np.zeros(self.window.outputs) if self.bias is None else self.bias.read()[0]
+        read = x.read().transpose(0, 3, 2, 1)
+        exact = self.window.sums(read, w) + b[:, None, None]
+        magnitude = self.window.sums(np.abs(read), np.abs(w)) + np.abs(b)[:, None, None]
+        return exact.transpose(0, 3, 2, 1), magnitude.transpose(0, 3, 2, 1)
+
+    def bound(self, exact: Array, magnitude: Array) -> Array:
+        """Rounding of sums in float32, with what the transforms of small kernels add, and of the result."""
+        terms = self.window.products + 4
+        if self.window.name.startswith("tiles"):
+            terms = 8 * terms
+        return EPSILON / 2 * terms * magnitude + self.y.unit(exact) / 2 * 1.01
+
+
+def name_of(window: Window) -> str:
+    return window.name
+
+
+@pytest.mark.parametrize("client", [False, True])
+@pytest.mark.parametrize("window", WINDOWS, ids=name_of)
+@pytest.mark.parametrize("types", FLOATS, ids=names)
+def test_floats(types: Any, window: Window, client: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = Layer(window, types, client=client, scales={"x": (0.25, -3.0), "w": (0.125, 0.5)})
+    x = layer.input()
+    with nothing_converted_in_python(monkeypatch):
+        y = layer.apply(x)
+        again = layer.apply(x)  # with weights that were packed by the first call
+    exact, magnitude = layer.sums(x)
+    assert_within(y.read(), exact, layer.bound(exact, magnitude), "y")
+    assert_bitwise(again.raw(), y.raw(), "the second call")
+
+
+@pytest.mark.parametrize("client", [False, True])
+@pytest.mark.parametrize("window", WINDOWS, ids=name_of)
+@pytest.mark.parametrize("types", BYTES, ids=names)
+def test_bytes_are_exact(types: Any, window: Window, client: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = Layer(window, (*types, INT32, INT32), client=client)
+    x = layer.input()
+    with nothing_converted_in_python(monkeypatch):
+        y, again = layer.apply(x).raw(), layer.apply(x).raw()
+    assert layer.bias is not None
+    read, w = (t.raw().astype(np.int64) for t in (x, layer.weights))
+    expected = (
+        window.sums(read.transpose(0, 3, 2, 1), layer.kernels(w)) + layer.bias.raw().astype(np.int64)[0][:, None, None]
+    )
+    assert np.array_equal(y, expected.transpose(0, 3, 2, 1)) and np.array_equal(again, y)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=name_of)
+@pytest.mark.parametrize("types", BYTES, ids=names)
+def test_bytes_with_scale_and_bias(types: Any, window: Window) -> None:
+    """Outside the image values are 0, whatever the bias: sums are within the rounding of the result."""
+    layer = Layer(window, (*types, FLOAT32, FLOAT32), scales={"x": (0.1, 0.3), "w": (0.013, -0.7)})
+    x = layer.input()
+    exact, magnitude = layer.sums(x)
+    assert_within(layer.apply(x).read(), exact, EPSILON / 2 * 1.0001 * np.abs(exact) + 2.0**-44 * magnitude, "y")
+
+
+@pytest.mark.parametrize("data_type", [INT8, UINT8, INT32])
+@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[4], WINDOWS[10]], ids=name_of)
+def test_results_of_bytes_round_and_saturate(window: Window, data_type: Any) -> None:
+    """Powers of 2 as scales: every sum, ties included, is exact in float64."""
+    scales = {"x": (0.5, 0.25), "w": (0.125, 0.0), "y": (4.0, -6.0)}
+    layer = Layer(window, (INT8, INT8, None, data_type), scales=scales)
+    x = layer.input()
+    exact, _ = layer.sums(x)
+    assert np.array_equal(layer.apply(x).raw(), layer.y.encode(exact))
+
+
+@pytest.mark.parametrize("function", ["RectifiedLinear", "Tanh", "Softmax"])
+@pytest.mark.parametrize(
+    "types", [FLOATS[0], (BFLOAT16, BFLOAT16, None, FLOAT32), (INT8, INT8, None, UINT8)], ids=names
+)
+@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 10, 15, 16, 17)], ids=name_of)
+def test_activations_see_floats(window: Window, types: Any, function: str) -> None:
+    scales = {"x": (0.01, 0.0), "w": (0.01, 0.0), "y": (1 / 255, 0.0)}
+    layer = Layer(window, types, scales=scales, activation=function)
+    x = layer.input()
+    z, magnitude = layer.sums(x)
+    if function == "Softmax":  # along the rows of the image
+        e = np.exp(z - z.max(1, keepdims=True))
+        expected = e / e.sum(1, keepdims=True)
+    else:
+        expected = np.tanh(z) if function == "Tanh" else np.maximum(z, 0)
+    bound = EPSILON * 8 * (window.products + 20) * (magnitude + 1)
+    expected_stored = layer.y.rounded(expected) if layer.y.is_integer else expected
+    steps = layer.y.unit(expected)  # a result may be rounded to the next step
+    assert_within(layer.apply(x).read(), expected_stored, bound + steps * (1.0 if layer.y.is_integer else 0.51), "y")
+
+
+@pytest.mark.parametrize("layout", [OIHRWR, IOHRWR, PACK32])
+@pytest.mark.parametrize(
+    "types", [FLOATS[0], (UINT8, INT8, None, INT32), (FLOAT32, BFLOAT16, None, FLOAT32)], ids=names
+)
+def test_layouts_and_strides(types: Any, layout: BNNSDataLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gaps between samples are native; other layouts are moved, but not converted."""
+    window = WINDOWS[4]
+    for client, gaps in ((False, False), (True, True)):
+        layer = Layer(window, types, weights_layout=layout, client=client, gaps=gaps)
+        x = layer.input(gap=3)
+        with nothing_converted_in_python(monkeypatch):
+            y = layer.apply(x, gap=2)
+        exact, magnitude = layer.sums(x)
+        assert_within(y.read(), exact, layer.bound(exact, magnitude) * (not layer.y.is_integer), "y")
+
+
+@pytest.mark.parametrize(
+    "types", [FLOATS[0], FLOATS[1], (INT8, INT8, None, INT8), (UINT8, UINT8, None, FLOAT32)], ids=names
+)
+@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 9, 10, 14, 18)], ids=name_of)
+def test_any_number_of_threads_gives_the_same_bits(types: Any, window: Window) -> None:
+    window = replace(window, batch=7)
+    results = []
+    for threads in (1, 2, 5):
+        layer = Layer(window, types, threads=threads, scales={"x": (0.5, 3.0)})
+        results.append(layer.apply(layer.input()).raw())
+    for other in results[1:]:
+        assert_bitwise(other, results[0], "y")
+
+
+@pytest.mark.parametrize("types", [FLOATS[0], (INT8, INT8, INT32, INT8)], ids=names)
+@pytest.mark.parametrize("window", [WINDOWS[2], WINDOWS[10]], ids=name_of)
+def test_a_batch_in_parts_equals_its_samples(types: Any, window: Window) -> None:
+    """Many samples are converted block by block."""
+    layer = Layer(replace(window, batch=120), types)
+    x = layer.input()
+    y = layer.apply(x).raw()
+    single = Storage(layer.x, 1)
+    for n in (0, 53, 54, 119):
+        single.elements[:] = x.elements[n * layer.x.extent : (n + 1) * layer.x.extent]
+        single.before = single.memory.copy()
+        alone = Layer(window, types).apply(single).raw()[0]
+        if types[0] == INT8:
+            assert np.array_equal(alone, y[n])
+        else:
+            assert_within(layer.y.decode(alone), layer.y.decode(y[n]), 0.05, "y")
+
+
+def test_both_engines_agree() -> None:
+    for types in (*FLOATS, *((*pair, None, FLOAT32) for pair in BYTES)):
+        layer = Layer(WINDOWS[4], types, scales={"x": (0.25, 1.0), "w": (0.5, 1.0)})
+        x = layer.input()
+        native = layer.apply(x).read()
+        with openbnns.engine("reference"):
+            reference = layer.apply(x).read()
+        exact, magnitude = layer.sums(x)
+        assert_within(native, reference, layer.bound(exact, magnitude) + layer.y.unit(reference) * 1.01, "y")
+
+
+def test_weights_are_kept_in_their_type() -> None:
+    layer = Layer(WINDOWS[18], (FLOAT16, INT8, FLOAT16, FLOAT16))
+    assert layer.filter.weights.memory[1] == 300 * 130 * 9 and layer.filter.bias.memory[1] == 2 * 130
