@@ -27,6 +27,7 @@ import arithmetic
 import attention
 import c_library
 import convolution
+import element_types
 import embedding
 import fully_connected
 import fused
@@ -69,6 +70,7 @@ CASES = (
 FIGURES = (
     accuracy,
     convolution,
+    element_types,
     fused,
     optimizer,
     moves,
