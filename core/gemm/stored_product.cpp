@@ -30,20 +30,18 @@ const float* decoded(const Element& element, const float* from, int64_t ld, int6
   return to;
 }
 
-void decode_a(MatrixProduct& p, int threads) {
-  if (p.a_element.is_float32()) return;
-  const int64_t rows = p.transpose_a ? p.k : p.m, columns = p.transpose_a ? p.m : p.k;
-  p.a = decoded(p.a_element, p.a, p.lda, rows, columns, kStoredA, threads);
-  p.lda = columns;
-  p.a_element = {};
-}
-
-void decode_b(MatrixProduct& p, int threads) {
-  if (p.b_element.is_float32()) return;
-  const int64_t rows = p.transpose_b ? p.n : p.k, columns = p.transpose_b ? p.k : p.n;
-  p.b = decoded(p.b_element, p.b, p.ldb, rows, columns, kStoredB, threads);
-  p.ldb = columns;
-  p.b_element = {};
+// Makes floats of A (`left`) or B.
+void decode_operand(MatrixProduct& p, bool left, int threads) {
+  Element& element = left ? p.a_element : p.b_element;
+  if (element.is_float32()) return;
+  const float*& data = left ? p.a : p.b;
+  int64_t& ld = left ? p.lda : p.ldb;
+  const int64_t lines = left ? p.m : p.n;                    // rows of op(A), columns of op(B)
+  const bool along = left ? !p.transpose_a : p.transpose_b;  // these are rows in memory
+  const int64_t rows = along ? lines : p.k, columns = along ? p.k : lines;
+  data = decoded(element, data, ld, rows, columns, left ? kStoredA : kStoredB, threads);
+  ld = columns;
+  element = {};
 }
 
 // sums[i] = the sum of `count` bytes of line i: along a row, or down a column.
@@ -199,10 +197,10 @@ void stored_product(const MatrixProduct& given, int threads) {
     p.column_bias = p.row_bias = nullptr;
     if (small) widen_a(p);
   } else if (is_narrow_product(p)) {
-    decode_a(p, threads);
-    decode_b(p, threads);
+    decode_operand(p, true, threads);
+    decode_operand(p, false, threads);
   } else if (small || p.k == 0) {
-    decode_a(p, threads);
+    decode_operand(p, true, threads);
   }
   const bool exact = p.sums != IntegerSums::kNone;
   finish.adds = p.accumulate && (exact || p.alpha != 1.f || !p.c_element.is_float32());

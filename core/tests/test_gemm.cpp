@@ -88,105 +88,124 @@ void check_leftover_columns(Counts& counts, Random& random, int64_t m, int64_t k
   }
 }
 
+// Operands of a product as they are stored, with gaps behind their rows.
+struct StoredOperands {
+  int64_t m, n, k;
+  bool ta, tb;
+  Element a_element, b_element;
+  int64_t lda, ldb;
+  std::vector<uint8_t> a = {}, b = {};
+
+  StoredOperands(Random& random, int64_t m, int64_t n, int64_t k, int variant, Element a_element, Element b_element)
+      : m(m), n(n), k(k), ta(variant & 1), tb(variant & 2), a_element(a_element), b_element(b_element) {
+    lda = (ta ? m : k) + random.integer(0, 5);
+    ldb = (tb ? k : n) + random.integer(0, 5);
+  }
+  int64_t a_count() const { return (ta ? k : m) * lda; }
+  int64_t b_count() const { return (tb ? n : k) * ldb; }
+
+  std::string name(const char* kind, int variant) const {
+    return std::string(kind) + " m" + std::to_string(m) + " n" + std::to_string(n) + " k" + std::to_string(k) +
+           " variant" + std::to_string(variant) + " types " + std::to_string(static_cast<int>(a_element.type)) + " " +
+           std::to_string(static_cast<int>(b_element.type));
+  }
+  // The sum over q of a_value(place) * b_value(place), by the places of elements.
+  template <class Sum, class AValue, class BValue>
+  Sum sum(int64_t i, int64_t j, AValue a_value, BValue b_value) const {
+    Sum total = 0;
+    for (int64_t q = 0; q < k; q++)
+      total += static_cast<Sum>(a_value(ta ? q * lda + i : i * lda + q)) * b_value(tb ? j * ldb + q : q * ldb + j);
+    return total;
+  }
+  MatrixProduct product(void* c, int64_t ldc) const {
+    MatrixProduct p{m,   n,
+                    k,   reinterpret_cast<const float*>(a.data()),
+                    lda, reinterpret_cast<const float*>(b.data()),
+                    ldb, static_cast<float*>(c),
+                    ldc};
+    p.transpose_a = ta;
+    p.transpose_b = tb;
+    p.a_element = a_element;
+    p.b_element = b_element;
+    return p;
+  }
+};
+
+// On two threads with B packed beforehand.
+void run_product(MatrixProduct p, int threads) {
+  Floats packed;
+  if (threads == 2 && packs(p)) {
+    packed.resize(packed_b_floats(p));
+    pack_matrix_b(p, packed.data(), threads);
+    p.packed_b = packed.data();
+  }
+  matrix_product(p, threads);
+}
+
 // Bytes, with exact sums of two or four products at a time, to int32; transposed operands and accumulation by
 // turns.
 void check_bytes(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant, IntegerSums sums) {
-  const bool ta = variant & 1, tb = variant & 2, adds = variant & 4;
-  const ElementType types[] = {ElementType::kInt8, ElementType::kUInt8};
-  const Element a_element{types[variant >> 3 & 1]}, b_element{types[variant >> 4 & 1]}, c_element{ElementType::kInt32};
-  const int64_t lda = (ta ? m : k) + random.integer(0, 5), ldb = (tb ? k : n) + random.integer(0, 5), ldc = n + 2;
-  std::vector<uint8_t> a((ta ? k : m) * lda), b((tb ? n : k) * ldb);
-  for (auto* bytes : {&a, &b})
+  const bool adds = variant & 4;
+  const Element types[] = {{ElementType::kInt8}, {ElementType::kUInt8}};
+  StoredOperands given(random, m, n, k, variant, types[variant >> 3 & 1], types[variant >> 4 & 1]);
+  given.a.resize(given.a_count());
+  given.b.resize(given.b_count());
+  for (auto* bytes : {&given.a, &given.b})
     for (uint8_t& byte : *bytes) byte = random.chance(10) ? 128 : static_cast<uint8_t>(random.integer(0, 255));
-  const auto value = [](uint8_t byte, const Element& e) {
-    return e.type == ElementType::kInt8 ? static_cast<int8_t>(byte) : static_cast<int>(byte);
+  const auto values = [](const std::vector<uint8_t>& bytes, const Element& e) {
+    return [&bytes, is_signed = e.type == ElementType::kInt8](int64_t i) {
+      return is_signed ? static_cast<int8_t>(bytes[i]) : static_cast<int>(bytes[i]);
+    };
   };
-  const std::string what = "bytes m" + std::to_string(m) + " n" + std::to_string(n) + " k" + std::to_string(k) +
-                           " variant" + std::to_string(variant) + (sums == IntegerSums::kQuads ? " quads" : " pairs");
+  const int64_t ldc = n + 2;
   std::vector<int32_t> before(m * ldc), expected;
   for (int32_t& c : before) c = static_cast<int32_t>(random.integer(-9, 9));
   expected = before;
   for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n; j++) {
-      int32_t sum = adds ? before[i * ldc + j] : 0;
-      for (int64_t q = 0; q < k; q++)
-        sum += value(ta ? a[q * lda + i] : a[i * lda + q], a_element) *
-               value(tb ? b[j * ldb + q] : b[q * ldb + j], b_element);
-      expected[i * ldc + j] = sum;
-    }
+    for (int64_t j = 0; j < n; j++)
+      expected[i * ldc + j] =
+          (adds ? before[i * ldc + j] : 0) +
+          given.sum<int32_t>(i, j, values(given.a, given.a_element), values(given.b, given.b_element));
   for (int threads = 1; threads <= 3; threads++) {
     std::vector<int32_t> result = before;
-    MatrixProduct p{m,   n,
-                    k,   reinterpret_cast<const float*>(a.data()),
-                    lda, reinterpret_cast<const float*>(b.data()),
-                    ldb, reinterpret_cast<float*>(result.data()),
-                    ldc};
-    p.transpose_a = ta;
-    p.transpose_b = tb;
+    MatrixProduct p = given.product(result.data(), ldc);
     p.accumulate = adds;
-    p.a_element = a_element;
-    p.b_element = b_element;
-    p.c_element = c_element;
+    p.c_element = {ElementType::kInt32};
     p.sums = sums;
-    Floats packed;
-    if (threads == 2 && packs(p)) {
-      packed.resize(packed_b_floats(p));
-      pack_matrix_b(p, packed.data(), threads);
-      p.packed_b = packed.data();
-    }
-    matrix_product(p, threads);
+    run_product(p, threads);
     counts.checks++;
     if (result != expected) {
       counts.failures++;
-      std::printf("FAIL %s threads %d\n", what.c_str(), threads);
+      const char* kind = sums == IntegerSums::kQuads ? "quads" : "pairs";
+      std::printf("FAIL %s threads %d\n", given.name(kind, variant).c_str(), threads);
     }
   }
 }
 
 // Operands of two bytes, or of one and of four, against float64; the result is float32.
 void check_halves(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
-  const bool ta = variant & 1, tb = variant & 2;
-  const ElementType types[] = {ElementType::kFloat16, ElementType::kBFloat16, ElementType::kInt8,
-                               ElementType::kFloat32};
-  const Element a_element{types[random.integer(0, 3)], 0.5f, 0.25f}, b_element{types[random.integer(0, 1)]};
-  const int64_t lda = (ta ? m : k) + random.integer(0, 5), ldb = (tb ? k : n) + random.integer(0, 5);
-  const auto store = [&](int64_t count, const Element& e, Floats& values) {
+  const Element types[] = {
+      {ElementType::kFloat16}, {ElementType::kBFloat16}, {ElementType::kInt8, 0.5f, 0.25f}, {ElementType::kFloat32}};
+  StoredOperands given(random, m, n, k, variant, types[random.integer(0, 3)], types[random.integer(0, 1)]);
+  const auto store = [&](const Element& e, Floats& values) {
+    const auto count = static_cast<int64_t>(values.size());
     std::vector<uint8_t> bytes(count * 4);
     encode(e, values.data(), count, bytes.data());
     decode(e, bytes.data(), count, values.data());
     return bytes;
   };
-  Floats a = random.reals((ta ? k : m) * lda), b = random.reals((tb ? n : k) * ldb), first;
-  const std::vector<uint8_t> a_bytes = store(static_cast<int64_t>(a.size()), a_element, a),
-                             b_bytes = store(static_cast<int64_t>(b.size()), b_element, b);
+  Floats a = random.reals(given.a_count()), b = random.reals(given.b_count()), first;
+  given.a = store(given.a_element, a);
+  given.b = store(given.b_element, b);
   Doubles expected(m * n);
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++)
-      for (int64_t q = 0; q < k; q++)
-        expected[i * n + j] +=
-            static_cast<double>(ta ? a[q * lda + i] : a[i * lda + q]) * (tb ? b[j * ldb + q] : b[q * ldb + j]);
-  const std::string what = "stored m" + std::to_string(m) + " n" + std::to_string(n) + " k" + std::to_string(k) +
-                           " variant" + std::to_string(variant) + " types " +
-                           std::to_string(static_cast<int>(a_element.type)) + " " +
-                           std::to_string(static_cast<int>(b_element.type));
+      expected[i * n + j] =
+          given.sum<double>(i, j, [&](int64_t at) { return a[at]; }, [&](int64_t at) { return b[at]; });
+  const std::string what = given.name("stored", variant);
   for (int threads = 1; threads <= 3; threads++) {
     Floats result = testing::poison(m * n);
-    MatrixProduct p{m,   n,
-                    k,   reinterpret_cast<const float*>(a_bytes.data()),
-                    lda, reinterpret_cast<const float*>(b_bytes.data()),
-                    ldb, result.data(),
-                    n};
-    p.transpose_a = ta;
-    p.transpose_b = tb;
-    p.a_element = a_element;
-    p.b_element = b_element;
-    Floats packed;
-    if (threads == 2 && packs(p)) {
-      packed.resize(packed_b_floats(p));
-      pack_matrix_b(p, packed.data(), threads);
-      p.packed_b = packed.data();
-    }
-    matrix_product(p, threads);
+    run_product(given.product(result.data(), n), threads);
     counts.close(what, result, expected);
     if (threads == 1) first = result;
     counts.same_bits(what + " threads", result, first);
