@@ -49,7 +49,9 @@ def test_a_release(repository: Path) -> None:
 
 
 def test_what_stops_a_release(repository: Path) -> None:
-    (repository / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n", encoding="utf-8")
+    (repository / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## Unreleased\n\n## 0.0.9 (unreleased)\n", encoding="utf-8"
+    )
     (repository / "CITATION.cff").write_text("version: 0.0.9\n", encoding="utf-8")
     refused = release(repository, "check")
     assert refused.returncode == 1 and refused.stdout == ""
@@ -58,6 +60,7 @@ def test_what_stops_a_release(repository: Path) -> None:
         " M CHANGELOG.md",
         "CHANGELOG.md has no heading",
         "CHANGELOG.md has a part `## Unreleased`",
+        "CHANGELOG.md has a part `## 0.0.9 (unreleased)`",
         "CITATION.cff has another",
     ):
         assert words in refused.stderr

@@ -39,8 +39,8 @@ def find_problems(tagged: str | None) -> list[str]:
         problems.append(f"the tree is not clean; commit or remove:\n{changed}")
     if not re.search(rf"^## {re.escape(version())} \(\d{{4}}-\d\d-\d\d\)$", text("CHANGELOG.md"), re.MULTILINE):
         problems.append(f"CHANGELOG.md has no heading `## {version()} (YYYY-MM-DD)`; name the release and its day")
-    if re.search(r"^## Unreleased$", text("CHANGELOG.md"), re.MULTILINE):
-        problems.append(f"CHANGELOG.md has a part `## Unreleased`; move it to that of {version()}")
+    for heading in re.findall(r"^## .*unreleased.*$", text("CHANGELOG.md"), re.MULTILINE | re.IGNORECASE):
+        problems.append(f"CHANGELOG.md has a part `{heading}`; move it to that of {version()}")
     if f"version: {version()}\n" not in text("CITATION.cff"):
         problems.append(f"CITATION.cff has another version than src/openbnns/__init__.py, which has {version()}")
     if tagged and tagged != name:
