@@ -30,6 +30,7 @@ from helpers import (
     assert_bitwise,
     assert_within,
     image,
+    packed,
     vector,
 )
 from openbnns import capi
@@ -134,16 +135,17 @@ class Layer:
         self.weights = self._fill(Storage(self.w))
         self.bias = None if b is None else self._fill(Storage(vector(window.outputs, data_type=b)))
         left, right, up, down = window.pad
-        self.filter = capi.BNNSFilterCreateLayerConvolution(
-            capi.BNNSLayerParametersConvolution(
-                i_desc=self.x.descriptor(), o_desc=self.y.descriptor(), w_desc=self.weights.descriptor(),
-                bias=capi.BNNSNDArrayDescriptor() if self.bias is None else self.bias.descriptor(),
-                activation=capi.BNNSActivation(function=getattr(capi, f"BNNSActivationFunction{activation}")),
-                x_stride=window.stride[1], y_stride=window.stride[0], x_dilation_stride=window.dilation[1],
-                y_dilation_stride=window.dilation[0], pad=[left, right, up, down], groups=window.groups,
-            ),
-            capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr if client else 0, n_threads=threads),
+        self.parameters = capi.BNNSLayerParametersConvolution(
+            i_desc=self.x.descriptor(), o_desc=self.y.descriptor(), w_desc=self.weights.descriptor(),
+            bias=capi.BNNSNDArrayDescriptor() if self.bias is None else self.bias.descriptor(),
+            activation=capi.BNNSActivation(function=getattr(capi, f"BNNSActivationFunction{activation}")),
+            x_stride=window.stride[1], y_stride=window.stride[0], x_dilation_stride=window.dilation[1],
+            y_dilation_stride=window.dilation[0], pad=[left, right, up, down], groups=window.groups,
         )  # fmt: skip
+        self.filter = capi.BNNSFilterCreateLayerConvolution(
+            self.parameters,
+            capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr if client else 0, n_threads=threads),
+        )
         assert self.filter is not None, openbnns.last_error()
 
     def _fill(self, storage: Storage) -> Storage:
@@ -321,3 +323,41 @@ def test_both_engines_agree() -> None:
 def test_weights_are_kept_in_their_type() -> None:
     layer = Layer(WINDOWS[18], (FLOAT16, INT8, FLOAT16, FLOAT16))
     assert layer.filter.weights.memory[1] == 300 * 130 * 9 and layer.filter.bias.memory[1] == 2 * 130
+
+
+@pytest.mark.parametrize("client", [False, True])
+@pytest.mark.parametrize("types", [(FLOAT16, FLOAT16, FLOAT16, FLOAT32), (INT8, UINT8, None, FLOAT32)], ids=names)
+def test_a_chain_with_a_normalization_reads_stored_types(
+    types: Any, client: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = Layer(WINDOWS[4], types, client=client)
+    x = layer.input()
+    h = layer.apply(x).read()
+    norm = capi.BNNSLayerParametersNormalization(i_desc=layer.y.descriptor(), o_desc=layer.y.descriptor(), epsilon=1e-3)
+    flags = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr if client else 0)
+    kinds = [capi.BNNSConvolution, capi.BNNSBatchNorm]
+    chain = capi.BNNSFilterCreateFusedLayer(2, kinds, [layer.parameters, norm], flags)
+    assert chain is not None, openbnns.last_error()
+    y = Storage(layer.y, x.batch)
+    with nothing_converted_in_python(monkeypatch):
+        assert capi.BNNSFusedFilterApplyBatch(chain, x.batch, x.elements, 0, y.elements, 0, True) == 0
+    mean, variance = h.mean((0, 1, 2)), h.var((0, 1, 2))
+    np.testing.assert_allclose(y.read(), (h - mean) / np.sqrt(variance + 1e-3), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("types", [FLOATS[0], (INT8, INT8, INT32, BFLOAT16)], ids=names)
+def test_a_chain_with_a_quantization_reads_stored_types(types: Any) -> None:
+    layer = Layer(WINDOWS[4], types)
+    x = layer.input()
+    h, scale = layer.apply(x).read(), np.array([0.25], np.float32)
+    y = replace(packed(layer.y), data_type=INT8)
+    quantization = capi.BNNSLayerParametersQuantization(
+        function=capi.BNNSQuantizerFunctionQuantize, i_desc=layer.y.descriptor(), o_desc=y.descriptor(),
+        scale=vector(1).descriptor(scale),
+    )  # fmt: skip
+    kinds = [capi.BNNSConvolution, capi.BNNSQuantization]
+    chain = capi.BNNSFilterCreateFusedLayer(2, kinds, [layer.parameters, quantization], None)
+    assert chain is not None, openbnns.last_error()
+    out = Storage(y, x.batch)
+    assert capi.BNNSFusedFilterApplyBatch(chain, x.batch, x.elements, 0, out.elements, 0, False) == 0
+    assert np.array_equal(out.raw(), np.clip(np.rint(h * 0.25), -128, 127))

@@ -78,14 +78,14 @@ class Layer:
             self.bias = Storage(vector(self.outputs, data_type=b))
             self.bias.elements[self.bias.places] = stored(rng, self.bias.tensor, 1, self.outputs)
         empty = vector(self.outputs).descriptor()
-        self.filter = capi.BNNSFilterCreateLayerFullyConnected(
-            capi.BNNSLayerParametersFullyConnected(
-                i_desc=self.x.descriptor(), o_desc=self.y.descriptor(), w_desc=self.weights.descriptor(),
-                bias=empty if self.bias is None else self.bias.descriptor(),
-                activation=activation or capi.BNNSActivation(),
-            ),
-            capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr if client else 0, n_threads=threads),
+        self.parameters = capi.BNNSLayerParametersFullyConnected(
+            i_desc=self.x.descriptor(), o_desc=self.y.descriptor(), w_desc=self.weights.descriptor(),
+            bias=empty if self.bias is None else self.bias.descriptor(), activation=activation or capi.BNNSActivation(),
         )  # fmt: skip
+        self.filter = capi.BNNSFilterCreateLayerFullyConnected(
+            self.parameters,
+            capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr if client else 0, n_threads=threads),
+        )
         assert self.filter is not None, openbnns.last_error()
 
     def input(self, gap: int = 0) -> Storage:
@@ -294,6 +294,20 @@ def test_both_engines_agree(types: Any) -> None:
 def test_weights_are_kept_in_their_type() -> None:
     layer = Layer((FLOAT16, INT8, FLOAT16, FLOAT16), (2, 300, 200))
     assert layer.filter.weights.memory[1] == 300 * 200 and layer.filter.bias.memory[1] == 2 * 200
+
+
+def test_a_chain_with_a_normalization_reads_stored_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = Layer((BFLOAT16, BFLOAT16, BFLOAT16, FLOAT32), (12, 50, 20))
+    x = layer.input()
+    h = layer.apply(x).read()
+    norm = capi.BNNSLayerParametersNormalization(i_desc=layer.y.descriptor(), o_desc=layer.y.descriptor(), epsilon=1e-3)
+    kinds = [capi.BNNSFullyConnected, capi.BNNSBatchNorm]
+    chain = capi.BNNSFilterCreateFusedLayer(2, kinds, [layer.parameters, norm], None)
+    assert chain is not None, openbnns.last_error()
+    y = Storage(layer.y, 12)
+    with nothing_converted_in_python(monkeypatch):
+        assert capi.BNNSFusedFilterApplyBatch(chain, 12, x.elements, 0, y.elements, 0, True) == 0
+    np.testing.assert_allclose(y.read(), (h - h.mean(0)) / np.sqrt(h.var(0) + 1e-3), rtol=1e-4, atol=1e-5)
 
 
 class MatrixProducts:

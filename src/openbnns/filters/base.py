@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
@@ -300,6 +301,12 @@ class UnaryFilter(Filter):
     def keep_weights(self) -> None:
         if self.plan is not None:
             self.plan.keep_weights(True)
+
+    def pass_on_floats(self) -> None:
+        """Write float32, whatever the type of the output is: as a layer of a chain that computes in float32."""
+        if self.output.stored:
+            self.output = replace(self.output, stored=False)
+            self.build_plan()
 
     # The calls.
 

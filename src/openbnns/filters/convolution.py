@@ -188,10 +188,8 @@ class Convolution(KernelFilter):
     family = "convolution"
 
     def __init__(
-        self, p: BNNSLayerParametersConvolution, filter_params: BNNSFilterParameters | None, who: Caller,
-        *, in_chain: bool = False,
-    ) -> None:  # fmt: skip
-        """``in_chain``: as a layer of a fused filter, whose kernels pass on floats."""
+        self, p: BNNSLayerParametersConvolution, filter_params: BNNSFilterParameters | None, who: Caller
+    ) -> None:
         super().__init__(filter_params, who)
         x, y = resolve_image(p.i_desc, who("i_desc")), resolve_image(p.o_desc, who("o_desc"))
         w = descriptors.resolve(p.w_desc, who("w_desc"))
@@ -203,7 +201,7 @@ class Convolution(KernelFilter):
         self._check_channels(x, y, w, axes, who)
         check_output_size(x, y, self.kernel, self.window, who, ("i_desc", "o_desc"))
         bias = bias_view(p.bias, y.size[2], who)
-        as_stored = not in_chain and stored.takes((x, w), (y, *([] if bias is None else [bias])))
+        as_stored = stored.takes((x, w), (y, *([] if bias is None else [bias])))
         self.input = Operand(x, x.memory_axes, stored=as_stored)
         self.output = Operand(y, y.memory_axes, stored=as_stored)
         self.weights = self.hold(w, axes, who("w_desc.data"), p.w_desc.data, stored=as_stored)

@@ -39,10 +39,8 @@ class FullyConnected(UnaryFilter):
     family = "fully connected"
 
     def __init__(
-        self, p: BNNSLayerParametersFullyConnected, filter_params: BNNSFilterParameters | None, who: Caller,
-        *, in_chain: bool = False,
-    ) -> None:  # fmt: skip
-        """``in_chain``: as a layer of a fused filter, whose kernels pass on floats."""
+        self, p: BNNSLayerParametersFullyConnected, filter_params: BNNSFilterParameters | None, who: Caller
+    ) -> None:
         super().__init__(filter_params, who)
         x, y = resolve_both(p, who)
         weights = who("w_desc")
@@ -52,7 +50,7 @@ class FullyConnected(UnaryFilter):
         self.inputs, self.outputs = x.count, y.count
         axes = self._check_weights(w, who)
         bias = bias_view(p.bias, self.outputs, who)
-        as_stored = not in_chain and stored.takes((x, w), (y, *([] if bias is None else [bias])))
+        as_stored = stored.takes((x, w), (y, *([] if bias is None else [bias])))
         self.input = Operand(x, x.memory_axes, flat=True, stored=as_stored)
         self.output = Operand(y, y.memory_axes, flat=True, stored=as_stored)
         self.weights = self.hold(w, axes, weights.field("data"), values, stored=as_stored)

@@ -399,7 +399,7 @@ class Fused(Filter):
 
     def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
         parameters = self._held()
-        held = {slot: p.read(np.float32) for slot, p in parameters.items()}
+        held = {slot: p.for_kernels() for slot, p in parameters.items()}
         moving = {} if call.backward else {s: held[s].copy() for s in (MOVING_MEAN, MOVING_VARIANCE) if s in held}
         run_staged(self, call, call.plan, batch, bound, held | moving)
         if call.training:

@@ -17,6 +17,7 @@ from ..abi.structs import (
 from ..errors import Problem
 from ..tensors.descriptors import View, describe
 from .arithmetic import Arithmetic
+from .base import UnaryFilter
 from .convolution import Convolution
 from .fully_connected import FullyConnected
 from .normalization import Normalization
@@ -53,12 +54,12 @@ def make_layers(
     structs = (_FIRST[kinds[0]][1], _last_struct(kinds[1]))
     for i, (layer, struct) in enumerate(zip(layers, structs, strict=True)):
         _check_struct(layer, struct, kinds[i], who(f"layer_params[{i}]"))
-    made = _FIRST[kinds[0]][0]
-    options = {"in_chain": True} if made in (Convolution, FullyConnected) else {}
-    first = made(layers[0], filter_params, who.part("layer_params[0]"), **options)
+    first: FirstLayer = _FIRST[kinds[0]][0](layers[0], filter_params, who.part("layer_params[0]"))
     last: LastLayer
     if kinds[1] in _NORMALIZATIONS:
         last = Normalization(layers[1], filter_params, who.part("layer_params[1]"), kinds[1])
+        if isinstance(first, UnaryFilter):
+            first.pass_on_floats()
     else:
         last = Quantization(layers[1], filter_params, who.part("layer_params[1]"))
     _check_boundary(first, last, who)
