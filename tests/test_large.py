@@ -232,6 +232,52 @@ def test_gradients_of_reductions(axes: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(dx, np.where(x == x.max(axes, keepdims=True), dy, 0))
 
 
+@pytest.mark.parametrize("size", [(2, 1301, 29, 53), (1500, 2689)], ids=["planes", "columns"])
+@pytest.mark.parametrize("offset", [0, 5, 12])
+def test_batch_normalization(size: tuple[int, ...], offset: int) -> None:
+    """Beyond the size from which results are streamed, in runs that begin anywhere in a line."""
+    rng = np.random.default_rng(9)
+    x, dy = (rng.standard_normal(size, np.float32) for _ in range(2))
+    channels = size[1:2]
+    gamma, beta = (rng.standard_normal(channels, np.float32) for _ in range(2))
+    axes, spread = (0, *range(2, len(size))), (-1, *[1] * (len(size) - 2))
+    wide = np.float64(x)
+    inverse = 1 / np.sqrt(wide.var(axes, keepdims=True) + 1e-5)
+    xhat, slope = (wide - wide.mean(axes, keepdims=True)) * inverse, gamma.reshape(spread)
+    means = dy.mean(axes, np.float64, keepdims=True), (dy * xhat).mean(axes, keepdims=True)
+
+    def vector(size: int, data: Any = None) -> capi.BNNSNDArrayDescriptor:
+        return capi.BNNSNDArrayDescriptor(
+            layout=capi.BNNSDataLayoutVector, size=[size], data=data, data_type=capi.BNNSDataTypeFloat32
+        )
+
+    def sample(data: Any = None) -> capi.BNNSNDArrayDescriptor:
+        return vector(size[1], data) if len(size) == 2 else described(size[1:], data)
+
+    def run() -> tuple[Any, Any]:
+        y, dx = placed(size, offset), placed(size, offset)
+        f = capi.BNNSFilterCreateLayerNormalization(
+            capi.BNNSBatchNorm,
+            capi.BNNSLayerParametersNormalization(
+                i_desc=sample(), o_desc=sample(), beta_desc=vector(*channels, beta), gamma_desc=vector(*channels, gamma),
+                momentum=0.9, epsilon=1e-5,
+            ),
+        )  # fmt: skip
+        assert capi.BNNSNormalizationFilterApplyBatch(f, size[0], x, 0, y, 0, True) == 0, bn.last_error()
+        status = capi.BNNSNormalizationFilterApplyBackwardBatch(
+            f, size[0], sample(dx), 0, None, 0, sample(dy), 0, None, None
+        )
+        assert status == 0, bn.last_error()
+        assert untouched(y) and untouched(dx)
+        return y, dx
+
+    y, dx = with_threads(2, run)
+    np.testing.assert_allclose(y, xhat * slope + beta.reshape(spread), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(dx, (dy - means[0] - xhat * means[1]) * inverse * slope, rtol=1e-5, atol=1e-5)
+    for ours, other in zip((y, dx), with_threads(1, run), strict=True):
+        np.testing.assert_array_equal(ours, other)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int16, np.int64, np.bool_])
 def test_copies_and_transposes(dtype: Any) -> None:
     x = np.random.default_rng(6).integers(0, 2 if dtype == np.bool_ else 100, (7, 65, 83)).astype(dtype)

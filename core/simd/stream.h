@@ -11,6 +11,7 @@ namespace OPENBNNS_ISA {
 
 // Results of this many floats (8 MiB) and more are streamed.
 constexpr int64_t kStreamFrom = int64_t{1} << 21;
+constexpr int64_t kLineFloats = 16;  // of a line of the caches
 
 // p must be aligned to the size of Vec.
 OPENBNNS_INLINE void store_stream(float* p, Vec v) {
@@ -35,18 +36,20 @@ OPENBNNS_INLINE void put(float* p, Vec v) {
   kStream ? store_stream(p, v) : store(p, v);
 }
 
-// Calls full(i) for whole vectors of out[0 .. count) and part(i, lanes) for what is left at the ends; when streaming,
-// whole vectors are aligned, and finish_stream() has to follow.
-template <bool kStream, class Full, class Part>
+// Calls full(i) for whole vectors of out[0 .. count) and part(i, lanes) for what is left at the ends, a vector at most
+// at a time. When streaming, whole vectors fill whole lines, and finish_stream() has to follow: a line of which a part
+// is stored plainly and the rest streamed goes to memory and back in between. kAligned without streaming: whole vectors
+// are aligned, because a store across two lines costs two.
+template <bool kStream, bool kAligned = kStream, class Full, class Part>
 OPENBNNS_INLINE void over_vectors(const float* out, int64_t count, Full full, Part part) {
+  constexpr int64_t kUnit = kStream ? kLineFloats : kAligned ? kWidth : 1;
+  const int64_t misplaced = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) / sizeof(float)) % kUnit;
+  const int64_t head = misplaced == 0 ? 0 : kUnit - misplaced < count ? kUnit - misplaced : count;
+  const int64_t end = kStream ? head + (count - head) / kUnit * kUnit : count;
   int64_t i = 0;
-  if (kStream) {
-    int64_t head = floats_to_alignment(out);
-    i = head < count ? head : count;
-    if (i > 0) part(int64_t{0}, i);
-  }
-  for (; i + kWidth <= count; i += kWidth) full(i);
-  if (i < count) part(i, count - i);
+  for (; i < head; i += kWidth) part(i, head - i < kWidth ? head - i : kWidth);
+  for (i = head; i + kWidth <= end; i += kWidth) full(i);
+  for (; i < count; i += kWidth) part(i, count - i < kWidth ? count - i : kWidth);
 }
 
 // Makes streamed data visible to other threads before what is stored after this call.

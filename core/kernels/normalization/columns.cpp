@@ -81,7 +81,7 @@ OPENBNNS_INLINE Vec normalized(const ColumnValues& v, int64_t i, Vec x, Get get)
 template <bool kStream, class F>
 void normalize_run(const F& f, const ColumnValues& v, const float* x, float* y, float* keep, int64_t count) {
   auto value = [&](Vec lanes, auto get, int64_t i) { return f.value(normalized(v, i, lanes, get)); };
-  over_vectors<true>(
+  over_vectors<kStream, true>(
       y, count,
       [&](int64_t i) {
         Vec lanes = load(x + i);
@@ -110,7 +110,7 @@ void write_run_gradient(const F& f, const ColumnValues& v, const BackwardRun& r,
     dz = get(v.by_dz + i) * dz + (get(v.by_distance + i) * (x - get(v.center + i)) + get(v.constant + i));
     return add ? get(dx + i) + dz : dz;
   };
-  over_vectors<true>(
+  over_vectors<kStream, true>(
       dx, r.count, [&](int64_t i) { put<kStream>(dx + i, value(i, [](const float* p) { return load(p); })); },
       [&](int64_t i, int64_t left) {
         store_partial(dx + i, value(i, [left](const float* p) { return load_partial(p, left); }), left);

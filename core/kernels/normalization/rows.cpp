@@ -18,8 +18,7 @@ constexpr int64_t kGroupSamples = 128;   // samples whose parameter gradients ar
 constexpr int64_t kItems = 16;           // pieces of work that backward is cut into, at most,
 constexpr int64_t kItemElements = 8192;  // of this size, at least
 
-// z = ((x - center) * inverse + offset) * gamma + beta; keep, if given, receives x. Written in whole lines also where
-// nothing is streamed: a store across two lines costs two.
+// z = ((x - center) * inverse + offset) * gamma + beta; keep, if given, receives x.
 template <bool kGamma, bool kBeta, bool kStream>
 void row_loop(const Statistics& s, const float* x, const float* gamma, const float* beta, float* z, float* keep,
               int64_t count) {
@@ -29,7 +28,7 @@ void row_loop(const Statistics& s, const float* x, const float* gamma, const flo
     if (kGamma) xhat *= g;
     return kBeta ? xhat + b : xhat;
   };
-  over_vectors<true>(
+  over_vectors<kStream, true>(
       z, count,
       [&](int64_t i) {
         Vec v = load(x + i);
@@ -104,7 +103,7 @@ void row_gradient(float center, const InputGradient& f, const float* x, const fl
     if (kGamma) d *= g;
     return d + (by_distance * (v - c) + rest);
   };
-  over_vectors<true>(
+  over_vectors<false, true>(
       dx, count,
       [&](int64_t i) {
         Vec v = value(load(dz + i), load(x + i), kGamma ? load(gamma + i) : Vec{});

@@ -74,14 +74,13 @@ struct AffineLanes {
   const Vec center, scale, shift;
 };
 
-// Results are written in whole lines also where they are not streamed: a store across two lines costs two.
 template <bool kStream, bool kKeep, class F>
 void normalize_loop(const F& f, Affine a, const float* x, float* y, float* keep, int64_t count, bool stream_keep) {
   const AffineLanes affine(a);
-  if (reinterpret_cast<uintptr_t>(keep) % sizeof(Vec) != reinterpret_cast<uintptr_t>(y) % sizeof(Vec))
-    stream_keep = false;
+  auto place_in_line = [](const float* p) { return reinterpret_cast<uintptr_t>(p) % (kLineFloats * sizeof(float)); };
+  if (place_in_line(keep) != place_in_line(y)) stream_keep = false;
   auto loop = [&](auto streams_keep) {
-    over_vectors<true>(
+    over_vectors<kStream, true>(
         y, count,
         [&](int64_t i) {
           Vec v = load(x + i);
@@ -148,7 +147,7 @@ void gradient_loop(const F& f, Affine a, InputGradient g, const BackwardRun& r, 
     const Vec v = by_dz * dz + (by_distance * (x - affine.center) + rest);
     return kAdd ? get(dx + i) + v : v;
   };
-  over_vectors<true>(
+  over_vectors<kStream, true>(
       dx, r.count, [&](int64_t i) { put<kStream>(dx + i, value(i, [](const float* p) { return load(p); })); },
       [&](int64_t i, int64_t lanes) {
         store_partial(dx + i, value(i, [lanes](const float* p) { return load_partial(p, lanes); }), lanes);
