@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ class Contest(NamedTuple):
     rivals: dict[str, Call]
     check: Callable[[], tuple[Any, Any]]
     bytes: int = 0  # read and written at least, where memory is the limit
+    only_reads: bool = False  # reading alone is faster than copying: the share of that bandwidth is shown, too
 
 
 def figures() -> dict[str, Callable[[Settings], Figure]]:
@@ -54,16 +56,30 @@ def _measure(name: str, make: Callable[[Any], Contest], target: float | None, se
     samplers = [sampler(call) for call in (contest.ours, *contest.rivals.values())]
     if contest.bytes:
         samplers.append(partial(Ceilings(settings.threads).gigabytes, contest.bytes))
+    if contest.only_reads:
+        samplers.append(sampler(partial(_read_all, settings.threads)))
     times, disturbance = alternate(samplers, settings.seconds)
     medians = [statistics.median(t) for t in times]
     best = 1 + min(range(len(contest.rivals)), key=lambda i: medians[1 + i])
     ratio = statistics.median(t / o for o, t in zip(times[0], times[best], strict=True))
     note = f"ours {medians[0] * 1e3:.2f} ms, best rival {list(contest.rivals)[best - 1]} {medians[best] * 1e3:.2f} ms"
-    share = contest.bytes / medians[0] / 1e9 / max(times[-1]) if contest.bytes else None
+    share = contest.bytes / medians[0] / 1e9 / max(times[1 + len(contest.rivals)]) if contest.bytes else None
     if share:
         note += f", {share:.0%} of the copy bandwidth"
+    if contest.only_reads:
+        note += f", {contest.bytes / medians[0] / (_MEMORY.nbytes / medians[-1]):.0%} of the read bandwidth"
     note += f", others took {disturbance:.0%}" + ("" if right else ", WRONG")
     return Figure(name, ratio if right else 0.0, "x best rival", target, note=note, copy_share=share)
+
+
+_MEMORY = np.ones(16 << 20, np.float32)
+_POOL = ThreadPoolExecutor(8)
+
+
+def _read_all(threads: int) -> None:
+    """Reads 64 MiB with the fastest reader NumPy has: the maximum of whole 64-bit words."""
+    parts = np.array_split(_MEMORY.view(np.int64), threads)
+    list(_POOL.map(np.max, parts))
 
 
 def _top_k(rows: int, length: int, k: int, torch: Any) -> Contest:
@@ -156,4 +172,5 @@ def _reduce(name: str, axis: int, torch: Any) -> Contest:
         },
         lambda: (y, x.astype(np.float64).sum(axis, keepdims=True) if name == "sum" else other),
         x.nbytes,
+        only_reads=True,
     )
