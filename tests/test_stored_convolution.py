@@ -102,8 +102,8 @@ WINDOWS = (
     Window("covering", (6, 7, 5), 9, (7, 5)),
     Window("covering all rows", (6, 7, 15), 9, (7, 3), pad=(1, 2, 0, 0)),
     Window("one column", (12, 30, 1), 6, (3, 1), pad=(0, 0, 1, 1)),
-    Window("weights in parts", (300, 6, 6), 130, (3, 3), pad=(1, 1, 1, 1)),
-    Window("groups in parts", (288, 5, 5), 256, (5, 5), pad=(2, 2, 2, 2), groups=4, batch=1),
+    Window("weights in parts", (300, 6, 6), 230, (3, 3), pad=(1, 1, 1, 1)),
+    Window("groups in parts", (384, 5, 5), 384, (5, 5), pad=(2, 2, 2, 2), groups=6, batch=1),
     Window("huge stride", (20, 5, 5), 3, (3, 3), (40, 40), pad=(30, 30, 30, 30)),
 )
 
@@ -322,7 +322,7 @@ def test_both_engines_agree() -> None:
 
 def test_weights_are_kept_in_their_type() -> None:
     layer = Layer(WINDOWS[18], (FLOAT16, INT8, FLOAT16, FLOAT16))
-    assert layer.filter.weights.memory[1] == 300 * 130 * 9 and layer.filter.bias.memory[1] == 2 * 130
+    assert layer.filter.weights.memory[1] == 300 * 230 * 9 and layer.filter.bias.memory[1] == 2 * 230
 
 
 @pytest.mark.parametrize("client", [False, True])

@@ -33,8 +33,8 @@ OPENBNNS_INLINE void join_lines(const uint8_t* const (&line)[4], int64_t lines, 
 
 // to[j] = the group of from[i * stride + j], i < lines, for j < count; missing numbers are zeros. `left`: of the
 // operand that kernels of quads take as unsigned.
-inline void join_bytes(IntegerSums sums, ElementType type, bool left, const uint8_t* from, int64_t stride,
-                       int64_t lines, int64_t count, ByteGroup* to, int64_t to_stride) {
+OPENBNNS_INLINE void join_bytes(IntegerSums sums, ElementType type, bool left, const uint8_t* from, int64_t stride,
+                                int64_t lines, int64_t count, ByteGroup* to, int64_t to_stride) {
   const uint8_t* line[4] = {from, from + stride, from + 2 * stride, from + 3 * stride};
   if (sums == IntegerSums::kQuads) {
     const uint32_t flip = (type == ElementType::kInt8) == left ? 0x80 : 0;  // to the other sign

@@ -24,9 +24,9 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int64_t kPartFloats = int64_t{1} << 18;   // of weights at a time (1 MB)
+constexpr int64_t kPartFloats = int64_t{1} << 19;   // of weights at a time (2 MB)
 constexpr int64_t kPartChannels = 32;               // of the output: such parts have multiples of it
-constexpr int64_t kSumFloats = int64_t{1} << 20;    // of sums before they are converted (4 MB), if a sample has no more
+constexpr int64_t kSumFloats = int64_t{1} << 18;    // of sums before they are converted (1 MB), if a sample has no more
 constexpr int64_t kPlaneFloats = int64_t{1} << 16;  // of the images of a depthwise convolution at a time (256 KB)
 constexpr double kExactFloats = 1 << 24;            // sums of integers up to this are exact
 constexpr int64_t kFewInputs = 8;                   // channels, which groups of bytes would mostly fill with zeros
