@@ -63,31 +63,35 @@ OPENBNNS_INLINE DoubleVec load_doubles(const Value* p) {
   return __builtin_convertvector(v, DoubleVec);
 }
 
-// kLanes integers, to nearest, ties to even, saturated; NaN is 0.
+// kLanes values as integers: to nearest, ties to even, saturated to those of type Integer; NaN is 0.
 template <class Integer>
-OPENBNNS_INLINE void store_integers(Integer* to, DoubleVec v) {
+OPENBNNS_INLINE void store_words(int32_t* to, DoubleVec v) {
   typedef int32_t Words __attribute__((vector_size(kLanes * 4)));
-  typedef Integer Integers __attribute__((vector_size(kLanes * sizeof(Integer))));
   const DoubleVec zero{}, low = static_cast<double>(std::numeric_limits<Integer>::min()) - zero,
                           high = static_cast<double>(std::numeric_limits<Integer>::max()) - zero;
   v = (v == v) ? v : zero;
-  const auto result = __builtin_convertvector(__builtin_convertvector(rounded(limited(v, low, high)), Words), Integers);
-  std::memcpy(to, &result, sizeof result);
+  const Words words = __builtin_convertvector(rounded(limited(v, low, high)), Words);
+  std::memcpy(to, &words, sizeof words);
 }
 
 template <class Integer, class Value>
 void encode_integers(const Element& element, const Value* values, int64_t count, void* to) {
+  constexpr int64_t kTogether = 32;  // become bytes at a time: by fours, that would take as long as the rest
   const DoubleVec zero{}, scale = element.scale - zero, bias = element.bias - zero;
   const auto encoded = [&](const Value* from, Integer* into) {
-    const DoubleVec v = load_doubles(from);
-    store_integers(into, element.bias_before_scale ? v / scale - bias : (v - bias) / scale);
+    int32_t words[kTogether];
+    for (int64_t j = 0; j < kTogether; j += kLanes) {
+      const DoubleVec v = load_doubles(from + j);
+      store_words<Integer>(words + j, element.bias_before_scale ? v / scale - bias : (v - bias) / scale);
+    }
+    for (int64_t j = 0; j < kTogether; j++) into[j] = static_cast<Integer>(words[j]);
   };
   auto* p = static_cast<Integer*>(to);
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) encoded(values + i, p + i);
+  for (; i + kTogether <= count; i += kTogether) encoded(values + i, p + i);
   if (i == count) return;
-  Value rest[kLanes] = {};
-  Integer last[kLanes];
+  Value rest[kTogether] = {};
+  Integer last[kTogether];
   std::copy(values + i, values + count, rest);
   encoded(rest, last);
   std::copy_n(last, count - i, p + i);
