@@ -8,6 +8,7 @@
 #include "gemm/gemm_small.h"
 #include "gemm/integer_kernel.h"
 #include "gemm/pack.h"
+#include "gemm/partial.h"
 #include "gemm/sources.h"
 #include "gemm/stored_product.h"
 #include "runtime/dynamic_items.h"
@@ -27,6 +28,7 @@ constexpr int64_t kKeptFloats = int64_t{1} << 16;    // of B that stay in L2 for
 constexpr int64_t kKeptPanels = 64;                  // at most, however few steps they have
 constexpr int64_t kThreadGroups = 4;                 // of such columns, at least, where there are enough of them
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
+constexpr int64_t kReadColumns = 64;                 // for which A is read where it lies, at most
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
 constexpr double kPackFlops = 64;           // operations in the time that packing an element takes
@@ -47,13 +49,19 @@ OPENBNNS_INLINE void transpose_square(const Source& source, const typename Sourc
                                       int64_t rows, int64_t steps, int64_t numbers, float* to, int64_t to_stride) {
   Vec r[kWidth];
   numbers = std::min(numbers, steps * Source::kPerStep);
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) __builtin_prefetch(from + (i + kWidth) * from_stride);
+  if (rows >= kWidth && numbers >= kWidth * Source::kPerStep) {
+    OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = source.along(from + i * from_stride);
+    transpose(r);
+    OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(to + i * to_stride, r[i]);
+    return;
+  }
   OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) {
     const typename Source::Number* row = from + i * from_stride;
     if (i >= rows)
       r[i] = Vec{};
     else
       r[i] = numbers >= kWidth * Source::kPerStep ? source.along(row) : source.along(row, numbers);
-    __builtin_prefetch(row + kWidth * from_stride);
   }
   transpose(r);
   OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) if (i < steps) store(to + i * to_stride, r[i]);
@@ -64,6 +72,11 @@ int64_t lanes_of(int64_t count) { return std::max<int64_t>(0, std::min<int64_t>(
 // Whether tiles read B where it lies: when all rows fit into one, a copy would be read once.
 bool reads_in_place(const MatrixProduct& p, int64_t columns) {
   return !p.transpose_b && !p.packed_b && p.m <= kWideRows && columns >= kWideColumns && p.b_element.is_float32();
+}
+
+// Whether tiles read A where it lies: its rows lie side by side already, and a copy would be read a few times only.
+bool reads_a_in_place(const MatrixProduct& p, int tile) {
+  return p.transpose_a && p.a_element.is_float32() && p.n <= kReadColumns && few_columns(p.n, tile) == 0;
 }
 
 // Whether p.packed_b is what kernels read. Elements that become floats are kept as they are stored.
@@ -126,7 +139,7 @@ void pack_a(const Source& source, const MatrixProduct& p, int64_t row, int tile,
             int64_t steps, float* a, int64_t tile_floats) {
   constexpr int64_t kEach = Source::kPerStep;
   const auto* all = reinterpret_cast<const typename Source::Number*>(p.a);
-  const auto rows_of = [&](int64_t i) { return std::min<int64_t>(tile, p.m - row - i * tile); };
+  const auto rows_of = [&](int64_t i) { return lanes_of(p.m - row - i * tile); };  // those of the next tile, too
   if (p.transpose_a) {
     const auto* from = all + step * kEach * p.lda + row;
     const int64_t whole = p.m - row < kWidth ? 0 : std::min(tiles, (p.m - row - kWidth) / tile + 1);  // to load
@@ -223,13 +236,20 @@ void copy_rows(const float* src, int64_t src_row, int rows, int64_t columns, flo
       store_partial(dst + v, load_partial(src + v, lanes_of(columns - v)), lanes_of(columns - v));
 }
 
-// Rows [row, row + rows) of C over the first `columns` columns of the panel; a: these rows as pack_a leaves them.
-void multiply_rows(const MatrixProduct& p, const Panel& panel, int64_t columns, const float* a, int64_t row, int rows,
-                   Ahead& ahead) {
+// Tiles of rows of A, `tile` elements from one to the next, in each of them A[row][k] at row + k * step.
+struct TilesOfA {
+  const float* a;
+  int64_t tile, step;
+};
+
+// Rows [row, row + rows) of C over the first `columns` columns of the panel; a: the tile of these rows.
+void multiply_rows(const MatrixProduct& p, const Panel& panel, int64_t columns, const float* a, int64_t a_step,
+                   int64_t row, int rows, Ahead& ahead) {
   float edge[kWideRows * kWideColumns];  // a tile that sticks out of C to the right
   float edge_bias[kWideColumns];
   Tile tile{};
   tile.a = a;
+  tile.a_step = a_step;
   tile.entries = static_cast<int>(panel.steps);
   tile.c_block = kBlock;
   tile.write = write_of(p, panel);
@@ -283,14 +303,25 @@ struct Cut {
   }
 };
 
-// Rows of the tiles [first, last) over the columns of the panel; a: these rows, tile after tile as pack_a leaves them.
-// A tile of A stays in L1 while columns of B that stay in L2 pass by.
-void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, const float* a, int64_t first,
+// Rows of the tiles [first, last) over the columns of the panel; a: these tiles. A tile of A stays in L1 while columns
+// of B that stay in L2 pass by.
+void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, const TilesOfA& a, int64_t first,
                     int64_t last, Ahead ahead) {
   const int few = p.sums == IntegerSums::kNone ? few_columns(panel.columns, cut.tile) : 0;
   const int64_t most = panel.columns - few, kept = cut.kept_panels() * kPanelColumns;
+  if (few > 0) {
+    const int64_t tile = most / kWideColumns * kWideColumns, column = panel.column + most;  // tile: as it is packed
+    const int64_t row = first * cut.tile, rows = std::min(last * cut.tile, p.m) - row;
+    const Write write = write_of(p, panel);
+    multiply_few_columns({a.a, a.tile, cut.tile, panel.b + tile * panel.steps + most - tile,
+                          tile_blocks(panel.columns - tile) * kBlock, rows, panel.steps, few,
+                          p.c + row * p.ldc + column, p.ldc, write,
+                          write == Write::RowBias      ? p.row_bias + row
+                          : write == Write::ColumnBias ? p.column_bias + column
+                                                       : nullptr});
+  }
   ahead.spread((last - first) * ((most + kWideColumns - 1) / kWideColumns), panel.steps);
-  for (int64_t j = 0; j < most; j += kept) {
+  for (int64_t j = 0; j < panel.columns; j += kept) {
     Panel part = panel;
     part.column += j;
     part.columns -= j;
@@ -299,21 +330,9 @@ void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, 
     for (int64_t tile = first; tile < last; tile++) {
       const int64_t row = tile * cut.tile;
       const int rows = cut.rows(p, tile);
-      multiply_rows(p, part, columns, a + (tile - first) * cut.tile_floats(), row, rows, ahead);
-      if (panel.last) finish_rows(p, row, rows, part.column, columns);
+      multiply_rows(p, part, columns, a.a + (tile - first) * a.tile, a.step, row, rows, ahead);
+      if (panel.last) finish_rows(p, row, rows, part.column, std::min(kept, part.columns));
     }
-  }
-  if (few > 0) {
-    const int64_t tile = most / kWideColumns * kWideColumns, column = panel.column + most;  // tile: as it is packed
-    const int64_t row = first * cut.tile, rows = std::min(last * cut.tile, p.m) - row;
-    const Write write = write_of(p, panel);
-    multiply_few_columns({a, cut.tile_floats(), cut.tile, panel.b + tile * panel.steps + most - tile,
-                          tile_blocks(panel.columns - tile) * kBlock, rows, panel.steps, few,
-                          p.c + row * p.ldc + column, p.ldc, write,
-                          write == Write::RowBias      ? p.row_bias + row
-                          : write == Write::ColumnBias ? p.column_bias + column
-                                                       : nullptr});
-    if (panel.last) finish_rows(p, row, rows, column, few);
   }
 }
 
@@ -361,7 +380,7 @@ void product_by_columns(const MatrixProduct& p, int threads) {
         const int64_t next_steps = std::min(cut.depth_block, depth - next);
         Ahead ahead = p.packed_b ? Ahead::of_packed(p, next_column, width, next, next_steps)
                                  : Ahead::of_b(p, next_column, columns, next, steps);
-        multiply_tiles(p, cut, panel, block, first, last, ahead);
+        multiply_tiles(p, cut, panel, {block, cut.tile_floats(), kWidth}, first, last, ahead);
       }
     });
   }
@@ -372,6 +391,7 @@ void product_by_rows(const MatrixProduct& p, int threads) {
   const int64_t depth = steps_of(p);
   const bool ready = is_ready(p);
   const Cut cut(p, depth, p.n);
+  const bool in_place = reads_a_in_place(p, cut.tile);
   const int64_t group = even_group(cut.tiles, kTaskTiles, threads), groups = (cut.tiles + group - 1) / group;
   const int64_t padded = round_up(p.n, kBlock), panels = (p.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t parts = even_parts(groups, panels, threads, share_of_packing(p.n));  // of the columns
@@ -391,7 +411,7 @@ void product_by_rows(const MatrixProduct& p, int threads) {
       const int64_t first = item / parts * group, last = std::min(cut.tiles, first + group), part = item % parts;
       const int64_t column = panels * part / parts * kPanelColumns;
       const int64_t columns = std::min(p.n, panels * (part + 1) / parts * kPanelColumns) - column;
-      float* a = scratch(kMatrixA, static_cast<size_t>(group * cut.tile_floats()));
+      float* a = in_place ? nullptr : scratch(kMatrixA, static_cast<size_t>(group * cut.tile_floats()));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
         const int64_t steps = std::min(cut.depth_block, end - step);
         const float* from = ready ? p.packed_b + step * padded : b + (step - chunk) * padded;
@@ -400,8 +420,12 @@ void product_by_rows(const MatrixProduct& p, int threads) {
         bool turns = step + cut.depth_block >= end;
         Ahead ahead = Ahead::of_a(p, (turns ? last : first) * cut.tile, group * cut.tile,
                                   turns ? chunk : step + cut.depth_block, steps);
-        pack_a(p, first * cut.tile, cut.tile, last - first, step, steps, a, cut.tile_floats());
-        multiply_tiles(p, cut, panel, a, first, last, ahead);
+        TilesOfA tiles{a, cut.tile_floats(), kWidth};
+        if (in_place)
+          tiles = {p.a + step * p.lda + first * cut.tile, cut.tile, p.lda};
+        else
+          pack_a(p, first * cut.tile, cut.tile, last - first, step, steps, a, cut.tile_floats());
+        multiply_tiles(p, cut, panel, tiles, first, last, ahead);
       }
     });
   }
@@ -523,25 +547,28 @@ void matrix_product(const MatrixProduct& p, int threads) {
 
 namespace {
 
+// kVectors vectors of columns side by side; only `last` lanes of the last one exist.
+template <int kVectors>
+void sum_vectors(const float* matrix, int64_t row_stride, int64_t rows, Lanes last, float* sums, bool accumulate) {
+  const auto lanes = [=](int v) { return v < kVectors - 1 ? Lanes(kWidth) : last; };
+  Vec sum[kVectors];
+  OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[v] = Vec{};
+  for (int64_t i = 0; i < rows; i++, matrix += row_stride)
+    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[v] += lanes(v).load(matrix + v * kWidth);
+  OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
+    float* to = sums + v * kWidth;
+    lanes(v).store(to, accumulate ? lanes(v).load(to) + sum[v] : sum[v]);
+  }
+}
+
 void sum_few_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t columns, float* sums,
                   bool accumulate) {
   constexpr int kVectors = 4;
   int64_t j = 0;
-  for (; j + kVectors * kWidth <= columns; j += kVectors * kWidth) {
-    Vec sum[kVectors];
-    for (int v = 0; v < kVectors; v++) sum[v] = Vec{};
-    for (int64_t i = 0; i < rows; i++)
-      OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[v] += load(matrix + i * row_stride + j + v * kWidth);
-    for (int v = 0; v < kVectors; v++) {
-      float* p = sums + j + v * kWidth;
-      store(p, accumulate ? load(p) + sum[v] : sum[v]);
-    }
-  }
-  for (; j < columns; j++) {
-    float sum = 0;
-    for (int64_t i = 0; i < rows; i++) sum += matrix[i * row_stride + j];
-    sums[j] = accumulate ? sums[j] + sum : sum;
-  }
+  for (; j + kVectors * kWidth <= columns; j += kVectors * kWidth)
+    sum_vectors<kVectors>(matrix + j, row_stride, rows, Lanes(kWidth), sums + j, accumulate);
+  for (; j < columns; j += kWidth)
+    sum_vectors<1>(matrix + j, row_stride, rows, Lanes(lanes_of(columns - j)), sums + j, accumulate);
 }
 
 }  // namespace

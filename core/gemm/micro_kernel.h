@@ -53,9 +53,9 @@ struct Tile {
   int skip_first = 0, skip_last = 0;
   // TileForm::Pair: the second half of the rows lies at a + a_pair and c + c_pair.
   int64_t a_pair = 0, c_pair = 0;
-  // TileForm::Product: elements from one step of B to the next, and memory that is needed after this tile: with every
-  // other step one cache line is asked for, `next_step` elements after the one before.
-  int64_t b_step = 0;
+  // TileForm::Product: elements from one step of A and of B to the next, and memory that is needed after this tile:
+  // with every other step one cache line is asked for, `next_step` elements after the one before.
+  int64_t a_step = kWidth, b_step = 0;
   const float* next = nullptr;
   int64_t next_step = 0;
 };
@@ -65,7 +65,7 @@ using TileKernel = void (*)(const Tile&);
 // How A_i is stored, how many steps of depth every entry has, and how the tile can be written. Strides are constants of
 // the kernel so that each scalar of A is one base address plus a displacement.
 enum class TileForm {
-  Product,  // A[row][k] at row + k * kWidth, B[k][column] at k * b_step + column; `entries` steps, no offsets, at most
+  Product,  // A[row][k] at row + k * a_step, B[k][column] at k * b_step + column; `entries` steps, no offsets, at most
             // kWideRows rows; every way of writing: matrix product
   Matrix,   // A[row][k] at row * 16 + k, depth 4; Set, Add: matrix products inside other kernels
   Edge,     // the same, with rows left out at the ends; ColumnBias: convolution

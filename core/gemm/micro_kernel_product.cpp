@@ -31,14 +31,14 @@ struct ProductKernel {
         sum[row][v] = Vec{};
     if (t.entries >= kManySteps) Finish::ask_for_tile(t);
     const float *a = t.a, *b = t.b, *next = t.next;
-    const int64_t b_step = t.b_step, next_step = t.next_step;
+    const int64_t a_step = t.a_step, b_step = t.b_step, next_step = t.next_step, ahead = kStepsAhead * a_step;
     int k = t.entries;
-    for (; k >= 2; k -= 2, a += 2 * kWidth, b += 2 * b_step, next += next_step) {
+    for (; k >= 2; k -= 2, a += 2 * a_step, b += 2 * b_step, next += next_step) {
       __builtin_prefetch(next, 0, 2);
-      __builtin_prefetch(a + kStepsAhead * kWidth);
-      if (kWidth == kBlock) __builtin_prefetch(a + (kStepsAhead + 1) * kWidth);
+      __builtin_prefetch(a + ahead);
+      if (kWidth == kBlock) __builtin_prefetch(a + ahead + a_step);
       step(a, b, sum);
-      step(a + kWidth, b + b_step, sum);
+      step(a + a_step, b + b_step, sum);
     }
     if (k > 0) step(a, b, sum);
     Finish::finish(t, sum);

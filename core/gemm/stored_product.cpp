@@ -173,12 +173,14 @@ void sum_columns(const MatrixProduct& p, int32_t* sums, int threads) {
 
 void convert_rows(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   const bool in_place = !p.finish || (!p.finish->to && p.sums == IntegerSums::kNone && p.alpha == 1.f);
-  for (int64_t m = row; m < row + rows; m++) {
-    float* c = p.c + m * p.ldc + column;
-    if (!in_place)
-      convert_row(p, m, column, columns);
-    else if (p.activation)
-      activation_forward(*p.activation, c, c, columns, columns);
+  if (!in_place) {
+    for (int64_t m = row; m < row + rows; m++) convert_row(p, m, column, columns);
+  } else if (p.activation) {
+    const int64_t together = columns == p.ldc ? rows : 1;
+    for (int64_t m = row; m < row + rows; m += together) {
+      float* c = p.c + m * p.ldc + column;
+      activation_forward(*p.activation, c, c, together * columns, columns);
+    }
   }
 }
 

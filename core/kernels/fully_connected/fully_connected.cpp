@@ -19,6 +19,7 @@ namespace OPENBNNS_ISA {
 namespace {
 
 constexpr int64_t kGradientFloats = int64_t{1} << 20;  // of dz kept at a time (4 MB)
+constexpr int64_t kRunFloats = int64_t{1} << 12;       // of dz that one task makes
 
 class FullyConnected : public Plan {
  public:
@@ -54,10 +55,14 @@ class FullyConnected : public Plan {
     for (int64_t n = 0; n < call.batch || n == 0; n += block) {
       int64_t count = std::min(block, call.batch - n);
       float* dz = scratch(kGradientBand, static_cast<size_t>(count * outputs_));
-      parallel_items(threads_for(call, count), count, [&](int64_t i) {
-        activation_backward_from_output(activation_, call.address[Y] + (n + i) * call.stride[Y],
-                                        call.address[DY] + (n + i) * call.stride[DY], dz + i * outputs_, outputs_,
-                                        outputs_);
+      // As many samples at a time as lie side by side.
+      const bool packed = call.stride[Y] == outputs_ && call.stride[DY] == outputs_;
+      const int64_t run = packed ? kRunFloats / std::max<int64_t>(1, outputs_) + 1 : 1;
+      parallel_items(threads_for(call, count), (count + run - 1) / run, [&](int64_t i) {
+        const int64_t first = i * run, sample = n + first;
+        activation_backward_from_output(activation_, call.address[Y] + sample * call.stride[Y],
+                                        call.address[DY] + sample * call.stride[DY], dz + first * outputs_,
+                                        std::min(run, count - first) * outputs_, outputs_);
       });
       gradients(call, n, count, dz, outputs_);
     }
