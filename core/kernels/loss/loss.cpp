@@ -36,19 +36,26 @@ struct Tasks {
   }
 };
 
-// The sum of body(i) over all items, in a fixed order.
+// The sum of body(first, end) over the items of every task, in a fixed order.
 template <class Body>
-double sum_over(const Tasks& tasks, int workers, Body&& body) {
+double sum_over_tasks(const Tasks& tasks, int workers, Body&& body) {
   double partial[kMaxTasks];
   dynamic_items(workers, tasks.count, [&](int64_t task) {
-    double total = 0;
-    int64_t end = std::min(tasks.items, (task + 1) * tasks.group);
-    for (int64_t i = task * tasks.group; i < end; i++) total += body(i);
-    partial[task] = total;
+    partial[task] = body(task * tasks.group, std::min(tasks.items, (task + 1) * tasks.group));
   });
   double total = 0;
   for (int64_t task = 0; task < tasks.count; task++) total += partial[task];
   return total;
+}
+
+// The sum of body(i) over all items, in a fixed order.
+template <class Body>
+double sum_over(const Tasks& tasks, int workers, Body&& body) {
+  return sum_over_tasks(tasks, workers, [&](int64_t first, int64_t end) {
+    double total = 0;
+    for (int64_t i = first; i < end; i++) total += body(i);
+    return total;
+  });
 }
 
 double sum_of(const float* values, int64_t count) {
@@ -146,7 +153,7 @@ class LossPlan : public Plan {
     float* losses = forward && !reduces() ? call.address[kLossOutput] : nullptr;
     float* dx = call.address[kLossInputGradient];
     const bool streams = dx && call.batch * shape_.width >= kStreamFrom;
-    return sum_over(Tasks(call.batch, shape_.width), workers(call), [&](int64_t n) {
+    const auto row_loss = [&](int64_t n) {
       Row row;
       row.x = call.address[kLossInput] + n * call.stride[kLossInput];
       row.t = call.address[kLossLabels] + n * call.stride[kLossLabels];
@@ -156,10 +163,29 @@ class LossPlan : public Plan {
       row.slope_scale = upstream ? slope_scale * upstream[n * call.stride[kLossOutputGradient]] : slope_scale;
       row.adds = call.adds(kLossInputGradient);
       row.streams = streams;
-      double value = row_loop_(shape_, row);
-      if (losses) losses[n] = static_cast<float>(value);
+      const loss::RowLoss found = row_loop_(shape_, row);
       if (streams) finish_stream();
-      return value;
+      return found;
+    };
+    return sum_over_tasks(Tasks(call.batch, shape_.width), workers(call), [&](int64_t first, int64_t end) {
+      double total = 0;
+      for (int64_t n = first; n < end; n += kWidth) {
+        const int64_t rows = std::min<int64_t>(kWidth, end - n);
+        loss::RowLoss found[kWidth];
+        Vec arguments = splat(1.0f);
+        for (int64_t i = 0; i < rows; i++) {
+          found[i] = row_loss(n + i);
+          arguments[i] = found[i].argument;
+        }
+        const Vec logarithms = math::log(arguments);
+        for (int64_t i = 0; i < rows; i++) {
+          const double logarithm = logarithms[i];
+          const double value = found[i].weight * (found[i].factor * logarithm - found[i].rest);
+          if (losses) losses[n + i] = static_cast<float>(value);
+          total += value;
+        }
+      }
+      return total;
     });
   }
 

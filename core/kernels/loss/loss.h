@@ -69,8 +69,14 @@ struct Row {
   bool streams;       // dx is too large for caches (simd/stream.h)
 };
 
-// Returns the weighted loss of the row.
-using RowLoop = double (*)(const LossShape& shape, const Row& row);
+// The weighted loss of a row: weight * (factor * log(argument) - rest). The logarithms of a vector of rows are taken at
+// once.
+struct RowLoss {
+  float weight, factor, argument;
+  double rest;
+};
+
+using RowLoop = RowLoss (*)(const LossShape& shape, const Row& row);
 
 RowLoop row_loop(int function);
 

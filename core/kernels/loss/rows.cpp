@@ -47,11 +47,13 @@ struct SmoothedLabels {
 
 float class_factor(const LossShape& s) { return s.divide_by_classes ? 1.0f / static_cast<float>(s.width) : 1.0f; }
 
+RowLoss complete(double loss) { return {1, 0, 1, -loss}; }
+
 // A row that fits one vector stays in registers.
-double softmax_cross_entropy_vector(const LossShape& s, const Row& row) {
+RowLoss softmax_cross_entropy_vector(const LossShape& s, const Row& row) {
   const SmoothedLabels labels(s);
   const float weight = row.weight * class_factor(s);
-  auto compute = [&](auto lanes) {
+  auto compute = [&](auto lanes) -> RowLoss {
     Vec x = lanes.read(row.x, -math::kInfinity), t = labels.read(lanes, row.t);
     Vec d = lanes.keep(x - splat(largest_lane(x)));
     Vec e = lanes.keep(exp_of_negative(d));
@@ -61,15 +63,14 @@ double softmax_cross_entropy_vector(const LossShape& s, const Row& row) {
       Vec old = row.adds ? lanes.read(row.dx) : Vec{};
       lanes.write(row.dx, old + splat(row.slope_scale * weight) * slope);
     }
-    double log_sum = math::log(splat(sum_e))[0];
-    return weight * (sum_t * log_sum - add_lanes(product_or_zero(t, d)));
+    return {weight, sum_t, sum_e, add_lanes(product_or_zero(t, d))};
   };
   return s.width == kWidth ? compute(WholeVector{}) : compute(FirstLanes(s.width));
 }
 
 // p = softmax(x):  l = -w sum_i t_i log p_i,  dl/dx_i = w (p_i sum(t) - t_i)
 // With d = x - max and log p = d - log sum(exp d):  l = w (sum(t) log sum(exp d) - sum(t d)).
-double softmax_cross_entropy(const LossShape& s, const Row& given) {
+RowLoss softmax_cross_entropy(const LossShape& s, const Row& given) {
   if (s.width <= kWidth) return softmax_cross_entropy_vector(s, given);
   const SmoothedLabels labels(s);
   Row row = given;
@@ -100,13 +101,13 @@ double softmax_cross_entropy(const LossShape& s, const Row& given) {
       return lanes.read(exponentials + i) * factor - labels.read(lanes, row.t + i);
     });
   }
-  return weight * (sum_t * std::log(sum_e) - product_sum.value());
+  return complete(weight * (sum_t * std::log(sum_e) - product_sum.value()));
 }
 
 // p = softmax(x), M = number of nonzero labels:
 //   l = sum over t_c != 0 of -w_c t_c log(p_c) / M,  dl/dx_c = w_c (p_c - 1/M) if t_c != 0, else p_c
 // A sample without labels has loss and gradient 0.
-double categorical_cross_entropy(const LossShape& s, const Row& row) {
+RowLoss categorical_cross_entropy(const LossShape& s, const Row& row) {
   float* exponentials = row.dx ? scratch(kExponentials, static_cast<size_t>(s.width)) : nullptr;
   const Vec largest = splat(row_maximum(row.x, s.width));
   auto weights = [&](auto lanes, int64_t i) { return row.w ? lanes.read(row.w + i) : splat(row.weight); };
@@ -139,11 +140,11 @@ double categorical_cross_entropy(const LossShape& s, const Row& row) {
       return select(none, Vec{}, slope);
     });
   }
-  return labelled == 0.0 ? 0.0 : one_in_m * (t_sum.value() * std::log(sum_e) - product_sum.value());
+  return complete(labelled == 0.0 ? 0.0 : one_in_m * (t_sum.value() * std::log(sum_e) - product_sum.value()));
 }
 
 // l = 1 - sum_i w_i t_i x_i for unit vectors,  dl/dx_i = -w_i t_i + (1-l) x_i: the part along the unit sphere
-double cosine_distance(const LossShape& s, const Row& row) {
+RowLoss cosine_distance(const LossShape& s, const Row& row) {
   auto weighted = [&](auto lanes, int64_t i) {
     Vec t = lanes.read(row.t + i);
     return row.w ? t * lanes.read(row.w + i) : t * row.weight;
@@ -160,7 +161,7 @@ double cosine_distance(const LossShape& s, const Row& row) {
     store_slopes(row, s.width,
                  [&](auto lanes, int64_t i) { return radial * lanes.read(row.x + i) - weighted(lanes, i); });
   }
-  return 1.0 - dot;
+  return complete(1.0 - dot);
 }
 
 }  // namespace
