@@ -37,6 +37,7 @@ class WholeStep:
         self._times = np.zeros(4)  # before the forward pass, the backward pass and the optimizer, and after it
         self._of_optimizer: list[Call] | None = None
         self._readers: dict[int, Any] = {}  # of the targets of so many batches
+        self._numbers = np.arange(bound.program.batch)
         self._loss: Any = bound.losses[0] if len(bound.losses) == 1 and not bound.joins else None
         if self._loss is not None and (passes.joint or passes.shares[0] != 1.0):
             self._loss = None
@@ -78,9 +79,8 @@ class WholeStep:
         """The same for whole batches that lie one after the other, where possible without Python in between."""
         size = self._bound.program.batch
         values: list[float] = []
-        numbers = np.arange(size)
         while (first := len(values) * size) < len(x):
-            batch = Batch([x[first : first + size]], [y[first : first + size]], None, numbers)
+            batch = Batch([x[first : first + size]], [y[first : first + size]], None, self._numbers)
             together = min(_TOGETHER, len(x) // size - len(values))
             last = first + together * size
             values += self._steps_together(batch, x[first:last], y[first:last], together) or [self.step(batch)]
@@ -89,26 +89,36 @@ class WholeStep:
     def _steps_together(self, batch: Batch, x: Array, y: Array, count: int) -> list[float]:
         """The losses of the first of these batches, if native code can make steps on all of them; ``batch`` is the first."""
         program = self._bound.program
-        if self._finite or not self._plain.is_one or not program.reads_anywhere(batch.x) or not self._take_plain(batch):
+        if (
+            self._finite
+            or not self._plain.is_one
+            or not program.reads_anywhere(batch.x)
+            or not self._may_be_plain(batch)
+        ):
             return []
         if count not in self._readers:
             self._readers[count] = self._loss.for_batches(count)
         reader = self._readers[count]
         reader.take(y)
-        if not reader.counts_alike:
+        if not reader.counts_alike or not reader.is_plain():
             return []
         values = np.empty(count, np.float32)
         streams = [(program.inputs[0], x), (self._loss.labels, reader.labels)]
-        return [float(value) for value in values[: self._plain.run_over(streams, self._loss.value_array, values)]]
+        losses: list[float] = values[: self._plain.run_over(streams, self._loss.value_array, values)].tolist()
+        return losses
+
+    def _may_be_plain(self, batch: Batch) -> bool:
+        """Whether the loss of this batch is one native call, unless its targets need more."""
+        return (
+            self._loss is not None
+            and bool(self._plain.calls)
+            and batch.weights is None
+            and self._passes.class_weights is None
+        )
 
     def _take_plain(self, batch: Batch) -> bool:
         """Whether the loss of this batch is one native call on targets that have been read."""
-        if (
-            self._loss is None
-            or not self._plain.calls
-            or batch.weights is not None
-            or self._passes.class_weights is not None
-        ):
+        if not self._may_be_plain(batch):
             return False
         self._loss.take(batch.y[0])
         return bool(self._loss.is_plain())
