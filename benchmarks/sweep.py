@@ -15,7 +15,7 @@ from cases import created
 from harness import TOLERANCE, Ceilings, Settings, difference
 from matmul import product_filter
 from openbnns import capi
-from timing import QUIET, SETTLE, SLICE, Step, alternate, repeat
+from timing import BLAS_SETTLE, QUIET, SETTLE, SLICE, Step, alternate, repeat
 
 GROUP = "sweep"
 SIZES = (
@@ -72,11 +72,12 @@ def points() -> dict[str, Callable[[Settings, Ceilings], Point]]:
 def _measure(name: str, size: int, form: str, settings: Settings, ceilings: Ceilings) -> Point:
     steps = _steps(size, FORMS[form])
     samplers, round_seconds = [], 0.0
-    for step in steps.values():
+    for side, step in steps.items():
         seconds = repeat(step, 1)  # has been warmed up by the comparison
         count = max(1, round(SLICE / seconds))
-        samplers.append(partial(_sample, step, count))
-        round_seconds += SETTLE + (count + count // 20) * seconds
+        rest = BLAS_SETTLE if side == "numpy" else SETTLE
+        samplers.append(partial(_sample, step, count, rest))
+        round_seconds += rest + (count + count // 20) * seconds
     rounds = min(max(round(ROUND_SECONDS / round_seconds), ROUNDS[0]), ROUNDS[1])
     measured, disturbance = alternate([*samplers, ceilings.gflops], rounds * round_seconds, (rounds, rounds))
     times = {side: statistics.median(values) for side, values in zip(steps, measured, strict=False)}
@@ -86,12 +87,13 @@ def _measure(name: str, size: int, form: str, settings: Settings, ceilings: Ceil
     )
 
 
-def _sample(step: Step, count: int) -> float:
-    """Seconds per step, once the threads of others sleep."""
-    time.sleep(SETTLE)
+def _sample(step: Step, count: int, rest: float) -> float:
+    """Seconds per step; afterwards its threads get the time they need to fall asleep."""
     if count > 1:
         repeat(step, 1 + count // 20)
-    return repeat(step, count)
+    seconds = repeat(step, count)
+    time.sleep(rest)
+    return seconds
 
 
 def _steps(size: int, transposes: tuple[bool, bool]) -> dict[str, Step]:
@@ -111,6 +113,7 @@ def _steps(size: int, transposes: tuple[bool, bool]) -> dict[str, Step]:
     steps["numpy"] = partial(np.matmul, *operands, out=results["numpy"])
     for step in steps.values():
         step()
+    time.sleep(BLAS_SETTLE)
     for side in steps:
         error = difference(results[side], results["numpy"])
         if error > TOLERANCE:

@@ -11,7 +11,8 @@ from typing import Any
 
 Step = Callable[[], Any]
 
-SETTLE = 0.02  # seconds until the other side's threads sleep
+SETTLE = 0.02  # seconds until the other side's threads sleep,
+BLAS_SETTLE = 0.12  # or those of OpenBLAS, under NumPy
 SLICE = 0.03  # seconds that each side works per round,
 LEAST_STEPS = 2  # or this many steps, after one or more to warm up
 ROUNDS = (5, 25)  # fewest and most
