@@ -15,7 +15,7 @@ WORKERS ?= 2
 TARGET ?= x86_64-linux-gnu
 
 .PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check docs test-site format sanitize fuzz stub \
-  clean wheels test-wheels test-debian11 test-arm64 test-cross test-pythons sdist test-sdist release
+  clean wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist release
 
 install: $(VENV)/.installed
 
@@ -40,7 +40,7 @@ help:
 	@echo "make sanitize-threads  the C library's threads and forks under ThreadSanitizer"
 	@echo "make wheels     wheels for other machines, for every Python found; TARGET=aarch64-linux-gnu for another processor"
 	@echo "make test-wheels  these wheels as installers, linkers and auditors see them"
-	@echo "make test-debian11, test-arm64  these wheels on an older system, and on another processor, emulated"
+	@echo "make test-debian11, test-arm64, test-musl  these wheels on an older system, on another processor, emulated, and on another C library"
 	@echo "make test-cross the C++ tests of the kernels for another processor; TARGET=aarch64-linux-gnu"
 	@echo "make test-pythons  these wheels on every Python found, with the oldest and the newest NumPy for it; PYTHONS=\"--portion 1/4\""
 	@echo "make sdist      the source archive; make test-sdist builds and tests it without a network"
@@ -237,8 +237,8 @@ wheels: $(VENV)/.wheel-tools
 test-wheels: install $(VENV)/.wheel-tools $(VENV)/.test-tools
 	OPENBNNS_WHEELS=dist/wheels $(BIN)/python -m pytest -q tests/wheels
 
-# Where others install them: roots of Debian's packages, in build/roots. Need root, debootstrap, QEMU and a network.
-test-debian11 test-arm64: test-%: $(VENV)/.wheel-tools
+# Where others install them: roots of Debian's packages, in build/roots. Need root, debootstrap, QEMU, musl-tools and a network.
+test-debian11 test-arm64 test-musl: test-%: $(VENV)/.wheel-tools
 	PYTHON=$(BIN)/python tools/roots/$*.sh
 
 # The kernels without Python, for any target that Zig knows. Capstone disassembles what they became.
