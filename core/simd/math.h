@@ -236,7 +236,7 @@ OPENBNNS_INLINE Vec exp_not_positive(Vec x) {
   return _mm512_maskz_scalef_ps(0xffff, power * t.q + power, t.n);
 }
 
-// e^x where -87 < x < 88 is known: the power of two needs no care
+// e^x where -87 <= x < 88 is known: the power of two needs no care
 OPENBNNS_INLINE Vec exp_between(Vec x) {
   TableReduction t = reduce_to_table(x);
   // 2^floor(n): the bits of `shifted` above the index, moved to the exponent
@@ -263,7 +263,7 @@ OPENBNNS_INLINE Vec exp_scaled(Vec x, int shift) {
   return scale(exp_reduced(e.r), {e.n.value + static_cast<float>(shift), e.n.integer + shift});
 }
 
-// e^x where -87 < x < 88 is known: the power of two needs no care
+// e^x where -87 <= x < 88 is known: the power of two needs no care
 OPENBNNS_INLINE Vec exp_between(Vec x) {
   ExponentReduction e = reduce_exponent(x);
   return exp_reduced(e.r) * power_of_two(e.n.integer);

@@ -16,7 +16,7 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-constexpr int kStripTiles = 4;  // register tiles of a strip
+constexpr int kStripTiles = kWideRows > 8 ? 4 : 8;  // register tiles of a strip; its rows are what dk and dv sum over
 
 // One head of one sample.
 struct Heads::Pair {
@@ -168,7 +168,7 @@ inline void clear_rows(float* blocks, int64_t block_stride, int64_t count, int64
 // as long, and the weights of masked scores are such results.
 OPENBNNS_INLINE Vec weight(Vec x) {
   const Vec least = splat(-87.0f);
-  return select(x < least, Vec{}, math::exp_not_positive(math::max(least, x)));
+  return select(x < least, Vec{}, math::exp_between(math::max(least, x)));
 }
 
 // A row of a strip's scores, vector by vector: inside(column, place) where all lanes lie before `visible`, edge(column,
