@@ -32,7 +32,14 @@ struct Kept final : LstmKept {
   const std::unique_ptr<KeptWeights[]> input, recurrent;
 };
 
-// The parts of the cache of one layer.
+// Where a pass has its intermediates: in the cache or in scratch, but for the outputs of the last layer if these go to
+// their place at once.
+struct PassMemory {
+  float* floats;
+  float* y = nullptr;
+};
+
+// The parts of it that one layer has.
 struct LayerMemory {
   float* input;  // [T][N][in], or null if it lies elsewhere
   float* h;      // [T][N][R][H]
@@ -59,8 +66,9 @@ class Lstm : public LstmPlan {
   }
 
   void forward(const LstmCall& call) override {
-    float* memory = call.cache ? call.cache : scratch(kInputBand, static_cast<size_t>(floats_));
+    PassMemory memory{call.cache ? call.cache : scratch(kInputBand, static_cast<size_t>(floats_))};
     if (call.cache) std::memset(call.cache, 0, sizeof(LstmCacheHeader));  // what the call may not live to replace
+    if (!call.cache && !sizes_.batch_sizes) memory.y = call.tensor[kLstmY];
     run(call, memory, {call.seed, call.draw}, call.cache != nullptr);
     write_outputs(call, memory);
     if (call.cache) {
@@ -73,9 +81,9 @@ class Lstm : public LstmPlan {
     LstmCacheHeader header{0, 0, call.seed, call.draw, 0};
     if (call.cache) std::memcpy(&header, call.cache, sizeof(header));
     const RandomStream stream{header.seed, header.draw};
-    float* memory = call.cache;
+    PassMemory memory{call.cache};
     if (!header.filled) {
-      memory = scratch(kInputBand, static_cast<size_t>(floats_));
+      memory.floats = scratch(kInputBand, static_cast<size_t>(floats_));
       run(call, memory, stream, true);
     }
     gradients(call, memory, stream);
@@ -106,13 +114,13 @@ class Lstm : public LstmPlan {
     return here;
   }
 
-  LayerMemory memory_of(float* memory, int64_t layer) const {
+  LayerMemory memory_of(const PassMemory& memory, int64_t layer) const {
     const LayerLayout& here = layout_[layer > 0];
-    if (layer > 1) memory += (layer - 1) * layer_floats_;
-    return {here.input < 0 ? nullptr : memory + here.input,
-            memory + here.h,
-            {memory + here.z[0], memory + here.z[1]},
-            {memory + here.c[0], memory + here.c[1]}};
+    float* first = memory.floats + (layer > 1 ? (layer - 1) * layer_floats_ : 0);
+    return {here.input < 0 ? nullptr : first + here.input,
+            memory.y && layer == shape_.layers - 1 ? memory.y : first + here.h,
+            {first + here.z[0], first + here.z[1]},
+            {first + here.c[0], first + here.c[1]}};
   }
 
   // ---- tensors of one layer and direction ----
@@ -183,7 +191,7 @@ class Lstm : public LstmPlan {
   // ---- forward ----
 
   // What a layer reads, [T][N][in]: the caller's x, the output below, or a copy that `memory` has made of them.
-  const float* layer_input(const LstmCall& call, float* memory, int64_t layer) const {
+  const float* layer_input(const LstmCall& call, const PassMemory& memory, int64_t layer) const {
     const LayerMemory here = memory_of(memory, layer);
     if (here.input) return here.input;
     return layer == 0 ? call.tensor[kLstmX] : memory_of(memory, layer - 1).h;
@@ -195,7 +203,7 @@ class Lstm : public LstmPlan {
   }
   bool present(int64_t row) const { return row % sizes_.N < sizes_.active(row / sizes_.N); }
 
-  void make_input(const LstmCall& call, float* memory, int64_t layer, RandomStream stream) const {
+  void make_input(const LstmCall& call, const PassMemory& memory, int64_t layer, RandomStream stream) const {
     float* to = memory_of(memory, layer).input;
     if (!to) return;
     const int64_t in = width(layer);
@@ -225,7 +233,7 @@ class Lstm : public LstmPlan {
     }
   }
 
-  void run(const LstmCall& call, float* memory, RandomStream stream, bool keeps) const {
+  void run(const LstmCall& call, const PassMemory& memory, RandomStream stream, bool keeps) const {
     bool general;
     const Sizes s = sizes_for(call, general);
     const int64_t widest = std::max(shape_.inputs, shape_.layers > 1 ? s.joined : 0);
@@ -266,9 +274,9 @@ class Lstm : public LstmPlan {
   }
 
   // y, and the states after the last step of each direction.
-  void write_outputs(const LstmCall& call, float* memory) const {
+  void write_outputs(const LstmCall& call, const PassMemory& memory) const {
     const Sizes& s = sizes_;
-    if (float* y = call.tensor[kLstmY]) {
+    if (float* y = call.tensor[kLstmY]; y && !memory.y) {
       const float* h = memory_of(memory, shape_.layers - 1).h;
       over_rows(call, s.joined, [&](int64_t row) {
         if (present(row))
@@ -291,7 +299,7 @@ class Lstm : public LstmPlan {
 
   // ---- backward ----
 
-  void gradients(const LstmCall& call, float* memory, RandomStream stream) const {
+  void gradients(const LstmCall& call, const PassMemory& memory, RandomStream stream) const {
     bool general;
     const Sizes s = sizes_for(call, general);
     const int64_t widest = std::max(shape_.inputs, s.joined);
@@ -340,8 +348,8 @@ class Lstm : public LstmPlan {
   }
 
   // dW = sum z x^T, dU = sum z h^T, dP = sum z c^T (c' for the output gate), db = sum z, over t and n.
-  void weight_gradients(const LstmCall& call, const Sizes& s, float* memory, int64_t layer, int64_t r, const Cell& cell,
-                        const float* dz, float* sums) const {
+  void weight_gradients(const LstmCall& call, const Sizes& s, const PassMemory& memory, int64_t layer, int64_t r,
+                        const Cell& cell, const float* dz, float* sums) const {
     const int64_t in = width(layer);
     auto wants = [&](int tensor) {
       for (int g = 0; g < kGates; g++)
