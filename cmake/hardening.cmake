@@ -1,6 +1,6 @@
 # What distributions compile everything with, for the code that meets the outside: bindings and the C library. Kernels see
 # only pointers and sizes that have been checked. No stack protector, which would make small calls 2 % slower; what is here
-# costs less than 1 % (docs/install.md has the figures).
+# costs them 0.2 % in the mean (docs/install.md has the figures).
 function(harden target)
   if(NOT OPENBNNS_SANITIZE)
     target_compile_options(${target} PRIVATE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)

@@ -32,7 +32,7 @@ build_library() {
 [ -e "$root/lib/libffi.a" ] || build_library libffi --disable-shared
 [ -x "$root/bin/python3.11" ] || tools/roots/compile_python.sh bookworm 3.11 "$root"
 
-# NumPy's wheels from 2 on have packed relocations, which musl knows from 1.2.4 on; Debian 12 has 1.2.3.
+# Wheels of NumPy for musllinux_1_2 bring libraries with packed relocations, which musl knows from 1.2.4 on; Debian 12 has 1.2.3.
 rm -rf "$root/site"
 "$python" -m pip install --quiet --no-compile --target "$root/site" --only-binary=:all: --python-version 3.11 \
   --platform musllinux_1_2_x86_64 --platform musllinux_1_1_x86_64 "numpy<2" pytest hypothesis dist/wheels/openbnns-*-cp311-*musllinux*_x86_64.whl
