@@ -19,15 +19,18 @@ constexpr int64_t kInterruptibleBytes = int64_t{1} << 19;
 // runs after the call, as is usual in Python.
 class Unlocked {
  public:
-  explicit Unlocked(bool interruptible) {
-    if (interruptible && raises_on_interrupt()) watching_.emplace();
-    released_.emplace();
-  }
+  explicit Unlocked(bool interruptible) : watching_(interruptible && raises_on_interrupt()) {}
 
  private:
+  struct Watching {
+    std::optional<Interruptible> one;
+    explicit Watching(bool wanted) {
+      if (wanted) one.emplace();
+    }
+  };
   static bool raises_on_interrupt();
-  std::optional<Interruptible> watching_;
-  std::optional<nb::gil_scoped_release> released_;
+  Watching watching_;
+  nb::gil_scoped_release released_;
 };
 
 void bind_interruption(nb::module_& m);
