@@ -105,6 +105,10 @@ WINDOWS = (
     Window("weights in parts", (300, 6, 6), 230, (3, 3), pad=(1, 1, 1, 1)),
     Window("groups in parts", (384, 5, 5), 384, (5, 5), pad=(2, 2, 2, 2), groups=6, batch=1),
     Window("huge stride", (20, 5, 5), 3, (3, 3), (40, 40), pad=(30, 30, 30, 30)),
+    Window("tiles, odd sizes", (37, 13, 11), 35, (3, 3), pad=(2, 1, 0, 2), batch=3),
+    Window("tiles in part", (31, 9, 30), 17, (3, 3), pad=(0, 0, 2, 1)),
+    Window("tiles, dilated", (40, 14, 14), 40, (3, 3), (1, 1), (2, 1), (1, 1, 2, 2)),
+    Window("tiles, groups", (64, 14, 14), 64, (3, 3), pad=(1, 1, 1, 1), groups=2),
 )
 
 
@@ -219,6 +223,27 @@ def test_bytes_are_exact(types: Any, window: Window, client: bool, monkeypatch: 
     assert np.array_equal(y, expected.transpose(0, 3, 2, 1)) and np.array_equal(again, y)
 
 
+@pytest.mark.parametrize("types", BYTES, ids=names)
+@pytest.mark.parametrize("beyond", [False, True])
+def test_the_largest_sums_are_exact(types: Any, beyond: bool) -> None:
+    """Of 3 x 3 kernels with so many channels that sums have just less than 28 bits, and more."""
+    limits = [np.iinfo(t) for t in (Tensor(OIHW, (1, 1, 1, 1), data_type=t).dtype for t in types)]
+    most = [max(-limit.min, limit.max) for limit in limits]
+    channels = 2**27 // (9 * most[0] * most[1]) + beyond
+    window = Window("largest sums", (channels, 6, 8), 18, (3, 3), pad=(1, 1, 1, 1), batch=6)
+    layer = Layer(window, (*types, None, INT32), client=True)
+    x = layer.input()
+    rng = np.random.default_rng(channels)
+    ends = [(limit.min, limit.max) for limit in limits]
+    for xs, ws in ((ends[0][:1], ends[1][:1]), (ends[0][1:], ends[1][1:]), (ends[0][:1], ends[1][1:]), ends):
+        for storage, numbers in ((x, xs), (layer.weights, ws)):
+            storage.elements[storage.places] = rng.choice(numbers, storage.elements[storage.places].shape)
+            storage.before = storage.memory.copy()
+        read, w = (t.raw().astype(np.int64) for t in (x, layer.weights))
+        expected = window.sums(read.transpose(0, 3, 2, 1), layer.kernels(w)).transpose(0, 3, 2, 1)
+        assert np.array_equal(layer.apply(x).raw(), expected)
+
+
 @pytest.mark.parametrize("window", WINDOWS, ids=name_of)
 @pytest.mark.parametrize("types", BYTES, ids=names)
 def test_bytes_with_scale_and_bias(types: Any, window: Window) -> None:
@@ -280,7 +305,7 @@ def test_layouts_and_strides(types: Any, layout: BNNSDataLayout, monkeypatch: py
 @pytest.mark.parametrize(
     "types", [FLOATS[0], FLOATS[1], (INT8, INT8, None, INT8), (UINT8, UINT8, None, FLOAT32)], ids=names
 )
-@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 9, 10, 14, 18)], ids=name_of)
+@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 9, 10, 14, 18, 21)], ids=name_of)
 def test_any_number_of_threads_gives_the_same_bits(types: Any, window: Window) -> None:
     window = replace(window, batch=7)
     results = []

@@ -102,6 +102,7 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 // floats that are integers, any shape.
 [[gnu::cold]] bool has_exact_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, IntegerSums sums);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_winograd_forward(const ConvolutionShape& s, IntegerSums sums);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_reference_forward(const ConvolutionShape& s);
 
 // The same convolution with longer rows or more channels, on the same memory: an image one pixel wide is one of a

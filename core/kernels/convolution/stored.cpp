@@ -181,7 +181,7 @@ class StoredConvolution : public Plan {
     s.groups = groups;
     s.in_channels = groups * inputs_;
     s.out_channels = groups * outputs;
-    if (exact()) s.exact = true;  // transforms would round
+    s.exact |= way_ == Way::kIntegerFloats;  // transforms would round
     if (way_ != Way::kGroups) s.x = s.w = {};
     s.b = s.y = {};
     return s;
@@ -195,7 +195,10 @@ class StoredConvolution : public Plan {
   }
   const ImageKernel& kernel(int64_t groups, int64_t outputs) const {
     return of_part(kernel_, groups, outputs, [&](const ConvolutionShape& s) {
-      if (way_ == Way::kGroups) return make_exact_forward(with_long_rows(s), sums_);
+      if (way_ == Way::kGroups) {
+        auto tiles = make_exact_winograd_forward(s, sums_);
+        return tiles ? std::move(tiles) : make_exact_forward(with_long_rows(s), sums_);
+      }
       return way_ == Way::kIntegers ? make_exact_reference_forward(s) : make_forward_kernel(s);
     });
   }

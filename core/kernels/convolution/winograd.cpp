@@ -1,4 +1,5 @@
-// Winograd convolution, forward and gradient of the input: see convolution_winograd.h.
+// Winograd convolution, forward and gradient of the input: see winograd.h. Exact sums of bytes work the same way: two
+// input channels are a pair of integers in 32 bits, which counts as a channel, and results are int32.
 #include "kernels/convolution/winograd.h"
 
 #include <algorithm>
@@ -8,8 +9,11 @@
 #include "common/kept_weights.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
+#include "gemm/integer_kernel.h"
 #include "gemm/pack.h"
 #include "kernels/activation/activation.h"
+#include "kernels/convolution/byte_groups.h"
+#include "kernels/convolution/winograd_bytes.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/partition.h"
 #include "runtime/scratch.h"
@@ -48,19 +52,40 @@ void gather_taps(const float* w, int64_t stride, const std::vector<int>& places,
       if (places[j] >= 0) place(j)[i] = w[i * stride + places[j]];
 }
 
+ConvolutionShape with_pairs_of_inputs(ConvolutionShape s) {
+  s.in_channels = groups_of(s.in_channels, IntegerSums::kPairs);
+  return s;
+}
+
 class Winograd : public ImageKernel {
  public:
   Winograd(const ConvolutionShape& s, bool backward, std::unique_ptr<ImageKernel> direct)
+      : Winograd(s, backward, std::move(direct), s.in_channels) {
+    grid_.taps == 2   ? choose<WinogradForm<2>>()
+    : grid_.taps == 3 ? choose<WinogradForm<3>>()
+                      : choose<WinogradForm<5>>();
+  }
+
+  // Forward on bytes.
+  Winograd(const ConvolutionShape& s, std::unique_ptr<ImageKernel> direct)
+      : Winograd(with_pairs_of_inputs(s), false, std::move(direct), s.in_channels) {
+    choose<ByteForm>();
+  }
+
+ private:
+  // s: with pairs of channels as channels
+  Winograd(const ConvolutionShape& s, bool backward, std::unique_ptr<ImageKernel> direct, int64_t w_inputs)
       : backward_(backward),
-        w_inputs_(s.in_channels),
+        bytes_(s.w.is_byte()),
+        weights_type_(s.w.type),
+        w_inputs_(w_inputs),
         w_taps_(s.kernel_height * s.kernel_width),
         in_channels_(backward ? s.out_channels : s.in_channels),
         out_channels_(backward ? s.in_channels : s.out_channels),
         grid_(s, backward, tiles_of_group(s)),
-        input_(grid_, in_channels_, grid_.item_lines),
+        input_(grid_, in_channels_, grid_.item_lines, bytes_),
         direct_(std::move(direct)),
         flops_(flops(s)) {
-    grid_.taps == 2 ? choose<2>() : grid_.taps == 3 ? choose<3>() : choose<5>();
     const int step = static_cast<int>(s.stride_y);
     for (int phase = 0; phase < step * step; phase++)
       taps_.push_back(taps_of_phase(grid_.taps, step, static_cast<int>(s.kernel_height), phase));
@@ -70,6 +95,7 @@ class Winograd : public ImageKernel {
       }
   }
 
+ public:
   void run(const ImageCall& call) const override {
     if (!grid_.suits(call.batch)) return direct_->run(call);
     const Work work = share_out(call);
@@ -95,10 +121,10 @@ class Winograd : public ImageKernel {
   }
 
  private:
-  template <int kTaps>
+  template <class Form>
   void choose() {
-    gather_column_ = gather_column<typename WinogradForm<kTaps>::Rows>;
-    gather_rows_ = &Winograd::gather_rows<kTaps>;
+    gather_column_ = gather_column<Form>;
+    gather_rows_ = &Winograd::gather_rows<Form>;
   }
   // Neither how lines are grouped nor how channels are shared out touches the order of a sum.
   struct Work {
@@ -148,16 +174,29 @@ class Winograd : public ImageKernel {
     const int have = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - k));
     for (int64_t row = 0; row < input_.phases() * padded_inputs(); row++) {
       const int64_t c = row % padded_inputs();
-      const auto& places = taps_[backward_ ? block % out_phases() : row / padded_inputs()];
-      const float* from = w + (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * w_taps_;
-      gather_taps(from, backward_ ? w_taps_ : w_inputs_ * w_taps_, places, c < in_channels_ ? have : 0, backward_,
-                  taps);
-      transform_kernel(grid_.taps, taps, tile);
+      if (bytes_) {
+        gather_pairs(reinterpret_cast<const uint8_t*>(w), k, 2 * c, c < in_channels_ ? have : 0, taps);
+        transform_kernel_of_bytes(taps, tile);
+      } else {
+        const auto& places = taps_[backward_ ? block % out_phases() : row / padded_inputs()];
+        const float* from = w + (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * w_taps_;
+        gather_taps(from, backward_ ? w_taps_ : w_inputs_ * w_taps_, places, c < in_channels_ ? have : 0, backward_,
+                    taps);
+        transform_kernel(grid_.taps, taps, tile);
+      }
       float* to = u + block * kernel_block() + row * kBlock;
       for (int j = 0; j < grid_.column_cells(); j++)
         for (int i = 0; i < grid_.row_cells(); i++, to += kernel_place())
           std::copy_n(tile + (i * grid_.column_cells() + j) * kBlock, kBlock, to);
     }
+  }
+
+  // taps: [taps][16] pairs of input channels c and c + 1, output channels from k on
+  void gather_pairs(const uint8_t* w, int64_t k, int64_t c, int count, float* taps) const {
+    std::fill_n(taps, w_taps_ * kBlock, 0.f);
+    for (int i = 0; i < count; i++)
+      join_bytes(IntegerSums::kPairs, weights_type_, false, w + ((k + i) * w_inputs_ + c) * w_taps_, w_taps_,
+                 std::min<int64_t>(2, w_inputs_ - c), w_taps_, reinterpret_cast<ByteGroup*>(taps + i), kBlock);
   }
 
   // What passes between the steps of a group; see WinogradInput for e and v.
@@ -245,12 +284,13 @@ class Winograd : public ImageKernel {
     const int64_t kernels = kernel_place(), column = input_.column_cell();
     for (int64_t tile = 0; tile < tiles; tile += limit) {
       const int rows = static_cast<int>(std::min<int64_t>(limit, tiles - tile));
-      const TileKernel kernel = tile_kernel(TileForm::Matrix, blocks, rows);
+      const TileKernel kernel =
+          bytes_ ? pair_sums_edge_kernel(blocks, rows) : tile_kernel(TileForm::Matrix, blocks, rows);
       for (int i = first_lacks ? 1 : 0; i < cells; i++) {
         const Entries& entries = entries_[2 * (i == cells - 1) + (j == grid_.column_cells() - 1)];
         t.a_offset = entries.input.data();
         t.b_offset = entries.kernel.data();
-        t.entries = static_cast<int>(entries.kernel.size());
+        t.entries = t.skip_last = static_cast<int>(entries.kernel.size());
         t.a = buffer.v + i * column + tile * kBlock;
         t.b = u + (j * cells + i) * kernels + block * kernel_block();
         t.c = buffer.m + i * kProductCell;
@@ -263,24 +303,28 @@ class Winograd : public ImageKernel {
     }
   }
 
-  template <class Axis>
+  template <class Form>
   static void gather_column(const float* m, int64_t tiles, float* z, int64_t next) {
+    using Axis = typename Form::Rows;
+    using Sums = typename Form::Sums;
     constexpr int kCells = Axis::kCells;
     for (int64_t t = 0; t < tiles * kBlock; t += kWidth) {
-      Vec column[kCells], made[Axis::kOutputs];
-      OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) column[i] = load(m + i * kProductCell + t);
+      Sums column[kCells], made[Axis::kOutputs];
+      OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) column[i] =
+          reinterpret_cast<Sums>(load(m + i * kProductCell + t));
       Axis::output(column, made);
-      OPENBNNS_UNROLL for (int r = 0; r < Axis::kOutputs; r++) store(z + r * next + t, made[r]);
+      OPENBNNS_UNROLL for (int r = 0; r < Axis::kOutputs; r++) store(z + r * next + t, reinterpret_cast<Vec>(made[r]));
     }
   }
 
   // The pixels of one phase of y[row][column][16] = z A + bias, without columns outside the image; z:
   // [outputs][cell][tile][16]
-  template <int kTaps>
+  template <class Form>
   void gather_rows(const float* z, int64_t cell, const WinogradGroup& group, int phase, const float* bias,
                    float* y) const {
-    using Axis = typename WinogradForm<kTaps>::Columns;
-    constexpr int kCells = Axis::kCells, kOutputs = Axis::kOutputs, kRows = WinogradForm<kTaps>::Rows::kOutputs;
+    using Axis = typename Form::Columns;
+    using Sums = typename Form::Sums;
+    constexpr int kCells = Axis::kCells, kOutputs = Axis::kOutputs, kRows = Form::Rows::kOutputs;
     const int step = grid_.out_step, pixel = step * kBlock;
     const auto columns = grid_.out_columns(group.tile, group.tiles);
     const int64_t pitch = int64_t{columns.size()} * kBlock;
@@ -293,13 +337,14 @@ class Winograd : public ImageKernel {
         for (int part = 0; part < kBlock; part += kWidth) {
           const Vec start = load(bias + part);
           OPENBNNS_UNROLL for (int r = 0; r < kRows; r++) {
-            Vec row[kCells], made[kOutputs];
-            row[0] = lacks_first ? Vec{} : load(z + r * kCells * cell + part);
-            OPENBNNS_UNROLL for (int j = 1; j < kCells; j++) row[j] = load(z + (r * kCells + j) * cell + part);
+            Sums row[kCells], made[kOutputs];
+            row[0] = lacks_first ? Sums{} : reinterpret_cast<Sums>(load(z + r * kCells * cell + part));
+            OPENBNNS_UNROLL for (int j = 1; j < kCells; j++) row[j] =
+                reinterpret_cast<Sums>(load(z + (r * kCells + j) * cell + part));
             Axis::output(row, made);
             OPENBNNS_UNROLL for (int q = 0; q < kOutputs; q++) {
               const int64_t to = place + q * pixel;
-              store((to >= 0 && to < pitch ? y + r * step * pitch + to : outside) + part, made[q] + start);
+              store((to >= 0 && to < pitch ? y + r * step * pitch + to : outside) + part, Form::result(made[q], start));
             }
           }
         }
@@ -333,14 +378,15 @@ class Winograd : public ImageKernel {
     });
   }
 
-  const bool backward_;
+  const bool backward_, bytes_;
+  const ElementType weights_type_;
   const int64_t w_inputs_, w_taps_;           // input channels and taps of w as the caller stores it
   const int64_t in_channels_, out_channels_;  // as this direction sees them
   const WinogradGrid grid_;
   const WinogradInput input_;
   const std::unique_ptr<ImageKernel> direct_;  // for calls with few tiles
   const double flops_;
-  // The last two transforms, for the taps at hand.
+  // The last two transforms, for the form at hand.
   void (*gather_column_)(const float*, int64_t, float*, int64_t);
   void (Winograd::*gather_rows_)(const float*, int64_t, const WinogradGroup&, int, const float*, float*) const;
   std::vector<std::vector<int>> taps_;  // [phase]: see taps_of_phase
@@ -353,6 +399,16 @@ class Winograd : public ImageKernel {
 std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s) {
   if (!suits_winograd(s, false, false)) return nullptr;
   return std::make_unique<Winograd>(s, false, make_direct_forward(s));
+}
+
+std::unique_ptr<ImageKernel> make_exact_winograd_forward(const ConvolutionShape& s, IntegerSums sums) {
+  const auto largest = [](const Element& e) { return e.type == ElementType::kInt8 ? 128.0 : 255.0; };
+  const double sum = largest(s.x) * largest(s.w) * 9 * static_cast<double>(s.in_channels);
+  if (sums != IntegerSums::kPairs || s.kernel_height != 3 || s.stride_y != 1 || sum > kLargestTileSum) return nullptr;
+  ConvolutionShape any_accuracy = s;
+  any_accuracy.exact = false;  // these tiles do not round
+  if (!suits_winograd(any_accuracy, false, false)) return nullptr;
+  return std::make_unique<Winograd>(s, make_exact_forward(s, sums));
 }
 
 std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s) {

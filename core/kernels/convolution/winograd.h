@@ -34,6 +34,7 @@ struct WinogradCells;
 //         0  1  0 -1
 template <>
 struct WinogradCells<4> {
+  using Lanes = Vec;
   static constexpr int kCells = 4;
   OPENBNNS_INLINE static void input(const Vec (&d)[4], Vec (&v)[4]) {
     v[0] = d[0] - d[2];
@@ -53,6 +54,7 @@ struct WinogradCells<4> {
 //         0      (pq)^2  0       -p^2-q^2  0  1
 template <>
 struct WinogradCells<6> {
+  using Lanes = Vec;
   static constexpr int kCells = 6;
   static constexpr float p = 0.75f, q = 1.5f, p2 = p * p, q2 = q * q, sum = p2 + q2, product = p2 * q2;
   OPENBNNS_INLINE static void input(const Vec (&d)[6], Vec (&v)[6]) {
@@ -208,11 +210,13 @@ struct WinogradAxis<5, 2> : WinogradCells<6> {
   static constexpr float kGradient[6][2] = {{1, 0}, {1, p}, {1, -p}, {1, q}, {1, -q}, {0, 1}};
 };
 
-// Both axes of a tile, by the taps of one.
+// Both axes of a tile, by the taps of one; winograd_bytes.h has a form for exact sums.
 template <int kTaps>
 struct WinogradForm {
   using Rows = WinogradAxis<kTaps, kTaps == 2 ? 3 : 2>;
   using Columns = WinogradAxis<kTaps, kTaps == 2 ? 3 : kTaps == 3 ? 4 : 2>;
+  using Sums = Vec;
+  OPENBNNS_INLINE static Vec result(Vec made, Vec bias) { return made + bias; }
 };
 
 // Output cell (i, j) meets input cells (i + 0 .. taps - 1, j + 0 .. taps - 1). A cell has the phases of its side:
@@ -310,8 +314,8 @@ struct WinogradGroup {
 // Each is small enough to stay in the cache until the next step reads it.
 class WinogradInput {
  public:
-  // Bands have at most `band_lines` lines.
-  WinogradInput(const WinogradGrid& grid, int64_t channels, int band_lines);
+  // Bands have at most `band_lines` lines. `bytes`: a channel is a pair of bytes (winograd_bytes.h).
+  WinogradInput(const WinogradGrid& grid, int64_t channels, int band_lines, bool bytes = false);
 
   int phases() const { return grid_.in_step * grid_.in_step; }
   int64_t blocks() const { return phases() * blocks_of(channels_); }
@@ -329,14 +333,17 @@ class WinogradInput {
  private:
   int64_t rows_block() const { return grid_.most_rows(grid_.group_lines) * grid_.part_tiles * kBlock; }
   int64_t rows_cell() const { return blocks() * rows_block(); }
-  template <int kCells>
+  template <class Axis>
   void spread_rows(const float* band, int64_t rows, int64_t tiles, float* e) const;
-  template <int kCells>
+  template <class Axis>
   void spread_column(const float* e, const WinogradGroup& group, float* v) const;
 
   const WinogradGrid& grid_;
   const int64_t channels_;
   const Band band_;
+  // For the cells at hand.
+  void (WinogradInput::*spread_rows_)(const float*, int64_t, int64_t, float*) const;
+  void (WinogradInput::*spread_column_)(const float*, const WinogradGroup&, float*) const;
 };
 
 // A band of `rows` rows of cells, with the columns of cells that `outputs` outputs meet, the first of which begins at
@@ -350,6 +357,7 @@ bool suits_winograd(const ConvolutionShape& s, bool backward, bool weights);
 
 // Transforms of one kernel, lanes side by side. g: [taps^2][16], u: [places][16] = G g G^T, and dg = G^T du G.
 void transform_kernel(int taps, const float* g, float* u);
+void transform_kernel_of_bytes(const float* g, float* u);
 void transform_kernel_back(int taps, const float* du, float* dg);
 constexpr int kMostTaps = 36, kMostPlaces = 36;  // of both axes together, of all phases
 // Where the taps of a phase of the input cells lie among those of a kernel of `size` x `size`: [taps^2], -1 where it

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/convolution/winograd.h"
+#include "kernels/convolution/winograd_bytes.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -18,22 +19,25 @@ constexpr double kBandBytes = 200e3;  // packed input of an item
 constexpr int64_t kMostKernels = int64_t{7} << 20, kMostSums = int64_t{7} << 18;
 
 // u = G g G^T
-template <int kTaps>
+template <class Form>
 void spread(const float* g, float* u) {
-  using Rows = typename WinogradForm<kTaps>::Rows;
-  using Columns = typename WinogradForm<kTaps>::Columns;
+  using Rows = typename Form::Rows;
+  using Columns = typename Form::Columns;
+  using Lanes = typename Rows::Lanes;
+  constexpr int kTaps = Rows::kCells - Rows::kOutputs + 1;
   for (int part = 0; part < kBlock; part += kWidth) {
-    Vec r[Rows::kCells][kTaps];
+    Lanes r[Rows::kCells][kTaps];
     for (int s = 0; s < kTaps; s++) {
-      Vec column[kTaps], made[Rows::kCells];
-      for (int i = 0; i < kTaps; i++) column[i] = load(g + (i * kTaps + s) * kBlock + part);
+      Lanes column[kTaps], made[Rows::kCells];
+      for (int i = 0; i < kTaps; i++) column[i] = reinterpret_cast<Lanes>(load(g + (i * kTaps + s) * kBlock + part));
       Rows::kernel(column, made);
       for (int i = 0; i < Rows::kCells; i++) r[i][s] = made[i];
     }
     for (int i = 0; i < Rows::kCells; i++) {
-      Vec made[Columns::kCells];
+      Lanes made[Columns::kCells];
       Columns::kernel(r[i], made);
-      for (int s = 0; s < Columns::kCells; s++) store(u + (i * Columns::kCells + s) * kBlock + part, made[s]);
+      for (int s = 0; s < Columns::kCells; s++)
+        store(u + (i * Columns::kCells + s) * kBlock + part, reinterpret_cast<Vec>(made[s]));
     }
   }
 }
@@ -131,11 +135,18 @@ Band winograd_band(int64_t rows, int image_width, int outputs, int taps, int ste
   return Band(axis(count, count, 0), axis(image_width, outputs, first), count);
 }
 
-WinogradInput::WinogradInput(const WinogradGrid& grid, int64_t channels, int band_lines)
+WinogradInput::WinogradInput(const WinogradGrid& grid, int64_t channels, int band_lines, bool bytes)
     : grid_(grid),
       channels_(channels),
       band_(winograd_band(grid.most_rows(band_lines), grid.in_width, grid.column_outputs * grid.line_tiles, grid.taps,
-                          grid.in_step, grid.in_column)) {}
+                          grid.in_step, grid.in_column)) {
+  spread_rows_ = bytes                      ? &WinogradInput::spread_rows<ByteColumns>
+                 : grid.column_cells() == 4 ? &WinogradInput::spread_rows<WinogradCells<4>>
+                                            : &WinogradInput::spread_rows<WinogradCells<6>>;
+  spread_column_ = bytes                   ? &WinogradInput::spread_column<ByteRows>
+                   : grid.row_cells() == 4 ? &WinogradInput::spread_column<WinogradCells<4>>
+                                           : &WinogradInput::spread_column<WinogradCells<6>>;
+}
 
 void WinogradInput::pack(const ImageSource& image, int64_t first, int count, float* band) const {
   grid_.for_pieces(first, count, [&](int64_t n, int line, int number, int) {
@@ -158,42 +169,45 @@ void WinogradInput::along_rows(const float* band, int64_t band_first, const Wino
   for (int phase = 0; phase < phases(); phase++) {
     const float* from = band + phase / step * band_.row() + phase % step * (band_.row() / step);
     for (int64_t b = 0; b < blocks_of(channels_); b++, from += band_.plane(), e += rows_block())
-      grid_.column_cells() == 4 ? spread_rows<4>(from, rows, group.tiles, e)
-                                : spread_rows<6>(from, rows, group.tiles, e);
+      (this->*spread_rows_)(from, rows, group.tiles, e);
   }
 }
 
 // e[cell][row][tile] = d B of 16 channels
-template <int kCells>
+template <class Axis>
 void WinogradInput::spread_rows(const float* band, int64_t rows, int64_t tiles, float* e) const {
+  using Lanes = typename Axis::Lanes;
+  constexpr int kCells = Axis::kCells;
   const int64_t pitch = grid_.in_step * band_.row(), cell = rows_cell(), tile = grid_.column_outputs * kBlock;
   for (int64_t r = 0; r < rows; r++, band += pitch)
     for (int64_t t = 0; t < tiles; t++, e += kBlock)
       for (int part = 0; part < kBlock; part += kWidth) {
-        Vec d[kCells], made[kCells];
-        OPENBNNS_UNROLL for (int j = 0; j < kCells; j++) d[j] = load(band + t * tile + j * kBlock + part);
-        WinogradCells<kCells>::input(d, made);
-        OPENBNNS_UNROLL for (int j = 0; j < kCells; j++) store(e + j * cell + part, made[j]);
+        Lanes d[kCells], made[kCells];
+        OPENBNNS_UNROLL for (int j = 0; j < kCells; j++) d[j] =
+            reinterpret_cast<Lanes>(load(band + t * tile + j * kBlock + part));
+        Axis::input(d, made);
+        OPENBNNS_UNROLL for (int j = 0; j < kCells; j++) store(e + j * cell + part, reinterpret_cast<Vec>(made[j]));
       }
 }
 
 void WinogradInput::across_rows(const float* e, int j, const WinogradGroup& group, float* v) const {
   e += j * rows_cell();
-  for (int64_t b = 0; b < blocks(); b++, e += rows_block(), v += column_block())
-    grid_.row_cells() == 4 ? spread_column<4>(e, group, v) : spread_column<6>(e, group, v);
+  for (int64_t b = 0; b < blocks(); b++, e += rows_block(), v += column_block()) (this->*spread_column_)(e, group, v);
 }
 
 // v[cell][tile] = B^T e of 16 channels
-template <int kCells>
+template <class Axis>
 void WinogradInput::spread_column(const float* e, const WinogradGroup& group, float* v) const {
+  using Lanes = typename Axis::Lanes;
+  constexpr int kCells = Axis::kCells;
   const int64_t row = int64_t{group.tiles} * kBlock, cell = column_cell();
   grid_.for_pieces(group.first, group.count, [&](int64_t, int, int number, int) {
     for (int line = 0; line < number; line++, e += grid_.row_outputs * row)
       for (const float* from = e; from < e + row; from += kWidth, v += kWidth) {
-        Vec d[kCells], made[kCells];
-        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) d[i] = load(from + i * row);
-        WinogradCells<kCells>::input(d, made);
-        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) store(v + i * cell, made[i]);
+        Lanes d[kCells], made[kCells];
+        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) d[i] = reinterpret_cast<Lanes>(load(from + i * row));
+        Axis::input(d, made);
+        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) store(v + i * cell, reinterpret_cast<Vec>(made[i]));
       }
     e += (grid_.taps - 1) * row;
   });
@@ -227,8 +241,10 @@ bool suits_winograd(const ConvolutionShape& s, bool backward, bool weights) {
 }
 
 void transform_kernel(int taps, const float* g, float* u) {
-  taps == 2 ? spread<2>(g, u) : taps == 3 ? spread<3>(g, u) : spread<5>(g, u);
+  taps == 2 ? spread<WinogradForm<2>>(g, u) : taps == 3 ? spread<WinogradForm<3>>(g, u) : spread<WinogradForm<5>>(g, u);
 }
+
+void transform_kernel_of_bytes(const float* g, float* u) { spread<ByteForm>(g, u); }
 
 void transform_kernel_back(int taps, const float* du, float* dg) {
   taps == 2 ? gather<2>(du, dg) : taps == 3 ? gather<3>(du, dg) : gather<5>(du, dg);
