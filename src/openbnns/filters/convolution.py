@@ -27,7 +27,7 @@ from ..parameters.convolution import Geometry
 from ..reference import convolution as reference
 from ..tensors import descriptors, stored
 from ..tensors.descriptors import View, describe
-from ..tensors.operands import Operand, Parameter
+from ..tensors.operands import Operand
 from ._activation_rules import native_activation, resolve_fused
 from .base import UnaryFilter
 from .fully_connected import bias_view, resolve_bias
@@ -155,16 +155,15 @@ class KernelFilter(UnaryFilter):
     def native_plan(self, make: Callable[..., _core.Plan], x: Operand, y: Operand, f: Activation) -> _core.Plan:
         """A plan with the window of this filter, for a convolution from x to y."""
         (stride_y, stride_x), (dilation_y, dilation_x) = self.window.stride, self.window.dilation
-        tensors: dict[str, Operand | Parameter | None] = {"x": x, "w": self.weights, "b": self.bias, "y": y}
-        elements = {
-            name: stored.native_element(None if t is None or not t.stored else t.view) for name, t in tensors.items()
-        }
+        w, b = self.weights, self.bias
         return make(
             in_channels=x.shape[0], in_height=x.shape[1], in_width=x.shape[2],
             out_channels=y.shape[0], out_height=y.shape[1], out_width=y.shape[2],
             kernel_height=self.kernel[0], kernel_width=self.kernel[1], stride_y=stride_y, stride_x=stride_x,
             dilation_y=dilation_y, dilation_x=dilation_x, pad_up=self.window.padding[0], pad_left=self.window.padding[2],
-            groups=self.groups, exact=self.exact, activation=native_activation(f), **elements,
+            groups=self.groups, exact=self.exact, activation=native_activation(f),
+            x=stored.native_element_of(x), w=stored.native_element_of(w), b=stored.native_element_of(b),
+            y=stored.native_element_of(y),
         )  # fmt: skip
 
     def reference_forward(

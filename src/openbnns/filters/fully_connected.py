@@ -90,8 +90,7 @@ class FullyConnected(UnaryFilter):
         super().check(call, caller, batch, bound)
 
     def make_plan(self, f: Activation) -> _core.Plan:
-        tensors: list[Operand | Parameter | None] = [self.input, self.weights, self.bias, self.output]
-        x, w, b, y = (stored.native_element(None if t is None or not t.stored else t.view) for t in tensors)
+        x, w, b, y = map(stored.native_element_of, (self.input, self.weights, self.bias, self.output))
         return engines._core.fully_connected(
             inputs=self.inputs, outputs=self.outputs, x=x, w=w, b=b, y=y, activation=native_activation(f)
         )

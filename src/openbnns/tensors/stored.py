@@ -11,6 +11,7 @@ from .descriptors import FLOAT32, View
 
 if TYPE_CHECKING:
     from .. import _core
+    from .operands import Operand, Parameter
 
 # In the order of ElementType in core/common/element.h, with the formats of Python's buffers that hold them.
 _FORMATS = {"Float32": "f", "Float16": "e", "BFloat16": "H", "Int8": "b", "UInt8": "B", "Int32": "il"}
@@ -39,6 +40,11 @@ def native_element(view: View | None) -> _core.Element:
     name = "Float32" if view is None else view.element.name
     scale, bias, before = (1.0, 0.0, False) if view is None else (view.scale, view.bias, view.bias_before_scale)
     return engines._core.Element(type=_NUMBERS[name], scale=scale, bias=bias, bias_before_scale=before)
+
+
+def native_element_of(tensor: Operand | Parameter | None) -> _core.Element:
+    """The same of an operand or a parameter, which is float32 for kernels unless they take it as it is stored."""
+    return native_element(None if tensor is None or not tensor.stored else tensor.view)
 
 
 def native_items(view: View) -> dict[str, Any]:
