@@ -162,6 +162,32 @@ def test_results_of_bytes_round_and_saturate(size: Any, data_type: BNNSDataType)
     assert np.array_equal(layer.apply(x).raw(), layer.y.encode(exact))
 
 
+@pytest.mark.parametrize("scale", [3.0, 0.7, 1e-30, 1e30])
+def test_quotients_that_are_ties_are_exact(scale: float) -> None:
+    """Sums that are 1/2, 3/2, .. times the scale of the result, which is no power of 2, go to the even neighbour."""
+    layer = Layer(
+        (INT8, INT8, None, INT8), (64, 9, 70), scales={"x": (scale / 2, 0.0), "w": (1.0, 0.0), "y": (scale, 0.0)}
+    )
+    x = layer.input()
+    sums = x.raw().astype(np.int64) @ layer.matrix(layer.weights.raw()).astype(np.int64).T
+    assert (sums % 2).any()
+    assert np.array_equal(layer.apply(x).raw(), np.clip(np.rint(sums / 2), -128, 127))
+
+
+@pytest.mark.parametrize("data_type", [INT8, UINT8, INT32])
+def test_results_of_bytes_that_are_not_finite(data_type: BNNSDataType) -> None:
+    """Infinite ones saturate, and NaN is 0."""
+    layer = Layer((INT8, INT8, FLOAT32, data_type), (5, 8, 70), scales={"y": (0.3, 0.1)}, client=True)
+    assert layer.bias is not None
+    for value, stored_as in (
+        (np.inf, np.iinfo(layer.y.dtype).max),
+        (-np.inf, np.iinfo(layer.y.dtype).min),
+        (np.nan, 0),
+    ):
+        layer.bias.elements[:] = value
+        assert np.array_equal(np.unique(layer.apply(layer.input()).raw()), [stored_as])
+
+
 def test_the_largest_sums_of_bytes() -> None:
     layer = Layer((INT8, INT8, None, INT32), (1, 65536, 3))
     layer = Layer((INT8, INT8, None, INT32), (12, 65536, 18), client=True)

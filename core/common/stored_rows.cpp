@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "simd/stored_numbers.h"
 #include "simd/wide.h"
@@ -33,79 +34,169 @@ void encode_shorts(const float* values, int64_t count, void* to, Put put) {
 }
 
 constexpr int kLanes = kWidth / 2;
+typedef int32_t Words __attribute__((vector_size(kLanes * 4)));
 
+OPENBNNS_INLINE DoubleVec splat_double(double x) { return x - DoubleVec{}; }
+
+// limited(): between low and high; nearest(): of numbers within the range of int32, ties to even. In instructions,
+// because GCC does not find the best ones for vectors of different sizes.
 #if defined(__AVX512F__)
+OPENBNNS_INLINE DoubleVec load_doubles(const double* p) { return _mm512_loadu_pd(p); }
+OPENBNNS_INLINE DoubleVec load_doubles(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+OPENBNNS_INLINE DoubleVec load_doubles(const int32_t* p) {
+  return _mm512_cvtepi32_pd(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
 OPENBNNS_INLINE DoubleVec limited(DoubleVec v, DoubleVec low, DoubleVec high) {
   return _mm512_min_pd(_mm512_max_pd(v, low), high);
 }
-OPENBNNS_INLINE DoubleVec rounded(DoubleVec v) { return _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT); }
+OPENBNNS_INLINE Words nearest(DoubleVec v) { return reinterpret_cast<Words>(_mm512_cvtpd_epi32(v)); }
+OPENBNNS_INLINE IntVec joined(Words low, Words high) {
+  const __m512i wide = _mm512_castsi256_si512(reinterpret_cast<__m256i>(low));
+  return reinterpret_cast<IntVec>(_mm512_inserti64x4(wide, reinterpret_cast<__m256i>(high), 1));
+}
 #elif defined(__AVX2__)
+OPENBNNS_INLINE DoubleVec load_doubles(const double* p) { return _mm256_loadu_pd(p); }
+OPENBNNS_INLINE DoubleVec load_doubles(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+OPENBNNS_INLINE DoubleVec load_doubles(const int32_t* p) {
+  return _mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 OPENBNNS_INLINE DoubleVec limited(DoubleVec v, DoubleVec low, DoubleVec high) {
   return _mm256_min_pd(_mm256_max_pd(v, low), high);
 }
-OPENBNNS_INLINE DoubleVec rounded(DoubleVec v) { return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT); }
+OPENBNNS_INLINE Words nearest(DoubleVec v) { return reinterpret_cast<Words>(_mm256_cvtpd_epi32(v)); }
+OPENBNNS_INLINE IntVec joined(Words low, Words high) {
+  return reinterpret_cast<IntVec>(_mm256_set_m128i(reinterpret_cast<__m128i>(high), reinterpret_cast<__m128i>(low)));
+}
 #else
+template <class Number>
+OPENBNNS_INLINE DoubleVec load_doubles(const Number* p) {
+  typedef Number Numbers __attribute__((vector_size(kLanes * sizeof(Number))));
+  Numbers v;
+  std::memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, DoubleVec);
+}
 OPENBNNS_INLINE DoubleVec limited(DoubleVec v, DoubleVec low, DoubleVec high) {
   v = (v < low) ? low : v;
   return (v > high) ? high : v;
 }
-OPENBNNS_INLINE DoubleVec rounded(DoubleVec v) {
-  const DoubleVec whole = 0x1.8p52 - DoubleVec{};  // numbers of this size have no fraction
-  return v + whole - whole;
+OPENBNNS_INLINE Words nearest(DoubleVec v) {
+  const DoubleVec whole = splat_double(0x1.8p52);  // numbers of this size have no fraction
+  return __builtin_convertvector(v + whole - whole, Words);
+}
+OPENBNNS_INLINE IntVec joined(Words low, Words high) {
+  const Words both[2] = {low, high};
+  IntVec all;
+  std::memcpy(&all, both, sizeof all);
+  return all;
 }
 #endif
 
-template <class Value>
-OPENBNNS_INLINE DoubleVec load_doubles(const Value* p) {
-  typedef Value Values __attribute__((vector_size(kLanes * sizeof(Value))));
-  Values v;
-  std::memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, DoubleVec);
-}
+// What is to be stored: kLanes values from i on, or a single one.
+struct Values {
+  const float* value;
+  OPENBNNS_INLINE DoubleVec at(int64_t i) const { return load_doubles(value + i); }
+  OPENBNNS_INLINE double single(int64_t i) const { return value[i]; }
+};
+template <class Sum>
+struct SumValues {
+  const Sum* sum;
+  double factor;
+  const double* term;
+  OPENBNNS_INLINE DoubleVec at(int64_t i) const {
+    return splat_double(factor) * load_doubles(sum + i) + load_doubles(term + i);
+  }
+  OPENBNNS_INLINE double single(int64_t i) const { return factor * static_cast<double>(sum[i]) + term[i]; }
+};
 
-// kLanes values as integers: to nearest, ties to even, saturated to those of type Integer; NaN is 0.
+constexpr int kTogether = 32;  // become bytes at a time: by fours, that would take as long as the rest
+typedef IntVec WordsTogether[kTogether / kWidth];
+
+// Numbers within the range of Integer.
 template <class Integer>
-OPENBNNS_INLINE void store_words(int32_t* to, DoubleVec v) {
-  typedef int32_t Words __attribute__((vector_size(kLanes * 4)));
-  const DoubleVec zero{}, low = static_cast<double>(std::numeric_limits<Integer>::min()) - zero,
-                          high = static_cast<double>(std::numeric_limits<Integer>::max()) - zero;
-  v = (v == v) ? v : zero;
-  const Words words = __builtin_convertvector(rounded(limited(v, low, high)), Words);
-  std::memcpy(to, &words, sizeof words);
+OPENBNNS_INLINE void store_integers(const WordsTogether& words, Integer* to) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Integer) == 1) {
+    for (int i = 0; i < kTogether / kWidth; i++)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * kWidth),
+                       _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(words[i])));
+    return;
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(Integer) == 1) {
+    const auto word = [&](int i) { return reinterpret_cast<__m256i>(words[i]); };
+    const __m256i low = _mm256_packs_epi32(word(0), word(1)), high = _mm256_packs_epi32(word(2), word(3));
+    const __m256i mixed = std::is_signed_v<Integer> ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    return;
+  }
+#endif
+  int32_t all[kTogether];
+  std::memcpy(all, words, sizeof words);
+  for (int i = 0; i < kTogether; i++) to[i] = static_cast<Integer>(all[i]);
 }
 
-template <class Integer, class Value>
-void encode_integers(const Element& element, const Value* values, int64_t count, void* to) {
-  constexpr int64_t kTogether = 32;  // become bytes at a time: by fours, that would take as long as the rest
-  const DoubleVec zero{}, scale = element.scale - zero, bias = element.bias - zero;
-  const auto encoded = [&](const Value* from, Integer* into) {
-    int32_t words[kTogether];
-    for (int64_t j = 0; j < kTogether; j += kLanes) {
-      const DoubleVec v = load_doubles(from + j);
-      store_words<Integer>(words + j, element.bias_before_scale ? v / scale - bias : (v - bias) / scale);
+// As integers: to nearest, ties to even, saturated to those of type Integer; NaN is 0.
+template <class Integer>
+class IntegerEncoder {
+ public:
+  explicit IntegerEncoder(const Element& element)
+      : scale_(splat_double(element.scale)), inverse_(splat_double(1 / static_cast<double>(element.scale))) {
+    const double scale = element.scale, bias = element.bias;
+    bias_ = splat_double(element.bias_before_scale ? bias * scale : bias);
+    const double ends[] = {static_cast<double>(std::numeric_limits<Integer>::min()) * scale,
+                           static_cast<double>(std::numeric_limits<Integer>::max()) * scale};
+    low_ = splat_double(std::min(ends[0], ends[1]));
+    high_ = splat_double(std::max(ends[0], ends[1]));
+  }
+
+  // to: not where the source is
+  template <class Source>
+  void encode(const Source& source, int64_t count, Integer* to) const {
+    int64_t i = 0;
+    for (; i + kTogether <= count; i += kTogether) encode_together(source, i, to + i);
+    if (i == count) return;
+    if (count >= kTogether) return encode_together(source, count - kTogether, to + count - kTogether);
+    for (; i < count; i++) to[i] = static_cast<Integer>(words(splat_double(source.single(i)))[0]);
+  }
+
+ private:
+  template <class Source>
+  OPENBNNS_INLINE void encode_together(const Source& source, int64_t i, Integer* to) const {
+    WordsTogether together;
+    OPENBNNS_UNROLL for (int j = 0; j < kTogether / kWidth; j++) {
+      const Words made[2] = {words(source.at(i + j * kWidth)), words(source.at(i + j * kWidth + kLanes))};
+      together[j] = joined(made[0], made[1]);
     }
-    for (int64_t j = 0; j < kTogether; j++) into[j] = static_cast<Integer>(words[j]);
-  };
-  auto* p = static_cast<Integer*>(to);
-  int64_t i = 0;
-  for (; i + kTogether <= count; i += kTogether) encoded(values + i, p + i);
-  if (i == count) return;
-  Value rest[kTogether] = {};
-  Integer last[kTogether];
-  std::copy(values + i, values + count, rest);
-  encoded(rest, last);
-  std::copy_n(last, count - i, p + i);
-}
+    store_integers(together, to);
+  }
 
-template <class Value>
-void encode_value(const Element& element, const Value* values, int64_t count, void* to) {
+  OPENBNNS_INLINE Words words(DoubleVec v) const {
+    v = v - bias_;
+    v = limited((v == v) ? v : DoubleVec{}, low_, high_);
+#if defined(__FMA__) || defined(__aarch64__)
+    // In less time than a division takes: a product, and what it lacks of the quotient, which is right to the last bit
+    // because this is fused (-ffp-contract=fast).
+    const DoubleVec product = v * inverse_, rest = v - product * scale_;
+    return nearest(product + rest * inverse_);
+#else
+    return nearest(v / scale_);
+#endif
+  }
+
+  const DoubleVec scale_, inverse_;
+  DoubleVec bias_, low_, high_;
+};
+
+template <class Source>
+void encode_as_integers(const Element& element, const Source& source, int64_t count, void* to) {
   switch (element.type) {
     case ElementType::kInt8:
-      return encode_integers<int8_t>(element, values, count, to);
+      return IntegerEncoder<int8_t>(element).encode(source, count, static_cast<int8_t*>(to));
     case ElementType::kUInt8:
-      return encode_integers<uint8_t>(element, values, count, to);
+      return IntegerEncoder<uint8_t>(element).encode(source, count, static_cast<uint8_t*>(to));
     case ElementType::kInt32:
-      return encode_integers<int32_t>(element, values, count, to);
+      return IntegerEncoder<int32_t>(element).encode(source, count, static_cast<int32_t*>(to));
     default:
       return;
   }
@@ -144,20 +235,24 @@ void encode(const Element& element, const float* values, int64_t count, void* to
     case ElementType::kBFloat16:
       return encode_shorts(values, count, to, [](uint16_t* p, Vec v) { store_bfloat16(p, v); });
     default:
-      return encode_value(element, values, count, to);
+      return encode_as_integers(element, Values{values}, count, to);
   }
 }
 
-void encode(const Element& element, const double* values, int64_t count, void* to) {
-  if (element.is_integer()) return encode_value(element, values, count, to);
+template <class Sum>
+void encode_sums(const Element& element, const Sum* sums, double factor, const double* terms, int64_t count, void* to) {
+  const SumValues<Sum> source{sums, factor, terms};
+  if (element.is_integer()) return encode_as_integers(element, source, count, to);
   constexpr int64_t kChunk = 64;
   float rounded[kChunk];
   for (int64_t i = 0; i < count; i += kChunk) {
     const int64_t n = std::min(kChunk, count - i);
-    for (int64_t j = 0; j < n; j++) rounded[j] = static_cast<float>(values[i + j]);
+    for (int64_t j = 0; j < n; j++) rounded[j] = static_cast<float>(source.single(i + j));
     encode(element, rounded, n, moved(to, element, i));
   }
 }
+template void encode_sums(const Element&, const int32_t*, double, const double*, int64_t, void*);
+template void encode_sums(const Element&, const float*, double, const double*, int64_t, void*);
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

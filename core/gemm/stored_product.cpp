@@ -132,7 +132,7 @@ void convert_row(const MatrixProduct& p, int64_t row, int64_t column, int64_t co
   for (int64_t i = 0; i < columns; i += kChunk) {
     const int64_t count = std::min(kChunk, columns - i);
     float values[kChunk], old[kChunk];
-    double wide[kChunk];
+    double terms[kChunk];
     void* to = f.to ? moved(f.to, f.element, whole_row * f.ld + whole_column + i) : c + i;
     if (f.adds) decode(f.element, to, count, old);
     if (p.sums == IntegerSums::kNone) {
@@ -141,17 +141,17 @@ void convert_row(const MatrixProduct& p, int64_t row, int64_t column, int64_t co
       const auto* sums = reinterpret_cast<const int32_t*>(c + i);
       const double* term = f.column_term + whole_column + i;
       const double row_term = f.row_term ? f.row_term[whole_row] : 0;
-      for (int64_t j = 0; j < count; j++) wide[j] = f.factor * sums[j] + (term[j] + row_term);
-      if (!exact)
-        for (int64_t j = 0; j < count; j++) values[j] = static_cast<float>(wide[j]);
+      for (int64_t j = 0; j < count; j++) terms[j] = (term[j] + row_term) + (exact && f.adds ? old[j] : 0.0);
+      if (exact) {
+        encode_sums(f.element, sums, f.factor, terms, count, to);
+        continue;
+      }
+      for (int64_t j = 0; j < count; j++) values[j] = static_cast<float>(f.factor * sums[j] + terms[j]);
     }
     if (p.activation) activation_forward(*p.activation, values, values, count, count);
     if (f.adds)
-      for (int64_t j = 0; j < count; j++) exact ? wide[j] += old[j] : values[j] += old[j];
-    if (exact)
-      encode(f.element, wide, count, to);
-    else
-      encode(f.element, values, count, to);
+      for (int64_t j = 0; j < count; j++) values[j] += old[j];
+    encode(f.element, values, count, to);
   }
 }
 

@@ -12,8 +12,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int64_t kChunk = 512;     // of results that are converted at a time
-constexpr int64_t kShortRow = 128;  // shorter rows are taken together
+constexpr int64_t kTogether = 1024;  // results that are converted at a time, if rows are not longer
 
 template <class Number>
 using Aliased [[gnu::may_alias]] = Number;
@@ -93,18 +92,20 @@ void ExactTerms::sum_windows(const uint8_t* x, int32_t* sums) const {
     }
 }
 
-int64_t ExactTerms::rows_alike(int64_t row) const {
-  int64_t end = row + 1;
-  while (end < s_.out_height && rows_[end] == rows_[row]) end++;
-  return end - row;
-}
-
-void ExactTerms::row_terms(const int32_t* weight_sums, int64_t channel, int64_t row, double bias, double* terms) const {
+void ExactTerms::terms_of_rows(const int32_t* weight_sums, int64_t channel, int64_t first, int64_t rows, double bias,
+                               double* terms) const {
   if (!needs_weight_sums()) {
-    std::fill_n(terms, s_.out_width, bias);
+    std::fill_n(terms, rows * s_.out_width, bias);
     return;
   }
-  const Taps rows = rows_[row];
+  for (int64_t row = first; row < first + rows; row++, terms += s_.out_width)
+    if (row > first && rows_[row] == rows_[row - 1])
+      std::copy_n(terms - s_.out_width, s_.out_width, terms);
+    else
+      row_terms(weight_sums, channel, rows_[row], bias, terms);
+}
+
+void ExactTerms::row_terms(const int32_t* weight_sums, int64_t channel, Taps rows, double bias, double* terms) const {
   const int64_t width = s_.kernel_width + 1, met_rows = rows.end - rows.begin;
   const int32_t* table = weight_sums + channel * table_size();
   const int32_t *low = table + rows.begin * width, *high = table + rows.end * width;
@@ -132,42 +133,23 @@ void StoredResults::completed(int64_t n, int64_t channel, int64_t channels) cons
 
 template <class Sum>
 void StoredResults::finish_exact(const Sum* from, int64_t n, int64_t channel, void* to) const {
-  const int64_t whole_channel = first_channel + channel, repeats = (kShortRow + width - 1) / width;
-  float* room = scratch(kStoredPlane, static_cast<size_t>(2 * repeats * width + (activation ? plane : 0)));
-  auto* row_terms = reinterpret_cast<Aliased<double>*>(room);  // of several rows that are alike, if they are short
-  float* values = room + 2 * repeats * width;
+  const int64_t whole_channel = first_channel + channel, rows = std::max<int64_t>(1, kTogether / width);
   const double start = bias ? static_cast<double>(bias[whole_channel]) : 0.0, factor = terms->factor();
   const int32_t* windows = window_sums ? window_sums + (n * groups + whole_channel / group_channels) * plane : nullptr;
-  const double window_factor = windows ? terms->window_factor() : 0;
-  double wide[kChunk];
-  int64_t made = 0, filled = 0;  // results before and in the chunk
-  const auto flush = [&] {
+  float* room = scratch(kStoredPlane, static_cast<size_t>(2 * rows * width + (activation ? plane : 0)));
+  auto* added = reinterpret_cast<Aliased<double>*>(room);  // to the results of some rows
+  float* values = room + 2 * rows * width;
+  for (int64_t row = 0; row < plane / width; row += rows) {
+    const int64_t first = row * width, count = std::min(rows * width, plane - first);
+    if (row == 0 || windows || terms->needs_weight_sums())
+      terms->terms_of_rows(weight_sums, whole_channel, row, count / width, start, added);
+    for (int64_t i = 0; windows && i < count; i++) added[i] += terms->window_factor() * windows[first + i];
     if (activation)
-      for (int64_t i = 0; i < filled; i++) values[made + i] = static_cast<float>(wide[i]);
+      for (int64_t i = 0; i < count; i++)
+        values[first + i] = static_cast<float>(factor * static_cast<double>(from[first + i]) + added[i]);
     else
-      encode(element, wide, filled, moved(to, element, made));
-    made += filled;
-    filled = 0;
-  };
-  for (int64_t row = 0, alike; row < plane / width; row += alike) {
-    alike = terms->rows_alike(row);
-    terms->row_terms(weight_sums, whole_channel, row, start, row_terms);
-    const int64_t together = std::min(repeats, alike) * width, end = (row + alike) * width;
-    for (int64_t i = width; i < together; i++) row_terms[i] = row_terms[i - width];
-    for (int64_t first = row * width; first < end; first += together)
-      for (int64_t done = 0, most = std::min(together, end - first); done < most;) {
-        const int64_t count = std::min(most - done, kChunk - filled);
-        const Sum* sums = from + first + done;
-        for (int64_t i = 0; i < count; i++)
-          wide[filled + i] = factor * static_cast<double>(sums[i]) + row_terms[done + i];
-        if (windows)
-          for (int64_t i = 0; i < count; i++) wide[filled + i] += window_factor * windows[first + done + i];
-        filled += count;
-        done += count;
-        if (filled == kChunk) flush();
-      }
+      encode_sums(element, from + first, factor, added, count, moved(to, element, first));
   }
-  flush();
   if (!activation) return;
   activation_forward(*activation, values, values, plane, activation_row);
   encode(element, values, plane, to);

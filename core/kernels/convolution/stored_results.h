@@ -32,10 +32,9 @@ class ExactTerms {
   // [out_height][out_width]: sum X of every window of a group's input channels.
   void sum_windows(const uint8_t* x, int32_t* sums) const;
 
-  // The rows of the output from `row` on in which windows meet the same taps.
-  int64_t rows_alike(int64_t row) const;
-  // terms[column] = bias + the second term.
-  void row_terms(const int32_t* weight_sums, int64_t channel, int64_t row, double bias, double* terms) const;
+  // terms: [rows][out_width] = bias + the second term, of rows [first, first + rows) of the output.
+  void terms_of_rows(const int32_t* weight_sums, int64_t channel, int64_t first, int64_t rows, double bias,
+                     double* terms) const;
 
  private:
   struct Taps {
@@ -44,6 +43,7 @@ class ExactTerms {
   };
   static std::vector<Taps> taps_met(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
                                     int64_t pad);
+  void row_terms(const int32_t* weight_sums, int64_t channel, Taps rows, double bias, double* terms) const;
   int64_t table_size() const { return (s_.kernel_height + 1) * (s_.kernel_width + 1); }
   int64_t inputs() const { return s_.in_channels / s_.groups; }
 
