@@ -78,7 +78,17 @@ OPENBNNS_INLINE void store_float16(uint16_t* p, Vec v) {
 #endif
 
 // The upper half of a float32.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+OPENBNNS_INLINE Vec load_bfloat16(const uint16_t* p) {
+  // Each half of the vector takes its four numbers from a copy of all eight, which a load makes at no cost.
+  const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256i places = _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7, -1, -1, 8, 9, -1, -1,
+                                          10, 11, -1, -1, 12, 13, -1, -1, 14, 15);
+  return reinterpret_cast<Vec>(_mm256_shuffle_epi8(twice, places));
+}
+#else
 OPENBNNS_INLINE Vec load_bfloat16(const uint16_t* p) { return from_bits(load_shorts(p) << 16); }
+#endif
 OPENBNNS_INLINE void store_bfloat16(uint16_t* p, Vec v) {
   const IntVec all = bits(v), upper = (all >> 16) & 0xFFFF;
   const IntVec rounded = reinterpret_cast<IntVec>(reinterpret_cast<UnsignedVec>(all + 0x7FFF + (upper & 1)) >> 16);
