@@ -48,6 +48,7 @@ OPENBNNS_INLINE Lanes lanes_from(int64_t first, int64_t end) {
 }
 OPENBNNS_INLINE Vec load_lanes(const float* p, Lanes lanes) { return _mm512_maskz_loadu_ps(lanes, p); }
 OPENBNNS_INLINE void store_lanes(float* p, Vec v, Lanes lanes, bool) { _mm512_mask_storeu_ps(p, lanes, v); }
+OPENBNNS_INLINE void store_first(float* p, Vec v, int64_t count) { store_partial(p, v, count); }
 #else
 using Lanes = __m256i;
 OPENBNNS_INLINE Lanes lanes_from(int64_t first, int64_t end) {
@@ -58,6 +59,22 @@ OPENBNNS_INLINE Lanes lanes_from(int64_t first, int64_t end) {
 OPENBNNS_INLINE Vec load_lanes(const float* p, Lanes lanes) { return _mm256_maskload_ps(p, lanes); }
 OPENBNNS_INLINE void store_lanes(float* p, Vec v, Lanes lanes, bool all) {
   all ? store(p, v) : _mm256_maskstore_ps(p, lanes, v);  // masked stores are slow on some processors
+}
+// The first `count` lanes, without a masked store.
+OPENBNNS_INLINE void store_first(float* p, Vec v, int64_t count) {
+  if (count == kWidth) return store(p, v);
+  __m128 part = _mm256_castps256_ps128(v);
+  if (count & 4) {
+    _mm_storeu_ps(p, part);
+    part = _mm256_extractf128_ps(v, 1);
+    p += 4;
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(p), part);
+    part = _mm_movehl_ps(part, part);
+    p += 2;
+  }
+  if (count & 1) _mm_store_ss(p, part);
 }
 #endif
 #endif

@@ -75,7 +75,7 @@ void Correlation::correlate(const float* source, const float* weights, float sta
     const float* ahead_out = end < last ? out + (end + up_ - 2) * columns_ : next.result;
     for (int64_t v = 0; v < vectors_; v++) {
       const Columns lanes = columns_of_[v];
-      const bool all = (v + 1) * kWidth <= columns_;
+      const int64_t results = std::min<int64_t>(kWidth, columns_ - v * kWidth);
       const float* row = source + first * width_ + v * kWidth - left_;
       float* to = out + (first + up_ - 2) * columns_ + v * kWidth;
       // results that lack two and one more source rows: their sums so far
@@ -104,7 +104,7 @@ void Correlation::correlate(const float* source, const float* weights, float sta
         }
         if (s + up_ < 2) continue;
         if (kAdds) done += load_lanes(to, lanes.result);
-        store_lanes(to, done, lanes.result, all);
+        store_first(to, done, results);
       }
       carried[v][0] = middle;
       carried[v][1] = lower;

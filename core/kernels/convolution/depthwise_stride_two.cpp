@@ -39,7 +39,7 @@ class StrideTwo final : public RowWindows {
       };
       Columns lanes;
       lanes.result = lanes_from(0, results);
-      lanes.all = results == kWidth;
+      lanes.results = results;
       pair(from, lanes.here);
       pair(from + 2, lanes.beyond);
       windows_.push_back(lanes);
@@ -93,7 +93,7 @@ class StrideTwo final : public RowWindows {
             sum += weight[6] * t.x0 + weight[7] * t.x1 + weight[8] * t.x2;
             upper += weight[0] * t.x0 + weight[1] * t.x1 + weight[2] * t.x2;
           }
-          store_lanes(y + r * columns_ + v * kWidth, sum, lanes.result, lanes.all);
+          store_first(y + r * columns_ + v * kWidth, sum, lanes.results);
         }
         carried[v] = upper;
       }
@@ -183,7 +183,7 @@ class StrideTwo final : public RowWindows {
  private:
   struct Columns {
     Lanes here[2], beyond[2], result;  // columns of the first two taps, of the third tap, of results
-    bool all;
+    int64_t results;
   };
   struct Cells {
     Lanes here, before, put[2];  // of windows q and q - 1, of dx
