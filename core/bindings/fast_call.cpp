@@ -120,25 +120,40 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
   }
 }
 
-// Counts a call from Python. Those of threads that a forked child does not have never end there, and do not count.
+// Counts a call from Python, unless all have ended. Those of threads that a forked child does not have never end there,
+// and do not count.
 class FastCall::InProgress {
  public:
   explicit InProgress(FastCall& owner) : owner_(owner) {
+    const nb::ft_lock_guard locked(owner.counting_);
+    begun_ = !owner.ended_;
+    if (!begun_) return;
     if (owner.process_ != fork_generation()) {
       owner.process_ = fork_generation();
       owner.in_progress_ = 0;
     }
     owner.in_progress_++;
   }
-  ~InProgress() { owner_.in_progress_--; }
+  ~InProgress() {
+    const nb::ft_lock_guard locked(owner_.counting_);
+    owner_.in_progress_ -= begun_;
+  }
+  InProgress(const InProgress&) = delete;
+  explicit operator bool() const { return begun_; }
 
  private:
   FastCall& owner_;
+  bool begun_;
 };
+
+bool FastCall::is_in_progress() {
+  const nb::ft_lock_guard locked(counting_);
+  return in_progress_ && process_ == fork_generation();
+}
 
 void FastCall::end_all() {
   ended_ = true;
-  while (in_progress_ && process_ == fork_generation()) {
+  while (is_in_progress()) {
     nb::gil_scoped_release unlocked;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -296,10 +311,11 @@ int FastCall::run(PyObject* const* arguments, size_t count) {
   Binding binding(base_);
   PythonReader reader(Call::kMaxSlots);
   if (!bind_given(arguments, count, reader, binding)) return kDeclined;
+  const InProgress in_progress(*this);
+  if (!in_progress) return kDeclined;
   if (is_recording()) {
     if (!perform_recorded(binding)) return kDeclined;
   } else {
-    const InProgress in_progress(*this);
     Unlocked unlocked(binding.bytes >= kInterruptibleBytes);
     if (run_prepared(binding.call) != kDone) return kDeclined;
   }
@@ -308,7 +324,7 @@ int FastCall::run(PyObject* const* arguments, size_t count) {
 }
 
 int FastCall::run_raw(const OpenBNNSWord* words, size_t count) {
-  if (!filter_calls_enabled.load(std::memory_order_relaxed) || is_recording()) return kDeclined;
+  if (!filter_calls_enabled.load(std::memory_order_relaxed) || ended_ || is_recording()) return kDeclined;
   Binding binding(base_);
   RawReader reader(Call::kMaxSlots);
   if (!bind_given(words, count, reader, binding) || run_prepared(binding.call) != kDone) return kDeclined;

@@ -94,11 +94,13 @@ class FastCall final : public NativeCall {
   bool place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate, Binding& binding) const;
   bool consistent(const Binding& binding) const;
   bool perform_recorded(const Binding& binding);
+  bool is_in_progress();
   int run_prepared(const Call& call) const;
 
-  bool ended_ = false;
-  int in_progress_ = 0;  // calls from Python, in the process of this fork_generation(); both change under its lock
-  uint64_t process_ = 0;
+  std::atomic<bool> ended_{false};
+  int in_progress_ = 0;    // calls from Python, in the process of this fork_generation()
+  uint64_t process_ = 0;   // both change under Python's lock
+  nb::ft_mutex counting_;  // or under this one, where Python has none
   std::shared_ptr<Plan> plan_;
   bool backward_;
   std::vector<ArgumentSpec> specs_;

@@ -79,6 +79,7 @@ struct KnownCalls::Entry {
     Work work;
     std::vector<std::pair<size_t, int64_t>> places;
   };
+  uint64_t generation;  // when it was recorded; of no use in any other
   std::vector<Step> steps;
   std::vector<int64_t> bytes;
   nb::list owner;
@@ -360,8 +361,7 @@ bool KnownCalls::read_members(const char*& letter, const void* place, size_t& ar
 
 // Needs the interpreter's lock.
 void KnownCalls::clear() {
-  end();
-  entries_.clear();
+  entries_.clear([this] { end(); });
 }
 
 nb::object KnownCalls::run(nb::args arguments) {
@@ -374,9 +374,8 @@ nb::object KnownCalls::run(nb::args arguments) {
   PythonReader reader(kMostMemories + 1);
   Reading reading(!words_.empty());
   if (!read(flat, given, reader, reading)) return nb::none();
-  const auto* found = entries_.find(reading.key.text());
-  if (!found) return nb::none();
-  const std::shared_ptr<const Entry> entry = *found;
+  const std::shared_ptr<const Entry> entry = entries_.copy(reading.key.text()).value_or(nullptr);
+  if (!entry || entry->generation != generation) return nb::none();
   nb::object result = nb::borrow(flat[output_]);
   if (entry->shape.is_valid()) {
     Memory memory;
@@ -405,8 +404,8 @@ bool KnownCalls::perform_recorded(const std::shared_ptr<const Entry>& entry, con
   Operation operation;
   for (size_t i = 0; i < reading.count; i++) operation.places.push_back(reading.memory[i].begin);
   const size_t count = reading.count;
-  operation.work = [entry, count, since = generation.load()](char* const* place) {
-    if (generation != since) return false;
+  operation.work = [entry, count](char* const* place) {
+    if (entry->generation != generation) return false;
     Memory memory[kMostMemories + 1];
     for (size_t i = 0; i < count; i++) memory[i].begin = place[i];
     return entry->run(memory);
@@ -417,11 +416,11 @@ bool KnownCalls::perform_recorded(const std::shared_ptr<const Entry>& entry, con
 }
 
 int KnownCalls::run_raw(const OpenBNNSWord* words, size_t count) {
-  if (!fast_calls_enabled || generation_ != generation || is_recording()) return kDeclined;
+  if (!fast_calls_enabled || is_recording()) return kDeclined;
   Reading reading(true);
   if (!read_raw(words, count, reading)) return kDeclined;
   const auto* found = entries_.find(reading.key.text());  // stays while this call uses the number
-  if (!found || (*found)->shape.is_valid()) return kDeclined;
+  if (!found || (*found)->generation != generation || (*found)->shape.is_valid()) return kDeclined;
   try {
     if (!(*found)->run(reading.memory)) return kDeclined;
   } catch (const std::bad_alloc&) {
@@ -452,6 +451,7 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
   std::string key(reading.key.text());
   auto is_array = [&](nb::handle object) { return object.type().is(types_[1]); };
   auto entry = std::make_shared<Entry>();
+  entry->generation = done.generation;
   std::vector<Memory> memories(reading.memory, reading.memory + reading.count);
   Memory other;
   if (flat[output_] == Py_None && !result.is_none()) {
@@ -482,8 +482,8 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
     entry->steps.push_back(std::move(step));
   }
   entry->owner = std::move(owner);
-  if (generation_ != generation || entries_.size() >= kMostEntries) clear();
-  generation_ = generation.load();
+  if (generation_ != done.generation || entries_.size() >= kMostEntries) clear();
+  generation_ = done.generation;
   entries_.add(std::move(key), std::move(entry));
 }
 

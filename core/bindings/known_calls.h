@@ -80,7 +80,7 @@ class KnownCalls final : public Numbered {
   const std::string words_;
   const int64_t batch_;
   const Pairs strides_, described_;
-  std::atomic<uint64_t> generation_{0};
+  std::atomic<uint64_t> generation_{0};  // of the latest entry
   KeyTable<std::shared_ptr<const Entry>> entries_;
 };
 

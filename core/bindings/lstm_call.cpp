@@ -350,9 +350,10 @@ void register_lstm(nb::bytes key, std::shared_ptr<LstmPlan> plan, const std::vec
 }
 
 void forget_lstm() {
-  lstm_function(false).end();
-  lstm_function(true).end();
-  known().clear();
+  known().clear([] {
+    lstm_function(false).end();
+    lstm_function(true).end();
+  });
 }
 
 uint64_t next_lstm_draw() {
@@ -369,9 +370,9 @@ int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle 
   Reading<PythonLstm> reading(variant);
   const PythonLstm forward_params(params), backward_params(delta);
   if (!reading.read(forward_params, backward ? &backward_params : nullptr)) return kDeclined;
-  const Known* found = known().find(reading.key());
+  const std::optional<Known> found = known().copy(reading.key());
   if (!found) return kDeclined;
-  const Known entry = *found;
+  const Known& entry = *found;
   Memory memory;
   int64_t room = 0;
   if (cached &&

@@ -137,7 +137,15 @@ int refuse(PyObject*) {
   PyErr_SetString(PyExc_ImportError, kMainOnly);
   return -1;
 }
-PyModuleDef_Slot refusal_slots[] = {{Py_mod_exec, reinterpret_cast<void*>(refuse)}, {0, nullptr}};
+PyModuleDef_Slot refusal_slots[] = {
+#if PY_VERSION_HEX >= 0x030C0000  // or else Python refuses an isolated interpreter in its own words
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {Py_mod_exec, reinterpret_cast<void*>(refuse)},
+    {0, nullptr}};
 PyModuleDef refusal = {PyModuleDef_HEAD_INIT, "_core", nullptr, 0, nullptr, refusal_slots, nullptr, nullptr, nullptr};
 
 }  // namespace

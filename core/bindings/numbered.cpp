@@ -6,6 +6,7 @@
 #include <chrono>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "bindings/reader.h"
 
@@ -19,6 +20,7 @@ constexpr uint32_t kChunk = 1 << 10, kChunks = 1 << 10, kNone = UINT32_MAX;
 std::atomic<Numbered::Place*> chunks[kChunks];
 std::atomic<uint32_t> places{0};
 uint32_t first_free = kNone;
+nb::ft_mutex giving_numbers;  // where Python has no lock
 
 Numbered::Place& place_at(uint64_t index) {
   return chunks[index / kChunk].load(std::memory_order_acquire)[index % kChunk];
@@ -57,6 +59,7 @@ Numbered::Place* Numbered::find(uint64_t number) {
 }
 
 uint64_t Numbered::number() {
+  const nb::ft_lock_guard locked(giving_numbers);
   if (number_) return number_;
   const uint32_t index = take_place();
   if (index == kNone) return 0;
@@ -67,18 +70,25 @@ uint64_t Numbered::number() {
 }
 
 void Numbered::end() {
-  if (!number_) return;
-  place_->state.fetch_add(kOneGeneration);
-  for (int turn = 0; place_->state.load() & kUsers; turn++) {
+  uint64_t ended;
+  Place* place;
+  {
+    const nb::ft_lock_guard locked(giving_numbers);
+    ended = std::exchange(number_, 0);
+    place = place_;
+  }
+  if (!ended) return;
+  place->state.fetch_add(kOneGeneration);
+  for (int turn = 0; place->state.load() & kUsers; turn++) {
     if (turn < 100)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  place_->object = nullptr;
-  place_->next_free = first_free;
-  first_free = number_ & kIndices;
-  number_ = 0;
+  const nb::ft_lock_guard locked(giving_numbers);
+  place->object = nullptr;
+  place->next_free = first_free;
+  first_free = ended & kIndices;
 }
 
 int run_numbered(uint64_t number, const OpenBNNSWord* words, size_t count) {

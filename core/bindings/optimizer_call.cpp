@@ -371,7 +371,7 @@ class OptimizerFunction final : public Numbered {
   // values: the OptimizerValue of each float.
   void describe(int function, const std::string& letters, const std::vector<int>& values) {
     if (0 <= function && function < kFunctions && !fields_[function])
-      fields_[function] = new Fields{letters, values};  // for ever: threads without the lock read it
+      fields_[function] = new Fields{letters, values};  // for ever: threads outside the interpreter read it
   }
 
   // fields: those of the struct but for the time step.
@@ -382,12 +382,11 @@ class OptimizerFunction final : public Numbered {
     key.add(static_cast<double>(function));
     for (char letter : fields_[function].load()->letters)
       if (letter != 't') add_field(key, letter, fields.at(next++));
-    if (!key.full() && !known_.find(key.text())) known_.add(std::string(key.text()), {step, limits});
+    if (!key.full() && !known_.copy(key.text())) known_.add(std::string(key.text()), {step, limits});
   }
 
   void forget() {
-    end();
-    known_.clear();
+    known_.clear([this] { end(); });
   }
 
   int run_raw(const OpenBNNSWord* words, size_t count) override {

@@ -1,6 +1,6 @@
 #include "bindings/reader.h"
 
-#if !defined(Py_LIMITED_API)
+#if defined(OPENBNNS_READS_SLOTS)
 #include <structmember.h>  // PyMemberDef
 #endif
 
@@ -8,7 +8,7 @@
 
 namespace openbnns {
 
-#if !defined(Py_LIMITED_API)
+#if defined(OPENBNNS_READS_SLOTS)
 Py_ssize_t Field::find(PyTypeObject* type) {
   Py_ssize_t offset = 0;
   const nb::object member = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name_));

@@ -12,6 +12,12 @@
 
 #include "bindings/raw.h"
 
+// Where Python lets us, the place of a field in an object is looked up once. Not where it has no global lock: what is
+// there could be destroyed by another thread at any time.
+#if !defined(Py_LIMITED_API) && !defined(Py_GIL_DISABLED)
+#define OPENBNNS_READS_SLOTS
+#endif
+
 namespace openbnns {
 
 namespace nb = nanobind;
@@ -87,21 +93,28 @@ inline bool to_double(PyObject* object, double& value) {
 // A list or a tuple; the __len__ of a derived class is ignored.
 inline bool is_list(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 inline Py_ssize_t list_size(PyObject* list) { return PyList_Check(list) ? PyList_Size(list) : PyTuple_Size(list); }
+#if defined(Py_GIL_DISABLED)
+using ListEntry = nb::object;  // which another thread may take out of the list
+inline ListEntry list_entry(PyObject* list, Py_ssize_t i) { return nb::steal(PyList_GetItemRef(list, i)); }
+#else
+using ListEntry = nb::handle;
+inline ListEntry list_entry(PyObject* list, Py_ssize_t i) { return PyList_GetItem(list, i); }
+#endif
 // Nothing if the list has become shorter, as reading a field may make it.
 inline nb::object list_item(PyObject* list, Py_ssize_t i) {
-  PyObject* item = PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
-  if (!item) PyErr_Clear();
-  return nb::borrow(item);
+  nb::object item = PyList_Check(list) ? nb::borrow(list_entry(list, i)) : nb::borrow(PyTuple_GetItem(list, i));
+  if (!item.is_valid()) PyErr_Clear();
+  return item;
 }
 
-// A field of a struct. Fields are slots, whose place in the object is looked up once where Python lets us.
+// A field of a struct. Fields are slots.
 class Field {
  public:
   explicit Field(const char* name) : name_(PyUnicode_InternFromString(name)) {}
 
   // Nothing if there is no such field.
   nb::object read(PyObject* object) {
-#if !defined(Py_LIMITED_API)
+#if defined(OPENBNNS_READS_SLOTS)
     const Py_ssize_t offset = offset_in(Py_TYPE(object));
     if (offset > 0) return nb::borrow(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset));
 #endif
@@ -121,14 +134,17 @@ class Field {
   bool integers(PyObject* object, int count, int64_t* values) {
     const nb::object field = read(object);
     if (!field.is_valid() || !PyList_Check(field.ptr()) || PyList_Size(field.ptr()) < count) return false;
-    for (int i = 0; i < count; i++)
-      if (!to_int64(PyList_GetItem(field.ptr(), i), values[i])) return false;
+    for (int i = 0; i < count; i++) {
+      const ListEntry entry = list_entry(field.ptr(), i);
+      if (!entry.is_valid()) return PyErr_Clear(), false;
+      if (!to_int64(entry.ptr(), values[i])) return false;
+    }
     return true;
   }
 
  private:
   PyObject* name_;
-#if !defined(Py_LIMITED_API)
+#if defined(OPENBNNS_READS_SLOTS)
   // Two kinds of descriptors take turns in calls of layers.
   struct Known {
     PyTypeObject* type = nullptr;  // held, so that no other type can get this address
@@ -196,11 +212,11 @@ class PythonReader {
   }
   static bool is_list(PyObject* source, int size) { return openbnns::is_list(source) && list_size(source) == size; }
   // Entry of a list that is_list, up to kMostItems of them; it lives as long as the reader: a descriptor's fields may
-  // be properties, and those may change the list.
+  // be properties, and those may change the list. One that another thread has taken out is an object of no use.
   PyObject* item(PyObject* list, int i) {
-    PyObject* found = PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
-    Py_INCREF(found);
-    return item_[items_++] = found;
+    nb::object found = list_item(list, i);
+    if (!found.is_valid()) found = nb::borrow(Py_Ellipsis);
+    return item_[items_++] = found.release().ptr();
   }
 
   static bool is_null(PyObject* source) { return source == Py_None; }

@@ -98,6 +98,14 @@ PyObject* StructReader::build(const char* bytes) const {
   return made.release().ptr();
 }
 
+// Nothing if the number has not been seen before.
+nb::object StructReader::known_value(const Field& field, uint32_t number) const {
+  const nb::ft_lock_guard locked(remembering_);
+  for (const auto& [known, object] : field.known)
+    if (known == number) return object;
+  return {};
+}
+
 PyObject* StructReader::value(const Field& field, const char* bytes) const {
   switch (field.code) {
     case '?':
@@ -118,9 +126,10 @@ PyObject* StructReader::value(const Field& field, const char* bytes) const {
       return field.nested->build(bytes);
     case 'e': {
       const auto number = load<uint32_t>(bytes);
-      for (const auto& [known, object] : field.known)
-        if (known == number) return nb::object(object).release().ptr();
-      nb::object object = field.extra(number);
+      nb::object object = known_value(field, number);
+      if (object.is_valid()) return object.release().ptr();
+      object = field.extra(number);
+      const nb::ft_lock_guard locked(remembering_);
       if (field.known.size() < kMostKnown) field.known.emplace_back(number, object);
       return object.release().ptr();
     }

@@ -38,6 +38,7 @@ class StructReader {
     const StructReader* nested = nullptr;
     mutable std::vector<std::pair<uint32_t, nb::object>> known;
   };
+  nb::object known_value(const Field& field, uint32_t number) const;
   PyObject* build(const char* bytes) const;
   PyObject* value(const Field& field, const char* bytes) const;
   PyObject* entries(const Field& field, const char* bytes, size_t dimension) const;
@@ -46,6 +47,7 @@ class StructReader {
   Py_ssize_t converter_slot_;
   size_t bytes_;
   std::vector<Field> fields_;
+  mutable nb::ft_mutex remembering_;  // known values, where Python has no lock
 };
 
 void bind_struct_reader(nb::module_& m);

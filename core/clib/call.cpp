@@ -52,10 +52,10 @@ PyObject* argument(char code, const Word& value) {
     case 'h':
     case 'g':
     case 'n': {
-      Slot* slot;
-      switch (find_handle(value.pointer, &slot)) {
+      PyObject* object;
+      switch (find_handle(value.pointer, &object)) {
         case Found::kLive:
-          return owned(slot->object);
+          return object;
         case Found::kNull:
           return owned(py.none);
         case Found::kDestroyed:
@@ -128,11 +128,10 @@ void learn_number(size_t number, PyObject* filter, const void* handle) {
   uint64_t native = given ? py.PyLong_AsUnsignedLongLong(given.get()) : kUnknown;
   if (py.PyErr_Occurred()) return py.PyErr_Clear();
   if (native == kUnknown) native = kNever;
-  Slot* slot;
   if (functions[number].native == kAlone)
     natives_alone[number].store(native, std::memory_order_release);
-  else if (find_handle(handle, &slot) == Found::kLive && slot->object == filter)
-    slot->natives[functions[number].native].store(native, std::memory_order_release);
+  else
+    set_native_number(handle, functions[number].native, filter, native);
 }
 
 }  // namespace
@@ -145,9 +144,11 @@ Word call(size_t number, const Word* words) {
   if (!started()) return result;
   Lock lock;
   if (!lock) return result;
-  Slot* ending = nullptr;
-  if (destroys(f)) {
-    const Found found = find_handle(words[0].pointer, &ending);
+  const bool ending = destroys(f);
+  if (ending) {
+    PyObject* object = nullptr;
+    const Found found = find_handle(words[0].pointer, &object);
+    const Reference kept(object);
     if (found == Found::kNull || found == Found::kDestroyed) return result;
   }
   PyObject* arguments[kMostArguments];
@@ -162,18 +163,16 @@ Word call(size_t number, const Word* words) {
       record_exception(number);
   }
   if (good) {
-    PyObject* function = py.PyList_GetItem(library.functions, static_cast<ptrdiff_t>(number));
-    Reference kept(owned(function));  // the entry may be replaced while it runs
-    Reference value(py.PyObject_VectorcallDict(function, arguments, count, nullptr));
+    // A reference of our own: the entry may be replaced while it runs.
+    Reference function(py.PySequence_GetItem(library.functions, static_cast<ptrdiff_t>(number)));
+    Reference value(py.PyObject_VectorcallDict(function.get(), arguments, count, nullptr));
     if (value)
       result = result_of(f, value, number);
     else
       record_exception(number);
     if (learns && value && result.number == 0)
       learn_number(number, f.native == kAlone ? py.none : arguments[0], words[0].pointer);
-    // Another thread may have ended it meanwhile.
-    Slot* now;
-    if (value && ending && find_handle(words[0].pointer, &now) == Found::kLive) Reference gone(end_handle(now));
+    if (value && ending) Reference gone(end_handle(words[0].pointer));  // none if another thread has ended it meanwhile
   }
   for (size_t i = 0; i < count; i++)
     if (arguments[i]) py.Py_DecRef(arguments[i]);

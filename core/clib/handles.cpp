@@ -1,5 +1,7 @@
 #include "clib/handles.h"
 
+#include <pthread.h>
+
 #include <cstdlib>
 
 namespace openbnns {
@@ -11,14 +13,34 @@ namespace {
 
 constexpr uint32_t kNone = ~0u;
 uint32_t first_free = kNone;
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+// One thread at a time; no fork comes in between (fork_gate.h). Python code must not run meanwhile.
+class Locked {
+ public:
+  Locked() { pthread_mutex_lock(&mutex); }
+  ~Locked() { pthread_mutex_unlock(&mutex); }
+  Locked(const Locked&) = delete;
+};
 
 Slot& slot_at(uint32_t index) {
   return chunks[index / Parts::kChunk].load(std::memory_order_acquire)[index % Parts::kChunk];
 }
 
+Found find_slot(const void* handle, Slot** slot) {
+  if (!handle) return Found::kNull;
+  const Parts parts(handle);
+  if (!parts.is_possible()) return Found::kForeign;
+  *slot = &parts.slot();
+  const uint32_t now = (*slot)->generation.load(std::memory_order_relaxed);
+  if (parts.generation > now) return Found::kForeign;
+  return parts.generation == now ? Found::kLive : Found::kDestroyed;
+}
+
 }  // namespace
 
 void* make_handle(PyObject* object) {
+  const Locked locked;
   uint32_t index = first_free;
   if (index != kNone) {
     first_free = slot_at(index).next_free;
@@ -41,17 +63,25 @@ void* make_handle(PyObject* object) {
                                  index);
 }
 
-Found find_handle(const void* handle, Slot** slot) {
-  if (!handle) return Found::kNull;
-  const Parts parts(handle);
-  if (!parts.is_possible()) return Found::kForeign;
-  *slot = &parts.slot();
-  const uint32_t now = (*slot)->generation.load(std::memory_order_relaxed);
-  if (parts.generation > now) return Found::kForeign;
-  return parts.generation == now ? Found::kLive : Found::kDestroyed;
+Found find_handle(const void* handle, PyObject** object) {
+  const Locked locked;
+  Slot* slot;
+  const Found found = find_slot(handle, &slot);
+  if (found == Found::kLive) py.Py_IncRef(*object = slot->object);
+  return found;
 }
 
-PyObject* end_handle(Slot* slot) {
+void set_native_number(const void* handle, int function, PyObject* object, uint64_t number) {
+  const Locked locked;
+  Slot* slot;
+  if (find_slot(handle, &slot) == Found::kLive && slot->object == object)
+    slot->natives[function].store(number, std::memory_order_release);
+}
+
+PyObject* end_handle(const void* handle) {
+  const Locked locked;
+  Slot* slot;
+  if (find_slot(handle, &slot) != Found::kLive) return nullptr;
   PyObject* object = slot->object;
   slot->object = nullptr;
   for (auto& number : slot->natives) number.store(kUnknown, std::memory_order_relaxed);

@@ -57,13 +57,16 @@ inline uint64_t native_number(const void* handle, int function) {
   return slot.generation.load(std::memory_order_relaxed) == parts.generation ? number : kUnknown;
 }
 
-// All of these need the interpreter's lock.
+// All of these are for threads in the interpreter, which may be several at a time: not every Python has a lock.
 
 // A handle that owns a reference to the object; null, with nothing changed, if there is no memory for it.
 void* make_handle(PyObject* object);
-Found find_handle(const void* handle, Slot** slot);
-// Forgets the object, which the caller owns from now on. The handle is destroyed.
-PyObject* end_handle(Slot* slot);
+// If it is live, `object` becomes a new reference to what it stands for.
+Found find_handle(const void* handle, PyObject** object);
+// Destroys the handle and gives away its reference; null if it is not live.
+PyObject* end_handle(const void* handle);
+// The number of a native call behind a handle, if it still stands for the object.
+void set_native_number(const void* handle, int function, PyObject* object, uint64_t number);
 
 }  // namespace clib
 }  // namespace openbnns

@@ -26,7 +26,7 @@ namespace clib {
   X(void*, PyCapsule_Import, (const char*, int))                                          \
   X(PyObject*, PySys_GetObject, (const char*))                                            \
   X(int, PyList_Append, (PyObject*, PyObject*))                                           \
-  X(PyObject*, PyList_GetItem, (PyObject*, ptrdiff_t))                                    \
+  X(PyObject*, PySequence_GetItem, (PyObject*, ptrdiff_t))                                \
   X(PyObject*, PyObject_GetAttrString, (PyObject*, const char*))                          \
   X(PyObject*, PyObject_VectorcallDict, (PyObject*, PyObject* const*, size_t, PyObject*)) \
   X(PyObject*, PyObject_CallObject, (PyObject*, PyObject*))                               \

@@ -125,9 +125,11 @@ _with_kind: dict[tuple[type[BNNSError], type[Exception]], type[BNNSError]] = {}
 def as_exception(problem: Problem, family: type[BNNSError]) -> BNNSError:
     """The exception of the Python face: of class ``family`` and of the problem's kind at once."""
     key = (family, problem.kind)
-    if key not in _with_kind:
-        _with_kind[key] = type(family.__name__, key, {"__module__": family.__module__, "__doc__": family.__doc__})
-    error = _with_kind[key](problem.message)
+    kind = _with_kind.get(key)
+    if kind is None:
+        made = type(family.__name__, key, {"__module__": family.__module__, "__doc__": family.__doc__})
+        kind = _with_kind.setdefault(key, made)
+    error = kind(problem.message)
     error._problem = problem
     return error
 

@@ -44,9 +44,7 @@ def form(call: str, parameters: str | Sequence[str], variant: Hashable = None) -
     """
     names = tuple(parameters.split() if isinstance(parameters, str) else parameters)
     key = (call, names, variant)
-    if key not in _forms:
-        _forms[key] = Form(*key)
-    return _forms[key]
+    return _forms.get(key) or _forms.setdefault(key, Form(*key))
 
 
 class Choosing:

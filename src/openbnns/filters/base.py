@@ -176,9 +176,10 @@ class Filter:
     def declared(self, call: str, variant: Hashable = None) -> Call | None:
         """The record of a call, made when first asked for."""
         key = (call, variant)
-        if key not in self._declared:
-            self._declared[key] = self.declare(call, variant)
-        return self._declared[key]
+        try:
+            return self._declared[key]
+        except KeyError:
+            return self._declared.setdefault(key, self.declare(call, variant))  # that of the first thread that asks
 
     def redeclare(self) -> None:
         """Have all calls declared again at their next use, because something in their records has changed."""
@@ -198,7 +199,7 @@ class Filter:
             return declined
         try:
             bytearray(_ROOM)  # nanobind aborts the process when it cannot allocate: fail here first
-            run = self.fast[arguments] = native_call(self, arguments)
+            run = self.fast.setdefault(arguments, native_call(self, arguments))  # that of the first thread that asks
         except MemoryError:  # the checked call will report it
             return declined
         return run

@@ -36,7 +36,9 @@ class Building(State):
     """What a module does until it can run."""
 
     _programs_kept = _PROGRAMS
-    _known_weights: tuple[int, int] | None = None  # what is known of the parameters, and how native code calls it
+    _known_weights: tuple[tuple[int, int], int] | None = (
+        None  # what is known of the parameters, and how native code calls it
+    )
     _frozen = False  # whether it is a copy for inference only: see compile_inference
     _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
 

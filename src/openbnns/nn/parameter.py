@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import engines
 from .._listing import public
 from .._spelling import spelled
 from ._expression import Expression, numpy_function
@@ -319,25 +320,27 @@ class Parameter(Expression):
 _KEPT = ("_data", "_grad", "_maker", "_requires_grad", "_seed", "_shared", "used")
 """What copies of a parameter have; memory is shared if it was, as far as anybody knows."""
 
-_steps = 0
-"""How often optimizers may have changed parameters, of any network."""
+_step = 0
+"""The number of the latest step by which an optimizer may have changed parameters, of any network. No two have the same,
+and without the compiled core nobody asks."""
 
 
 def note_step() -> None:
     """An optimizer is about to write to the arrays of its parameters."""
-    global _steps
-    _steps += 1
+    global _step
+    if engines._core is not None:
+        _step = engines._core.new_weights_version()
 
 
-def version_of(parameters: Iterable[Parameter]) -> int | None:
-    """A number that grows with every write to any of these; None while writes cannot be seen."""
-    total = _steps
+def version_of(parameters: Iterable[Parameter]) -> tuple[int, int] | None:
+    """Something that is never the same again after a write to any of these; None while writes cannot be seen."""
+    total = 0
     for parameter in parameters:
         version = parameter._version()
         if version is None:
             return None
         total += version
-    return total
+    return _step, total
 
 
 def _recording() -> bool:

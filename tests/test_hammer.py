@@ -1,0 +1,233 @@
+"""Many threads on everything that threads share: tables of known calls, plans and numbers, contexts, messages, networks.
+
+On a Python without a global lock they are in our code at the same time; on others they take turns as often as Python lets them.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import openbnns as bn
+import raw
+from cases.contract import ROWS
+from helpers import Array
+from networks import Net, problem
+from openbnns import capi, engines, nn
+from openbnns.capi import numbers
+from raw import described
+from test_raw_optimizer import FIELDS, c_fields, optimizer_arrays
+
+THREADS = 6
+
+
+@pytest.fixture(autouse=True)
+def short_turns() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(2e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def hammer(work: Callable[[int], None], meanwhile: Callable[[], None] | None = None) -> None:
+    """Call ``work`` with its number in every thread, all starting at once, and ``meanwhile`` again and again in another."""
+    failures: list[BaseException] = []
+    start, done = threading.Barrier(THREADS), threading.Event()
+
+    def guarded(number: int) -> None:
+        try:
+            start.wait()
+            work(number)
+        except BaseException as error:  # raised below, where the test can fail
+            failures.append(error)
+
+    def disturb() -> None:
+        while meanwhile is not None and not done.wait(0.001):
+            meanwhile()
+
+    workers = [threading.Thread(target=guarded, args=(k,)) for k in range(THREADS)]
+    other = threading.Thread(target=disturb)
+    for thread in (*workers, other):
+        thread.start()
+    for thread in workers:
+        thread.join()
+    done.set()
+    other.join()
+    if failures:
+        raise failures[0]
+
+
+def forget_everything() -> None:
+    """What a change of a setting does: known calls, plans and rules are looked for anew."""
+    engines._core.forget_calls()
+    engines._core.forget_lstm()
+    engines._core.forget_optimizers()
+
+
+LOCKED = "getattr(sys, '_is_gil_enabled', lambda: True)()"
+IMPORT = f"import sys, numpy; before = {LOCKED}; import openbnns._core, openbnns.nn; print(before, {LOCKED})"
+
+
+def test_importing_turns_no_lock_on() -> None:
+    """A free-threaded Python takes its global lock back for modules that do not say that they need none."""
+    done = subprocess.run([sys.executable, "-c", IMPORT], check=True, capture_output=True, text=True)
+    before, after = done.stdout.split()
+    assert before == after
+    assert not done.stderr
+
+
+def test_filters_of_every_family() -> None:
+    """Made, run forward and backward, and dropped, by each thread in an order of its own: the bits of a single thread."""
+    rows = [row for row in ROWS if not row.draws]
+    expected: dict[str, dict[str, Array]] = {}
+
+    def results(row: object) -> dict[str, Array]:
+        trial = row.trial()  # type: ignore[attr-defined]
+        outputs = trial.forward().items()  # a cache has addresses in it
+        found = {f"output {name}": array for name, array in outputs if name != "backprop_cache"}
+        if trial.gradients:
+            found |= {f"gradient {name}": storage.raw() for name, storage in trial.backward().items()}
+        return found
+
+    for row in rows:
+        expected[row.id] = results(row)
+
+    def work(number: int) -> None:
+        for row in random.Random(number).sample(rows, len(rows)):
+            for name, array in results(row).items():
+                np.testing.assert_array_equal(array, expected[row.id][name], f"{row.id}: {name}")
+
+    hammer(work, forget_everything)
+
+
+def test_a_filter_that_another_thread_destroys() -> None:
+    """A call that comes too late fails with a message; one that has begun ends with its result."""
+    x = np.random.default_rng(0).standard_normal((16, 40)).astype(np.float32)
+    weights = np.random.default_rng(1).standard_normal((30, 40)).astype(np.float32)
+    expected = bn.FullyConnectedLayer(weights=weights).apply(x)
+
+    def used() -> capi.BNNSFilter:
+        filter = bn.FullyConnectedLayer(weights=weights).bnns_filter
+        assert capi.BNNSFilterApplyBatch(filter, 16, x, 0, np.empty((16, 30), np.float32), 0) == 0
+        return filter
+
+    current = [used()]
+
+    def work(number: int) -> None:
+        y = np.zeros((16, 30), np.float32)
+        for _ in range(400):
+            filter = current[0]
+            by_number = numbers.of_filter("BNNSFilterApplyBatch", filter) if number % 2 else 0
+            y[:] = 7
+            if by_number and raw.call(by_number, 16, x, 0, y, 0) == 0:
+                pass
+            elif capi.BNNSFilterApplyBatch(filter, 16, x, 0, y, 0) != 0:
+                assert "destroyed" in str(bn.last_error())
+                assert (y == 7).all()
+                continue
+            np.testing.assert_array_equal(y, expected)
+
+    def replace() -> None:
+        old, current[0] = current[0], used()
+        capi.BNNSFilterDestroy(old)
+
+    hammer(work, replace)
+
+
+def test_known_calls() -> None:
+    """More descriptions than a table keeps, from Python and by number, while all of them are forgotten now and then."""
+
+    def work(number: int) -> None:
+        generator = np.random.default_rng(number)
+        for _ in range(150):
+            rows, columns = (int(n) for n in generator.integers(1, 30, 2))
+            x, y = generator.standard_normal((rows, columns)).astype(np.float32), np.zeros((columns, rows), np.float32)
+            bn.transpose(x, y)
+            np.testing.assert_array_equal(y, x.T)
+            target = np.zeros_like(x)
+            source, into = described(x), described(target)
+            if raw.call(numbers.of_function("BNNSCopy"), into, source, None) != 0:
+                assert capi.BNNSCopy(into, source, None) == 0, bn.last_error()
+            np.testing.assert_array_equal(target, x)
+
+    hammer(work, forget_everything)
+
+
+@pytest.mark.parametrize(("function", "fields", "roles"), FIELDS)
+def test_optimizers(function: int, fields: capi.Struct, roles: int) -> None:
+    def steps(by_number: bool) -> list[Array]:
+        own, groups = fields.copy(), optimizer_arrays(np.random.default_rng(3), roles)
+        given = [len(groups[0]), *([described(array) for array in group] or None for group in groups), None]
+        packed = np.frombuffer(c_fields(own), np.uint8)
+        for _ in range(20):
+            number = numbers.of_function("BNNSOptimizerStep") if by_number else 0
+            if not number or raw.call(number, function, packed, *given) != 0:
+                assert capi.BNNSOptimizerStep(function, own, *given) == 0, bn.last_error()
+        return [array for group in groups for array in group]
+
+    expected = steps(False)
+
+    def work(number: int) -> None:
+        for turn in range(5):
+            for array, right in zip(steps((number + turn) % 2 == 1), expected, strict=True):
+                np.testing.assert_array_equal(array, right)
+
+    hammer(work, forget_everything)
+
+
+def test_messages_and_strict_blocks() -> None:
+    """The latest error and strict mode are a thread's own."""
+    x, y = np.ones((2, 5), np.float32), np.zeros((2, 3), np.float32)
+    filter = bn.FullyConnectedLayer(weights=np.ones((3, 5), np.float32)).bnns_filter
+
+    def work(number: int) -> None:
+        for turn in range(100):
+            batch = -1 - number
+            assert capi.BNNSFilterApplyBatch(filter, batch, x, 0, y, 0) == -1
+            assert str(batch) in str(bn.last_error()), (batch, bn.last_error())
+            own = np.zeros((2, 3), np.float32)
+            if turn % 3 == number % 3:
+                with bn.strict():
+                    assert capi.BNNSFilterApplyBatch(filter, 2, x, 5, own, 3) == 0
+            else:
+                assert capi.BNNSFilterApplyBatch(filter, 2, x, 0, own, 0) == 0
+            assert bn.last_error() is None
+            assert (own == 5).all()
+
+    before = bn.get_num_threads()
+    try:
+        hammer(work, lambda: bn.set_num_threads(random.choice([0, 1, 2])))
+    finally:
+        bn.set_num_threads(before)
+
+
+def test_networks() -> None:
+    """Each thread trains a network of its own; all of them have the same weights in the end, and share one for inference."""
+    data, targets = problem()
+
+    def trained() -> dict[str, Array]:
+        trainer = nn.Trainer(Net(), "cross_entropy", nn.Adam(0.01), seed=4, quiet=True)
+        trainer.fit(data, targets, epochs=3)
+        return {name: array.copy() for name, array in trainer.network.state_dict().items()}
+
+    expected = trained()
+    net = Net()
+    net.build(data.shape[1:])
+    net.load_state_dict(expected)
+    infer = net.compile_inference(4)
+    right = infer(data[:4])
+
+    def work(number: int) -> None:
+        for _ in range(4):
+            for name, array in trained().items():
+                np.testing.assert_array_equal(array, expected[name], name)
+            for _ in range(20):
+                np.testing.assert_array_equal(infer(data[:4]), right)
+
+    hammer(work, forget_everything)
