@@ -42,7 +42,7 @@ help:
 	@echo "make test-wheels  these wheels as installers, linkers and auditors see them"
 	@echo "make test-debian11, test-arm64, test-musl  these wheels on an older system, on another processor, emulated, and on another C library"
 	@echo "make test-cross the C++ tests of the kernels for another processor; TARGET=aarch64-linux-gnu"
-	@echo "make test-pythons  these wheels on every Python found, with the oldest and the newest NumPy for it; PYTHONS=\"--portion 1/4\""
+	@echo "make test-pythons  these wheels on every Python found, with the oldest and the newest NumPy for it; PYTHONS=\"--compile --portion 1/4\""
 	@echo "make sdist      the source archive; make test-sdist builds and tests it without a network"
 	@echo "make release    check everything, build wheels and source archive, set the tag"
 	@echo "make clean      remove all that the others made"
@@ -228,7 +228,8 @@ fuzz: install $(VENV)/.test-tools
 
 # Wheels that run elsewhere. Zig compiles against an old C library, and for other processors.
 $(VENV)/.wheel-tools: $(VENV)/.build-tools
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang>=0.17,<0.18" "auditwheel>=6" pyelftools twine build
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang>=0.17,<0.18" "auditwheel>=6" pyelftools twine build \
+	  "pip>=24.1"
 	@touch $@
 
 wheels: $(VENV)/.wheel-tools
@@ -249,7 +250,7 @@ test-cross: install $(VENV)/.wheel-tools $(VENV)/.test-tools
 	  $(if $(filter aarch64-linux-%,$(TARGET)),tests/cross/test_arm64.py)
 
 test-pythons: $(VENV)/.wheel-tools
-	$(BIN)/python tools/test_pythons.py --workers $(WORKERS) $(PYTHONS)
+	$(WITH_TOOLS) $(BIN)/python tools/test_pythons.py --workers $(WORKERS) $(PYTHONS)
 
 sdist: $(VENV)/.wheel-tools
 	rm -rf dist/sdist

@@ -73,24 +73,35 @@ def build_tools() -> Path:
 
 def build(python: Path, target: Target, isas: str, out: Path) -> Path:
     """The wheel for one Python, under the name that says where it runs."""
-    version = version_of(python)
-    objects = ROOT / "build" / "wheels" / target.name
-    (objects / "CMakeCache.txt").unlink(missing_ok=True)  # which knows the Python before this one
-    made = ROOT / "build" / "wheels" / "made"
-    shutil.rmtree(made, ignore_errors=True)
     settings = {
-        "build-dir": str(objects),
+        "build-dir": str(ROOT / "build" / "wheels" / target.name),
         "install.strip": "false",  # the linker does it, for any processor
         "cmake.define.OPENBNNS_ISAS": isas,
         "cmake.define.CMAKE_MODULE_LINKER_FLAGS": "-Wl,-s",
         "cmake.define.CMAKE_SHARED_LINKER_FLAGS": "-Wl,-s",
         **{f"cmake.define.{name}": value for name, value in cmake_definitions(target).items()},
     }
-    suffix = f".cpython-{version.replace('.', '')}-{target.name}.so"
-    variables = os.environ | {"PYTHONPATH": str(build_tools()), "SETUPTOOLS_EXT_SUFFIX": suffix}
-    subprocess.run([python, "-c", BUILD, str(made), json.dumps(settings)], cwd=ROOT, env=variables, check=True)
-    retag = [python, "-m", "wheel", "tags", "--remove", "--platform-tag", target.tag]
-    subprocess.run([*retag, *made.glob("*.whl")], env=variables, check=True, stdout=subprocess.DEVNULL)
+    suffix = f".cpython-{version_of(python).replace('.', '')}-{target.name}.so"
+    retag = ["-m", "wheel", "tags", "--remove", "--platform-tag", target.tag]
+    return make_wheel(python, settings, out, {"SETUPTOOLS_EXT_SUFFIX": suffix}, retag)
+
+
+def build_here(python: Path, out: Path) -> Path:
+    """The wheel for one Python on this machine, with its own compiler, for its own CPU."""
+    settings = {"build-dir": str(ROOT / "build" / "here"), "cmake.define.OPENBNNS_ISAS": "native"}
+    return make_wheel(python, settings, out, {}, None)
+
+
+def make_wheel(
+    python: Path, settings: dict[str, str], out: Path, variables: dict[str, str], retag: list[str] | None
+) -> Path:
+    (Path(settings["build-dir"]) / "CMakeCache.txt").unlink(missing_ok=True)  # which knows the Python before this one
+    made = ROOT / "build" / "wheels" / "made"
+    shutil.rmtree(made, ignore_errors=True)
+    together = os.environ | {"PYTHONPATH": str(build_tools())} | variables
+    subprocess.run([python, "-c", BUILD, str(made), json.dumps(settings)], cwd=ROOT, env=together, check=True)
+    if retag:
+        subprocess.run([python, *retag, *made.glob("*.whl")], env=together, check=True, stdout=subprocess.DEVNULL)
     (wheel,) = made.glob("*.whl")
     out.mkdir(parents=True, exist_ok=True)
     return Path(shutil.move(wheel, out / wheel.name))

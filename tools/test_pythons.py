@@ -2,7 +2,8 @@
 
 For each interpreter that `make wheels` finds, the wheel of this machine in dist/wheels is installed into an environment of its
 own, once with the oldest NumPy that both support and once with the newest, and the suite runs there, or the portion of it
-that is asked for. Ends with a table.
+that is asked for. With --compile, wheels are made with the compiler and for the CPU of this machine instead, which takes a
+fraction of the time. Ends with a table.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from build_wheels import interpreters, version_of
+from build_wheels import build_here, interpreters, version_of
 
 from zig import ROOT
 
@@ -33,12 +34,14 @@ def main() -> None:
     parser.add_argument("--numpy", choices=["oldest", "newest"], action="append", help="only this one")
     parser.add_argument("--workers", default="2", help="tests at a time")
     parser.add_argument("--tests", nargs="+", default=["tests"], help="files or folders (default: all)")
+    parser.add_argument("--compile", action="store_true", help="make the wheels, for this machine only")
     parser.add_argument("--pythons", nargs="+", type=Path, default=interpreters(), help="default: all that are found")
     options = parser.parse_args()
     rows, good = [], True
     for python in options.pythons:
+        wheel = build_here(python, ROOT / "dist" / "pythons") if options.compile else wheel_for(version_of(python))
         for age in options.numpy or ["oldest", "newest"]:
-            own = make_environment(python, age)
+            own = make_environment(python, age, wheel)
             versions = subprocess.run([own, "-c", VERSIONS], check=True, capture_output=True, text=True).stdout.strip()
             print(f"== {versions} ({age} NumPy)", flush=True)
             suite = [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", options.workers, "-m", "not peers"]
@@ -53,7 +56,17 @@ def main() -> None:
         raise SystemExit(1)
 
 
-def make_environment(python: Path, age: str) -> Path:
+def wheel_for(version: str) -> Path:
+    """What `make wheels` has made for one Python."""
+    tag = "cp" + version.replace(".", "")
+    name = f"openbnns-*-{tag.rstrip('t')}-{tag}-manylinux*_{platform.machine()}.whl"
+    wheels = sorted((ROOT / "dist" / "wheels").glob(name))
+    if len(wheels) != 1:
+        raise SystemExit(f"dist/wheels has {len(wheels)} wheels for Python {version}, not one: run `make wheels`.")
+    return wheels[0]
+
+
+def make_environment(python: Path, age: str, wheel: Path) -> Path:
     """Its interpreter. The wheel is installed anew, everything else only once."""
     version = version_of(python)
     folder = ROOT / "build" / "pythons" / "environments" / f"{version}-{age}"
@@ -64,12 +77,7 @@ def make_environment(python: Path, age: str) -> Path:
         numpy = f"numpy=={OLDEST_NUMPY[version]}" if age == "oldest" else "numpy"
         subprocess.run([*install, "--only-binary=:all:", numpy, *TOOLS], check=True)
         (folder / ".complete").touch()
-    tag = "cp" + version.replace(".", "")
-    name = f"openbnns-*-{tag.rstrip('t')}-{tag}-manylinux*_{platform.machine()}.whl"
-    wheels = sorted((ROOT / "dist" / "wheels").glob(name))
-    if len(wheels) != 1:
-        raise SystemExit(f"dist/wheels has {len(wheels)} wheels for Python {version}, not one: run `make wheels`.")
-    subprocess.run([*install, "--force-reinstall", "--no-deps", *wheels], check=True)
+    subprocess.run([*install, "--force-reinstall", "--no-deps", wheel], check=True)
     return own
 
 
