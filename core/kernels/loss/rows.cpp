@@ -49,29 +49,60 @@ float class_factor(const LossShape& s) { return s.divide_by_classes ? 1.0f / sta
 
 RowLoss complete(double loss) { return {1, 0, 1, -loss}; }
 
-// A row that fits one vector stays in registers.
-RowLoss softmax_cross_entropy_vector(const LossShape& s, const Row& row) {
+constexpr int64_t kRegisterRow = 16;  // elements of a row that stays in registers, at most
+
+// Such a row, in so many vectors, the last of which may have fewer lanes.
+template <int kVectors>
+RowLoss softmax_cross_entropy_vectors(const LossShape& s, const Row& row) {
   const SmoothedLabels labels(s);
   const float weight = row.weight * class_factor(s);
-  auto compute = [&](auto lanes) -> RowLoss {
-    Vec x = lanes.read(row.x, -math::kInfinity), t = labels.read(lanes, row.t);
-    Vec d = lanes.keep(x - splat(largest_lane(x)));
-    Vec e = lanes.keep(exp_of_negative(d));
-    float sum_t = add_lanes(t), sum_e = add_lanes(e);
+  auto compute = [&](auto last) -> RowLoss {
+    const auto over_row = [&](auto&& body) {
+      OPENBNNS_UNROLL for (int v = 0; v < kVectors - 1; v++) body(WholeVector{}, v);
+      body(last, kVectors - 1);
+    };
+    Vec x[kVectors], t[kVectors], e[kVectors], highest = splat(-math::kInfinity);
+    over_row([&](auto lanes, int v) {
+      x[v] = lanes.read(row.x + v * kWidth, -math::kInfinity);
+      t[v] = labels.read(lanes, row.t + v * kWidth);
+      highest = math::max(highest, x[v]);
+    });
+    const Vec largest = splat(largest_lane(highest));
+    Vec all_t{}, all_e{}, products{};
+    over_row([&](auto lanes, int v) {
+      const Vec d = lanes.keep(x[v] - largest);
+      e[v] = lanes.keep(exp_of_negative(d));
+      all_t += t[v];
+      all_e += e[v];
+      products += product_or_zero(t[v], d);
+    });
+    const float sum_t = add_lanes(all_t), sum_e = add_lanes(all_e);
     if (row.dx) {
-      Vec slope = e * splat(sum_t / sum_e) - t;
-      Vec old = row.adds ? lanes.read(row.dx) : Vec{};
-      lanes.write(row.dx, old + splat(row.slope_scale * weight) * slope);
+      const Vec scale = splat(row.slope_scale * weight), share = splat(sum_t / sum_e);
+      over_row([&](auto lanes, int v) {
+        float* dx = row.dx + v * kWidth;
+        const Vec old = row.adds ? lanes.read(dx) : Vec{};
+        lanes.write(dx, old + scale * (e[v] * share - t[v]));
+      });
     }
-    return {weight, sum_t, sum_e, add_lanes(product_or_zero(t, d))};
+    return {weight, sum_t, sum_e, add_lanes(products)};
   };
-  return s.width == kWidth ? compute(WholeVector{}) : compute(FirstLanes(s.width));
+  constexpr int64_t kWhole = kVectors * kWidth;
+  return s.width == kWhole ? compute(WholeVector{}) : compute(FirstLanes(s.width - kWhole + kWidth));
+}
+
+// As many vectors as the row needs.
+template <int kVectors = 1>
+RowLoss softmax_cross_entropy_registers(const LossShape& s, const Row& row) {
+  if constexpr (kVectors * kWidth < kRegisterRow)
+    if (s.width > kVectors * kWidth) return softmax_cross_entropy_registers<kVectors + 1>(s, row);
+  return softmax_cross_entropy_vectors<kVectors>(s, row);
 }
 
 // p = softmax(x):  l = -w sum_i t_i log p_i,  dl/dx_i = w (p_i sum(t) - t_i)
 // With d = x - max and log p = d - log sum(exp d):  l = w (sum(t) log sum(exp d) - sum(t d)).
 RowLoss softmax_cross_entropy(const LossShape& s, const Row& given) {
-  if (s.width <= kWidth) return softmax_cross_entropy_vector(s, given);
+  if (s.width <= kRegisterRow) return softmax_cross_entropy_registers(s, given);
   const SmoothedLabels labels(s);
   Row row = given;
   const float weight = row.weight * class_factor(s);
