@@ -29,6 +29,9 @@ constexpr int64_t kKeptPanels = 64;                  // at most, however few ste
 constexpr int64_t kThreadGroups = 4;                 // of such columns, at least, where there are enough of them
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
 constexpr int64_t kReadColumns = 64;                 // for which A is read where it lies, at most
+constexpr int64_t kAloneFloats = int64_t{1} << 16;   // of B that every worker packs for itself (256 KB), at most,
+constexpr int64_t kAloneRows = 48;                   // for so many rows, at least;
+constexpr int64_t kPartRows = 512;                   // for so many, it may as well do so again
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
 constexpr double kPackFlops = 64;           // operations in the time that packing an element takes
@@ -472,6 +475,21 @@ double flops_of(const MatrixProduct& p, bool small) {
   return 2.0 * rows * static_cast<double>(p.n) * (static_cast<double>(p.k) + kWriteSteps);
 }
 
+// Whether workers that each multiply so many rows by B all pack it themselves: to pack a small operand again takes less
+// time than to wait for another core, and to fetch from its cache what it has packed.
+bool pack_alone(const MatrixProduct& p, int64_t rows) {
+  return p.m >= p.n && !p.packed_b && rows >= kAloneRows && p.n * p.k <= kAloneFloats;
+}
+
+// Several parts for each thread where they are long enough: the one that began first does more of them.
+void product_of_parts(const MatrixProduct& p, int threads) {
+  const int64_t parts = threads * std::clamp<int64_t>(p.m / (threads * kPartRows), 1, kThreadGroups);
+  dynamic_items(threads, parts, [&](int64_t i) {
+    const int64_t first = p.m * i / parts;
+    packed_product(part_of(p, first, p.m * (i + 1) / parts - first, 0, p.n));
+  });
+}
+
 void product_of_rows(const MatrixProduct& p) {
   narrow_product(p);
   finish_rows(p, 0, p.m, 0, p.n);
@@ -542,6 +560,7 @@ void matrix_product(const MatrixProduct& p, int threads) {
       matrix_product(part_of(p, 0, p.m, i * share, std::min(share, p.n - i * share)));
     });
   }
+  if (pack_alone(p, p.m / threads)) return product_of_parts(p, threads);
   product_on_threads(p, threads);
 }
 
