@@ -108,6 +108,7 @@ WINDOWS = (
     Window("tiles, odd sizes", (37, 13, 11), 35, (3, 3), pad=(2, 1, 0, 2), batch=3),
     Window("tiles in part", (31, 9, 30), 17, (3, 3), pad=(0, 0, 2, 1)),
     Window("tiles, dilated", (40, 14, 14), 40, (3, 3), (1, 1), (2, 1), (1, 1, 2, 2)),
+    Window("pointwise, groups", (39, 23, 12), 24, (1, 1), groups=3),
     Window("tiles, groups", (64, 14, 14), 64, (3, 3), pad=(1, 1, 1, 1), groups=2),
 )
 

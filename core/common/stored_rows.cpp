@@ -97,15 +97,23 @@ struct Values {
   OPENBNNS_INLINE DoubleVec at(int64_t i) const { return load_doubles(value + i); }
   OPENBNNS_INLINE double single(int64_t i) const { return value[i]; }
 };
-template <class Sum>
+struct Terms {
+  const double* term;
+  OPENBNNS_INLINE DoubleVec at(int64_t i) const { return load_doubles(term + i); }
+  OPENBNNS_INLINE double single(int64_t i) const { return term[i]; }
+};
+struct OneTerm {
+  double term;
+  OPENBNNS_INLINE DoubleVec at(int64_t) const { return splat_double(term); }
+  OPENBNNS_INLINE double single(int64_t) const { return term; }
+};
+template <class Sum, class Added>
 struct SumValues {
   const Sum* sum;
   double factor;
-  const double* term;
-  OPENBNNS_INLINE DoubleVec at(int64_t i) const {
-    return splat_double(factor) * load_doubles(sum + i) + load_doubles(term + i);
-  }
-  OPENBNNS_INLINE double single(int64_t i) const { return factor * static_cast<double>(sum[i]) + term[i]; }
+  Added added;
+  OPENBNNS_INLINE DoubleVec at(int64_t i) const { return splat_double(factor) * load_doubles(sum + i) + added.at(i); }
+  OPENBNNS_INLINE double single(int64_t i) const { return factor * static_cast<double>(sum[i]) + added.single(i); }
 };
 
 constexpr int kTogether = 32;  // become bytes at a time: by fours, that would take as long as the rest
@@ -202,6 +210,18 @@ void encode_as_integers(const Element& element, const Source& source, int64_t co
   }
 }
 
+template <class Source>
+void encode_source(const Element& element, const Source& source, int64_t count, void* to) {
+  if (element.is_integer()) return encode_as_integers(element, source, count, to);
+  constexpr int64_t kChunk = 64;
+  float rounded[kChunk];
+  for (int64_t i = 0; i < count; i += kChunk) {
+    const int64_t n = std::min(kChunk, count - i);
+    for (int64_t j = 0; j < n; j++) rounded[j] = static_cast<float>(source.single(i + j));
+    encode(element, rounded, n, moved(to, element, i));
+  }
+}
+
 }  // namespace
 
 void decode(const Element& element, const void* from, int64_t count, float* to) {
@@ -241,18 +261,16 @@ void encode(const Element& element, const float* values, int64_t count, void* to
 
 template <class Sum>
 void encode_sums(const Element& element, const Sum* sums, double factor, const double* terms, int64_t count, void* to) {
-  const SumValues<Sum> source{sums, factor, terms};
-  if (element.is_integer()) return encode_as_integers(element, source, count, to);
-  constexpr int64_t kChunk = 64;
-  float rounded[kChunk];
-  for (int64_t i = 0; i < count; i += kChunk) {
-    const int64_t n = std::min(kChunk, count - i);
-    for (int64_t j = 0; j < n; j++) rounded[j] = static_cast<float>(source.single(i + j));
-    encode(element, rounded, n, moved(to, element, i));
-  }
+  encode_source(element, SumValues<Sum, Terms>{sums, factor, {terms}}, count, to);
+}
+template <class Sum>
+void encode_sums(const Element& element, const Sum* sums, double factor, double term, int64_t count, void* to) {
+  encode_source(element, SumValues<Sum, OneTerm>{sums, factor, {term}}, count, to);
 }
 template void encode_sums(const Element&, const int32_t*, double, const double*, int64_t, void*);
 template void encode_sums(const Element&, const float*, double, const double*, int64_t, void*);
+template void encode_sums(const Element&, const int32_t*, double, double, int64_t, void*);
+template void encode_sums(const Element&, const float*, double, double, int64_t, void*);
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

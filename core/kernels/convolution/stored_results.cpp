@@ -94,28 +94,27 @@ void ExactTerms::sum_windows(const uint8_t* x, int32_t* sums) const {
 
 void ExactTerms::terms_of_rows(const int32_t* weight_sums, int64_t channel, int64_t first, int64_t rows, double bias,
                                double* terms) const {
-  if (!needs_weight_sums()) {
-    std::fill_n(terms, rows * s_.out_width, bias);
-    return;
-  }
-  for (int64_t row = first; row < first + rows; row++, terms += s_.out_width)
-    if (row > first && rows_[row] == rows_[row - 1])
+  for (int64_t row = first; row < first + rows; row++, terms += s_.out_width) {
+    if (row > first && rows_[row] == rows_[row - 1]) {
       std::copy_n(terms - s_.out_width, s_.out_width, terms);
-    else
-      row_terms(weight_sums, channel, rows_[row], bias, terms);
+      continue;
+    }
+    for (int64_t i = 0; i < s_.out_width;) {
+      const Taps columns = columns_[i];
+      const double here = term(weight_sums, channel, rows_[row], columns, bias);
+      for (; i < s_.out_width && columns_[i] == columns; i++) terms[i] = here;
+    }
+  }
 }
 
-void ExactTerms::row_terms(const int32_t* weight_sums, int64_t channel, Taps rows, double bias, double* terms) const {
-  const int64_t width = s_.kernel_width + 1, met_rows = rows.end - rows.begin;
+double ExactTerms::term(const int32_t* weight_sums, int64_t channel, Taps rows, Taps columns, double bias) const {
+  if (!needs_weight_sums()) return bias;
   const int32_t* table = weight_sums + channel * table_size();
+  const int64_t width = s_.kernel_width + 1;
   const int32_t *low = table + rows.begin * width, *high = table + rows.end * width;
-  for (int64_t i = 0; i < s_.out_width;) {
-    const Taps columns = columns_[i];
-    const int32_t sum = high[columns.end] - low[columns.end] - high[columns.begin] + low[columns.begin];
-    const int64_t cells = inputs() * met_rows * (columns.end - columns.begin);
-    const double term = bias + x_bias_ * (w_scale_ * sum + w_bias_ * static_cast<double>(cells));
-    for (; i < s_.out_width && columns_[i] == columns; i++) terms[i] = term;
-  }
+  const int32_t sum = high[columns.end] - low[columns.end] - high[columns.begin] + low[columns.begin];
+  const int64_t cells = inputs() * (rows.end - rows.begin) * (columns.end - columns.begin);
+  return bias + x_bias_ * (w_scale_ * sum + w_bias_ * static_cast<double>(cells));
 }
 
 void StoredResults::completed(int64_t n, int64_t channel, int64_t channels) const {
@@ -136,13 +135,14 @@ void StoredResults::finish_exact(const Sum* from, int64_t n, int64_t channel, vo
   const int64_t whole_channel = first_channel + channel, rows = std::max<int64_t>(1, kTogether / width);
   const double start = bias ? static_cast<double>(bias[whole_channel]) : 0.0, factor = terms->factor();
   const int32_t* windows = window_sums ? window_sums + (n * groups + whole_channel / group_channels) * plane : nullptr;
+  if (terms->are_alike() && !windows && !activation)
+    return encode_sums(element, from, factor, terms->common_term(weight_sums, whole_channel, start), plane, to);
   float* room = scratch(kStoredPlane, static_cast<size_t>(2 * rows * width + (activation ? plane : 0)));
   auto* added = reinterpret_cast<Aliased<double>*>(room);  // to the results of some rows
   float* values = room + 2 * rows * width;
   for (int64_t row = 0; row < plane / width; row += rows) {
     const int64_t first = row * width, count = std::min(rows * width, plane - first);
-    if (row == 0 || windows || terms->needs_weight_sums())
-      terms->terms_of_rows(weight_sums, whole_channel, row, count / width, start, added);
+    terms->terms_of_rows(weight_sums, whole_channel, row, count / width, start, added);
     for (int64_t i = 0; windows && i < count; i++) added[i] += terms->window_factor() * windows[first + i];
     if (activation)
       for (int64_t i = 0; i < count; i++)

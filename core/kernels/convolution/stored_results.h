@@ -35,6 +35,13 @@ class ExactTerms {
   // terms: [rows][out_width] = bias + the second term, of rows [first, first + rows) of the output.
   void terms_of_rows(const int32_t* weight_sums, int64_t channel, int64_t first, int64_t rows, double bias,
                      double* terms) const;
+  // Whether these terms are the same for all results of a channel: those at its first one.
+  bool are_alike() const {
+    return !needs_weight_sums() || (rows_.front() == rows_.back() && columns_.front() == columns_.back());
+  }
+  double common_term(const int32_t* weight_sums, int64_t channel, double bias) const {
+    return term(weight_sums, channel, rows_.front(), columns_.front(), bias);
+  }
 
  private:
   struct Taps {
@@ -43,14 +50,14 @@ class ExactTerms {
   };
   static std::vector<Taps> taps_met(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
                                     int64_t pad);
-  void row_terms(const int32_t* weight_sums, int64_t channel, Taps rows, double bias, double* terms) const;
+  double term(const int32_t* weight_sums, int64_t channel, Taps rows, Taps columns, double bias) const;
   int64_t table_size() const { return (s_.kernel_height + 1) * (s_.kernel_width + 1); }
   int64_t inputs() const { return s_.in_channels / s_.groups; }
 
   const ConvolutionShape s_;
   const int32_t x_shift_, w_shift_;
   const double x_scale_, x_bias_, w_scale_, w_bias_;
-  const std::vector<Taps> rows_, columns_;  // by row and by column of the output
+  const std::vector<Taps> rows_, columns_;  // by row and by column of the output: begin and end never increase
 };
 
 // Told of complete planes of sums, it makes results of them.
