@@ -1,8 +1,13 @@
 # What distributions compile everything with, for the code that meets the outside: bindings and the C library. Kernels see
-# only pointers and sizes that have been checked. No stack protector, which would make small calls 2 % slower; what is here
-# costs them 0.2 % in the mean (docs/install.md has the figures).
+# only pointers and sizes that have been checked. What it costs is in docs/install.md.
+if(OPENBNNS_HARDENING STREQUAL "STACK")
+  set(STACK_PROTECTION PROTECT_STACK) # nanobind removes it otherwise
+endif()
 function(harden target)
-  if(NOT OPENBNNS_SANITIZE)
+  if(OPENBNNS_HARDENING AND NOT OPENBNNS_SANITIZE)
+    if(STACK_PROTECTION)
+      target_compile_options(${target} PRIVATE -fstack-protector-strong)
+    endif()
     target_compile_options(${target} PRIVATE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
     if(NOT APPLE)
       target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now)
