@@ -219,15 +219,17 @@ OPENBNNS_INLINE Vec sixteenth_power_errors(Vec index) {
   return _mm512_maskz_permutexvar_ps(0xffff, (__m512i)index, table);
 }
 
-// e^x * 2^shift, for small shifts
-OPENBNNS_INLINE Vec exp_scaled(Vec x, int shift) {
-  x = max(splat(-105.0f), min(splat(90.0f), x));  // beyond these: 0 and infinity
+// e^x * 2^shift for -105 <= x <= 90, below which it is 0 and above infinity, and small shifts
+OPENBNNS_INLINE Vec exp_inside(Vec x, int shift) {
   TableReduction t = reduce_to_table(x);
   Vec power = sixteenth_powers(t.shifted);
   Vec q = t.q + sixteenth_power_errors(t.shifted);
   // scalef multiplies by 2^floor(n)
   return _mm512_maskz_scalef_ps(0xffff, power * q + power, t.n + static_cast<float>(shift));
 }
+
+// e^x for x <= 25
+OPENBNNS_INLINE Vec exp_up_to_25(Vec x) { return exp_inside(max(splat(-105.0f), x), 0); }
 
 // e^x for x <= 0, without the table's second half: within 1 ulp, which is enough for sums
 OPENBNNS_INLINE Vec exp_not_positive(Vec x) {
@@ -256,11 +258,18 @@ OPENBNNS_INLINE Vec exp_reduced(Vec r) {
   return high + (p * (r * r) + low);
 }
 
-// e^x * 2^shift, for small shifts
-OPENBNNS_INLINE Vec exp_scaled(Vec x, int shift) {
-  x = max(splat(-105.0f), min(splat(90.0f), x));  // beyond these: 0 and infinity
+// e^x * 2^shift for -105 <= x <= 90, below which it is 0 and above infinity, and small shifts
+OPENBNNS_INLINE Vec exp_inside(Vec x, int shift) {
   ExponentReduction e = reduce_exponent(x);
   return scale(exp_reduced(e.r), {e.n.value + static_cast<float>(shift), e.n.integer + shift});
+}
+
+// e^x for x <= 25. A power of two that could be too small for a float is kept larger until the end.
+OPENBNNS_INLINE Vec exp_up_to_25(Vec x) {
+  ExponentReduction e = reduce_exponent(max(splat(-105.0f), x));
+  constexpr int kLarger = 63;
+  Vec power = power_of_two(e.n.integer + kLarger);
+  return (power * expm1_reduced(e.r) + power) * 0x1p-63f;
 }
 
 // e^x where -87 <= x < 88 is known: the power of two needs no care
@@ -270,11 +279,13 @@ OPENBNNS_INLINE Vec exp_between(Vec x) {
 }
 
 // e^x for x <= 0
-OPENBNNS_INLINE Vec exp_not_positive(Vec x) {
-  ExponentReduction e = reduce_exponent(max(splat(-105.0f), x));
-  return scale(exp_reduced(e.r), e.n);
-}
+OPENBNNS_INLINE Vec exp_not_positive(Vec x) { return exp_up_to_25(x); }
 #endif
+
+// e^x * 2^shift, for small shifts
+OPENBNNS_INLINE Vec exp_scaled(Vec x, int shift) {
+  return exp_inside(max(splat(-105.0f), min(splat(90.0f), x)), shift);
+}
 
 OPENBNNS_INLINE Vec exp(Vec x) { return exp_scaled(x, 0); }
 
@@ -377,8 +388,8 @@ OPENBNNS_INLINE Vec log1p(Vec x) {
 // ---- sigmoid and its relatives ----
 
 OPENBNNS_INLINE Vec sigmoid(Vec x) {
-  Vec e = exp(-abs(x));
-  return fast_quotient(select(x < 0.0f, e, splat(1.0f)), 1.0f + e);
+  Vec e = exp_up_to_25(min(splat(25.0f), x));  // beyond it: 1
+  return fast_quotient(e, 1.0f + e);
 }
 
 // (tanh(a) - a) / a for 0 <= a < 0.6
