@@ -176,12 +176,12 @@ def test_threads_scratch_and_calls_give_the_same_bits(case: LstmCase) -> None:
             assert_bitwise(raw, runs[0][index], f"{case.id}: {index}")
 
 
-def test_a_large_one_on_threads() -> None:
-    """Enough work for several threads: two or four share the samples, three the units of every step.
+@pytest.mark.parametrize("case", [LstmCase("large", 5, 40, 100, 150, 2, 2), LstmCase("one-sample", 9, 1, 64, 128)])
+def test_enough_for_threads(case: LstmCase) -> None:
+    """Enough work for several threads: of the large one two or four share the samples, three the units of every step.
 
     The cache gives the bits that a repeated forward pass gives.
     """
-    case = LstmCase("threads", 5, 40, 100, 150, 2, 2)
     runs = []
     for threads in (1, 2, 3, 4):
         run = LstmRun(case, threads=threads)

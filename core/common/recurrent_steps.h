@@ -104,8 +104,9 @@ void over_steps(const StepSizes& s, int64_t steps, int threads, int64_t group, B
     return;
   }
   // Too few samples for that: workers share the units of every step, and keep their part of the weights in their
-  // caches.
-  const int together = useful_threads(threads, flops);
+  // caches. They are awake from the step before, and worth calling for less than a single product.
+  constexpr double kStepFlops = 6e4;
+  const int together = static_cast<int>(std::clamp(flops / kStepFlops, 1.0, static_cast<double>(threads)));
   for (int64_t step = 0; step < steps; step++)
     parallel_items(together, groups * s.tiles,
                    [&](int64_t task) { body(step, task / s.tiles * group, s.rows_of(task % s.tiles)); });
