@@ -117,14 +117,19 @@ OPENBNNS_INLINE int64_t lanes_here(int64_t unit, int64_t H) {
   return std::max<int64_t>(0, std::min<int64_t>(kWidth, H - unit));
 }
 
-// The recurrent weights u[gate] [H][H] for z += h U^T: [units / 16][gate][padded][16].
-inline void pack_recurrent(const StepSizes& s, const float* const* u, float* to) {
-  const int64_t block = s.padded * kBlock;
-  std::fill_n(to, s.wide * s.padded, 0.0f);
+// The weights m[gate] [H][columns] for z += x M^T: [units / 16][gate][columns][16], blocks of units and a gate
+// `block_floats` apart; units that pad the last of them are left as they are.
+inline void pack_gates(const StepSizes& s, const float* const* m, int64_t columns, float* to, int64_t block_floats) {
   for (int64_t unit = 0; unit < s.H; unit += kBlock)
     for (int g = 0; g < s.gates; g++)
-      pack_transposed(u[g] + unit * s.H, s.H, std::min<int64_t>(kBlock, s.H - unit), s.H,
-                      to + (unit / kBlock * s.gates + g) * block, block);
+      pack_transposed(m[g] + unit * columns, columns, std::min<int64_t>(kBlock, s.H - unit), columns,
+                      to + (unit / kBlock * s.gates + g) * block_floats, block_floats);
+}
+
+// The recurrent weights u[gate] [H][H] for z += h U^T: [units / 16][gate][padded][16].
+inline void pack_recurrent(const StepSizes& s, const float* const* u, float* to) {
+  std::fill_n(to, s.wide * s.padded, 0.0f);
+  pack_gates(s, u, s.H, to, s.padded * kBlock);
 }
 
 // The same for dh = dz U: [units / 16][wide][16].
@@ -136,15 +141,16 @@ inline void pack_recurrent_back(const StepSizes& s, const float* const* u, float
                    to + (unit / kBlock * s.gates + g) * kBlock * kBlock, s.wide * kBlock);
 }
 
-// Rows [N][H] in packed form; zeros for a null `from`.
-inline void pack_states(const StepSizes& s, const float* from, const PackedRows& to) {
+// Rows [N][H] in packed form, from a block on, and zeros everywhere else; all zeros for a null `from`.
+inline void pack_states(const StepSizes& s, const float* from, const PackedRows& to, int64_t first_block = 0) {
   std::fill_n(to.data, PackedRows::floats(s, to.depth), 0.0f);
   if (!from) return;
   for (int64_t tile = 0; tile < s.tiles; tile++) {
     const RowTile rows = s.rows_of(tile);
     for (int64_t n = rows.first; n < rows.first + rows.rows; n++)
       for (int64_t j = 0; j < s.H; j += kBlock)
-        std::copy_n(from + n * s.H + j, std::min<int64_t>(kBlock, s.H - j), to.block(rows, n, j / kBlock));
+        std::copy_n(from + n * s.H + j, std::min<int64_t>(kBlock, s.H - j),
+                    to.block(rows, n, first_block + j / kBlock));
   }
 }
 

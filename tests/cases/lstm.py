@@ -338,6 +338,7 @@ SHAPES = [
     LstmCase("packed-custom", 5, 4, 3, 6, layers=2, directions=2, activations=CUSTOM, peepholes=ALL4,
              batch_sizes=(4, 4, 2, 2, 0), states=(False, False)),
     LstmCase("wide", 3, 33, 40, 70, layers=2, directions=2),
+    LstmCase("packed-wide", 4, 33, 19, 21, layers=2, directions=2, batch_sizes=(33, 30, 1, 14), states=(False, False)),
     LstmCase("large", 4, 37, 65, 130, layers=1),
 ]  # fmt: skip
 

@@ -1,8 +1,8 @@
 // LSTM: layers of cells run along a sequence. Formulas: docs/filters/lstm.md.
 //
-// A layer's input part, z = W x + b for all steps and gates, is one matrix product; the steps add the recurrent part
-// (lstm_plain.cpp, lstm_general.cpp) and leave dz in backward, from which the gradients of input and weights are
-// matrix products over all steps again.
+// A layer's input part, z = W x + b for all steps and gates, is one matrix product, to which the steps add the
+// recurrent part (general.cpp, plain.cpp), or steps compute both (plain.cpp). In backward they leave dz, from which the
+// gradients of input and weights are matrix products over all steps.
 //
 // Cache, in floats: the header; of every layer its input if that is not the caller's x or the output below as it is,
 // its outputs [T][N][R * H], and of every direction z [T][N][4 * padded] and the cell states [T][N][padded].
@@ -26,10 +26,10 @@ using namespace lstm;
 
 constexpr int64_t kSerialFloats = 32768;  // shorter passes over memory stay on the calling thread
 
-// Of every layer and direction, the joined weights of its input, packed, and the recurrent ones.
+// Of every layer and direction, the weights of the product over all steps, if there is one, and those of a step.
 struct Kept final : LstmKept {
-  explicit Kept(int64_t cells) : input(new KeptWeights[cells]), recurrent(new KeptWeights[cells]) {}
-  const std::unique_ptr<KeptWeights[]> input, recurrent;
+  explicit Kept(int64_t cells) : input(new KeptWeights[cells]), steps(new KeptWeights[cells]) {}
+  const std::unique_ptr<KeptWeights[]> input, steps;
 };
 
 // Where a pass has its intermediates: in the cache or in scratch, but for the outputs of the last layer if these go to
@@ -153,7 +153,9 @@ class Lstm : public LstmPlan {
   Cell cell_of(const LstmCall& call, const LayerMemory& memory, int64_t layer, int64_t direction) const {
     Cell cell{};
     cell.reverse = direction == 1;
+    cell.in = width(layer);
     for (int g = 0; g < kGates; g++) {
+      cell.w[g] = input_weights(call.tensor, g, layer, direction);
       cell.u[g] = part(call.tensor, lstm_gate_tensor(g, kLstmU), layer, direction, sizes_.H * sizes_.H);
       cell.p[g] = part(call.tensor, lstm_gate_tensor(g, kLstmP), layer, direction, sizes_.H * sizes_.H);
     }
@@ -167,18 +169,15 @@ class Lstm : public LstmPlan {
   }
 
   // The input weights of all gates as one matrix [wide][in] in the order of the columns of z, padding rows 0.
-  void join_weights(const LstmCall& call, const Sizes& s, int64_t layer, int64_t direction, float* joined) const {
-    const int64_t in = width(layer);
-    for (int g = 0; g < kGates; g++) {
-      const float* w = input_weights(call.tensor, g, layer, direction);
+  static void join_weights(const Sizes& s, const Cell& cell, float* joined) {
+    for (int g = 0; g < kGates; g++)
       for (int64_t j = 0; j < s.padded; j++) {
-        float* row = joined + s.column(g, j) * in;
+        float* row = joined + s.column(g, j) * cell.in;
         if (j < s.H)
-          std::memcpy(row, w + j * in, static_cast<size_t>(in) * sizeof(float));
+          std::copy_n(cell.w[g] + j * cell.in, cell.in, row);
         else
-          std::fill_n(row, in, 0.0f);
+          std::fill_n(row, cell.in, 0.0f);
       }
-    }
   }
 
   void join_bias(const LstmCall& call, const Sizes& s, int64_t layer, int64_t direction, float* joined) const {
@@ -236,41 +235,51 @@ class Lstm : public LstmPlan {
   void run(const LstmCall& call, const PassMemory& memory, RandomStream stream, bool keeps) const {
     bool general;
     const Sizes s = sizes_for(call, general);
-    const int64_t widest = std::max(shape_.inputs, shape_.layers > 1 ? s.joined : 0);
+    int64_t widest = 0, steps = general ? General::floats(s) : 0;  // widest: of the inputs that steps do not multiply
+    for (int64_t layer = 0; layer < std::min<int64_t>(shape_.layers, 2); layer++) {
+      if (s.input_depth(width(layer)) == 0) widest = std::max(widest, width(layer));
+      if (!general) steps = std::max(steps, plain_forward_floats(s, width(layer)));
+    }
     const int64_t joined_floats = s.wide * (widest + 1) + 2 * kBlock;
-    float* work = scratch(
-        kWeights, static_cast<size_t>(joined_floats + (general ? General::floats(s) : plain_forward_floats(s))));
+    float* work = scratch(kWeights, static_cast<size_t>(joined_floats + steps));
     float *bias = work, *weights = work + s.wide, *rest = work + round_up(joined_floats, kBlock);
     for (int64_t layer = 0; layer < shape_.layers; layer++) {
       make_input(call, memory, layer, stream);
       const LayerMemory here = memory_of(memory, layer);
-      const int64_t in = width(layer);
       for (int64_t r = 0; r < shape_.directions; r++) {
         join_bias(call, s, layer, r, bias);
-        MatrixProduct p{rows(), s.wide, in, layer_input(call, memory, layer), in, weights, in, here.z[r], s.wide};
-        p.transpose_b = true;
-        p.column_bias = bias;
         Cell cell = cell_of(call, here, layer, r);
+        cell.x = layer_input(call, memory, layer);
+        cell.bias = bias;
         cell.keeps = keeps;
         const Kept* kept = call.weights != 0 && !general ? static_cast<const Kept*>(call.kept) : nullptr;
-        if (kept) {
-          const int64_t number = layer * shape_.directions + r;
-          cell.packed_u = kept->recurrent[number].get(call.weights, kWeights, s.wide * s.padded,
-                                                      [&](float* to) { pack_recurrent(s, cell.u, to); });
-          if (packs(p))
-            p.packed_b = kept->input[number].get(call.weights, kWeights, packed_b_floats(p.n, p.k), [&](float* to) {
-              join_weights(call, s, layer, r, weights);
-              pack_matrix_b(p, to, call.threads);
-            });
-        }
-        if (!p.packed_b) join_weights(call, s, layer, r, weights);
-        matrix_product(p, call.threads);
+        const int64_t number = layer * shape_.directions + r;
+        if (kept)
+          cell.packed = kept->steps[number].get(call.weights, kWeights, s.wide * s.depth(cell.in),
+                                                [&](float* to) { pack_step(s, cell, to); });
+        if (s.input_depth(cell.in) == 0) multiply_input(call, s, cell, kept ? &kept->input[number] : nullptr, weights);
         if (general)
           general_.forward(s, cell, rest);
         else
           plain_forward(s, cell, rest);
       }
     }
+  }
+
+  // z = W x + b for all steps; joined: room for all of W
+  void multiply_input(const LstmCall& call, const Sizes& s, const Cell& cell, const KeptWeights* kept,
+                      float* joined) const {
+    MatrixProduct p{rows(), s.wide, cell.in, cell.x, cell.in, joined, cell.in, cell.z, s.wide};
+    p.transpose_b = true;
+    p.column_bias = cell.bias;
+    if (kept && packs(p))
+      p.packed_b = kept->get(call.weights, kWeights, packed_b_floats(p.n, p.k), [&](float* to) {
+        join_weights(s, cell, joined);
+        pack_matrix_b(p, to, call.threads);
+      });
+    else
+      join_weights(s, cell, joined);
+    matrix_product(p, call.threads);
   }
 
   // y, and the states after the last step of each direction.
@@ -331,9 +340,8 @@ class Lstm : public LstmPlan {
         else
           plain_backward(s, cell, d, rest);
         if (dx) {
-          const int64_t in = width(layer);
-          join_weights(call, s, layer, r, weights);
-          MatrixProduct p{rows(), in, s.wide, dz, s.wide, weights, in, dx, in};
+          join_weights(s, cell, weights);
+          MatrixProduct p{rows(), cell.in, s.wide, dz, s.wide, weights, cell.in, dx, cell.in};
           p.accumulate = r > 0 || (layer == 0 && call.adds(kLstmX));
           matrix_product(p, call.threads);
         }

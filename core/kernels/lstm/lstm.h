@@ -1,7 +1,8 @@
 // Pieces of the LSTM kernels, below the plan in lstm.cpp.
 //
-// A layer first multiplies its input at all steps with the input weights of all gates, into z [T][N][4 * padded]; the
-// steps of each direction then add the recurrent part.
+// A step multiplies its input and the hidden state before it at once; or, where that does not pay
+// (Sizes::input_depth), a layer first multiplies its input at all steps with the input weights of all gates, into z
+// [T][N][4 * padded], and the steps of each direction add the recurrent part.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -33,19 +34,30 @@ struct Sizes : StepSizes {
     return interleaved ? (unit / kBlock * kGates + gate) * kBlock + unit % kBlock : gate * padded + unit;
   }
   int64_t active(int64_t t) const { return batch_sizes ? batch_sizes[t] : N; }
+  // How many of the columns that a step multiplies are inputs, of `in`: all, padded, or none. A step reads all weights
+  // of them, which pays with several tiles of samples, and if they stay in the second cache.
+  int64_t input_depth(int64_t in) const {
+    constexpr int64_t kInputFloats = int64_t{1} << 17;  // of weights (512 KB)
+    return interleaved && N >= 2 * kWideRows && wide * in <= kInputFloats ? round_up(in, kBlock) : 0;
+  }
+  int64_t depth(int64_t in) const { return input_depth(in) + padded; }
 };
 
 // One direction of one layer.
 struct Cell {
   bool reverse;
+  int64_t in;
+  const float* w[kGates];              // [H][in]
   const float *u[kGates], *p[kGates];  // [H][H]; p: null without peepholes
+  const float* bias;                   // [wide], in the order of the columns of z
+  const float* x;                      // [T][N][in]
   const float *h0, *c0;                // [N][H], or null for zeros
-  float* z;                            // [T][N][wide]: the input part; afterwards, if that is kept, what backward needs
-  float* c;                            // [T][N][padded]: cell states after the step
-  float* h;                            // hidden states after the step: rows (t, n), `joined` apart
+  float* z;  // [T][N][wide]: W x + b, unless steps multiply it; afterwards, if that is kept, what backward needs
+  float* c;  // [T][N][padded]: cell states after the step
+  float* h;  // hidden states after the step: rows (t, n), `joined` apart
   int threads;
-  bool keeps;             // for backward
-  const float* packed_u;  // as pack_recurrent leaves u, if it is known
+  bool keeps;           // for backward
+  const float* packed;  // as pack_step leaves the weights, if it is known
 
   int64_t step(int64_t k, int64_t steps) const { return reverse ? steps - 1 - k : k; }
 };
@@ -74,8 +86,10 @@ inline void unpad_rows(const Sizes& s, const float* from, float* to, bool adds) 
 }
 
 // Sigmoid and tanh, no peepholes: interleaved columns. z is left holding i, f, g, o.
-int64_t plain_forward_floats(const Sizes& s);
+int64_t plain_forward_floats(const Sizes& s, int64_t in);
 int64_t plain_backward_floats(const Sizes& s);
+// The weights of a step, W and U or only U: [units / 16][gate][depth][16].
+void pack_step(const Sizes& s, const Cell& cell, float* to);
 void plain_forward(const Sizes& s, const Cell& cell, float* work);
 void plain_backward(const Sizes& s, const Cell& cell, const CellGradients& d, float* work);
 

@@ -7,15 +7,15 @@ namespace OPENBNNS_ISA {
 namespace lstm {
 namespace {
 
-// i, f, g, o of 16 units of a row, of z and what the hidden state adds to it, in place of the latter; and in z, if that
-// is kept for backward. The states are computed later, for all rows of a tile: what one row waits for, the gates of
-// others do meanwhile.
-OPENBNNS_INLINE void gates_forward(float* z, float* gates, bool keeps) {
+// i, f, g, o of 16 units of a row, in place of the product of the step, to which `added` comes; and in z, unless that
+// is null. The states are computed later, for all rows of a tile: what one row waits for, the gates of others do
+// meanwhile.
+OPENBNNS_INLINE void gates_forward(const float* added, float* gates, float* z) {
   OPENBNNS_UNROLL for (int g = 0; g < kGates; g++) OPENBNNS_UNROLL for (int v = 0; v < kBlock; v += kWidth) {
-    const Vec x = load(z + g * kBlock + v) + load(gates + g * kBlock + v);
+    const Vec x = load(added + g * kBlock + v) + load(gates + g * kBlock + v);
     const Vec y = g == kCandidate ? math::tanh(x) : math::sigmoid(x);
     store(gates + g * kBlock + v, y);
-    if (keeps) store(z + g * kBlock + v, y);
+    if (z) store(z + g * kBlock + v, y);
   }
 }
 
@@ -60,18 +60,21 @@ struct Forward {
   const Cell& cell;
   const StepEntries entries;
   const float* weights;
-  const float* c_first;  // [N][padded]
-  PackedRows h[2];
+  const float* c_first;   // [N][padded]
+  PackedRows rows_of[2];  // of the steps in turn: x, if steps multiply it, and the hidden state before the step
 
-  // sums[row][4 gates of the block] = h U^T, for the first `present` rows of a tile
-  void multiply(int now, int64_t block, const RowTile& rows, int64_t present, float* sums) const {
-    const int64_t block_floats = s.padded * kBlock;
+  int64_t input_depth() const { return s.input_depth(cell.in); }
+
+  // sums[row][4 gates of the block] = the first `depth` columns of the packed rows times the weights, for the first
+  // `present` rows of a tile
+  void multiply(int now, int64_t depth, int64_t block, const RowTile& rows, int64_t present, float* sums) const {
+    const int64_t block_floats = s.depth(cell.in) * kBlock;
     for (int g = 0; g < kGates; g += kWideBlocks) {
-      const Tile tile{h[now].rows_of(rows),
+      const Tile tile{rows_of[now].rows_of(rows),
                       weights + (block * kGates + g) * block_floats,
                       entries.left,
                       entries.right,
-                      entries.count,
+                      static_cast<int>(depth / kDepth),
                       block_floats,
                       sums + g * kBlock,
                       kGates * kBlock,
@@ -81,15 +84,15 @@ struct Forward {
   }
 
   // The same for one row: all gates at once, in as many sums as it takes to keep the units busy.
-  void multiply_row(int now, int64_t block, const RowTile& rows, float* sums) const {
+  void multiply_row(int now, int64_t depth, int64_t block, const RowTile& rows, float* sums) const {
     constexpr int kParts = kBlock / kWidth, kVectors = kGates * kParts, kChains = kVectors < 8 ? 2 : 1;
-    const int64_t block_floats = s.padded * kBlock;
+    const int64_t block_floats = s.depth(cell.in) * kBlock;
     const float* u = weights + block * kGates * block_floats;
     Vec sum[kChains][kVectors];
     OPENBNNS_UNROLL for (int chain = 0; chain < kChains; chain++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
         sum[chain][v] = Vec{};
-    for (int64_t b = 0; b < s.padded / kBlock; b++, u += kBlock * kBlock) {
-      const float* x = h[now].block(rows, rows.first, b);
+    for (int64_t b = 0; b < depth / kBlock; b++, u += kBlock * kBlock) {
+      const float* x = rows_of[now].block(rows, rows.first, b);
       for (int k = 0; k < kBlock; k += kChains) OPENBNNS_UNROLL for (int chain = 0; chain < kChains; chain++) {
           const Vec here = splat(x[k + chain]);
           OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[chain][v] +=
@@ -102,34 +105,52 @@ struct Forward {
     }
   }
 
+  // Packs the inputs of step k, if it multiplies them.
+  void take_input(int64_t k, const RowTile& rows) const {
+    if (input_depth() == 0 || k >= s.T) return;
+    const int64_t t = cell.step(k, s.T), present = std::min(rows.rows, s.active(t) - rows.first);
+    for (int64_t n = rows.first; n < rows.first + present; n++)
+      for (int64_t i = 0; i < cell.in; i += kBlock) {
+        const int64_t count = std::min<int64_t>(kBlock, cell.in - i);
+        float* to = rows_of[k % 2].block(rows, n, i / kBlock);
+        std::fill(std::copy_n(cell.x + (t * s.N + n) * cell.in + i, count, to), to + kBlock, 0.0f);
+      }
+  }
+
   // The units of a block at step k.
   void step(int64_t k, int64_t block, const RowTile& rows) const {
     const int64_t t = cell.step(k, s.T), before = k > 0 ? cell.step(k - 1, s.T) : -1, active = s.active(t);
     const int now = static_cast<int>(k % 2);
     const int64_t unit = block * kBlock, present = std::max<int64_t>(0, std::min(rows.rows, active - rows.first));
+    const bool has_input = input_depth() > 0;
     float* z = cell.z + (t * s.N + rows.first) * s.wide + block * kGates * kBlock;
     float* c = cell.c + (t * s.N + rows.first) * s.padded + unit;
     float* out = cell.h + (t * s.N + rows.first) * s.joined + unit;
     const float* c_before = (before < 0 ? c_first : cell.c + before * s.N * s.padded) + rows.first * s.padded + unit;
     alignas(64) float gates[kWideRows * kGates * kBlock];  // [row][gate][16]
-    ask_for(z, s.wide, present, kGates * kBlock);
+    if (cell.keeps || !has_input) ask_for(z, s.wide, present, kGates * kBlock);
     ask_for(c, s.padded, rows.rows, kBlock);
     ask_for(out, s.joined, rows.rows, kBlock);
-    if (k == 0 && !cell.h0)
+    const int64_t depth = k == 0 && !cell.h0 ? input_depth() : s.depth(cell.in);
+    if (depth == 0)
       std::fill_n(gates, present * kGates * kBlock, 0.0f);
     else if (kWidth > 4 && present == 1)  // narrower vectors would not leave a register free
-      multiply_row(now, block, rows, gates);
+      multiply_row(now, depth, block, rows, gates);
     else if (present > 0)
-      multiply(now, block, rows, present, gates);
-    for (int64_t n = 0; n < present; n++) gates_forward(z + n * s.wide, gates + n * kGates * kBlock, cell.keeps);
+      multiply(now, depth, block, rows, present, gates);
+    for (int64_t n = 0; n < present; n++)
+      gates_forward(has_input ? cell.bias + block * kGates * kBlock : z + n * s.wide, gates + n * kGates * kBlock,
+                    cell.keeps ? z + n * s.wide : nullptr);
+    const int64_t place = input_depth() / kBlock + block;
     for (int64_t n = 0; n < rows.rows; n++, c += s.padded, c_before += s.padded, out += s.joined) {
-      const float* packed_before = h[now].block(rows, rows.first + n, block);
-      float* packed = h[1 - now].block(rows, rows.first + n, block);
+      const float* packed_before = rows_of[now].block(rows, rows.first + n, place);
+      float* packed = rows_of[1 - now].block(rows, rows.first + n, place);
       if (n < present)
         states_forward(gates + n * kGates * kBlock, c_before, c, packed, out, unit, s.H);
       else
         stand_still(c_before, c, packed_before, packed, out, unit, s.H);
     }
+    if (block == 0) take_input(k + 1, rows);
   }
 };
 
@@ -218,9 +239,9 @@ struct Backward {
 
 }  // namespace
 
-int64_t plain_forward_floats(const Sizes& s) {
-  return StepEntries::floats(s.padded) + s.wide * s.padded + s.N * s.padded + 2 * PackedRows::floats(s, s.padded) +
-         6 * kBlock;
+int64_t plain_forward_floats(const Sizes& s, int64_t in) {
+  const int64_t depth = s.depth(in);
+  return StepEntries::floats(depth) + s.wide * depth + s.N * s.padded + 2 * PackedRows::floats(s, depth) + 6 * kBlock;
 }
 
 int64_t plain_backward_floats(const Sizes& s) {
@@ -228,18 +249,26 @@ int64_t plain_backward_floats(const Sizes& s) {
          8 * kBlock;
 }
 
+void pack_step(const Sizes& s, const Cell& cell, float* to) {
+  const int64_t block_floats = s.depth(cell.in) * kBlock, input = s.input_depth(cell.in);
+  std::fill_n(to, s.padded / kBlock * kGates * block_floats, 0.0f);
+  if (input > 0) pack_gates(s, cell.w, cell.in, to, block_floats);
+  pack_gates(s, cell.u, s.H, to + input * kBlock, block_floats);
+}
+
 void plain_forward(const Sizes& s, const Cell& cell, float* work) {
+  const int64_t depth = s.depth(cell.in), input = s.input_depth(cell.in);
   Cutter cut{work};
-  const StepEntries entries(s, s.padded, cut.take(StepEntries::floats(s.padded)));
-  float* packed = cut.take(s.wide * s.padded);
-  const float* weights = cell.packed_u ? cell.packed_u : packed;
+  const StepEntries entries(s, depth, cut.take(StepEntries::floats(depth)));
+  float* packed = cut.take(s.wide * depth);
   float* c_first = cut.take(s.N * s.padded);
-  PackedRows h[2];
-  for (PackedRows& p : h) p = {cut.take(PackedRows::floats(s, s.padded)), s.padded, s.tile};
-  if (!cell.packed_u) pack_recurrent(s, cell.u, packed);
+  PackedRows rows[2];
+  for (PackedRows& p : rows) p = {cut.take(PackedRows::floats(s, depth)), depth, s.tile};
+  if (!cell.packed) pack_step(s, cell, packed);
   pad_rows(s, cell.c0, c_first);
-  pack_states(s, cell.h0, h[0]);
-  const Forward run{s, cell, entries, weights, c_first, {h[0], h[1]}};
+  pack_states(s, cell.h0, rows[0], input / kBlock);
+  const Forward run{s, cell, entries, cell.packed ? cell.packed : packed, c_first, {rows[0], rows[1]}};
+  for (int64_t tile = 0; tile < s.tiles; tile++) run.take_input(0, s.rows_of(tile));
   over_steps(s, s.T, cell.threads, 1, [&](int64_t k, int64_t block, const RowTile& rows) { run.step(k, block, rows); });
 }
 
