@@ -140,13 +140,16 @@ void convert_row(const MatrixProduct& p, int64_t row, int64_t column, int64_t co
     } else {
       const auto* sums = reinterpret_cast<const int32_t*>(c + i);
       const double* term = f.column_term + whole_column + i;
-      const double row_term = f.row_term ? f.row_term[whole_row] : 0;
-      for (int64_t j = 0; j < count; j++) terms[j] = (term[j] + row_term) + (exact && f.adds ? old[j] : 0.0);
+      if (f.row_term || (exact && f.adds)) {
+        const double row_term = f.row_term ? f.row_term[whole_row] : 0;
+        for (int64_t j = 0; j < count; j++) terms[j] = (term[j] + row_term) + (exact && f.adds ? old[j] : 0.0);
+        term = terms;
+      }
       if (exact) {
-        encode_sums(f.element, sums, f.factor, terms, count, to);
+        encode_sums(f.element, sums, f.factor, term, count, to);
         continue;
       }
-      for (int64_t j = 0; j < count; j++) values[j] = static_cast<float>(f.factor * sums[j] + terms[j]);
+      for (int64_t j = 0; j < count; j++) values[j] = static_cast<float>(f.factor * sums[j] + term[j]);
     }
     if (p.activation) activation_forward(*p.activation, values, values, count, count);
     if (f.adds)
