@@ -4,9 +4,11 @@ python benchmarks/schedule.py                        every shape of the benchmar
 python benchmarks/schedule.py --only attention/ --workers 8,64
 
 While it is recorded, work that workers would share runs piece by piece on one of them, cut as it would be for so many. A balance
-is the largest share of a worker over the mean of all workers that the kernel asks for: 1 is perfect, and with 2 the work takes
-twice as long as it could. Pieces count alike, or by the time that they take here (--time), which shows uneven pieces, but also
-how busy the machine is. A call has several such parts; they count by their time.
+is the largest share of a worker over the mean of all workers: 1 is perfect, and with 2 the work takes twice as long as it could.
+Work that is too little for all workers, who would cost more to wake than they gain, counts for those that it is worth, less those
+who would shorten nothing (``engaged_workers`` in core/runtime/thread_pool.h). Pieces count alike, or by the time that they take
+here (--time), which shows uneven pieces, but also how busy the machine is. A call has several such parts, which count by their
+time.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,7 +30,6 @@ from timing import Step
 WORKERS = (4, 8, 16, 32, 64)
 LIMIT = 1.1
 REPEATS = 3  # of which the least times count
-SMALL_FLOPS, SMALL_ELEMENTS = 2e9, 4e6  # of shapes that take little time
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ def balance(parts: Sequence[SharedWork], *, timed: bool = False) -> float:
     return sum(w * part.balance(timed=timed) for w, part in zip(weights, parts, strict=True)) / sum(weights)
 
 
-def of_case(case: Case, workers: int, *, timed: bool = False) -> tuple[float, list[SharedWork]]:
-    """The balance of forward and backward, and the parts.
+def of_case(case: Case, counts: Sequence[int], *, timed: bool = False) -> dict[int, tuple[float, list[SharedWork]]]:
+    """The balance of forward and backward for each number of workers, and the parts.
 
     The results of one thread, of so many (more than there are cores), and of the record have the same bits, or else this raises.
     """
@@ -128,17 +128,20 @@ def of_case(case: Case, workers: int, *, timed: bool = False) -> tuple[float, li
                 raise RuntimeError(f"{case.name}: {name} is not the same {how}")
             arrays[name].fill(np.nan)
 
-    for threads in (1, workers):
+    for threads in (1, *counts):
         openbnns.set_num_threads(threads)
         for step in steps:
             step()
         compare(f"with {threads} threads")
-    found = []
-    for _ in range(REPEATS):
-        found.append(schedule_of(steps, workers))
-        compare(f"when the schedule of {workers} workers is recorded")
-    parts = [fastest(same) for same in zip(*found, strict=True)]
-    return balance(parts, timed=timed), parts
+    found: dict[int, tuple[float, list[SharedWork]]] = {}
+    for workers in counts:
+        records = []
+        for _ in range(REPEATS):
+            records.append(schedule_of(steps, workers))
+            compare(f"when the schedule of {workers} workers is recorded")
+        parts = [fastest(same) for same in zip(*records, strict=True)]
+        found[workers] = balance(parts, timed=timed), parts
+    return found
 
 
 def fastest(same: Sequence[SharedWork]) -> SharedWork:
@@ -152,11 +155,6 @@ def _cases() -> list[Case]:
     return [case for module in CASES for case in module.cases()]
 
 
-def _is_small(case: Case) -> bool:
-    elements = sum(math.prod(shape) for shape in case.shapes.values())
-    return case.flops <= SMALL_FLOPS and elements <= SMALL_ELEMENTS
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -165,23 +163,23 @@ def main() -> None:
     parser.add_argument("--workers", default=",".join(map(str, WORKERS)), help="numbers of workers")
     parser.add_argument("--time", action="store_true", help="pieces count by their time")
     parser.add_argument("--parts", action="store_true", help="show the parts of every call")
-    parser.add_argument("--small", action="store_true", help="shapes that take little time only")
     parser.add_argument(
         "--json", action="store_true", help="print balances by name and number of workers as one JSON object"
     )
     options = parser.parse_args()
     counts = [int(n) for n in options.workers.split(",")]
     wanted = options.only or [""]
-    cases = [c for c in _cases() if any(w in c.name for w in wanted) and (_is_small(c) or not options.small)]
+    cases = [c for c in _cases() if any(w in c.name for w in wanted)]
     if options.json:
-        print(json.dumps({c.name: {n: of_case(c, n, timed=options.time)[0] for n in counts} for c in cases}))
+        found = {c.name: of_case(c, counts, timed=options.time) for c in cases}
+        print(json.dumps({name: {n: value for n, (value, _) in each.items()} for name, each in found.items()}))
         return
     print(f"{'largest share over mean':60s} " + " ".join(f"{n:>6d}" for n in counts))
     above = dict.fromkeys(counts, 0)
     for case in cases:
-        found = {n: of_case(case, n, timed=options.time) for n in counts}
-        print(f"{case.name:60s} " + " ".join(f"{value:6.2f}" for value, _ in found.values()), flush=True)
-        for n, (value, parts) in found.items():
+        balances = of_case(case, counts, timed=options.time)
+        print(f"{case.name:60s} " + " ".join(f"{value:6.2f}" for value, _ in balances.values()), flush=True)
+        for n, (value, parts) in balances.items():
             above[n] += value > LIMIT
             for part in parts if options.parts else ():
                 kind = "ranges" if part.ranges else "items"

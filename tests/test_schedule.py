@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import openbnns
-from cases import activation, convolution, fully_connected
+from cases import activation, arithmetic, convolution, fully_connected
 from cases._base import Act, native, parameters
 from helpers import vector
 from openbnns import engines
@@ -26,25 +26,27 @@ LARGE = [
         "products", 32, 48, (20, 20), (3, 3), symmetric=(1, 1), batch=4, activation=Act("RectifiedLinear")
     ),
     convolution.case("depthwise", 64, 64, (20, 20), (3, 3), symmetric=(1, 1), groups=64, batch=8),
+    convolution.case("odd-channels", 35, 49, (26, 26), (3, 3), symmetric=(1, 1), batch=3),
+    convolution.case("strided-tiles", 33, 20, (27, 25), (5, 5), step=(2, 2), symmetric=(2, 2), batch=4),
+    convolution.case("kernel-rows", 33, 40, (17, 19), (7, 7), symmetric=(3, 3), batch=2),
+    convolution.case("groups", 64, 64, (20, 20), (3, 3), step=(2, 2), groups=2, batch=3),
+    convolution.case("few-channels", 3, 20, (40, 33), (5, 5), step=(2, 2), batch=5),
+    arithmetic.case("repeated", "Multiply", vector(1000), vector(1000), batch=300, roles=(arithmetic.S, arithmetic.P)),
     activation.case("elements", Act("Sigmoid"), vector(20000), batch=4),
 ]
 
 
-SHAPES: dict[str, int] = {
-    "convolution/32x3x32x32 -> 32, 3x3": 16,
-    "convolution/64x1x28x28 -> 16, 5x5": 16,
-    "fully connected/256x512 -> 512": 64,
-    "fully connected/129x785 -> 1001": 4,
-    "matmul/64 x (128x64 @ 64x128)": 16,
-    "gram/8x64x28x28": 64,
-    "lstm/8 x 32 steps, 64 -> 100": 4,
-    "attention/layer causal 4x256x256 8 heads": 16,
-    "attention/heads numbers 2x1024x64 4 heads": 4,
-    "normalization/layer 2048x256": 16,
-    "normalization/batch 128x256": 64,
-    "normalization/group 16x128x28x28 in 32 groups": 4,
+LIMIT = 1.1
+"""Of the largest share of a worker over the mean."""
+
+UNEVEN: dict[str, tuple[int, float]] = {
+    # The gradient of the weights: 7 parts of the batch times 4 tiles of channels, for 53 workers that the work is worth. To
+    # share the taps as well, dy would be copied again for each share, which takes as long as is gained.
+    "convolution/64x1x28x28 -> 16, 5x5": (64, 1.35),
+    # The gradients: 16 samples for the 6 workers that the work is worth.
+    "contraction/16 x (a_ij, b_ij -> c_i)": (8, 1.13),
 }
-"""Shapes of the benchmarks, and the most workers of 4, 16 and 64 that have at most a tenth more than the mean to do."""
+"""Shapes of the benchmarks that so many workers, or more, share less evenly, and the balance that they have."""
 
 
 @pytest.fixture(autouse=True)
@@ -112,12 +114,14 @@ def test_other_threads_compute_while_a_schedule_is_recorded() -> None:
 
 def test_the_shapes_of_the_benchmarks_spread_evenly() -> None:
     """Largest share over mean; the program also compares the bits of one thread with those of all these numbers."""
-    wanted = [word for name in SHAPES for word in ("--only", name)]
-    command = [sys.executable, str(ROOT / "benchmarks" / "schedule.py"), "--json", "--workers", "4,16,64", *wanted]
+    command = [sys.executable, str(ROOT / "benchmarks" / "schedule.py"), "--json", "--workers", "4,8,16,32,64"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     found: dict[str, dict[str, float]] = json.loads(run.stdout)
-    assert list(found) and set(found) == set(SHAPES)
-    for name, most in SHAPES.items():
-        for workers, balance in found[name].items():
-            assert int(workers) > most or balance <= 1.1, f"{name} on {workers} workers"
+    assert len(found) > 100
+    assert set(UNEVEN) <= set(found)
+    for name, balances in found.items():
+        fewest, most = UNEVEN.get(name, (0, LIMIT))
+        for workers, balance in balances.items():
+            limit = most if int(workers) >= fewest else LIMIT
+            assert balance <= limit, f"{name} on {workers} workers: {balance:.2f}, expected at most {limit}"

@@ -14,6 +14,11 @@ constexpr int64_t kPiece = 16384;  // elements of one piece, for which it pays t
 
 inline int workers_for(const Call& call, int64_t elements) { return worthy_workers(call.threads, elements, kPiece); }
 
+// Rows of `length` elements that share an item, because they are short.
+inline int64_t rows_together(int64_t rows, int64_t length, int workers) {
+  return even_group(rows, std::max<int64_t>(1, kPiece / length), workers);
+}
+
 // to[i] += from[i]
 inline void add_to(float* to, const float* from, int64_t count) {
   int64_t i = 0;

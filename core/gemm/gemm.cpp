@@ -34,7 +34,8 @@ constexpr int64_t kAloneRows = 48;                   // for so many rows, at lea
 constexpr int64_t kPartRows = 512;                   // for so many, it may as well do so again
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
-constexpr double kPackFlops = 64;           // operations in the time that packing an element takes
+constexpr double kOtherGain = 1.05;         // for which a product is cut by its shorter side
+constexpr int64_t kSideRows = 8;            // of a product that is one of several, at least
 constexpr double kReadRows = 3;             // of arithmetic, in the time that a product of few rows takes to read B
 constexpr double kPieceProducts = 1 << 24;  // of a row, after which a product of few rows can be interrupted
 
@@ -73,7 +74,7 @@ OPENBNNS_INLINE void transpose_square(const Source& source, const typename Sourc
 int64_t lanes_of(int64_t count) { return std::max<int64_t>(0, std::min<int64_t>(kWidth, count)); }
 
 // Whether tiles read B where it lies: when all rows fit into one, a copy would be read once.
-bool reads_in_place(const MatrixProduct& p, int64_t columns) {
+bool reads_b_in_place(const MatrixProduct& p, int64_t columns) {
   return !p.transpose_b && !p.packed_b && p.m <= kWideRows && columns >= kWideColumns && p.b_element.is_float32();
 }
 
@@ -113,7 +114,7 @@ void pack_b(const Source& source, const MatrixProduct& p, int64_t column, int64_
   }
   // Along the rows of B, as memory likes it best.
   const auto* from = all + step * kEach * p.ldb + column;
-  const bool in_place = reads_in_place(p, kWideColumns);
+  const bool in_place = reads_b_in_place(p, kWideColumns);
   if (in_place && rest == 0) return;
   for (int64_t k = 0; k < steps; k++, from += kEach * p.ldb) {
     float* to = b + k * kWideColumns;
@@ -260,7 +261,7 @@ void multiply_rows(const MatrixProduct& p, const Panel& panel, int64_t columns, 
     const int blocks = tile_blocks(columns - j);
     const int64_t width = std::min<int64_t>(blocks * kBlock, columns - j);
     float* c = p.c + row * p.ldc + panel.column + j;
-    bool in_place = reads_in_place(p, width);
+    bool in_place = reads_b_in_place(p, width);
     tile.b = in_place ? p.b + panel.step * p.ldb + panel.column + j : panel.b + j * panel.steps;
     tile.b_step = in_place ? p.ldb : tile_blocks(panel.columns - j) * kBlock;
     ahead.ask(tile);
@@ -304,6 +305,13 @@ struct Cut {
   int64_t kept_panels() const {
     return std::clamp<int64_t>(kKeptFloats / (depth_block * kPanelColumns), 1, kKeptPanels);
   }
+  // Groups of panels, each of which stays in L2; several of them for each thread where there are enough: the one that
+  // began first does more of them.
+  int64_t column_groups(int64_t panels, int threads) const {
+    const int64_t each = threads > 1 ? std::max<int64_t>(1, panels / (kThreadGroups * threads)) : panels;
+    const int64_t most = std::min(kept_panels(), each);
+    return (panels + most - 1) / most;
+  }
 };
 
 // Rows of the tiles [first, last) over the columns of the panel; a: these tiles. A tile of A stays in L1 while columns
@@ -339,20 +347,34 @@ void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, 
   }
 }
 
-// Of the work on a packed panel that is multiplied by so many rows or columns.
-double share_of_packing(int64_t times) { return kPackFlops / (kPackFlops + 2.0 * static_cast<double>(times)); }
+// The columns of group `index` of so many groups of whole panels.
+struct Columns {
+  int64_t first, count;
+};
+Columns columns_of(const MatrixProduct& p, int64_t panels, int64_t index, int64_t groups) {
+  const int64_t first = panels * index / groups * kPanelColumns;
+  return {first, std::min(p.n, panels * (index + 1) / groups * kPanelColumns) - first};
+}
 
-// More columns than rows: A is packed once for all, and every task packs the columns of B it works on.
-void product_by_columns(const MatrixProduct& p, int threads) {
-  const int64_t depth = steps_of(p);
+// The time to pack an operand that is multiplied by so many rows or columns, over that of the product.
+double time_of_packing(int64_t times) { return kPackFlops / (2.0 * static_cast<double>(times)); }
+// Of the work on a packed panel.
+double share_of_packing(int64_t times) { return time_of_packing(times) / (1 + time_of_packing(times)); }
+
+int64_t panels_of(const MatrixProduct& p) { return (p.n + kPanelColumns - 1) / kPanelColumns; }
+
+// Tasks of groups of columns, and parts of the rows.
+Cuts cut_by_columns(const MatrixProduct& p, const Cut& cut, int threads) {
+  const int64_t panels = panels_of(p);
+  return even_cuts(1, {panels, 0, cut.column_groups(panels, threads)},
+                   {cut.tiles, is_ready(p) ? 0 : share_of_packing(p.m)}, threads);
+}
+
+// Usual for more columns than rows: A is packed once for all, and every task packs the columns of B it works on.
+void product_by_columns(const MatrixProduct& p, const Cuts& cuts, int threads) {
+  const int64_t depth = steps_of(p), panels = panels_of(p), groups = cuts.first, parts = cuts.second;
   const bool ready = is_ready(p);
   const Cut cut(p, depth, p.m);
-  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
-  // Several groups for each thread: the one that began first does more of them.
-  const int64_t most = std::max<int64_t>(1, std::min(cut.kept_panels(), panels / (kThreadGroups * threads)));
-  const int64_t group = threads > 1 ? even_group(panels, most, threads) : cut.kept_panels();
-  const int64_t groups = (panels + group - 1) / group;
-  const int64_t parts = even_parts(groups, cut.tiles, threads, ready ? 0 : share_of_packing(p.m));  // of the rows
   float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
   for (int64_t chunk = 0; chunk < depth; chunk += cut.depth_chunk) {
     int64_t end = std::min(depth, chunk + cut.depth_chunk),
@@ -367,7 +389,7 @@ void product_by_columns(const MatrixProduct& p, int threads) {
     });
     dynamic_items(threads, groups * parts, [&](int64_t item) {
       const int64_t part = item % parts, first = cut.tiles * part / parts, last = cut.tiles * (part + 1) / parts;
-      int64_t column = item / parts * group * kPanelColumns, columns = std::min(group * kPanelColumns, p.n - column);
+      const auto [column, columns] = columns_of(p, panels, item / parts, groups);
       const int64_t width = round_up(columns, kBlock);
       float* b = ready ? nullptr : scratch(kMatrixB, static_cast<size_t>(width * cut.depth_block));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
@@ -389,15 +411,19 @@ void product_by_columns(const MatrixProduct& p, int threads) {
   }
 }
 
-// More rows than columns: B is packed once for all, and every task packs the rows of A it works on.
-void product_by_rows(const MatrixProduct& p, int threads) {
-  const int64_t depth = steps_of(p);
+// Tasks of groups of tiles of rows, and parts of the columns.
+Cuts cut_by_rows(const MatrixProduct& p, const Cut& cut, int threads) {
+  return even_cuts(1, {cut.tiles, 0, (cut.tiles + kTaskTiles - 1) / kTaskTiles},
+                   {panels_of(p), reads_a_in_place(p, cut.tile) ? 0 : share_of_packing(p.n)}, threads);
+}
+
+// Usual for more rows than columns: B is packed once for all, and every task packs the rows of A it works on.
+void product_by_rows(const MatrixProduct& p, const Cuts& cuts, int threads) {
+  const int64_t depth = steps_of(p), panels = panels_of(p), groups = cuts.first, parts = cuts.second;
+  const int64_t padded = round_up(p.n, kBlock);
   const bool ready = is_ready(p);
   const Cut cut(p, depth, p.n);
   const bool in_place = reads_a_in_place(p, cut.tile);
-  const int64_t group = even_group(cut.tiles, kTaskTiles, threads), groups = (cut.tiles + group - 1) / group;
-  const int64_t padded = round_up(p.n, kBlock), panels = (p.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t parts = even_parts(groups, panels, threads, share_of_packing(p.n));  // of the columns
   // [depth block] as pack_b leaves it
   float* b = ready ? nullptr : scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));
   for (int64_t chunk = 0; chunk < depth; chunk += cut.depth_chunk) {
@@ -411,17 +437,16 @@ void product_by_rows(const MatrixProduct& p, int threads) {
              b + (step - chunk) * padded + column * steps);
     });
     dynamic_items(threads, groups * parts, [&](int64_t item) {
-      const int64_t first = item / parts * group, last = std::min(cut.tiles, first + group), part = item % parts;
-      const int64_t column = panels * part / parts * kPanelColumns;
-      const int64_t columns = std::min(p.n, panels * (part + 1) / parts * kPanelColumns) - column;
-      float* a = in_place ? nullptr : scratch(kMatrixA, static_cast<size_t>(group * cut.tile_floats()));
+      const int64_t group = item / parts, first = cut.tiles * group / groups, last = cut.tiles * (group + 1) / groups;
+      const auto [column, columns] = columns_of(p, panels, item % parts, parts);
+      float* a = in_place ? nullptr : scratch(kMatrixA, static_cast<size_t>((last - first) * cut.tile_floats()));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
         const int64_t steps = std::min(cut.depth_block, end - step);
         const float* from = ready ? p.packed_b + step * padded : b + (step - chunk) * padded;
         const Panel panel{
             column, columns, step, steps, from + column * steps, step == 0, step + cut.depth_block >= depth};
         bool turns = step + cut.depth_block >= end;
-        Ahead ahead = Ahead::of_a(p, (turns ? last : first) * cut.tile, group * cut.tile,
+        Ahead ahead = Ahead::of_a(p, (turns ? last : first) * cut.tile, (last - first) * cut.tile,
                                   turns ? chunk : step + cut.depth_block, steps);
         TilesOfA tiles{a, cut.tile_floats(), kWidth};
         if (in_place)
@@ -440,10 +465,21 @@ void product_on_threads(const MatrixProduct& p, int threads) {
   // Tasks that pack their own rows of A wait for nobody else, and do not get A from the caches of other cores. That
   // pays if B is packed already, and small enough to stay in the second cache of every core.
   const bool alone = is_ready(p) && p.n * p.k <= kSharedFloats / 4;
-  if (p.m <= p.n && !writes && !alone)
-    product_by_columns(p, threads);
+  const Cut cut(p, steps_of(p), std::min(p.m, p.n));
+  const Cuts rows = cut_by_rows(p, cut, threads);
+  if (writes || alone) return product_by_rows(p, rows, threads);
+  const Cuts columns = cut_by_columns(p, cut, threads);
+  bool by_columns = p.m <= p.n;
+  if (threads > 1) {  // the other way, if this one leaves too many threads without work, or packs too much twice
+    const double pack_a = time_of_packing(p.n), pack_b = is_ready(p) ? 0 : time_of_packing(p.m);
+    const double row_time = rows.time * (1 + pack_a) + pack_b / threads;
+    const double column_time = columns.time * (1 + pack_b) + pack_a / threads;
+    by_columns = by_columns ? column_time <= kOtherGain * row_time : kOtherGain * column_time < row_time;
+  }
+  if (by_columns)
+    product_by_columns(p, columns, threads);
   else
-    product_by_rows(p, threads);
+    product_by_rows(p, rows, threads);
 }
 
 // Rows [row, row + rows) x columns [column, column + columns) of the product.
@@ -554,14 +590,32 @@ void matrix_product(const MatrixProduct& p, int threads) {
     });
   }
   if (small) {  // the choice of method must not depend on the threads: only columns are shared out
-    const auto most = static_cast<int64_t>(kPieceProducts / static_cast<double>(std::max<int64_t>(1, p.k)));
-    int64_t share = round_up(std::min((p.n + threads - 1) / threads, std::max<int64_t>(1, most)), 4 * kWidth);
+    const int64_t most = std::max<int64_t>(
+        1, static_cast<int64_t>(kPieceProducts / static_cast<double>(kWidth * std::max<int64_t>(1, p.k))));
+    const int64_t vectors = (p.n + kWidth - 1) / kWidth;
+    threads = engaged_workers(threads, vectors);
+    const int64_t share =
+        kWidth * std::min(most, round_up((vectors + threads - 1) / threads, vectors >= 4 * threads ? 4 : 1));
     return parallel_items(threads, (p.n + share - 1) / share, [&](int64_t i) {
       matrix_product(part_of(p, 0, p.m, i * share, std::min(share, p.n - i * share)));
     });
   }
   if (pack_alone(p, p.m / threads)) return product_of_parts(p, threads);
   product_on_threads(p, threads);
+}
+
+Cuts product_parts(const MatrixProduct& p, int64_t count, int threads) {
+  if (!packs(p) || is_stored(p)) return {1, 1};
+  return even_cuts(count, {(p.m + kSideRows - 1) / kSideRows, share_of_packing(p.m)},
+                   {panels_of(p), share_of_packing(p.n)}, threads);
+}
+
+MatrixProduct part_of(const MatrixProduct& p, const Cuts& parts, int64_t index) {
+  const int64_t part = index / parts.second, units = (p.m + kSideRows - 1) / kSideRows;
+  const int64_t row = units * part / parts.first * kSideRows;
+  const int64_t end = std::min(p.m, units * (part + 1) / parts.first * kSideRows);
+  const auto [column, columns] = columns_of(p, panels_of(p), index % parts.second, parts.second);
+  return part_of(p, row, end - row, column, columns);
 }
 
 namespace {

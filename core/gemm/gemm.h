@@ -1,9 +1,12 @@
 // Matrix product on row-major matrices.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "common/element.h"
 #include "kernels/activation/shape.h"
+#include "runtime/partition.h"
+#include "runtime/thread_pool.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -46,6 +49,12 @@ void packed_product(const MatrixProduct& p, int threads = 1);
 // On up to `threads` threads; the sum over k is never split, so the result is the same for any number of them.
 void matrix_product(const MatrixProduct& p, int threads);
 
+// Parts that each of `count` products like p is cut into, along its rows and its columns, so that threads compute them
+// side by side: for products that are each too small for all of them. Part `index` < first * second, if there are
+// several, is for packed_product, which computes the same bits as matrix_product for all of p.
+Cuts product_parts(const MatrixProduct& p, int64_t count, int threads);
+MatrixProduct part_of(const MatrixProduct& p, const Cuts& parts, int64_t index);
+
 // Whether the product goes through packed blocks. One that has the same B again and again may be given it packed: the
 // result is the same, to the last bit.
 bool packs(const MatrixProduct& p);
@@ -64,6 +73,20 @@ inline int useful_threads(int threads, double flops) {
   if (threads <= 1 || flops < 2 * kFlopsPerThread) return 1;  // in a small call a division costs time that counts
   const double worth = flops / kFlopsPerThread;
   return worth >= threads ? threads : static_cast<int>(worth);
+}
+
+// Operations in the time that packing an element takes.
+constexpr double kPackFlops = 64;
+
+// body(column, columns) for groups of columns that are shared out: whole blocks of 16, four of them where that does.
+template <class Body>
+void over_columns(int64_t columns, int threads, Body&& body) {
+  constexpr int64_t kColumns = 16, kMost = 4;
+  const int64_t blocks = (columns + kColumns - 1) / kColumns;
+  threads = engaged_workers(threads, blocks);
+  const int64_t group = even_group(blocks, kMost, threads) * kColumns;
+  parallel_items(threads, (columns + group - 1) / group,
+                 [&](int64_t i) { body(i * group, std::min(group, columns - i * group)); });
 }
 
 }  // namespace OPENBNNS_ISA

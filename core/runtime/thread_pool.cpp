@@ -19,6 +19,7 @@
 #include <sched.h>
 #endif
 
+#include "runtime/partition.h"
 #include "runtime/per_thread.h"
 #include "runtime/schedule.h"
 
@@ -268,7 +269,12 @@ int max_threads() {
 
 void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, kMostWorkers) : detected_threads(); }
 
+int engaged_workers(int workers, int64_t units) {
+  return workers < max_threads() ? static_cast<int>(busy_workers(workers, units)) : workers;
+}
+
 void run_items(int workers, int64_t items, ItemTask task, void* context) {
+  workers = engaged_workers(workers, items);
   if (workers > 1 && schedule_is_recorded()) return record_items(workers, items, task, context);
   workers = static_cast<int>(std::min<int64_t>(std::min(workers, kMostWorkers), items));
   if (items == 1) return task(context, 0);
@@ -301,6 +307,7 @@ void run_items(int workers, int64_t items, ItemTask task, void* context) {
 }
 
 void run_ranges(int workers, int64_t items, RangeTask task, void* context) {
+  workers = engaged_workers(workers, items);
   if (workers > 1 && schedule_is_recorded()) return record_ranges(workers, items, task, context);
   workers = static_cast<int>(std::min<int64_t>(workers, items));
   if (workers <= 1) return task(context, 0, items);

@@ -11,6 +11,11 @@ namespace openbnns {
 int max_threads();
 void set_max_threads(int count);
 
+// Work that is too little for all workers, which is why `workers` are fewer, goes to no more of them than shorten it if
+// it has so many units of one size. Of more work every worker takes part: pieces may be uneven, and cores be busy with
+// something else.
+int engaged_workers(int workers, int64_t units);
+
 // Work is shared out by the two functions below. They run serially on the caller when the pool is busy with another
 // caller, so a result must not depend on `workers`. Workers use the caller's watch (interruption.h); an exception that
 // one of them throws is rethrown on the caller.

@@ -11,6 +11,7 @@
 #include "kernels/arithmetic/blocks.h"
 #include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
 
@@ -32,6 +33,7 @@ constexpr int64_t kStreamElements = int64_t{1} << 20;  // results of 4 MiB and m
 constexpr int64_t kTaskElements = 16384;
 constexpr int64_t kMaxTasks = 64;
 constexpr int64_t kSerialElements = 32768;
+constexpr int64_t kShareColumns = 64;  // whole vectors, and whole lines of the cache
 constexpr int kPartialSlot = kPartialSums, kSumSlot = kPlaneSums, kGradientSlot = kActivated;
 
 constexpr float kZeros[1] = {0};
@@ -99,6 +101,11 @@ struct Box {
   int64_t begin[kMaxAxes], size[kMaxAxes];
 };
 
+// Some of the columns of a task.
+struct Columns {
+  int64_t first, count;
+};
+
 Box task_box(const Space& space, const Partition& partition, int64_t task) {
   Box box;
   for (int a = 0; a < space.rank; a++) {
@@ -121,22 +128,25 @@ bool next_index(int64_t* index, const int64_t* size, int rank) {
 }
 
 // Calls body(index of the block's first element within the box, rows, columns) for blocks of about `elements`; columns
-// are cut in multiples of `granule` only.
+// are cut in multiples of `granule` only. Of `share` of the columns of the box; the rows that go together, and so the
+// order of sums over them, are those of all columns.
 template <class Body>
-void for_each_block(const Space& space, const Box& box, int64_t elements, int64_t granule, Body&& body) {
+void for_each_block(const Space& space, const Box& box, const Columns& share, int64_t elements, int64_t granule,
+                    Body&& body) {
   int row_axis = space.rank - 2, column_axis = space.rank - 1;
   int64_t rows = box.size[row_axis], columns = box.size[column_axis];
   if (space.elements() == 0) return;
   int64_t piece = std::max(granule, elements / granule * granule);
   piece = std::min(piece, columns);
   int64_t group = std::min(rows, std::max<int64_t>(1, elements / piece));
+  const int64_t end = share.first + share.count;
   int64_t index[kMaxAxes] = {};
   do {
-    for (int64_t c = 0; c < columns; c += piece)
+    for (int64_t c = share.first; c < end; c += piece)
       for (int64_t r = 0; r < rows; r += group) {
         index[row_axis] = r;
         index[column_axis] = c;
-        body(index, std::min(group, rows - r), std::min(piece, columns - c));
+        body(index, std::min(group, rows - r), std::min(piece, end - c));
       }
   } while (next_index(index, box.size, row_axis));
 }
@@ -188,7 +198,7 @@ class Arithmetic final : public Plan {
     const bool stream = streams(space) && !is_axiswise(activation_);
     dynamic_items(workers(call, space), partition.tasks, [&](int64_t task) {
       Box box = task_box(space, partition, task);
-      for_each_block(space, box, block_elements(), column_granule(),
+      for_each_block(space, box, {0, box.size[space.rank - 1]}, block_elements(), column_granule(),
                      [&](const int64_t* index, int64_t rows, int64_t columns) {
                        forward_block(call, space, box, index, rows, columns, stream);
                      });
@@ -198,7 +208,15 @@ class Arithmetic final : public Plan {
 
   void backward(const Call& call) override {
     BackwardRun run(*this, call);
-    dynamic_items(workers(call, run.space), run.partition.tasks, [&](int64_t task) { backward_task(run, task); });
+    const int64_t units = run.column_units(*this);
+    const int64_t shares = even_parts(run.partition.tasks, units, workers(call, run.space));
+    dynamic_items(workers(call, run.space), run.partition.tasks * shares, [&](int64_t item) {
+      const int64_t share = item % shares, first = units * share / shares * kShareColumns;
+      const Box box = task_box(run.space, run.partition, item / shares);
+      const int64_t end =
+          share + 1 < shares ? units * (share + 1) / shares * kShareColumns : box.size[run.space.rank - 1];
+      backward_task(run, item / shares, box, {first, end - first});
+    });
     for (int i = 0; i < shape_.operands; i++)
       if (run.sink[i] == Sink::kSumRows && !run.owned[i])
         write_sums(run, task_box_of_all(run.space), i, run.partials[i], run.partition.tasks);
@@ -243,6 +261,16 @@ class Arithmetic final : public Plan {
         owned[i] = partition.tasks == 1 || space.stride[DA0 + i][partition.axis] != 0;
       }
       place_partials();
+    }
+
+    // Units of columns that several workers can share where there are fewer tasks: if none is cut along the columns,
+    // and every sum is of one column, in an array that workers share.
+    int64_t column_units(const Arithmetic& plan) const {
+      const int axis = space.rank - 1;
+      if (partition.axis == axis || plan.column_granule() != 1) return 1;
+      for (int i = 0; i < 3; i++)
+        if (sink[i] == Sink::kSumRows && (owned[i] || space.stride[DA0 + i][axis] == 0)) return 1;
+      return std::max<int64_t>(1, space.size[axis] / kShareColumns);
     }
 
     // One array of sums per task for the operands that several tasks add to.
@@ -376,8 +404,8 @@ class Arithmetic final : public Plan {
     }
   }
 
-  void backward_task(const BackwardRun& run, int64_t task) const {
-    Box box = task_box(run.space, run.partition, task);
+  // Columns [share.first, share.first + share.count) of a task.
+  void backward_task(const BackwardRun& run, int64_t task, const Box& box, const Columns& share) const {
     Sums sums[3];
     int64_t owned_total = 0;
     for (int i = 0; i < 3; i++) {
@@ -396,15 +424,22 @@ class Arithmetic final : public Plan {
         room += sums[i].padded();
       }
     }
-    for (Sums& s : sums)
-      if (s.data) std::fill_n(s.data, s.padded(), 0.0);
+    const int64_t columns = box.size[run.space.rank - 1];
+    for (Sums& s : sums) {
+      if (!s.data) continue;
+      if (share.count == columns)
+        std::fill_n(s.data, s.padded(), 0.0);
+      else
+        for (int64_t i = share.first; i < s.count; i += columns) std::fill_n(s.data + i, share.count, 0.0);
+    }
 
     float* dz = nullptr;  // one block [rows][columns]
     const int64_t granule = column_granule();
     if (!is_identity(activation_)) dz = scratch(kGradientSlot, static_cast<size_t>(std::max(kBlockElements, granule)));
-    for_each_block(run.space, box, block_elements(), granule, [&](const int64_t* index, int64_t rows, int64_t columns) {
-      backward_block(run, box, index, rows, columns, sums, dz);
-    });
+    for_each_block(run.space, box, share, block_elements(), granule,
+                   [&](const int64_t* index, int64_t rows, int64_t count) {
+                     backward_block(run, box, index, rows, count, sums, dz);
+                   });
     if (run.stream) finish_stream();
     for (int i = 0; i < 3; i++)
       if (sums[i].data && run.owned[i]) write_sums(run, box, i, sums[i], 1);

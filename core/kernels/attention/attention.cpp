@@ -101,12 +101,10 @@ void product_over_rows(const In& dy, const In& x, int64_t rows, int64_t samples,
 
 // db (+)= sum over samples and rows
 void sum_over_rows(const In& dy, int64_t rows, int64_t samples, float* db, bool accumulate, int threads) {
-  constexpr int64_t kColumns = 64;
   bool joined = dy.rows == rows && dy.joined(samples);
   int64_t count = joined ? 1 : samples, length = joined ? rows * samples : rows;
   int workers = useful_threads(threads, 10.0 * static_cast<double>(rows * samples * dy.width));
-  parallel_items(workers, (dy.width + kColumns - 1) / kColumns, [&](int64_t i) {
-    int64_t column = i * kColumns, columns = std::min(kColumns, dy.width - column);
+  over_columns(dy.width, workers, [&](int64_t column, int64_t columns) {
     for (int64_t n = 0; n < count; n++)
       sum_rows(dy.sample(n) + column, dy.row, length, columns, db + column, accumulate || n > 0);
   });

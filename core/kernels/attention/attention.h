@@ -71,7 +71,12 @@ class Heads {
   struct Extents;
   Pair pair_of(const HeadsCall& call, int64_t number) const;
   Tiles tiles(bool backward) const;
-  void pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool backward, int64_t end) const;
+  // Source rows [first, last), first a multiple of 16.
+  struct Sources {
+    int64_t first, last;
+  };
+  void pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool backward, int64_t end,
+                 const Sources& sources) const;
   void find_hidden(const HeadsCall& call, Pair& pair, const Tiles& t) const;
   int64_t find_limits(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
 
@@ -90,7 +95,17 @@ class Heads {
   void draw(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t column,
             int64_t columns) const;
 
-  void backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
+  // What a worker does of a group of a head at a time: the gradients of q of some positions, those of k and v of some
+  // source rows, or all of them.
+  struct BackwardParts {
+    int64_t positions, sources;  // parts that each is cut into; no sources: all gradients are computed together
+    int64_t count() const { return positions + sources; }
+  };
+  BackwardParts backward_parts(const HeadsCall& call, int64_t groups, int threads) const;
+  void backward_part(const HeadsCall& call, int64_t pair, int64_t group, const BackwardParts& parts,
+                     int64_t index) const;
+  void backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows,
+                      const Sources& sources) const;
   void gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
                      int64_t rows, int64_t column, bool scores) const;
   template <bool kDrops, bool kScores>
@@ -99,8 +114,12 @@ class Heads {
   void masked_gradients(const HeadsCall& call, const Tiles& t, const Added& added, int64_t row, int64_t i,
                         int64_t column, int64_t columns, float lse, bool scores) const;
   void sum_over_rows(const HeadsCall& call, const Tiles& t, const Extents& e, int64_t column, bool scores) const;
-  void finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group) const;
+  void finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group,
+                           const Sources& sources) const;
   void join_groups(const HeadsCall& call, int threads) const;
+
+  // Tiles of rows that target positions are cut into.
+  int64_t tiles_of_rows() const { return (s_.target + tile_ - 1) / tile_; }
 
   const HeadsShape s_;
   const int64_t rows_;       // S'

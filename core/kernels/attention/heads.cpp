@@ -134,22 +134,29 @@ void Heads::find_hidden(const HeadsCall& call, Pair& pair, const Tiles& t) const
   for (int64_t s = s_.source; s < padded_; s++) t.hidden[s] = s < rows_ ? 0 : -1;
 }
 
-// Keys and values in the order of the products; those of positions up to `end`.
-void Heads::pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool backward, int64_t end) const {
+// Keys and values of source rows in the order of the products; those of positions up to `end`.
+void Heads::pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool backward, int64_t end,
+                      const Sources& sources) const {
   find_hidden(call, pair, t);
-  int64_t rows = pair.sources;
-  if (call.causal && !s_.appended) rows = std::min(rows, end);
-  if (pair.whole) rows = rows_;
-  rows = std::max<int64_t>(1, rows);
+  int64_t all = pair.sources;
+  if (call.causal && !s_.appended) all = std::min(all, end);
+  if (pair.whole) all = rows_;
+  const int64_t first = sources.first, rows = std::min(sources.last, std::max<int64_t>(1, all)) - first;
   auto across = [&](const float* source, int64_t stride, int64_t columns, int64_t depth, float* to) {
-    pack_transposed(source, stride, rows, columns, to, depth * kBlock);
+    to += first * depth;
+    pack_transposed(source + first * stride, stride, rows, columns, to, depth * kBlock);
     for (int64_t b = 0; b < blocks_of(rows) && columns < depth; b++)
       std::fill(to + (b * depth + columns) * kBlock, to + (b + 1) * depth * kBlock, 0.f);
   };
   auto along = [&](const float* source, int64_t stride, int64_t columns, float* to) {
-    pack_columns(source, stride, rows, columns, to, padded_ * kBlock);
+    to += first * kBlock;
+    pack_columns(source + first * stride, stride, rows, columns, to, padded_ * kBlock);
     clear_rows(to, padded_ * kBlock, blocks_of(columns), rows, round_up(rows, kBlock));
   };
+  const int64_t last = round_up(sources.last, kBlock);
+  if (call.dk) clear_rows(t.dk, padded_ * kBlock, key_blocks_, first, last);
+  if (call.dv) clear_rows(t.dv, padded_ * kBlock, value_blocks_, first, last);
+  if (rows <= 0) return;
   const int64_t k_row = call.k_places.row, v_row = call.v_places.row;
   across(pair.k, k_row, s_.key, key_depth_, t.keys_across);
   if (!backward) {
@@ -158,8 +165,6 @@ void Heads::pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool ba
     across(pair.v, v_row, s_.value, value_depth_, t.values_across);
     if (call.dq) along(pair.k, k_row, s_.key, t.keys_along);
   }
-  if (call.dk) std::fill_n(t.dk, padded_ * key_blocks_ * kBlock, 0.f);
-  if (call.dv) std::fill_n(t.dv, padded_ * value_blocks_ * kBlock, 0.f);
 }
 
 // How many scores of each row count, and the most of any. Masks say -infinity behind them; the others say nothing about

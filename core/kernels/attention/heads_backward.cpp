@@ -4,6 +4,7 @@
 #include "gemm/gemm.h"
 #include "kernels/attention/tiles.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -29,26 +30,77 @@ int64_t first_strip(int64_t group, int64_t groups, int64_t strips, bool causal) 
 void Heads::backward(const HeadsCall& call, int threads) const {
   double products = 2.0 * static_cast<double>(call.samples * s_.heads) * static_cast<double>(s_.target * rows_);
   threads = useful_threads(threads, products * static_cast<double>(2 * s_.key + 2 * s_.value + 20));
-  int64_t pairs = call.samples * s_.heads, count = call.groups;
-  dynamic_items(threads, pairs * count, [&](int64_t item) {
-    Pair pair = pair_of(call, item / count);
-    for (int64_t i = 0; i < s_.target; i++) pair.whole |= !(pair.lse[i] > -math::kInfinity);
-    Tiles t = tiles(true);
-    const int64_t group = item % count, end = first_strip(group + 1, count, strips_, call.causal);
-    pack_pair(call, pair, t, true, std::min(s_.target, end * strip_));
-    for (int64_t i = first_strip(group, count, strips_, call.causal); i < end; i++) {
-      check_interruption();
-      backward_strip(call, pair, t, i * strip_, std::min(strip_, s_.target - i * strip_));
-    }
-    finish_accumulators(call, pair, t, group);
+  const int64_t groups = call.samples * s_.heads * call.groups;
+  const BackwardParts parts = backward_parts(call, groups, threads);
+  dynamic_items(threads, groups * parts.count(), [&](int64_t item) {
+    const int64_t group = item / parts.count();
+    backward_part(call, group / call.groups, group % call.groups, parts, item % parts.count());
   });
-  if (count > 1) join_groups(call, threads);
+  if (call.groups > 1) join_groups(call, threads);
+}
+
+// Five products are those of scores, of their gradients, and of dq, dk and dv. Where there are too few heads for all
+// threads, dq is computed apart from dk and dv, which takes the first two of them twice; then the rows of each can be
+// shared out, and no sum depends on that.
+Heads::BackwardParts Heads::backward_parts(const HeadsCall& call, int64_t groups, int threads) const {
+  constexpr double kPositions = 3 / 5.0, kSources = 4 / 5.0, kGain = 0.97;
+  BackwardParts best{1, 0};
+  if (!call.dq || (!call.dk && !call.dv)) return best;
+  const auto rounds = [&](int64_t parts) { return static_cast<double>((groups * parts + threads - 1) / threads); };
+  const auto largest = [](int64_t units, int64_t parts) {
+    return static_cast<double>((units + parts - 1) / parts) / static_cast<double>(units);
+  };
+  const int64_t tiles = tiles_of_rows() / call.groups, blocks = padded_ / kBlock;
+  double least = rounds(1);
+  for (int64_t parts = 2; !spreads_evenly(groups * best.count(), threads) && parts <= tiles + blocks; parts++) {
+    const int64_t positions =
+        std::clamp<int64_t>(std::lround(static_cast<double>(parts) * kPositions / (kPositions + kSources)), 1, tiles);
+    const int64_t sources = std::clamp<int64_t>(parts - positions, 1, blocks);
+    const double time = rounds(positions + sources) *
+                        std::max(kPositions * largest(tiles, positions), kSources * largest(blocks, sources));
+    if (time < kGain * least) {
+      best = {positions, sources};
+      least = time;
+    }
+  }
+  return best;
+}
+
+void Heads::backward_part(const HeadsCall& whole_call, int64_t number, int64_t group, const BackwardParts& parts,
+                          int64_t index) const {
+  HeadsCall call = whole_call;
+  const bool apart = parts.sources > 0, positions = index < parts.positions;
+  int64_t row = std::min(s_.target, first_strip(group, call.groups, strips_, call.causal) * strip_);
+  int64_t end = std::min(s_.target, first_strip(group + 1, call.groups, strips_, call.causal) * strip_);
+  Sources sources{0, rows_};
+  if (apart && positions) {
+    call.dk = call.dv = nullptr;
+    const int64_t first = row, tiles = (end - row + tile_ - 1) / tile_;
+    row = first + tiles * index / parts.positions * tile_;
+    end = std::min(end, first + tiles * (index + 1) / parts.positions * tile_);
+  } else if (apart) {
+    call.dq = nullptr;
+    const int64_t i = index - parts.positions, blocks = padded_ / kBlock;
+    sources = {blocks * i / parts.sources * kBlock, std::min(rows_, blocks * (i + 1) / parts.sources * kBlock)};
+  }
+  Pair pair = pair_of(call, number);
+  for (int64_t i = 0; i < s_.target; i++) pair.whole |= !(pair.lse[i] > -math::kInfinity);
+  const Tiles t = tiles(true);
+  pack_pair(call, pair, t, true, end, sources);
+  for (; row < end; row += strip_) {
+    check_interruption();
+    backward_strip(call, pair, t, row, std::min(strip_, end - row), sources);
+  }
+  finish_accumulators(call, pair, t, group, sources);
 }
 
 // Of o = pd v, pd = p keep / (1 - dropout), p = softmax(s), s = scale q k^T + ...:
 //   dv += pd^T do,  dp = (do v^T) keep / (1 - dropout),  ds = p (dp - rowsum(do o)) scale,  dq = ds k,  dk += ds^T q
 // where rowsum(dp p) = rowsum(do o).
-void Heads::backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const {
+void Heads::backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows,
+                           const Sources& sources) const {
+  const int64_t last = std::min(find_limits(call, pair, t, row, rows), round_up(sources.last, kBlock));
+  if (last <= sources.first) return;
   const int64_t strip_block = strip_ * kBlock, q_row = call.q_places.row, o_row = call.o_places.row;
   const int64_t depth = round_up(rows, kDepth);
   const bool scores = call.dq || call.dk;
@@ -61,9 +113,8 @@ void Heads::backward_strip(const HeadsCall& call, const Pair& pair, const Tiles&
   if (scores)
     for (int64_t i = 0; i < rows; i++)
       t.factor[i] = dot(pair.dout + (row + i) * o_row, pair.o + (row + i) * o_row, s_.value);
-  const int64_t reach = find_limits(call, pair, t, row, rows);
-  for (int64_t column = 0; column < reach; column += block_) {
-    const Extents e(t, tile_, rows, column, block_);
+  for (int64_t column = sources.first; column < last; column += block_) {
+    const Extents e(t, tile_, rows, column, std::min(block_, round_up(last - column, kBlock)));
     multiply_to_extent({TileForm::Matrix, t.q, strip_entries_.data(), kBlock, t.keys_across + column * key_depth_,
                         packed_entries_.data(), key_depth_ * kBlock, key_depth_, t.scores, strip_block, Write::Set},
                        e);
@@ -190,14 +241,15 @@ void Heads::masked_gradients(const HeadsCall& call, const Tiles& t, const Added&
   over_row(columns, columns, strip_ * kBlock, put, put, put);
 }
 
-void Heads::finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group) const {
-  const int64_t each = rows_ * (s_.key + s_.value);
+void Heads::finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group,
+                                const Sources& sources) const {
+  const int64_t each = rows_ * (s_.key + s_.value), first = sources.first;
   auto put = [&](const float* sums, int64_t columns, float* whole, int64_t row, int64_t offset) {
     if (group) {
       whole = call.partial + ((group - 1) * call.samples * s_.heads + pair.number) * each + offset;
       row = columns;
     }
-    unblock(sums, padded_ * kBlock, rows_, columns, nullptr, whole, row);
+    unblock(sums + first * kBlock, padded_ * kBlock, sources.last - first, columns, nullptr, whole + first * row, row);
   };
   if (call.dk) put(t.dk, s_.key, call.dk + (pair.k - call.k), call.k_places.row, 0);
   if (call.dv) put(t.dv, s_.value, call.dv + (pair.v - call.v), call.v_places.row, rows_ * s_.key);

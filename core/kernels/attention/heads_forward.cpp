@@ -24,17 +24,19 @@ OPENBNNS_INLINE Vec across_lanes(Vec* r, Combine combine) {
 void Heads::forward(const HeadsCall& call, int threads) const {
   double products = 2.0 * static_cast<double>(call.samples * s_.heads) * static_cast<double>(s_.target * rows_);
   threads = useful_threads(threads, products * static_cast<double>(s_.key + s_.value + 10));
-  int64_t pairs = call.samples * s_.heads, shares = 1;
-  if (threads > 1) shares = std::max<int64_t>(1, std::min(strips_, (4 * threads + pairs - 1) / pairs));
-  while (shares < strips_ && !spreads_evenly(pairs * shares, threads)) shares++;
+  // Masks make rows uneven: several shares for each thread, where there are strips enough. Each packs keys and values.
+  const int64_t pairs = call.samples * s_.heads, count = tiles_of_rows();
+  const int64_t several = threads > 1 ? std::clamp<int64_t>((4 * threads + pairs - 1) / pairs, 1, strips_) : 1;
+  const double packing = kPackFlops / (kPackFlops + 2.0 * static_cast<double>(s_.target));
+  const int64_t shares = even_cuts(pairs, {count, packing, several}, {1}, threads).first;
   dynamic_items(threads, pairs * shares, [&](int64_t item) {
     Pair pair = pair_of(call, item / shares);
     Tiles t = tiles(false);
-    const int64_t share = item % shares, end = strips_ * (share + 1) / shares;
-    pack_pair(call, pair, t, false, std::min(s_.target, end * strip_));
-    for (int64_t i = strips_ * share / shares; i < end; i++) {
+    const int64_t share = item % shares, end = std::min(s_.target, count * (share + 1) / shares * tile_);
+    pack_pair(call, pair, t, false, end, {0, rows_});
+    for (int64_t row = count * share / shares * tile_; row < end; row += strip_) {
       check_interruption();
-      forward_strip(call, pair, t, i * strip_, std::min(strip_, s_.target - i * strip_));
+      forward_strip(call, pair, t, row, std::min(strip_, end - row));
     }
   });
 }

@@ -76,14 +76,17 @@ void scale_rows(const MatrixProduct& g, float factor) {
     for (int64_t j = 0; j < g.n; j++) g.c[i * g.ldc + j] *= factor;
 }
 
-void run_one(const Products& p, int64_t index, int threads) {
+// Part `part` of so many of a product, on the calling thread, or all of it on several.
+void run_one(const Products& p, int64_t index, const Cuts& parts, int64_t part, int threads) {
   const Offsets loop = offsets_at(p.loops, index);
   const int64_t turns = p.sums.product();
   const float after = p.stored() ? 1.f : p.alpha;
   for (int64_t turn = 0; turn < turns; turn++) {
     MatrixProduct g = product_at(p, loop, offsets_at(p.sums, turn), p.accumulate || turn > 0);
     if (p.stored()) g.alpha = p.alpha;
-    if (threads > 1)
+    if (parts.first * parts.second > 1)
+      packed_product(g = part_of(g, parts, part));
+    else if (threads > 1)
       matrix_product(g, threads);
     else
       matrix_product(g);
@@ -91,7 +94,8 @@ void run_one(const Products& p, int64_t index, int threads) {
   }
 }
 
-// Many products are shared out; few are each computed by all threads. Both give the same bits.
+// Many products are shared out, or parts of fewer; those that are large enough for all threads are each computed by all
+// of them. All give the same bits.
 void run(Products& p, int threads) {
   const bool is_column = p.n.size == 1 && p.m.size > 1 && p.m.c == 1;
   if (is_column || !unit(p.n, &ContractionAxis::c)) exchange(p);
@@ -103,13 +107,22 @@ void run(Products& p, int threads) {
     const int64_t share = even_group(items, std::max<int64_t>(1, items / (8 * threads)), threads),
                   shares = (items + share - 1) / share;
     return dynamic_items(threads, shares, [&](int64_t s) {
-      for (int64_t i = s * share, end = std::min(items, i + share); i < end; i++) run_one(p, i, 1);
+      for (int64_t i = s * share, end = std::min(items, i + share); i < end; i++) run_one(p, i, {1, 1}, 0, 1);
     });
+  }
+  if (threads > 1 && items > 1) {
+    const bool too_small = useful_threads(threads, flops / static_cast<double>(items)) < threads;
+    const Cuts parts =
+        product_parts(product_at(p, offsets_at(p.loops, 0), offsets_at(p.sums, 0), true), items, threads);
+    const int64_t each = parts.first * parts.second;
+    if (too_small || spreads_evenly(items, threads))
+      return dynamic_items(threads, items * each,
+                           [&](int64_t item) { run_one(p, item / each, parts, item % each, 1); });
   }
   const Watch watch = current_watch();
   for (int64_t i = 0; i < items; i++) {
     watch.check();
-    run_one(p, i, threads);
+    run_one(p, i, {1, 1}, 0, threads);
   }
 }
 

@@ -133,11 +133,9 @@ class CoveringWeights : public WeightsKernel {
 
  private:
   void sum(const Samples& dy, int64_t count, float* db, bool adds, int threads) const {
-    constexpr int64_t kColumns = 64;
     threads = useful_threads(threads, 10.0 * static_cast<double>(count * s_.out_channels));
-    parallel_items(threads, (s_.out_channels + kColumns - 1) / kColumns, [&](int64_t i) {
-      const int64_t column = i * kColumns;
-      sum_rows(dy.data + column, dy.stride, count, std::min(kColumns, s_.out_channels - column), db + column, adds);
+    over_columns(s_.out_channels, threads, [&](int64_t column, int64_t columns) {
+      sum_rows(dy.data + column, dy.stride, count, columns, db + column, adds);
     });
   }
 

@@ -5,6 +5,7 @@
 #include "common/scratch_uses.h"
 #include "kernels/activation/activation.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -40,7 +41,7 @@ class DepthwiseRows final : public Plan {
 
   void forward(const Call& call) override {
     const int64_t outputs = channels_ * multiplier_, planes = call.batch * outputs;
-    const int64_t chunk = std::max<int64_t>(1, kChunk / out_plane_);
+    const int64_t chunk = even_group(planes, std::max<int64_t>(1, kChunk / out_plane_), threads(call));
     dynamic_items(threads(call), (planes + chunk - 1) / chunk, [&](int64_t item) {
       const int64_t first = item * chunk, soon = std::min(first + ahead_, planes - 1);
       Plane plane{first / outputs, first % outputs}, next{soon / outputs, soon % outputs};
@@ -58,7 +59,10 @@ class DepthwiseRows final : public Plan {
 
   void backward(const Call& call) override {
     const Run run(*this, call);
-    dynamic_items(threads(call), run.blocks * run.parts, [&](int64_t task) { backward_task(run, task); });
+    // More workers than that share the channels of a block: sums of different channels are different sums.
+    const int64_t shares = even_parts(run.blocks * run.parts, run.block, threads(call));
+    dynamic_items(threads(call), run.blocks * run.parts * shares,
+                  [&](int64_t task) { backward_task(run, task / shares, task % shares, shares); });
     if (run.sums) write_sums(run);
   }
 
@@ -120,10 +124,12 @@ class DepthwiseRows final : public Plan {
     return call.address[slot] + p.n * call.stride[slot] + p.o * out_plane_;
   }
 
-  void backward_task(const Run& run, int64_t task) const {
+  // Share `share` of so many of the channels of a task.
+  void backward_task(const Run& run, int64_t task, int64_t share, int64_t shares) const {
     const Call& call = run.call;
-    const int64_t part = task % run.parts, first = task / run.parts * run.block * multiplier_;
-    const int64_t last = std::min(channels_ * multiplier_, first + run.block * multiplier_);
+    const int64_t part = task % run.parts, block = task / run.parts * run.block;
+    const int64_t first = std::min(channels_, block + run.block * share / shares) * multiplier_;
+    const int64_t last = std::min(channels_, block + run.block * (share + 1) / shares) * multiplier_;
     const Sums sums{
         scratch(kOutputTile, static_cast<size_t>((last - first) * kTaps * kWidth)),
         reinterpret_cast<double*>(scratch(kPlaneSums, static_cast<size_t>((last - first) * kSums * kWidth) * 2))};

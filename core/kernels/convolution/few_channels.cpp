@@ -18,10 +18,10 @@ namespace {
 
 // Tiles of at most 128 output pixels: whole rows, or pieces of one row. body(row, rows, column, columns)
 template <class Body>
-void for_pixel_tiles(const FewChannelsShape& s, Body body) {
+void for_pixel_tiles(const FewChannelsShape& s, int first, int last, Body body) {
   int width = s.columns.out_size, height = s.rows.out_size;
   int columns = std::min(width, kColumnPixels), rows = std::max(1, kColumnPixels / width);
-  for (int row = 0; row < height; row += rows)
+  for (int row = first / rows * rows; row < last; row += rows)
     for (int column = 0; column < width; column += columns)
       body(row, std::min(rows, height - row), column, std::min(columns, width - column));
 }
@@ -152,20 +152,28 @@ class FewChannelsBackwardData : public ImageKernel {
       for (int64_t k = 0; k < s_.outputs; k++)
         for (int64_t t = 0; t < s_.taps(); t++)
           weights[g * group_floats + (k / kBlock * s_.taps() + t) * kBlock + k % kBlock] = call.w[s_.weight(g, k, t)];
-    dynamic_items(threads, call.batch * s_.groups, [&](int64_t item) {
-      run_image(call, item / s_.groups, item % s_.groups, weights + item % s_.groups * group_floats);
+    // Bands of input rows; the outputs that reach into two of them are computed twice, and added in the same order.
+    const int64_t images = call.batch * s_.groups, height = s_.rows.in_size;
+    const double repeated = std::min(1.0, static_cast<double>(s_.rows.span(1)) / static_cast<double>(height));
+    const int64_t bands = even_parts(images, height, threads, repeated);
+    dynamic_items(threads, images * bands, [&](int64_t item) {
+      const int64_t image = item / bands, band = item % bands, group = image % s_.groups;
+      run_rows(call, image / s_.groups, group, static_cast<int>(height * band / bands),
+               static_cast<int>(height * (band + 1) / bands), weights + group * group_floats);
     });
   }
 
  private:
-  void run_image(const ImageCall& call, int64_t n, int64_t group, const float* weights) const {
+  // Input rows [first, last).
+  void run_rows(const ImageCall& call, int64_t n, int64_t group, int first, int last, const float* weights) const {
     float* planes = scratch(kInputBand, static_cast<size_t>(planes_.count()));
     float* patches = scratch(kPatches, static_cast<size_t>(s_.taps() * kColumnPixels));
     int64_t depth = round_up(s_.outputs, kDepth);
     float* gradient = scratch(kGradientBand, static_cast<size_t>(depth * kColumnPixels));  // [pixel / 16][outputs][16]
     std::fill_n(planes, planes_.count(), 0.f);
     std::fill_n(gradient, depth * kColumnPixels, 0.f);
-    for_pixel_tiles(s_, [&](int row, int rows, int column, int columns) {
+    const auto [out_first, out_last] = outputs_of(first, last);
+    for_pixel_tiles(s_, out_first, out_last, [&](int row, int rows, int column, int columns) {
       copy_gradient(call.in, n, group, row, rows, column, columns, gradient);
       multiply(weights, gradient, rows * columns, patches);
       for (int64_t t = 0; t < s_.taps(); t++)
@@ -177,8 +185,18 @@ class FewChannelsBackwardData : public ImageKernel {
     });
     int64_t pixels = int64_t{s_.rows.in_size} * s_.columns.in_size;
     float* dx = call.out + n * call.out_stride + group * s_.inputs * pixels;
-    planes_.unpack(planes, dx, call.bias ? call.bias + group * s_.inputs : nullptr, call.accumulate);
-    if (call.activation) activation_forward(*call.activation, dx, dx, s_.inputs * pixels, call.activation_row);
+    planes_.unpack(planes, first, last, dx, call.bias ? call.bias + group * s_.inputs : nullptr, call.accumulate);
+    const int64_t width = s_.columns.in_size, count = (last - first) * width;
+    for (int64_t c = 0; call.activation && c < s_.inputs; c++) {
+      float* rows = dx + c * pixels + first * width;
+      activation_forward(*call.activation, rows, rows, count, call.activation_row);
+    }
+  }
+
+  // Output rows [first, last) whose windows reach into input rows [first, last).
+  std::pair<int, int> outputs_of(int first, int last) const {
+    const int step = s_.rows.in_step, begin = std::max(0, first - s_.rows.high), end = std::max(0, last - s_.rows.low);
+    return {std::min(s_.rows.out_size, (begin + step - 1) / step), std::min(s_.rows.out_size, (end + step - 1) / step)};
   }
 
   void copy_gradient(const ImageSource& dy, int64_t n, int64_t group, int row, int rows, int column, int columns,

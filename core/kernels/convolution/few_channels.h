@@ -50,12 +50,12 @@ class Planes {
     }
   }
 
-  // image[channel][y][x] (+)= its cell; the planes hold the whole image.
-  void unpack(const float* planes, float* image, const float* bias, bool accumulate) const {
+  // image[channel][y][x] (+)= its cell for rows y of [first, last); the planes hold the whole image.
+  void unpack(const float* planes, int first, int last, float* image, const float* bias, bool accumulate) const {
     int64_t width = columns_.in_size, pixels = rows_.in_size * width;
     for (int64_t c = 0; c < channels_; c++) {
       float start = bias ? bias[c] : 0.f;
-      for (int y = 0; y < rows_.in_size; y++) {
+      for (int y = first; y < last; y++) {
         float* to = image + c * pixels + y * width;
         if (!accumulate) std::fill_n(to, width, start);
         if (y < rows_.low || y - rows_.low >= height_) continue;

@@ -21,6 +21,7 @@ constexpr double kPartialBytes = 10e6;  // sums of all parts together
 constexpr int64_t kPartVectors = 512;   // pixels of a part, at least: fewer do not pay for its sums
 constexpr double kPlanesBytes = 800e3;  // packed samples of x that stay in L2
 constexpr int64_t kMostParts = 16;
+constexpr double kCopyFlops = 16;  // operations in the time that copying an element takes
 
 // Rows of dy and of the planes of x, and the sums of a tile.
 struct LaneTile {
@@ -90,18 +91,29 @@ class FewChannelsWeights : public WeightsKernel {
     most = std::min(most, call.batch * s_.rows.out_size * (width_ / kWidth) / kPartVectors);
     int64_t parts = std::max<int64_t>(1, std::min(call.batch, most));  // from the shape alone
     int64_t tiles = (s_.made + kTileOutputs - 1) / kTileOutputs;
-    const int64_t splits = even_parts(parts * s_.groups, tiles, threads);  // of output channels; no sum depends on them
+    // Splits of output channels, and of taps; no sum depends on them.
+    const int64_t tap_tiles = (s_.taps() + tap_step() - 1) / tap_step();
+    const double product = 2.0 * static_cast<double>(s_.made * s_.taps());
+    const double x = kCopyFlops * static_cast<double>(s_.read), dy = kCopyFlops * static_cast<double>(s_.made);
+    const Cuts splits =
+        even_cuts(parts * s_.groups, {tiles, x / (x + dy + product)}, {tap_tiles, dy / (x + dy + product)}, threads);
     float* sums = scratch(kPartialSums, static_cast<size_t>(parts * part_floats));
-    dynamic_items(threads, parts * s_.groups * splits, [&](int64_t item) {
-      int64_t split = item % splits, group = item / splits % s_.groups, part = item / splits / s_.groups;
-      int64_t first = tiles * split / splits * kTileOutputs;
-      int64_t last = std::min(s_.made, tiles * (split + 1) / splits * kTileOutputs);
+    dynamic_items(threads, parts * s_.groups * splits.first * splits.second, [&](int64_t item) {
+      const int64_t tap_split = item % splits.second, split = item / splits.second % splits.first;
+      const int64_t piece = item / (splits.first * splits.second), group = piece % s_.groups, part = piece / s_.groups;
+      const Share share{tiles * split / splits.first * kTileOutputs,
+                        std::min(s_.made, tiles * (split + 1) / splits.first * kTileOutputs),
+                        tap_tiles * tap_split / splits.second * tap_step(),
+                        std::min(s_.taps(), tap_tiles * (tap_split + 1) / splits.second * tap_step())};
       float* sum = sums + part * part_floats + group * s_.made * (s_.taps() + 1) * kWidth;
-      std::fill(sum + first * (s_.taps() + 1) * kWidth, sum + last * (s_.taps() + 1) * kWidth, 0.f);
+      const int64_t sums_end = share.last_tap + share.sums_bias(s_.taps());
+      for (int64_t k = share.first; k < share.last; k++)
+        std::fill(sum + (k * (s_.taps() + 1) + share.first_tap) * kWidth,
+                  sum + (k * (s_.taps() + 1) + sums_end) * kWidth, 0.f);
       int64_t end = call.batch * (part + 1) / parts;
       for (int64_t n = call.batch * part / parts; n < end; n += samples_) {
         check_interruption();
-        add_samples(call, n, std::min(samples_, end - n), group, first, last, sum);
+        add_samples(call, n, std::min(samples_, end - n), group, share, sum);
       }
     });
     int adders = useful_threads(threads, 8.0 * static_cast<double>(parts * part_floats));
@@ -109,23 +121,30 @@ class FewChannelsWeights : public WeightsKernel {
   }
 
  private:
-  // Adds samples [n, n + count) to the sums of output channels [first, last); those of a tile of channels stay in L1.
-  void add_samples(const WeightsCall& call, int64_t n, int64_t count, int64_t group, int64_t first, int64_t last,
+  // Output channels [first, last) and taps [first_tap, last_tap); the last taps also sum the bias.
+  struct Share {
+    int64_t first, last, first_tap, last_tap;
+    bool sums_bias(int64_t taps) const { return last_tap == taps; }
+  };
+
+  int tap_step() const { return even_tile(s_.taps(), kTileTaps); }
+
+  // Adds samples [n, n + count) to the sums of a share; those of a tile of channels stay in L1.
+  void add_samples(const WeightsCall& call, int64_t n, int64_t count, int64_t group, const Share& share,
                    float* sums) const {
     float* planes = scratch(kInputBand, static_cast<size_t>(count * planes_.count() + kBlock));
     for (int64_t i = 0; call.dw && i < count; i++)
       planes_.pack(call.x, n + i, group * s_.read, 0, s_.rows.out_size, planes + i * planes_.count());
-    for (int64_t k = first; k < last; k += kTileOutputs)
+    for (int64_t k = share.first; k < share.last; k += kTileOutputs)
       for (int64_t i = 0; i < count; i++)
-        add_outputs(call, n + i, group, k, static_cast<int>(std::min<int64_t>(kTileOutputs, last - k)),
+        add_outputs(call, n + i, group, share, k, static_cast<int>(std::min<int64_t>(kTileOutputs, share.last - k)),
                     planes + i * planes_.count(), sums + k * (s_.taps() + 1) * kWidth);
   }
 
   // Adds one sample to the sums of output channels [k, k + outputs).
-  void add_outputs(const WeightsCall& call, int64_t n, int64_t group, int64_t k, int outputs, const float* planes,
-                   float* sums) const {
+  void add_outputs(const WeightsCall& call, int64_t n, int64_t group, const Share& share, int64_t k, int outputs,
+                   const float* planes, float* sums) const {
     int height = s_.rows.out_size, band = std::max(1, static_cast<int>(kBandPixels / width_));
-    int step = even_tile(s_.taps(), kTileTaps);
     for (int row = 0; row < height; row += band) {
       LaneTile t{};
       t.rows = std::min(band, height - row);
@@ -135,11 +154,11 @@ class FewChannelsWeights : public WeightsKernel {
       t.x_row = planes_.out_row();
       t.sums_output = (s_.taps() + 1) * kWidth;
       t.dy = gradient_rows(call.dy, n, group * s_.made + k, outputs, row, t.rows, &t.dy_plane);
-      if (call.db) add_bias(t, outputs, sums + s_.taps() * kWidth);
-      for (int64_t tap = 0; call.dw && tap < s_.taps(); tap += step) {
+      if (call.db && share.sums_bias(s_.taps())) add_bias(t, outputs, sums + s_.taps() * kWidth);
+      for (int64_t tap = share.first_tap; call.dw && tap < share.last_tap; tap += tap_step()) {
         t.places = places_.data() + tap;
         t.sums = sums + tap * kWidth;
-        int taps = static_cast<int>(std::min<int64_t>(step, s_.taps() - tap));
+        int taps = static_cast<int>(std::min<int64_t>(tap_step(), share.last_tap - tap));
         tile_for(outputs, taps, std::make_integer_sequence<int, kTileOutputs>{})(t);
       }
     }

@@ -12,8 +12,8 @@
 #include "gemm/pack.h"
 #include "kernels/convolution/band.h"
 #include "kernels/convolution/weights_layout.h"
+#include "kernels/convolution/weights_splits.h"
 #include "runtime/dynamic_items.h"
-#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -67,24 +67,29 @@ class DirectWeights : public WeightsKernel {
 
   void run(const WeightsCall& call) const override {
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
-    Work work = share_out(call.batch, threads);
+    const Work work = share_out(call.batch);
     float* sums = scratch(kPartialSums, static_cast<size_t>(work.parts * work.part_floats));
-    dynamic_items(threads, groups_ * work.parts * work.splits, [&](int64_t item) { sum_part(call, work, item, sums); });
-    int64_t blocks = groups_ * out_blocks();
+    const WeightsSplits splits = split(groups_ * work.parts, threads);
+    dynamic_items(threads, groups_ * work.parts * splits.count(), [&](int64_t item) {
+      const int64_t piece = item / splits.count(), i = item % splits.count();
+      sum_part(call, work, piece / work.parts, piece % work.parts, {splits.out(i), splits.in(i), splits.slices(i)},
+               sums);
+    });
+    const int64_t blocks = groups_ * out_blocks() * in_blocks();
     int adders = useful_threads(threads, 8.0 * static_cast<double>(work.parts * work.part_floats));
     dynamic_items(adders, blocks, [&](int64_t item) { add_parts(call, work, item, sums); });
   }
 
  private:
-  // Parts cut the units (bands of samples); splits cut the output channels for more threads than parts and do not touch
-  // the order of any sum.
+  // Parts cut the units (bands of samples).
   struct Work {
-    int64_t bands, rows, units, parts, splits, part_floats;
+    int64_t bands, rows, units, parts, part_floats;
   };
 
   int64_t in_blocks() const { return blocks_of(layout_.in_channels); }
   int64_t out_blocks() const { return blocks_of(layout_.out_channels); }
-  int64_t block_floats() const { return in_blocks() * layout_.taps * kBlock * kBlock; }  // of 16 output channels
+  int64_t in_block_floats() const { return layout_.taps * kBlock * kBlock; }  // of 16 input and 16 output channels
+  int64_t block_floats() const { return in_blocks() * in_block_floats(); }    // of 16 output channels
   int64_t bias_offset() const { return groups_ * out_blocks() * block_floats(); }
 
   // Bytes of x and dy packed for one sample.
@@ -134,7 +139,7 @@ class DirectWeights : public WeightsKernel {
   // dy of a split may hold fewer channels, but samples always lie this far apart.
   int64_t dy_image() const { return out_blocks() * dy_band_.plane(); }
 
-  Work share_out(int64_t batch, int threads) const {
+  Work share_out(int64_t batch) const {
     Work work{};
     int64_t height = rows_.out_size;
     int64_t bands = std::max<int64_t>((height + band_rows_ - 1) / band_rows_,
@@ -146,26 +151,40 @@ class DirectWeights : public WeightsKernel {
     double bytes = static_cast<double>(work.part_floats) * sizeof(float);
     work.parts =
         std::max<int64_t>(1, std::min({work.units, int64_t{kMostParts}, static_cast<int64_t>(kPartialBytes / bytes)}));
-    int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
-    work.splits = even_parts(groups_ * work.parts, tiles, threads);
     return work;
   }
+  // For more threads than parts; slices are rows of the kernel.
+  WeightsSplits split(int64_t pieces, int threads) const {
+    const auto inputs = static_cast<double>(layout_.in_channels), outputs = static_cast<double>(layout_.out_channels);
+    const double out = kPackFlops * outputs, in = kPackFlops * inputs;
+    const WeightsSplits::Flops flops{out, in, out + in, 2 * static_cast<double>(layout_.taps) * inputs * outputs};
+    return {pieces, layout_.out_channels, layout_.in_channels, layout_.taps / kernel_width_, flops, threads};
+  }
+  struct Split {
+    ChannelBlocks out, in;
+    WeightsSplits::Slices rows;  // of the kernel
+    bool sums_bias() const { return in.first == 0 && rows.first == 0; }
+  };
 
-  void sum_part(const WeightsCall& call, const Work& work, int64_t item, float* sums) const {
-    int64_t split = item % work.splits, part = item / work.splits % work.parts, group = item / work.splits / work.parts;
-    int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
-    int64_t block0 = tiles * split / work.splits * kWideBlocks;
-    int64_t block1 = std::min(out_blocks(), tiles * (split + 1) / work.splits * kWideBlocks);
-    float* dw = sums + part * work.part_floats + (group * out_blocks() + block0) * block_floats();
-    float* db = sums + part * work.part_floats + bias_offset() + (group * out_blocks() + block0) * kBlock;
-    if (call.dw) std::fill_n(dw, (block1 - block0) * block_floats(), 0.f);
-    std::fill_n(db, (block1 - block0) * kBlock, 0.f);
+  void sum_part(const WeightsCall& call, const Work& work, int64_t group, int64_t part, const Split& split,
+                float* sums) const {
+    const auto& [out, in, kernel_rows] = split;
+    float* all = sums + part * work.part_floats;
+    float* dw = all + (group * out_blocks() + out.first) * block_floats() + in.first * in_block_floats();
+    float* db = all + bias_offset() + (group * out_blocks() + out.first) * kBlock;
+    if (!split.sums_bias()) db = nullptr;
+    const int64_t row_floats = int64_t{kernel_width_} * kBlock * kBlock;
+    for (int64_t block = 0; call.dw && block < out.count; block++)
+      for (int64_t c = 0; c < in.count; c++)
+        std::fill_n(dw + block * block_floats() + c * in_block_floats() + kernel_rows.first * row_floats,
+                    (kernel_rows.last - kernel_rows.first) * row_floats, 0.f);
+    if (db) std::fill_n(db, out.count * kBlock, 0.f);
+    const int64_t in_channels = in.channels(layout_.in_channels);
     int64_t unit = work.units * part / work.parts, end = work.units * (part + 1) / work.parts;
     int64_t most = work.bands == 1 ? images_ : 1;
     int64_t x_image = in_blocks() * x_band_.plane();
     float* x = scratch(kInputBand, static_cast<size_t>(x_image * std::min(most, end - unit)));
     float* dy = scratch(kGradientBand, static_cast<size_t>(dy_image() * std::min(most, end - unit)));
-    int64_t channels = std::min((block1 - block0) * kBlock, layout_.out_channels - block0 * kBlock);
     for (; unit < end; unit += most) {
       check_interruption();
       int images = static_cast<int>(std::min(most, end - unit));
@@ -174,28 +193,31 @@ class DirectWeights : public WeightsKernel {
       for (int i = 0; i < images; i++) {
         int64_t n = unit / work.bands + i;
         if (call.dw)
-          x_band_.pack(call.x, n, group * layout_.in_channels, layout_.in_channels, row0 * rows_.in_step + rows_.low,
-                       rows_.span(rows), x + i * x_image, nullptr);
-        dy_band_.pack(call.dy, n, group * layout_.out_channels + block0 * kBlock, channels, row0, rows,
-                      dy + i * dy_image(), call.db ? db : nullptr);
+          x_band_.pack(call.x, n, group * layout_.in_channels + in.channel(), in_channels,
+                       row0 * rows_.in_step + rows_.low, rows_.span(rows), x + i * x_image, nullptr);
+        if (call.dw || db)
+          dy_band_.pack(call.dy, n, group * layout_.out_channels + out.channel(), out.channels(layout_.out_channels),
+                        row0, rows, dy + i * dy_image(), call.db ? db : nullptr);
       }
-      for (int64_t block = 0; call.dw && block < block1 - block0; block += kWideBlocks) {
-        int blocks = std::min<int>(kWideBlocks, static_cast<int>(block1 - block0 - block));
+      for (int64_t block = 0; call.dw && block < out.count; block += kWideBlocks) {
+        int blocks = std::min<int>(kWideBlocks, static_cast<int>(out.count - block));
         bool whole = work.bands == 1;
-        add_products(x, dy + block * dy_band_.plane(), blocks, whole, row0, rows, images, dw + block * block_floats());
+        add_products(x, in_channels, kernel_rows, dy + block * dy_band_.plane(), blocks, whole, row0, rows, images,
+                     dw + block * block_floats());
       }
     }
   }
 
   // dw: [blocks][in_channels / 16][taps][16 in][16 out] += products of `images` samples of `rows` output rows.
-  void add_products(const float* x, const float* dy, int blocks, bool whole, int row0, int rows, int images,
-                    float* dw) const {
+  void add_products(const float* x, int64_t in_channels, const WeightsSplits::Slices& kernel_rows, const float* dy,
+                    int blocks, bool whole, int row0, int rows, int images, float* dw) const {
     int total = images * rows;
     const auto& row_taps = rows_.phases[0].taps;
-    for (int64_t c = 0; c < layout_.in_channels; c += kBlock)
+    for (int64_t c = 0; c < in_channels; c += kBlock)
       for (int row = 0; row < total; row += pass_rows_) {
         int end = std::min(total, row + pass_rows_);
-        for (size_t r = 0; r < row_taps.size(); r++)
+        for (size_t r = 0; r < row_taps.size(); r++) {
+          if (!kernel_rows.has(row_taps[r].tap)) continue;
           for (size_t run = 0; run < runs_.size(); run++) {
             const PixelList& list = whole ? met_rows_[run][r] : every_row_[run];
             int first = row, last = end;
@@ -208,15 +230,16 @@ class DirectWeights : public WeightsKernel {
               while (last > first && !meets(last - 1)) last--;
             }
             if (list.start[first] < list.start[last])
-              add_row_taps(x, dy, blocks, c, row_taps[r], runs_[run].form, list, list.start[first], list.start[last],
-                           dw);
+              add_row_taps(x, in_channels, dy, blocks, c, row_taps[r], runs_[run].form, list, list.start[first],
+                           list.start[last], dw);
           }
+        }
       }
   }
 
   // All taps of one kernel row, over entries [begin, end) of the list.
-  void add_row_taps(const float* x, const float* dy, int blocks, int64_t channel, const AxisTap& row_tap, TileForm form,
-                    const PixelList& list, int begin, int end, float* dw) const {
+  void add_row_taps(const float* x, int64_t in_channels, const float* dy, int blocks, int64_t channel,
+                    const AxisTap& row_tap, TileForm form, const PixelList& list, int begin, int end, float* dw) const {
     Tile t{};
     t.b = dy;
     t.a_offset = list.x.data() + begin;
@@ -226,7 +249,7 @@ class DirectWeights : public WeightsKernel {
     t.c_row = kBlock;
     t.c_block = block_floats();
     t.write = Write::Add;
-    int channels = static_cast<int>(std::min<int64_t>(kBlock, layout_.in_channels - channel));
+    int channels = static_cast<int>(std::min<int64_t>(kBlock, in_channels - channel));
     const float* line = x + channel / kBlock * x_band_.plane() + (row_tap.offset - rows_.low) * x_band_.row();
     for (const AxisTap& column_tap : columns_.phases[0].taps) {
       int64_t tap = row_tap.tap * kernel_width_ + column_tap.tap;
@@ -238,16 +261,18 @@ class DirectWeights : public WeightsKernel {
     }
   }
 
+  // Of 16 output and 16 input channels.
   void add_parts(const WeightsCall& call, const Work& work, int64_t item, const float* sums) const {
-    int64_t group = item / out_blocks(), block = item % out_blocks();
+    const int64_t outputs = item / in_blocks(), group = outputs / out_blocks(), block = outputs % out_blocks();
+    const int64_t in_block = item % in_blocks();
     if (call.dw)
-      unpack_weights(layout_, sums + item * block_floats(), static_cast<int>(work.parts), work.part_floats, block,
-                     call.dw + group * layout_.count(), call.add_dw);
-    if (!call.db) return;
+      unpack_weights(layout_, sums + item * in_block_floats(), static_cast<int>(work.parts), work.part_floats, block,
+                     in_block, call.dw + group * layout_.count(), call.add_dw);
+    if (!call.db || in_block > 0) return;
     for (int64_t k = 0; k < std::min<int64_t>(kBlock, layout_.out_channels - block * kBlock); k++) {
       float sum = 0;
       for (int64_t part = 0; part < work.parts; part++)
-        sum += sums[part * work.part_floats + bias_offset() + item * kBlock + k];
+        sum += sums[part * work.part_floats + bias_offset() + outputs * kBlock + k];
       float* db = call.db + group * layout_.out_channels + block * kBlock + k;
       *db = call.add_db ? *db + sum : sum;
     }

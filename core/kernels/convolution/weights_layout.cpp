@@ -87,31 +87,28 @@ void pack_weights_by_input(const WeightsLayout& layout, const float* w, int64_t 
 }
 
 void unpack_weights(const WeightsLayout& layout, const float* packed, int parts, int64_t part_stride, int64_t block,
-                    float* dw, bool accumulate) {
-  int64_t taps = layout.taps, row = layout.in_channels * taps;
-  int outputs = static_cast<int>(std::min<int64_t>(kBlock, layout.out_channels - block * kBlock));
-  float* to = dw + block * kBlock * row;
-  for (int64_t c = 0; c < layout.in_channels; c += kBlock) {
-    int64_t columns = std::min<int64_t>(kBlock, layout.in_channels - c) * taps;
-    const float* square = packed + c / kBlock * taps * kSquare;
-    float sums[kBlock * kBlock];  // [16 columns][16 out]
-    int64_t tap = 0, lane = 0;
-    for (int64_t j = 0; j < columns; j += kBlock) {
-      int64_t count = std::min<int64_t>(kBlock, columns - j);
-      for (int64_t i = 0; i < count; i++) {
-        const float* from = square + tap * kSquare + lane * kBlock;
-        if (++tap == taps) tap = 0, lane++;
-        for (int part = 0; part < kBlock; part += kWidth) {
-          Vec sum = load(from + part);
-          for (int g = 1; g < parts; g++) sum += load(from + g * part_stride + part);
-          store(sums + i * kBlock + part, sum);
-        }
+                    int64_t in_block, float* dw, bool accumulate) {
+  const int64_t taps = layout.taps, row = layout.in_channels * taps, c = in_block * kBlock;
+  const int outputs = static_cast<int>(std::min<int64_t>(kBlock, layout.out_channels - block * kBlock));
+  float* to = dw + block * kBlock * row + c * taps;
+  const int64_t columns = std::min<int64_t>(kBlock, layout.in_channels - c) * taps;
+  float sums[kBlock * kBlock];  // [16 columns][16 out]
+  int64_t tap = 0, lane = 0;
+  for (int64_t j = 0; j < columns; j += kBlock) {
+    const int64_t count = std::min<int64_t>(kBlock, columns - j);
+    for (int64_t i = 0; i < count; i++) {
+      const float* from = packed + tap * kSquare + lane * kBlock;
+      if (++tap == taps) tap = 0, lane++;
+      for (int part = 0; part < kBlock; part += kWidth) {
+        Vec sum = load(from + part);
+        for (int g = 1; g < parts; g++) sum += load(from + g * part_stride + part);
+        store(sums + i * kBlock + part, sum);
       }
-      if (accumulate)
-        unpack_block<true>(sums, count, to + c * taps + j, row, outputs);
-      else
-        unpack_block<false>(sums, count, to + c * taps + j, row, outputs);
     }
+    if (accumulate)
+      unpack_block<true>(sums, count, to + j, row, outputs);
+    else
+      unpack_block<false>(sums, count, to + j, row, outputs);
   }
 }
 

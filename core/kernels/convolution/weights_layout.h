@@ -23,10 +23,10 @@ void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, ElementTy
 // packed: [out_channels / 16][taps][16 out][16 in] for input channels [block * 16, block * 16 + 16); zero-filled.
 void pack_weights_by_input(const WeightsLayout& layout, const float* w, int64_t block, float* packed);
 
-// dw (+)= sum over g < parts of packed + g * part_stride, for output channels [block * 16, ...) and the form of
-// pack_weights_by_output; the parts are added in order.
+// dw (+)= sum over g < parts of packed + g * part_stride, for output channels [block * 16, ...), input channels
+// [in_block * 16, ...) and the form of pack_weights_by_output; the parts are added in order.
 void unpack_weights(const WeightsLayout& layout, const float* packed, int parts, int64_t part_stride, int64_t block,
-                    float* dw, bool accumulate);
+                    int64_t in_block, float* dw, bool accumulate);
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

@@ -226,13 +226,13 @@ class Winograd : public ImageKernel {
   void run_lines(const ImageCall& call, const float* u, int64_t first, int count, int64_t block0,
                  int64_t block1) const {
     float* band = scratch(kInputBand, static_cast<size_t>(input_.band_floats()));
-    input_.pack(call.in, first, count, band);
+    input_.pack(call.in, first, count, input_.all(), band);
     const Buffers buffer = buffers(block1 - block0);
     for (int64_t line = first; line < first + count; line += grid_.group_lines) {
       WinogradGroup group{line, static_cast<int>(std::min<int64_t>(grid_.group_lines, first + count - line)), 0, 0};
       for (; group.tile < grid_.line_tiles; group.tile += grid_.part_tiles) {
         group.tiles = std::min(grid_.part_tiles, grid_.line_tiles - group.tile);
-        input_.along_rows(band, first, group, buffer.e);
+        input_.along_rows(band, first, group, input_.all(), buffer.e);
         run_group(call, u, group, block0, block1, buffer);
       }
       if (call.activation) activate(call, group, block0, block1);
@@ -250,7 +250,7 @@ class Winograd : public ImageKernel {
     const int cells = grid_.column_cells(), phases = out_phases();
     const int64_t sums = sum_cell(block1 - block0);
     for (int j = 0; j < cells; j++) {
-      input_.across_rows(buffer.e, j, group, buffer.v);
+      input_.across_rows(buffer.e, j, group, input_.all(), buffer.v);
       for (int64_t block = block0; block < block1;) {
         const int blocks = tile_blocks((block1 - block) * kBlock);
         const int used = blocks - lacks(static_cast<int>(block + blocks - 1) % phases, 1, j);

@@ -20,6 +20,7 @@
 #include "gemm/micro_kernel.h"
 #include "kernels/convolution/band.h"
 #include "kernels/convolution/kernels.h"
+#include "kernels/convolution/weights_splits.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -310,7 +311,7 @@ struct WinogradGroup {
 //   e     [cell j][block][row][tile of the line][16] = d B, along each row
 //   v     [cell i][block][tile][16]: column j of B^T (d B), for one j at a time
 //
-// where block = phase * (channels / 16) + channel / 16.
+// where block = phase * (channels / 16) + channel / 16, of all channels or of some blocks of them.
 // Each is small enough to stay in the cache until the next step reads it.
 class WinogradInput {
  public:
@@ -318,6 +319,7 @@ class WinogradInput {
   WinogradInput(const WinogradGrid& grid, int64_t channels, int band_lines, bool bytes = false);
 
   int phases() const { return grid_.in_step * grid_.in_step; }
+  ChannelBlocks all() const { return {0, blocks_of(channels_)}; }
   int64_t blocks() const { return phases() * blocks_of(channels_); }
   int64_t band_floats() const { return blocks_of(channels_) * band_.plane(); }
   int64_t rows_floats() const { return grid_.column_cells() * rows_cell(); }
@@ -325,10 +327,11 @@ class WinogradInput {
   int64_t column_cell() const { return blocks() * column_block() + kBlock; }  // a line of cache between cells
   int64_t column_floats() const { return grid_.row_cells() * column_cell(); }
 
-  void pack(const ImageSource& image, int64_t first, int count, float* band) const;
+  void pack(const ImageSource& image, int64_t first, int count, const ChannelBlocks& channels, float* band) const;
   // band: from line `band_first` on
-  void along_rows(const float* band, int64_t band_first, const WinogradGroup& group, float* e) const;
-  void across_rows(const float* e, int j, const WinogradGroup& group, float* v) const;
+  void along_rows(const float* band, int64_t band_first, const WinogradGroup& group, const ChannelBlocks& channels,
+                  float* e) const;
+  void across_rows(const float* e, int j, const WinogradGroup& group, const ChannelBlocks& channels, float* v) const;
 
  private:
   int64_t rows_block() const { return grid_.most_rows(grid_.group_lines) * grid_.part_tiles * kBlock; }

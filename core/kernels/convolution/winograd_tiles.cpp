@@ -148,15 +148,18 @@ WinogradInput::WinogradInput(const WinogradGrid& grid, int64_t channels, int ban
                                            : &WinogradInput::spread_column<WinogradCells<6>>;
 }
 
-void WinogradInput::pack(const ImageSource& image, int64_t first, int count, float* band) const {
+void WinogradInput::pack(const ImageSource& image, int64_t first, int count, const ChannelBlocks& channels,
+                         float* band) const {
   grid_.for_pieces(first, count, [&](int64_t n, int line, int number, int) {
     int rows = (grid_.row_outputs * number + grid_.taps - 1) * grid_.in_step;
-    band_.pack(image, n, 0, channels_, grid_.row_outputs * line * grid_.in_step + grid_.in_row, rows, band, nullptr);
+    band_.pack(image, n, channels.channel(), channels.channels(channels_),
+               grid_.row_outputs * line * grid_.in_step + grid_.in_row, rows, band, nullptr);
     band += rows * band_.row();
   });
 }
 
-void WinogradInput::along_rows(const float* band, int64_t band_first, const WinogradGroup& group, float* e) const {
+void WinogradInput::along_rows(const float* band, int64_t band_first, const WinogradGroup& group,
+                               const ChannelBlocks& channels, float* e) const {
   // Rows of the band before the group: every sample that begins in between has taps - 1 more than those of its tiles.
   const int64_t samples = group.first / grid_.lines - band_first / grid_.lines;
   const int64_t before = grid_.row_outputs * (group.first - band_first) + samples * (grid_.taps - 1);
@@ -168,7 +171,7 @@ void WinogradInput::along_rows(const float* band, int64_t band_first, const Wino
                    [&](int64_t, int, int number, int) { rows += grid_.row_outputs * number + grid_.taps - 1; });
   for (int phase = 0; phase < phases(); phase++) {
     const float* from = band + phase / step * band_.row() + phase % step * (band_.row() / step);
-    for (int64_t b = 0; b < blocks_of(channels_); b++, from += band_.plane(), e += rows_block())
+    for (int64_t b = 0; b < channels.count; b++, from += band_.plane(), e += rows_block())
       (this->*spread_rows_)(from, rows, group.tiles, e);
   }
 }
@@ -190,9 +193,11 @@ void WinogradInput::spread_rows(const float* band, int64_t rows, int64_t tiles, 
       }
 }
 
-void WinogradInput::across_rows(const float* e, int j, const WinogradGroup& group, float* v) const {
+void WinogradInput::across_rows(const float* e, int j, const WinogradGroup& group, const ChannelBlocks& channels,
+                                float* v) const {
   e += j * rows_cell();
-  for (int64_t b = 0; b < blocks(); b++, e += rows_block(), v += column_block()) (this->*spread_column_)(e, group, v);
+  for (int64_t b = 0; b < phases() * channels.count; b++, e += rows_block(), v += column_block())
+    (this->*spread_column_)(e, group, v);
 }
 
 // v[cell][tile] = B^T e of 16 channels

@@ -15,7 +15,6 @@
 #include "gemm/pack.h"
 #include "kernels/convolution/winograd.h"
 #include "runtime/dynamic_items.h"
-#include "runtime/partition.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -31,6 +30,7 @@ constexpr int64_t kMostParts = 8, kPartTiles = 128;  // at least: the sums of a 
 constexpr int kChainTiles = 28;
 constexpr int kLeastSteps = 4, kMostSteps = 7;  // of an entry of a product
 constexpr double kAddingFlops = 32;             // that adding a number of a part takes as long as
+constexpr double kTransformFlops = 40;          // that transforming an element for a place takes as long as
 constexpr int64_t kSlice = 8;                   // input channels whose parts one worker adds
 
 int tiles_of_group(const ConvolutionShape& s) {
@@ -60,9 +60,14 @@ class WinogradWeights : public WeightsKernel {
   void run(const WeightsCall& call) const override {
     if (!grid_.suits(call.batch)) return direct_->run(call);
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
-    Work work = share_out(call.batch, threads);
+    const Work work = share_out(call.batch);
     float* sums = scratch(kPartialSums, static_cast<size_t>(work.parts * part_floats()));
-    dynamic_items(threads, work.parts * work.splits, [&](int64_t index) { sum_part(call, work, index, sums); });
+    threads = engaged_workers(threads, WeightsSplits::units(work.parts, out_channels_, in_channels_, grid_.places()));
+    const WeightsSplits splits = split(work.parts, threads);
+    dynamic_items(threads, work.parts * splits.count(), [&](int64_t item) {
+      const int64_t i = item % splits.count();
+      sum_part(call, work, item / splits.count(), {splits.out(i), splits.in(i), splits.slices(i)}, sums);
+    });
     int adders = useful_threads(threads, kAddingFlops * static_cast<double>(work.parts * part_floats()));
     const int64_t slices = (in_channels_ + kSlice - 1) / kSlice;  // of the input channels
     dynamic_items(adders, out_blocks() * slices,
@@ -75,10 +80,9 @@ class WinogradWeights : public WeightsKernel {
     spread_rows_ = &WinogradWeights::spread_rows<typename WinogradForm<kTaps>::Columns>;
     factors_ = WinogradForm<kTaps>::Rows::kGradient[0];
   }
-  // Parts cut the items; splits cut the output channels for more threads than parts and do not touch the
-  // order of any sum.
+  // Parts cut the items.
   struct Work {
-    int64_t items, parts, splits;
+    int64_t items, parts;
   };
 
   int64_t out_blocks() const { return blocks_of(out_channels_); }
@@ -112,80 +116,103 @@ class WinogradWeights : public WeightsKernel {
     return {x, e, v, dy, f, d};
   }
 
-  Work share_out(int64_t batch, int threads) const {
-    Work work{grid_.items(batch, grid_.item_lines), 1, 1};
+  Work share_out(int64_t batch) const {
+    Work work{grid_.items(batch, grid_.item_lines), 1};
     double bytes = static_cast<double>(part_floats()) * sizeof(float);
     const int64_t most = std::min(kMostParts, batch * grid_.lines * grid_.line_tiles / kPartTiles);
     while (2 * work.parts <= std::min(most, work.items) && 2 * static_cast<double>(work.parts) * bytes <= kPartialBytes)
       work.parts *= 2;
-    int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
-    work.splits = even_parts(work.parts, tiles, threads);
     return work;
   }
+  // For more threads than parts; slices are places, column by column.
+  WeightsSplits split(int64_t parts, int threads) const {
+    const auto inputs = static_cast<double>(sum_rows()), outputs = static_cast<double>(out_channels_);
+    const double out = kTransformFlops * outputs, in = kTransformFlops * inputs;
+    const WeightsSplits::Flops flops{out, in, (out + in) / 2, 2 * inputs * outputs};  // again: along the rows
+    return {parts, out_channels_, in_channels_, grid_.places(), flops, threads};
+  }
+  struct Split {
+    ChannelBlocks out, in;
+    WeightsSplits::Slices places;
+    bool sums_bias() const { return in.first == 0 && places.first == 0; }
+  };
+  int slice_of(int i, int j) const { return j * grid_.row_cells() + i; }
 
-  void sum_part(const WeightsCall& call, const Work& work, int64_t index, float* sums) const {
-    int64_t split = index % work.splits, part = index / work.splits;
-    int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
-    int64_t block0 = tiles * split / work.splits * kWideBlocks;
-    int64_t block1 = std::min(out_blocks(), tiles * (split + 1) / work.splits * kWideBlocks), blocks = block1 - block0;
-    float* du = sums + part * part_floats() + block0 * kBlock;
-    float* db = sums + part * part_floats() + grid_.places() * sum_place() + block0 * kBlock;
-    std::fill_n(db, blocks * kBlock, 0.f);
-    // rows of all channels lie side by side
-    const int64_t rows = blocks == out_blocks() ? 1 : grid_.places() * sum_rows();
-    for (int64_t row = 0; call.dw && row < rows; row++)
-      std::fill_n(du + row * padded_outputs(), rows == 1 ? grid_.places() * sum_place() : blocks * kBlock, 0.f);
-    const Buffers buffer = buffers(blocks);
+  void sum_part(const WeightsCall& call, const Work& work, int64_t part, const Split& split, float* sums) const {
+    const ChannelBlocks &out = split.out, &in = split.in;
+    float* du = sums + part * part_floats() + in.channel() * padded_outputs() + out.channel();
+    float* db = sums + part * part_floats() + grid_.places() * sum_place() + out.channel();
+    if (!split.sums_bias()) db = nullptr;
+    if (db) std::fill_n(db, out.count * kBlock, 0.f);
+    if (call.dw) clear_sums(split, du);
+    const Buffers buffer = buffers(out.count);
     int64_t begin = work.items * part / work.parts, end = work.items * (part + 1) / work.parts;
     for (int64_t item = begin; item < end; item++) {
       check_interruption();
       auto [first, count] = grid_.item(item, call.batch, grid_.item_lines);
-      pack_gradient(call, first, count, block0, blocks, buffer.dy, db);
+      if (call.dw || db) pack_gradient(call, first, count, out, buffer.dy, db);
       if (!call.dw) continue;
-      input_.pack(call.x, first, count, buffer.x);
+      input_.pack(call.x, first, count, in, buffer.x);
       for (int line = 0; line < count; line += grid_.group_lines) {
         WinogradGroup group{first + line, std::min(grid_.group_lines, count - line), 0, 0};
         for (; group.tile < grid_.line_tiles; group.tile += grid_.part_tiles) {
           group.tiles = std::min(grid_.part_tiles, grid_.line_tiles - group.tile);
-          add_group(first, group, blocks, buffer, du);
+          add_group(first, group, split, buffer, du);
         }
       }
     }
   }
 
-  // Adds the cells of each channel to sums.
-  void pack_gradient(const WeightsCall& call, int64_t first, int count, int64_t block0, int64_t blocks, float* band,
+  // du: of these channels, [place][phase][in_channels][out_channels]
+  void clear_sums(const Split& split, float* du) const {
+    const int64_t channels = split.in.channels(in_channels_), outputs = split.out.count * kBlock;
+    const bool whole = outputs == padded_outputs();  // rows of all output channels lie side by side
+    for (int place = 0; place < grid_.places(); place++) {
+      if (!split.places.has(slice_of(place / grid_.column_cells(), place % grid_.column_cells()))) continue;
+      for (int phase = 0; phase < input_.phases(); phase++) {
+        float* row = du + place * sum_place() + phase * in_channels_ * padded_outputs();
+        for (int64_t c = 0; c < (whole ? 1 : channels); c++, row += padded_outputs())
+          std::fill_n(row, whole ? channels * outputs : outputs, 0.f);
+      }
+    }
+  }
+
+  // Adds the cells of each channel to sums, if any.
+  void pack_gradient(const WeightsCall& call, int64_t first, int count, const ChannelBlocks& out, float* band,
                      float* sums) const {
-    const int64_t channels = std::min(out_channels_, (block0 + blocks) * kBlock) - block0 * kBlock;
     grid_.for_pieces(first, count, [&](int64_t n, int line, int number, int before) {
       const int rows = grid_.row_outputs;
-      band_.pack(call.dy, n, block0 * kBlock, channels, rows * line, rows * number, band + rows * before * band_.row(),
-                 sums);
+      band_.pack(call.dy, n, out.channel(), out.channels(out_channels_), rows * line, rows * number,
+                 band + rows * before * band_.row(), sums);
     });
   }
 
-  void add_group(int64_t first, const WinogradGroup& group, int64_t blocks, const Buffers& buffer, float* du) const {
+  void add_group(int64_t first, const WinogradGroup& group, const Split& split, const Buffers& buffer,
+                 float* du) const {
+    const ChannelBlocks& in = split.in;
+    const int64_t blocks = split.out.count;
     const int row_cells = grid_.row_cells(), column_cells = grid_.column_cells();
     const int64_t rows_cell = blocks * rows_block();
     const Products p = products(group.size());
-    input_.along_rows(buffer.x, first, group, buffer.e);
+    input_.along_rows(buffer.x, first, group, in, buffer.e);
     for (int64_t b = 0; b < blocks; b++)
       (this->*spread_rows_)(buffer.dy + b * band_.plane() + grid_.row_outputs * (group.first - first) * band_.row() +
                                 grid_.column_outputs * group.tile * kBlock,
                             group, buffer.f + b * rows_block(), rows_cell);
-    for (int j = 0; j < column_cells; j++) {
-      input_.across_rows(buffer.e, j, group, buffer.v);
+    for (int j = static_cast<int>(split.places.first) / row_cells; slice_of(0, j) < split.places.last; j++) {
+      input_.across_rows(buffer.e, j, group, in, buffer.v);
       for (int i = 0; i < row_cells; i++) {
+        if (!split.places.has(slice_of(i, j))) continue;
         float* v = buffer.v + i * input_.column_cell();
         for (int64_t b = 0; b < blocks; b++)
           spread_cell(i, buffer.f + j * rows_cell + b * rows_block(), group, buffer.d + b * column_block());
-        clear_rest(p, input_.blocks(), v);
+        clear_rest(p, input_.phases() * in.count, v);
         clear_rest(p, blocks, buffer.d);
         for (int phase = 0; phase < input_.phases(); phase++) {
           // Without the last tap of phase 1, the last places are of no use: see convolution_winograd.h.
           if (grid_.odd && ((phase / 2 == 1 && i == row_cells - 1) || (phase % 2 == 1 && j == column_cells - 1)))
             continue;
-          multiply(v + phase * blocks_of(in_channels_) * column_block(), buffer.d, blocks, p,
+          multiply(v + phase * in.count * column_block(), buffer.d, in.channels(in_channels_), blocks, p,
                    du + (i * column_cells + j) * sum_place() + phase * in_channels_ * padded_outputs());
         }
       }
@@ -248,7 +275,7 @@ class WinogradWeights : public WeightsKernel {
   }
 
   // du[c][k] += sum over tiles of v[tile][c] d[tile][k], one place; du: rows padded_outputs() apart
-  void multiply(const float* v, const float* d, int64_t blocks, const Products& p, float* du) const {
+  void multiply(const float* v, const float* d, int64_t channels, int64_t blocks, const Products& p, float* du) const {
     Tile t{};
     const int entries = p.entries, chain = p.chain;
     t.b_block = column_block();
@@ -258,9 +285,8 @@ class WinogradWeights : public WeightsKernel {
     t.a_offset = t.b_offset = entries_[p.steps - kLeastSteps].data();
     for (int64_t b = 0; b < blocks;) {
       int taken = tile_blocks((blocks - b) * kBlock);
-      for (int64_t c = 0; c < in_channels_; c += kBlock) {
-        int lanes = static_cast<int>(std::min<int64_t>(kBlock, in_channels_ - c)),
-            limit = even_tile(lanes, kWeightRows);
+      for (int64_t c = 0; c < channels; c += kBlock) {
+        int lanes = static_cast<int>(std::min<int64_t>(kBlock, channels - c)), limit = even_tile(lanes, kWeightRows);
         for (int lane = 0; lane < lanes; lane += limit) {
           TileKernel kernel = tile_kernel(p.form, taken, std::min(limit, lanes - lane));
           t.c = du + (c + lane) * padded_outputs() + b * kBlock;

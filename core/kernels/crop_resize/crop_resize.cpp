@@ -19,8 +19,9 @@ class CropResizePlan : public Plan {
   // y = (1-v)(1-h) x[top][left] + (1-v) h x[top][right] + v (1-h) x[bottom][left] + v h x[bottom][right]
   void forward(const Call& call) override {
     const int64_t items = s_.boxes * s_.planes * s_.rows;
-    const int64_t together = std::max<int64_t>(1, kPiece / s_.columns);
-    dynamic_items(workers_for(call, items * s_.columns), (items + together - 1) / together, [&](int64_t item) {
+    const int workers = workers_for(call, items * s_.columns);
+    const int64_t together = rows_together(items, s_.columns, workers);
+    dynamic_items(workers, (items + together - 1) / together, [&](int64_t item) {
       for (int64_t r = item * together, end = std::min(items, r + together); r < end; r++) {
         const int64_t row = r % s_.rows, plane = r / s_.rows % s_.planes, box = r / (s_.rows * s_.planes);
         sample_row(call.address[X] + plane * s_.height * s_.width, box, row, call.address[Y] + r * s_.columns);

@@ -106,10 +106,12 @@ class Embedding : public Plan {
   }
 
   void look_up_rows(const Call& call) const {
-    const int64_t rows = call.batch * s_.positions, group = task_items(s_.item);
+    const int64_t rows = call.batch * s_.positions;
+    const int workers = workers_for(call, rows * s_.item);
+    const int64_t group = even_group(rows, task_items(s_.item), workers);
     const float* w = call.address[W];
     const int64_t bytes = s_.item * 4, ahead = rows_ahead(bytes);
-    dynamic_items(workers_for(call, rows * s_.item), (rows + group - 1) / group, [&](int64_t task) {
+    dynamic_items(workers, (rows + group - 1) / group, [&](int64_t task) {
       for (int64_t row = task * group, end = std::min(rows, row + group); row < end; row++) {
         const int64_t n = row / s_.positions, pos = row % s_.positions;
         const Index* x = indices(call, n);
@@ -196,11 +198,13 @@ class Embedding : public Plan {
   // Entries that are next to each other and have no gradient are set to 0 together: in long stretches of memory, whose
   // whole lines can be streamed.
   void add_rows(const Call& call, const Lookups& lookups) const {
-    const int64_t floats = s_.entries * s_.item, group = task_items(s_.item);
+    const int64_t floats = s_.entries * s_.item;
+    const int workers = workers_for(call, floats);
+    const int64_t group = even_group(s_.entries, task_items(s_.item), workers);
     const bool adds = call.adds(DW), streams = !adds && floats >= kStreamFrom;
     const auto row = adds ? sum_row<true, false> : streams ? sum_row<false, true> : sum_row<false, false>;
     const auto clear = streams ? clear_stretch<true> : clear_stretch<false>;
-    dynamic_items(workers_for(call, floats), (s_.entries + group - 1) / group, [&](int64_t task) {
+    dynamic_items(workers, (s_.entries + group - 1) / group, [&](int64_t task) {
       float* dw = call.address[DW];
       for (int64_t v = task * group, end = std::min(s_.entries, v + group); v < end;) {
         const int64_t start = v;

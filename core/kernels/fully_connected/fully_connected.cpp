@@ -109,11 +109,9 @@ class FullyConnected : public Plan {
       matrix_product(p, call.threads);
     }
     if (call.address[DB]) {
-      constexpr int64_t kColumns = 64;
       bool adds = first > 0 || call.adds(DB);
-      parallel_items(threads_for(call, count), (outputs_ + kColumns - 1) / kColumns, [&](int64_t i) {
-        int64_t column = i * kColumns;
-        sum_rows(dz + column, stride, count, std::min(kColumns, outputs_ - column), call.address[DB] + column, adds);
+      over_columns(outputs_, threads_for(call, count), [&](int64_t column, int64_t columns) {
+        sum_rows(dz + column, stride, count, columns, call.address[DB] + column, adds);
       });
     }
   }

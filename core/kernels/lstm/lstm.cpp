@@ -385,10 +385,9 @@ class Lstm : public LstmPlan {
       }
     }
     if (wants(kLstmB)) {
-      constexpr int64_t kColumns = 64;
       const int threads = rows() * s.wide < kSerialFloats ? 1 : call.threads;
-      parallel_items(threads, s.wide / kColumns, [&](int64_t i) {  // wide is a multiple of 64
-        sum_rows(dz + i * kColumns, s.wide, rows(), kColumns, sums + i * kColumns, false);
+      over_columns(s.wide, threads, [&](int64_t column, int64_t columns) {
+        sum_rows(dz + column, s.wide, rows(), columns, sums + column, false);
       });
       scatter_all(call, s, kLstmB, layer, r, 1, sums);
     }

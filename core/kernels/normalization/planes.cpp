@@ -202,7 +202,7 @@ class Planes final : public NormalizationForm {
     const int64_t set = std::max<int64_t>(1, sets.planes * pixels_);
     const int64_t wished =
         shape_.kind == kBatchNorm ? std::min((kRun + pixels_ - 1) / pixels_, kCached / set) : kUnit / set;
-    return std::max<int64_t>(1, std::min(wished, sets.count / (2 * workers)));
+    return even_group(sets.count, std::max<int64_t>(1, std::min(wished, sets.count / (2 * workers))), workers);
   }
 
   // body(place, unit) for the planes of sets [from, to); those of a batch normalization sample by sample
@@ -247,8 +247,8 @@ class Planes final : public NormalizationForm {
       });
       return;
     }
-    const int64_t each = units_ > 1 ? 1 : std::max<int64_t>(1, kRun / pixels_);  // units of an item
-    const int64_t units = planes * units_, items = (units + each - 1) / each;
+    const int64_t units = planes * units_, most = units_ > 1 ? 1 : std::max<int64_t>(1, kRun / pixels_);
+    const int64_t each = even_group(units, most, workers), items = (units + each - 1) / each;  // units of an item
     auto take = [&](int64_t item, auto& body) {
       const int64_t first = item * each, last = std::min(units, first + each);
       Place p = at(first / units_);

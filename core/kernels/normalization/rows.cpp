@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kBlock = 2048;         // elements summed in single precision, lane by lane
 constexpr int64_t kGroupSamples = 128;   // samples whose parameter gradients are summed in single precision
-constexpr int64_t kItems = 16;           // pieces of work that backward is cut into, at most,
+constexpr int64_t kItems = 64;           // pieces of work that backward is cut into, at most,
 constexpr int64_t kItemElements = 8192;  // of this size, at least
 
 // z = ((x - center) * inverse + offset) * gamma + beta; keep, if given, receives x.
@@ -254,7 +254,10 @@ class Rows final : public NormalizationForm {
     if (workers_for(batch * sample_, 2) == 1) return {needed, 1};
     const int64_t items = std::min(kItems, (batch * sample_ + kItemElements - 1) / kItemElements);
     int64_t row_blocks = std::min(rows_, items);
-    int64_t wished = std::min((items + row_blocks - 1) / row_blocks, std::max<int64_t>(1, batch / 4));
+    // Groups of samples have sums of their own: of 4 samples, or of 16 where that makes more groups than a few.
+    constexpr int64_t kFewGroups = 16;
+    const int64_t most = std::max(std::min(kFewGroups, batch / 4), batch / 16);
+    int64_t wished = std::min((items + row_blocks - 1) / row_blocks, std::max<int64_t>(1, most));
     return {std::max(needed, wished), row_blocks};
   }
 
@@ -291,10 +294,12 @@ class Rows final : public NormalizationForm {
 
   // The first part becomes the sum of all, `part` floats apart, taken in double precision.
   static void add_parts(float* parts, int64_t part, int64_t groups, int workers) {
-    constexpr int64_t kFloats = 8192;
+    constexpr int64_t kFloats = 256, kMost = 32;
     if (groups == 1) return;
-    dynamic_items(workers_for(part * groups, workers), (part + kFloats - 1) / kFloats, [&](int64_t block) {
-      for (int64_t i = block * kFloats; i < std::min(part, (block + 1) * kFloats); i += kWidth) {
+    workers = workers_for(part * groups, workers);
+    const int64_t each = even_group((part + kFloats - 1) / kFloats, kMost, workers) * kFloats;
+    dynamic_items(workers, (part + each - 1) / each, [&](int64_t block) {
+      for (int64_t i = block * each; i < std::min(part, (block + 1) * each); i += kWidth) {
         WideVec sum{};
         for (int64_t g = 0; g < groups; g++) sum = sum + widen(load(parts + g * part + i));
         store(parts + i, narrow(sum));

@@ -116,8 +116,10 @@ struct Row {
 // body(row, first) for all rows, several together where they are short; `first` says that the slice is a new one.
 template <class Body>
 void for_each_row(const Call& call, int64_t rows, int64_t lines, int64_t length, Body body) {
-  const int64_t together = std::max<int64_t>(1, kPiece / length), total = call.batch * rows, slices = rows / lines;
-  dynamic_items(workers_for(call, total * length), (total + together - 1) / together, [&](int64_t item) {
+  const int64_t total = call.batch * rows, slices = rows / lines;
+  const int workers = workers_for(call, total * length);
+  const int64_t together = rows_together(total, length, workers);
+  dynamic_items(workers, (total + together - 1) / together, [&](int64_t item) {
     const int64_t start = item * together, end = std::min(total, start + together);
     Row row{start / rows, start % rows / lines, start % lines};
     Body own = body;  // with what it remembers of the slice

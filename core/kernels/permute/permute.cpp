@@ -167,8 +167,9 @@ class Mover {
   void copy_rows(Store store, const Call& call, const Item* x, int64_t x_stride, Item* y, int64_t y_stride) const {
     const int64_t length = axes_.back().size, rows = count_ / length, total = call.batch * rows;
     const int64_t piece = std::min(length, kPiece), pieces = (length + piece - 1) / piece;
-    const int64_t together = std::max<int64_t>(1, kPiece / length);  // short rows share an item
-    dynamic_items(workers_for(call, total * length), (total + together - 1) / together * pieces, [&](int64_t item) {
+    const int workers = workers_for(call, total * length);
+    const int64_t together = rows_together(total, length, workers);
+    dynamic_items(workers, (total + together - 1) / together * pieces, [&](int64_t item) {
       const int64_t first = item % pieces * piece, count = std::min(piece, length - first);
       int64_t i = item / pieces * together, n = i / rows, r = i % rows;
       Walk at(outer_, r);
@@ -187,8 +188,10 @@ class Mover {
                   high = std::min(q.size, std::max<int64_t>(16, kTile / wide / 16 * 16));
     const int64_t across = (l.size + wide - 1) / wide, down = (q.size + high - 1) / high;
     const int64_t outer = count_ / (q.size * l.size), tiles = outer * down * across;
-    const int64_t together = std::max<int64_t>(1, kPiece / (high * wide)), total = call.batch * tiles;
-    dynamic_items(workers_for(call, call.batch * count_), (total + together - 1) / together, [&](int64_t item) {
+    const int64_t total = call.batch * tiles;
+    const int workers = workers_for(call, call.batch * count_);
+    const int64_t together = rows_together(total, high * wide, workers);
+    dynamic_items(workers, (total + together - 1) / together, [&](int64_t item) {
       alignas(64) Item tile[kTile + kWidth];
       int64_t t = item * together, n = t / tiles, r = t % tiles, first_l = r % across * wide,
               first_q = r / across % down * high;

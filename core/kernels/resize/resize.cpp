@@ -189,8 +189,10 @@ class ResizePlan : public Plan {
     for (const Axis& a : outer_) rows *= a.out;
     const int64_t lines = outer_.empty() ? 1 : outer_.back().out;
     const int64_t length = last_.out * unit_, in_length = last_.in * unit_;
-    const int64_t together = std::max<int64_t>(1, kPiece / length), total = call.batch * rows;
-    dynamic_items(workers_for(call, total * length), (total + together - 1) / together, [&](int64_t item) {
+    const int64_t total = call.batch * rows;
+    const int workers = workers_for(call, total * length);
+    const int64_t together = rows_together(total, length, workers);
+    dynamic_items(workers, (total + together - 1) / together, [&](int64_t item) {
       Stretched stretched = {scratch(kRowSlot, static_cast<size_t>(std::max(in_length, 2 * length))), {}};
       Sources slice;
       float* y = nullptr;  // of the slice
@@ -217,10 +219,12 @@ class ResizePlan : public Plan {
     for (const Axis& a : outer_) rows *= a.in;
     const int64_t lines = outer_.empty() ? 1 : outer_.back().in;
     const int64_t length = last_.in * unit_, out_length = last_.out * unit_;
-    const int64_t together = std::max<int64_t>(1, kPiece / std::max(length, out_length)), total = call.batch * rows;
+    const int64_t total = call.batch * rows;
+    const int workers = workers_for(call, total * out_length);
+    const int64_t together = rows_together(total, std::max(length, out_length), workers);
     // Elements of dy that the next row is the first to read.
     const int64_t fresh = outer_.empty() || !outer_.back().resampled() ? 0 : outer_.back().out / lines * out_length;
-    dynamic_items(workers_for(call, total * out_length), (total + together - 1) / together, [&](int64_t item) {
+    dynamic_items(workers, (total + together - 1) / together, [&](int64_t item) {
       std::vector<Term> slice, terms;
       float* slice_dx = nullptr;
       float* sum = scratch(kSumSlot, static_cast<size_t>(out_length));
@@ -486,8 +490,10 @@ class PlanesSideBySide : public Plan {
   // From planes in one slot to planes in another, forward (X, Y) or backward (DY, DX).
   __attribute__((noinline)) void run(const Call& call, int from, int to, int64_t from_cells, int64_t to_cells) const {
     const int64_t groups = (planes_ + kWidth - 1) / kWidth, total = call.batch * groups;
-    const int64_t most = std::max(from_cells, to_cells), together = std::max<int64_t>(1, kPiece / (kWidth * most));
-    dynamic_items(workers_for(call, call.batch * planes_ * most), (total + together - 1) / together, [&](int64_t item) {
+    const int64_t most = std::max(from_cells, to_cells);
+    const int workers = workers_for(call, call.batch * planes_ * most);
+    const int64_t together = rows_together(total, kWidth * most, workers);
+    dynamic_items(workers, (total + together - 1) / together, [&](int64_t item) {
       Call one;
       one.address[from] = scratch(kTileSlot, static_cast<size_t>(tile_room(from_cells)));
       one.address[to] = scratch(kResultSlot, static_cast<size_t>(tile_room(to_cells)));
