@@ -84,11 +84,14 @@ struct PackedRows {
   static int64_t floats(const StepSizes& s, int64_t depth) { return s.tiles * s.tile * depth; }
 };
 
-// body(step, first block, tile of rows) for steps 0, 1, ... and groups of `group` blocks; the tiles of a group follow
-// each other, so that its part of the weights is in the cache for all but the first.
+// body(step, first block, blocks, tile of rows) for steps 0, 1, ... and groups of up to `most` blocks; the tiles of a
+// group follow each other, so that its part of the weights is in the cache for all but the first.
 template <class Body>
-void over_steps(const StepSizes& s, int64_t steps, int threads, int64_t group, Body&& body) {
-  const int64_t blocks = s.padded / kBlock, groups = (blocks + group - 1) / group;
+void over_steps(const StepSizes& s, int64_t steps, int threads, int64_t most, Body&& body) {
+  const int64_t blocks = s.padded / kBlock;
+  const auto run = [&](int64_t step, int64_t first, int64_t group, int64_t tile) {
+    body(step, first, static_cast<int>(std::min(group, blocks - first)), s.rows_of(tile));
+  };
   const double flops = 2.0 * static_cast<double>(s.N) * static_cast<double>(s.wide) * static_cast<double>(s.padded);
   // Samples do not depend on each other: a worker that takes its own through all steps waits for nobody.
   const int alone = useful_threads(threads, flops * static_cast<double>(steps));
@@ -96,9 +99,9 @@ void over_steps(const StepSizes& s, int64_t steps, int threads, int64_t group, B
     parallel_ranges(alone, s.tiles, [&](int64_t first, int64_t last) {
       const Watch watch = current_watch();
       for (int64_t step = 0; step < steps; step++)
-        for (int64_t g = 0; g < groups; g++) {
+        for (int64_t block = 0; block < blocks; block += most) {
           watch.check();
-          for (int64_t tile = first; tile < last; tile++) body(step, g * group, s.rows_of(tile));
+          for (int64_t tile = first; tile < last; tile++) run(step, block, most, tile);
         }
     });
     return;
@@ -106,10 +109,12 @@ void over_steps(const StepSizes& s, int64_t steps, int threads, int64_t group, B
   // Too few samples for that: workers share the units of every step, and keep their part of the weights in their
   // caches. They are awake from the step before, and worth calling for less than a single product.
   constexpr double kStepFlops = 6e4;
-  const int together = static_cast<int>(std::clamp(flops / kStepFlops, 1.0, static_cast<double>(threads)));
+  const int64_t useful = std::min<int64_t>(threads, static_cast<int64_t>(flops / kStepFlops));
+  const int together = static_cast<int>(std::clamp<int64_t>(useful, 1, std::max<int64_t>(1, blocks * s.tiles)));
+  const int64_t group = even_group(blocks, most, std::max<int64_t>(1, together / std::max<int64_t>(1, s.tiles)));
   for (int64_t step = 0; step < steps; step++)
-    parallel_items(together, groups * s.tiles,
-                   [&](int64_t task) { body(step, task / s.tiles * group, s.rows_of(task % s.tiles)); });
+    parallel_items(together, (blocks + group - 1) / group * s.tiles,
+                   [&](int64_t task) { run(step, task / s.tiles * group, group, task % s.tiles); });
 }
 
 // How many lanes of a vector that begins at `unit` are units of the layer.

@@ -205,12 +205,11 @@ struct Backward {
   }
 
   // The units of some blocks at step k, in the order of the forward pass; k = -1 only finishes dh.
-  void step(int64_t k, int64_t first, const RowTile& rows) const {
+  void step(int64_t k, int64_t first, int blocks, const RowTile& rows) const {
     const int64_t t = k >= 0 ? cell.step(k, s.T) : -1, active = k >= 0 ? s.active(t) : 0;
     const int64_t after = k + 1 < s.T ? s.active(cell.step(k + 1, s.T)) : 0;
     const int now = static_cast<int>((k + 1) % 2 != 0);
     const float* c_before = k > 0 ? cell.c + cell.step(k - 1, s.T) * s.N * s.padded : c_first;
-    const int blocks = static_cast<int>(std::min<int64_t>(kWideBlocks, s.padded / kBlock - first));
     const int64_t present = std::min(rows.rows, after - rows.first);
     if (k >= 0) {
       const int64_t place = t * s.N + rows.first, unit = first * kBlock, units = blocks * kBlock;
@@ -269,7 +268,8 @@ void plain_forward(const Sizes& s, const Cell& cell, float* work) {
   pack_states(s, cell.h0, rows[0], input / kBlock);
   const Forward run{s, cell, entries, cell.packed ? cell.packed : packed, c_first, {rows[0], rows[1]}};
   for (int64_t tile = 0; tile < s.tiles; tile++) run.take_input(0, s.rows_of(tile));
-  over_steps(s, s.T, cell.threads, 1, [&](int64_t k, int64_t block, const RowTile& rows) { run.step(k, block, rows); });
+  over_steps(s, s.T, cell.threads, 1,
+             [&](int64_t k, int64_t block, int, const RowTile& rows) { run.step(k, block, rows); });
 }
 
 void plain_backward(const Sizes& s, const Cell& cell, const CellGradients& d, float* work) {
@@ -286,8 +286,9 @@ void plain_backward(const Sizes& s, const Cell& cell, const CellGradients& d, fl
   pad_rows(s, d.dhn, dh);
   pad_rows(s, d.dcn, dc);
   const Backward run{s, cell, d, entries, weights, c_first, dh, dc, {dz[0], dz[1]}};
-  over_steps(s, s.T + (d.dh0 ? 1 : 0), cell.threads, kWideBlocks,
-             [&](int64_t k, int64_t block, const RowTile& rows) { run.step(s.T - 1 - k, block, rows); });
+  over_steps(
+      s, s.T + (d.dh0 ? 1 : 0), cell.threads, kWideBlocks,
+      [&](int64_t k, int64_t first, int blocks, const RowTile& rows) { run.step(s.T - 1 - k, first, blocks, rows); });
   if (d.dh0) unpad_rows(s, dh, d.dh0, d.dh0_adds);
   if (d.dc0) unpad_rows(s, dc, d.dc0, d.dc0_adds);
 }

@@ -185,7 +185,7 @@ class Recurrent : public Plan {
     pack_recurrent(s, u, weights);
     pack_states(s, run.h0, h[0]);
     const int64_t block_floats = s.padded * kBlock;
-    over_steps(s, run.T, call.threads, 1, [&](int64_t k, int64_t block, const RowTile& rows) {
+    over_steps(s, run.T, call.threads, 1, [&](int64_t k, int64_t block, int, const RowTile& rows) {
       const PackedRows &now = h[k % 2], &next = h[1 - k % 2];
       for (int g = 0; g < kGates;) {
         const int blocks = kGates - g >= kWideBlocks ? kWideBlocks : 1;
@@ -260,10 +260,9 @@ class Recurrent : public Plan {
     const int64_t block_floats = s.wide * kBlock;
     float* dh0 = call.address[kRecurrentDh0];
     over_steps(s, run.T + (dh0 ? 1 : 0), call.threads, kWideBlocks,
-               [&](int64_t step, int64_t first, const RowTile& rows) {
+               [&](int64_t step, int64_t first, int blocks, const RowTile& rows) {
                  const int64_t k = run.T - 1 - step;
                  const PackedRows &later = dp[(k + 2) % 2], &now = dp[(k + 1) % 2];
-                 const int blocks = static_cast<int>(std::min<int64_t>(kWideBlocks, s.padded / kBlock - first));
                  if (k + 1 < run.T) {
                    Tile tile{later.rows_of(rows),
                              weights + first * block_floats,
