@@ -29,7 +29,6 @@ from timing import Step
 
 WORKERS = (4, 8, 16, 32, 64)
 LIMIT = 1.1
-REPEATS = 3  # of which the least times count
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,10 @@ def balance(parts: Sequence[SharedWork], *, timed: bool = False) -> float:
     return sum(w * part.balance(timed=timed) for w, part in zip(weights, parts, strict=True)) / sum(weights)
 
 
-def of_case(case: Case, counts: Sequence[int], *, timed: bool = False) -> dict[int, tuple[float, list[SharedWork]]]:
-    """The balance of forward and backward for each number of workers, and the parts.
+def of_case(
+    case: Case, counts: Sequence[int], repeats: int, *, timed: bool = False
+) -> dict[int, tuple[float, list[SharedWork]]]:
+    """The balance of forward and backward for each number of workers, and the parts, with the least times of ``repeats``.
 
     The results of one thread, of so many (more than there are cores), and of the record have the same bits, or else this raises.
     """
@@ -136,7 +137,7 @@ def of_case(case: Case, counts: Sequence[int], *, timed: bool = False) -> dict[i
     found: dict[int, tuple[float, list[SharedWork]]] = {}
     for workers in counts:
         records = []
-        for _ in range(REPEATS):
+        for _ in range(repeats):
             records.append(schedule_of(steps, workers))
             compare(f"when the schedule of {workers} workers is recorded")
         parts = [fastest(same) for same in zip(*records, strict=True)]
@@ -161,6 +162,9 @@ def main() -> None:
         "--only", action="append", metavar="SUBSTRING", help="shapes with this in their name; may be repeated"
     )
     parser.add_argument("--workers", default=",".join(map(str, WORKERS)), help="numbers of workers")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="records of each schedule, of which the least times count"
+    )
     parser.add_argument("--time", action="store_true", help="pieces count by their time")
     parser.add_argument("--parts", action="store_true", help="show the parts of every call")
     parser.add_argument(
@@ -171,13 +175,13 @@ def main() -> None:
     wanted = options.only or [""]
     cases = [c for c in _cases() if any(w in c.name for w in wanted)]
     if options.json:
-        found = {c.name: of_case(c, counts, timed=options.time) for c in cases}
+        found = {c.name: of_case(c, counts, options.repeats, timed=options.time) for c in cases}
         print(json.dumps({name: {n: value for n, (value, _) in each.items()} for name, each in found.items()}))
         return
     print(f"{'largest share over mean':60s} " + " ".join(f"{n:>6d}" for n in counts))
     above = dict.fromkeys(counts, 0)
     for case in cases:
-        balances = of_case(case, counts, timed=options.time)
+        balances = of_case(case, counts, options.repeats, timed=options.time)
         print(f"{case.name:60s} " + " ".join(f"{value:6.2f}" for value, _ in balances.values()), flush=True)
         for n, (value, parts) in balances.items():
             above[n] += value > LIMIT

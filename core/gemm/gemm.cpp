@@ -594,8 +594,9 @@ void matrix_product(const MatrixProduct& p, int threads) {
         1, static_cast<int64_t>(kPieceProducts / static_cast<double>(kWidth * std::max<int64_t>(1, p.k))));
     const int64_t vectors = (p.n + kWidth - 1) / kWidth;
     threads = engaged_workers(threads, vectors);
-    const int64_t share =
-        kWidth * std::min(most, round_up((vectors + threads - 1) / threads, vectors >= 4 * threads ? 4 : 1));
+    // Four vectors at a time are fastest.
+    const int64_t together = spreads_evenly((vectors + 3) / 4, threads) ? 4 : 1;
+    const int64_t share = kWidth * std::min(most, round_up((vectors + threads - 1) / threads, together));
     return parallel_items(threads, (p.n + share - 1) / share, [&](int64_t i) {
       matrix_product(part_of(p, 0, p.m, i * share, std::min(share, p.n - i * share)));
     });

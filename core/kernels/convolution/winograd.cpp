@@ -102,7 +102,11 @@ class Winograd : public ImageKernel {
     const int64_t floats = grid_.places() * kernel_place();
     const float* u = transformed_.get(call.weights, kPartialSums, floats, [&](float* made) {
       int transformers = useful_threads(work.threads, 32.0 * static_cast<double>(floats));
-      dynamic_items(transformers, out_blocks(), [&](int64_t block) { transform_kernels(call.w, block, made); });
+      const int64_t rows = input_.phases() * padded_inputs(), parts = even_parts(out_blocks(), rows, transformers);
+      dynamic_items(transformers, out_blocks() * parts, [&](int64_t item) {
+        const int64_t part = item % parts;
+        transform_kernels(call.w, item / parts, rows * part / parts, rows * (part + 1) / parts, made);
+      });
     });
     dynamic_items(work.threads, work.items * work.splits, [&](int64_t index) {
       auto [first, count] = grid_.item(index / work.splits, call.batch, work.item_lines);
@@ -167,12 +171,12 @@ class Winograd : public ImageKernel {
     return grid_.odd && ((phase / 2 == 1 && i == 0) || (phase % 2 == 1 && j == 0));
   }
 
-  // One block of u; w: [out][in][taps] of the convolution, turned round for backward.
-  void transform_kernels(const float* w, int64_t block, float* u) const {
+  // Rows [first, last) of a block of u; w: [out][in][taps] of the convolution, turned round for backward.
+  void transform_kernels(const float* w, int64_t block, int64_t first, int64_t last, float* u) const {
     float taps[kMostTaps * kBlock], tile[kMostPlaces * kBlock];
     const int64_t k = block / out_phases() * kBlock;
     const int have = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - k));
-    for (int64_t row = 0; row < input_.phases() * padded_inputs(); row++) {
+    for (int64_t row = first; row < last; row++) {
       const int64_t c = row % padded_inputs();
       if (bytes_) {
         gather_pairs(reinterpret_cast<const uint8_t*>(w), k, 2 * c, c < in_channels_ ? have : 0, taps);
