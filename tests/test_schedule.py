@@ -130,7 +130,7 @@ def test_other_threads_compute_while_a_schedule_is_recorded() -> None:
 
 def balances_of(names: Sequence[str], repeats: int) -> dict[str, dict[str, float]]:
     """By shape and number of workers; of all shapes if there are no names. Bits are compared with those of one thread."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "schedule.py"), "--json", "--workers", "16,64"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "schedule.py"), "--json", "--workers", "4,16,64"]
     command += ["--repeats", str(repeats), *(word for name in names for word in ("--only", name))]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
