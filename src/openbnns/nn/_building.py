@@ -36,9 +36,8 @@ class Building(State):
     """What a module does until it can run."""
 
     _programs_kept = _PROGRAMS
-    _known_weights: tuple[tuple[int, int], int] | None = (
-        None  # what is known of the parameters, and how native code calls it
-    )
+    # The version of the parameters that native code knows, and its number there.
+    _known_weights: tuple[tuple[int, int], int] | None = None
     _frozen = False  # whether it is a copy for inference only: see compile_inference
     _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
 
