@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bindings/interruption.h"
+#include "bindings/joint_calls.h"
 #include "bindings/latest_call.h"
 #include "kernels/kernels.h"
 #include "runtime/fork.h"
@@ -252,6 +253,20 @@ bool FastCall::consistent(const Binding& b) const {
   return b.present & outputs_;
 }
 
+// How workers make the call together with others; null if they cannot, because of the plan or of samples that overlap.
+std::shared_ptr<const JointOperation> FastCall::joint_operation(const Binding& b, const std::vector<int>& slots) const {
+  if (!plan_->joint()) return nullptr;
+  std::vector<Access> accesses;
+  for (auto [begin, end] : fixed_) accesses.push_back({begin, end, 0, false});
+  for (const ArgumentSpec& spec : specs_) {
+    if (!(b.present >> spec.slot & 1)) continue;
+    if (spec.batched && b.call.stride[spec.slot] < spec.count) return nullptr;
+    const int64_t stride = spec.batched ? b.call.stride[spec.slot] * items_of(spec).bytes : 0;
+    accesses.push_back({b.begin[spec.slot], b.end[spec.slot], stride, spec.output});
+  }
+  return JointOperation::make(plan_, backward_, b.call, slots, std::move(accesses));
+}
+
 bool FastCall::perform_recorded(const Binding& b) {
   Operation operation;
   std::vector<int> slots;
@@ -262,6 +277,7 @@ bool FastCall::perform_recorded(const Binding& b) {
     slots.push_back(spec.slot);
     if (spec.index_limit) checked.push_back(spec);
   }
+  if (threads_ == 0 && checked.empty()) operation.joint = joint_operation(b, slots);
   operation.work = plan_work(plan_, backward_, b.call, std::move(slots), threads_, std::move(checked));
   operation.enabled = &filter_calls_enabled;
   operation.number = number();

@@ -93,6 +93,7 @@ class FastCall final : public NativeCall {
             Binding& binding) const;
   bool place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate, Binding& binding) const;
   bool consistent(const Binding& binding) const;
+  std::shared_ptr<const JointOperation> joint_operation(const Binding& binding, const std::vector<int>& slots) const;
   bool perform_recorded(const Binding& binding);
   bool is_in_progress();
   int run_prepared(const Call& call) const;

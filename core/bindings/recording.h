@@ -3,12 +3,15 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace openbnns {
 
 // An operation on addresses; false if it declines because of what it reads, and then it has written nothing.
 using Work = std::function<bool(char* const* places)>;
+
+struct JointOperation;
 
 struct Operation {
   std::vector<char*> places;
@@ -19,6 +22,8 @@ struct Operation {
   const std::atomic<bool>* enabled = nullptr;
   uint64_t number = 0;
   int64_t bytes = 0;  // that it touches
+  // How workers make it together with other calls (joint_calls.h); null for those that cannot be.
+  std::shared_ptr<const JointOperation> joint;
 };
 
 // The operations of a thread since it began to record.

@@ -48,6 +48,10 @@ bool Replay::add(nb::callable call) {
     if (std::none_of(stretches_.begin(), stretches_.end(), holds)) return false;
   }
   bytes_ += done.operations[0].bytes;
+  if (joint_.empty() || joint_.back().last() < calls_.size() || !joint_.back().take(done.operations[0])) {
+    joint_.emplace_back(calls_.size());
+    if (!joint_.back().take(done.operations[0])) joint_.pop_back();
+  }
   calls_.push_back(std::move(done.operations[0]));
   return true;
 }
@@ -91,7 +95,12 @@ class View {
 
 size_t Replay::repeat_from(size_t first) const {
   size_t next = first;
-  while (next < calls_.size() && repeat(calls_[next])) next++;
+  for (auto joint = joint_.begin(); next < calls_.size();) {
+    while (joint != joint_.end() && joint->last() <= next) joint++;
+    const size_t made = joint != joint_.end() && joint->first() <= next ? joint->run(calls_, next) : next;
+    if (made == next && !repeat(calls_[next])) break;
+    next = std::max(made, next + 1);
+  }
   return next;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/joint_calls.h"
 #include "bindings/recording.h"
 
 namespace openbnns {
@@ -17,6 +18,7 @@ class Replay {
  public:
   // memory: arrays that outlive the calls, at their present addresses; calls must read and write within them.
   explicit Replay(nb::list memory);
+  Replay(const Replay&) = delete;
 
   // Makes a Python call and records what it did. False if that was anything but one native call on memory of these
   // arrays, of a kind that may be repeated: the call has then been made, but is not part of the list.
@@ -59,6 +61,7 @@ class Replay {
 
   std::deque<Redirected> redirected_;  // which stay where they are
   std::vector<Operation> calls_;
+  std::deque<JointCalls> joint_;  // in the order of the calls
   int64_t bytes_ = 0;
   nb::list memory_;
   std::vector<std::pair<const char*, const char*>> stretches_;  // begin and end of each array

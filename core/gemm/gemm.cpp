@@ -619,6 +619,33 @@ MatrixProduct part_of(const MatrixProduct& p, const Cuts& parts, int64_t index) 
   return part_of(p, row, end - row, column, columns);
 }
 
+bool has_row_parts(const MatrixProduct& p) { return !is_stored(p) && (packs(p) || is_narrow_product(p)); }
+
+void product_rows(const MatrixProduct& p, int64_t first, int64_t rows) {
+  if (rows <= 0) return;
+  MatrixProduct part = part_of(p, first, rows, 0, p.n);
+  part.packed_b = p.packed_b;
+  if (is_narrow_product(p)) return product_of_rows(part);
+  packed_product(part);
+}
+
+void product_share(const MatrixProduct& p, int64_t index, int64_t count) {
+  // Whole units, as even as can be.
+  const auto range = [&](int64_t size, int64_t unit) {
+    const int64_t units = (size + unit - 1) / unit, first = units * index / count * unit;
+    return Columns{first, std::min(size, units * (index + 1) / count * unit) - first};
+  };
+  if (has_row_parts(p) && (p.m >= p.n || is_narrow_product(p))) {
+    const auto [row, rows] = range(p.m, kSideRows);
+    return product_rows(p, row, rows);
+  }
+  const bool packed = packs(p);
+  const auto [column, columns] = range(p.n, packed ? kPanelColumns : kWidth);
+  if (columns <= 0) return;
+  const MatrixProduct part = part_of(p, 0, p.m, column, columns);
+  packed ? packed_product(part) : matrix_product(part);
+}
+
 namespace {
 
 // kVectors vectors of columns side by side; only `last` lanes of the last one exist.

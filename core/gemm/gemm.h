@@ -55,6 +55,12 @@ void matrix_product(const MatrixProduct& p, int threads);
 Cuts product_parts(const MatrixProduct& p, int64_t count, int threads);
 MatrixProduct part_of(const MatrixProduct& p, const Cuts& parts, int64_t index);
 
+// For workers that have parts of a product of their own, each on its own thread; together they compute the same bits as
+// matrix_product for all of p. Rows [first, first + rows), of a product that has_row_parts; share `index` of `count`.
+bool has_row_parts(const MatrixProduct& p);
+void product_rows(const MatrixProduct& p, int64_t first, int64_t rows);
+void product_share(const MatrixProduct& p, int64_t index, int64_t count);
+
 // Whether the product goes through packed blocks. One that has the same B again and again may be given it packed: the
 // result is the same, to the last bit.
 bool packs(const MatrixProduct& p);

@@ -27,6 +27,7 @@ enum Slot { X, W, B, Y, DX, DY, DW, DB };
 enum ArithmeticSlot { A0, A1, A2, OUT, DA0, DA1, DA2, DOUT };
 
 struct ArithmeticShape;
+class JointPlan;
 
 // Thrown by a backward call, before it writes anything: the training forward it belongs to is lost, because another
 // thread's training forward, or a fork, came in between.
@@ -44,6 +45,8 @@ class Plan {
   virtual int64_t trained_batch() { return -1; }
   // What an arithmetic plan without an activation computes: for callers that compute the same piece by piece.
   virtual const ArithmeticShape* plain_arithmetic() const { return nullptr; }
+  // The same plan for calls that workers make together with others (joint_plan.h); null if it has none such.
+  virtual JointPlan* joint() { return nullptr; }
   // Whether weights stay as they are from now on, so that forward calls may keep what they make of them: the same
   // weights in all calls, until this is called again. At first they may change at any time.
   virtual void keep_weights(bool /*keep*/) {}

@@ -12,6 +12,7 @@
 #include "kernels/kernels.h"
 #include "kernels/loss/lanes.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/joint_plan.h"
 #include "simd/stream.h"
 
 namespace openbnns {
@@ -25,6 +26,7 @@ using loss::Row;
 constexpr int64_t kTaskElements = 16384;    // of one task, at least
 constexpr int64_t kSerialElements = 16384;  // less work than this stays on the calling thread
 constexpr int64_t kMaxTasks = 64;
+constexpr int64_t kRowFlops = 2000, kElementFlops = 100;  // in the time that a loss of a sample takes
 
 // `items` units of `elements` each, in tasks of `group` consecutive units.
 struct Tasks {
@@ -70,14 +72,44 @@ int64_t count_nonzero(const float* values, int64_t count) {
   return found;
 }
 
-class LossPlan : public Plan {
+class LossPlan : public Plan, private JointPlan {
  public:
   explicit LossPlan(const LossShape& shape) : shape_(shape), row_loop_(loss::row_loop(shape.function)) {}
 
   void forward(const Call& call) override { run(call, true); }
   void backward(const Call& call) override { run(call, false); }
 
+  JointPlan* joint() override { return this; }
+
  private:
+  // ---- samples of several calls at a time (joint_plan.h): losses of samples, which are kept until they are summed
+  // ----
+
+  int64_t kept_floats(const Call& call, bool backward) const override {
+    return backward || !per_sample() || !reduces() || call.accumulate ? -1 : 2 * call.batch;
+  }
+  int64_t least_samples(const Call&, bool) const override { return 1; }
+  double flops(const Call& call, bool) const override {
+    return static_cast<double>(call.batch * (kRowFlops + kElementFlops * shape_.width));
+  }
+  double sums_flops(const Call& call, bool) const override { return static_cast<double>(call.batch); }
+  const float* prepare(const Call&, bool) override { return nullptr; }
+
+  void samples(const JointCall& joint, int64_t first, int64_t count) const override {
+    auto* values = reinterpret_cast<double*>(joint.kept);
+    const auto slope_scale = static_cast<float>(reduction_factor(joint.call));
+    over_rows(joint.call, slope_scale, true, first, first + count, [&](int64_t n, double value) { values[n] = value; });
+  }
+
+  void sums(const JointCall& joint, int64_t share, int64_t) const override {
+    if (share > 0) return;
+    const auto* values = reinterpret_cast<const double*>(joint.kept);
+    const double total = sum_over(Tasks(joint.call.batch, shape_.width), 1, [&](int64_t n) { return values[n]; });
+    write_reduced(joint.call, reduction_factor(joint.call), total);
+  }
+
+  // ---- whole calls ----
+
   bool reduces() const { return shape_.reduction != loss::kNone; }
   bool per_sample() const { return row_loop_ != nullptr; }
 
@@ -124,8 +156,12 @@ class LossPlan : public Plan {
       total = run_rows(call, static_cast<float>(slope_scale), forward);
     else
       total = run_pieces(call, static_cast<float>(slope_scale), forward);
-    // A divisor of 0 gives 0, whatever the losses are.
-    if (forward && reduces()) call.address[kLossOutput][0] = factor == 0.0 ? 0.0f : static_cast<float>(factor * total);
+    if (forward && reduces()) write_reduced(call, factor, total);
+  }
+
+  // A divisor of 0 gives 0, whatever the losses are.
+  static void write_reduced(const Call& call, double factor, double total) {
+    call.address[kLossOutput][0] = factor == 0.0 ? 0.0f : static_cast<float>(factor * total);
   }
 
   double run_yolo(const Call& call, float slope_scale) const {
@@ -146,11 +182,24 @@ class LossPlan : public Plan {
   }
 
   double run_rows(const Call& call, float slope_scale, bool forward) const {
+    float* losses = forward && !reduces() ? call.address[kLossOutput] : nullptr;
+    return sum_over_tasks(Tasks(call.batch, shape_.width), workers(call), [&](int64_t first, int64_t end) {
+      double total = 0;
+      over_rows(call, slope_scale, forward, first, end, [&](int64_t n, double value) {
+        if (losses) losses[n] = static_cast<float>(value);
+        total += value;
+      });
+      return total;
+    });
+  }
+
+  // take(n, loss of sample n) for n in [first, end), in order; gradients are written.
+  template <class Take>
+  void over_rows(const Call& call, float slope_scale, bool forward, int64_t first, int64_t end, Take&& take) const {
     const bool weight_per_sample = has_element_weights(call) && call.stride[kLossWeights] == 1;
     const float common = common_weight(call);
     const float* weights = has_element_weights(call) ? call.address[kLossWeights] : nullptr;
     const float* upstream = !forward && !reduces() ? call.address[kLossOutputGradient] : nullptr;
-    float* losses = forward && !reduces() ? call.address[kLossOutput] : nullptr;
     float* dx = call.address[kLossInputGradient];
     const bool streams = dx && call.batch * shape_.width >= kStreamFrom;
     const auto row_loss = [&](int64_t n) {
@@ -167,26 +216,20 @@ class LossPlan : public Plan {
       if (streams) finish_stream();
       return found;
     };
-    return sum_over_tasks(Tasks(call.batch, shape_.width), workers(call), [&](int64_t first, int64_t end) {
-      double total = 0;
-      for (int64_t n = first; n < end; n += kWidth) {
-        const int64_t rows = std::min<int64_t>(kWidth, end - n);
-        loss::RowLoss found[kWidth];
-        Vec arguments = splat(1.0f);
-        for (int64_t i = 0; i < rows; i++) {
-          found[i] = row_loss(n + i);
-          arguments[i] = found[i].argument;
-        }
-        const Vec logarithms = math::log(arguments);
-        for (int64_t i = 0; i < rows; i++) {
-          const double logarithm = logarithms[i];
-          const double value = found[i].weight * (found[i].factor * logarithm - found[i].rest);
-          if (losses) losses[n + i] = static_cast<float>(value);
-          total += value;
-        }
+    for (int64_t n = first; n < end; n += kWidth) {
+      const int64_t rows = std::min<int64_t>(kWidth, end - n);
+      loss::RowLoss found[kWidth];
+      Vec arguments = splat(1.0f);
+      for (int64_t i = 0; i < rows; i++) {
+        found[i] = row_loss(n + i);
+        arguments[i] = found[i].argument;
       }
-      return total;
-    });
+      const Vec logarithms = math::log(arguments);
+      for (int64_t i = 0; i < rows; i++) {
+        const double logarithm = logarithms[i];
+        take(n + i, found[i].weight * (found[i].factor * logarithm - found[i].rest));
+      }
+    }
   }
 
   // A batch whose tensors are all packed is one long sample.
