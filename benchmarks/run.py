@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +29,7 @@ import embedding
 import fully_connected
 import fused
 import inference
+import instructions
 import loss
 import lstm
 import matmul
@@ -92,8 +90,8 @@ def main() -> int:
         for path in map(Path, options.page):
             page.write(Results.read(path), path.with_suffix(".html"))
         return 0
-    if options.isa and os.environ.get("OPENBNNS_ISA") != options.isa:
-        return _restart(options.isa)
+    if not instructions.is_limited(options.isa):
+        return instructions.restart(options.isa)
     cases = [c for module in CASES for c in module.cases() if _is_wanted(c.name, options.only)]
     figures = {n: f for module in FIGURES for n, f in module.figures().items() if _is_wanted(n, options.only)}
     points = {n: f for n, f in sweep.points().items() if _is_wanted(n, options.only)}
@@ -128,20 +126,6 @@ def main() -> int:
     return 1 if options.check and missed else 0
 
 
-def _restart(isa: str) -> int:
-    """The same command in a process that has the variables of all sides set before it loads them.
-
-    PyTorch keeps compiled code without noting for which instructions, hence a cache of its own.
-    """
-    own = {
-        "OPENBNNS_ISA": isa, "ATEN_CPU_CAPABILITY": isa, "ONEDNN_MAX_CPU_ISA": isa.upper(),
-        "MKL_ENABLE_INSTRUCTIONS": isa.upper(), "OPENBLAS_CORETYPE": "Haswell",
-        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_max_isa={isa.upper()}".strip(),
-        "TORCHINDUCTOR_CACHE_DIR": str(Path(tempfile.gettempdir(), f"openbnns_bench_{isa}")),
-    }  # fmt: skip
-    return subprocess.run([sys.executable, *sys.argv], env=os.environ | own).returncode
-
-
 def _is_wanted(name: str, only: list[str]) -> bool:
     """A word that ends in a slash is the beginning of names: ``c/`` does not mean ``arithmetic/``."""
     return not only or any(name.startswith(word) if word.endswith("/") else word in name for word in only)
@@ -161,7 +145,7 @@ def _options() -> argparse.Namespace:
         "--json", metavar="PATH", help="where the numbers go (default: build/bench/<processor>-<set>.json)"
     )
     parser.add_argument("--note", default="", help="what readers have to know, such as: under emulation")
-    parser.add_argument("--isa", choices=["avx2"], help="the newest instructions that all sides may use")
+    instructions.add_option(parser)
     parser.add_argument("--page", nargs="+", metavar="PATH", help="write the pages of these files, measure nothing")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a target is missed")

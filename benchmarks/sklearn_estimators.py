@@ -1,7 +1,7 @@
 """Time and score of openbnns.sklearn beside sklearn.neural_network, on three data sets that come with scikit-learn.
 
 Both have the same parameters and the same samples, and train in turns, in one process. Times are the fastest of several runs,
-scores are means over seeds. ``--threads 1`` gives both a single thread.
+scores are means over seeds. ``--threads 1`` gives both a single thread, ``--isa avx2`` products without AVX-512.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import instructions
 from timing import BLAS_SETTLE
 
 
@@ -22,6 +24,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=None, help="threads of both (default: as many as they choose)")
     parser.add_argument("--runs", type=int, default=3, help="runs, each with a seed of its own (default: 3)")
     parser.add_argument("--only", default="", help="part of the name of a data set")
+    instructions.add_option(parser)
     return parser.parse_args()
 
 
@@ -45,8 +48,10 @@ def measured(make: Callable[[], Any], x: Any, y: Any, test_x: Any, test_y: Any) 
     return time.perf_counter() - began, model.score(test_x, test_y), model.n_iter_
 
 
-def main() -> None:
+def main() -> int:
     chosen = options()
+    if not instructions.is_limited(chosen.isa):
+        return instructions.restart(chosen.isa)
     if chosen.threads is not None:
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBNNS_NUM_THREADS"):
             os.environ[name] = str(chosen.threads)  # read when the libraries are loaded, below
@@ -83,7 +88,8 @@ def main() -> None:
             print(f"{name:14s} {side:12s} {seconds:8.3f} {epochs:7.0f} {1e3 * each:9.2f} {score:7.4f}")
         total = {side: statistics.median(r[0] for r in results) for side, results in found.items()}
         print(f"{'':14s} {total['scikit-learn'] / total['openbnns']:.1f} times as fast, by the median")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
