@@ -29,12 +29,23 @@ class JointPlan {
 
   // What all workers read, made before they begin; null if that is nothing.
   virtual const float* prepare(const Call& call, bool backward) = 0;
-  virtual void samples(const JointCall& joint, int64_t first, int64_t count) const = 0;
+  virtual void samples(const JointCall& joint, int64_t first, int64_t count) = 0;
   // Part `share` of `shares` of the outputs that are no samples.
-  virtual void sums(const JointCall& joint, int64_t share, int64_t shares) const = 0;
+  virtual void sums(const JointCall& joint, int64_t share, int64_t shares) = 0;
 
  protected:
   ~JointPlan() = default;
 };
+
+// The same call for samples [first, first + count) of X, Y, DX and DY alone, on the calling thread: for plans whose
+// samples do not depend on each other.
+inline Call samples_of(const Call& call, int64_t first, int64_t count) {
+  Call part = call;
+  part.batch = count;
+  part.threads = 1;
+  for (int slot : {X, Y, DX, DY})
+    if (part.address[slot]) part.address[slot] += first * part.stride[slot];
+  return part;
+}
 
 }  // namespace openbnns

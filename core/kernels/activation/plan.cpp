@@ -10,6 +10,7 @@
 #include "kernels/activation/loops.h"
 #include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/joint_plan.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
 
@@ -32,6 +33,7 @@ enum : int {
 
 // Elements of one unit of work, and how many a call needs before a second thread pays.
 constexpr int64_t kBlock = 16384, kParallelFrom = 32768;
+constexpr int64_t kElementFlops = 30;            // in the time that an element takes
 constexpr int kRowSlot = 11, kPartialSlot = 12;  // of scratch memory
 
 int workers(const Call& call, int64_t elements) { return elements < kParallelFrom ? 1 : call.threads; }
@@ -102,7 +104,7 @@ void alpha_gradient(const Call& call, int64_t channels, int64_t plane) {
   }
 }
 
-class ElementwisePlan : public Plan {
+class ElementwisePlan : public Plan, private JointPlan {
  public:
   ElementwisePlan(const ActivationShape& shape, const ActivationSpec& f)
       : sample_(shape.outer * shape.length * shape.inner), f_(f), loops_(elementwise_loops(f.function)) {}
@@ -129,7 +131,22 @@ class ElementwisePlan : public Plan {
     });
   }
 
+  JointPlan* joint() override { return this; }
+
  private:
+  int64_t kept_floats(const Call& call, bool) const override { return call.accumulate || call.address[DW] ? -1 : 0; }
+  int64_t least_samples(const Call&, bool) const override { return 1; }
+  double flops(const Call& call, bool) const override {
+    return static_cast<double>(kElementFlops * call.batch * sample_);
+  }
+  double sums_flops(const Call&, bool) const override { return 0; }
+  const float* prepare(const Call&, bool) override { return nullptr; }
+  void samples(const JointCall& joint, int64_t first, int64_t count) override {
+    const Call part = samples_of(joint.call, first, count);
+    joint.backward ? backward(part) : forward(part);
+  }
+  void sums(const JointCall&, int64_t, int64_t) override {}
+
   ActivationParameters parameters(const Call& call) const {
     const float* w = call.address[W];
     return w ? ActivationParameters{w[0], w[1]} : ActivationParameters{f_.alpha, f_.beta};

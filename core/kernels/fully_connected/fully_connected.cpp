@@ -88,7 +88,7 @@ class FullyConnected : public Plan, private JointPlan {
     return backward ? nullptr : packed_weights(sums_of_inputs(call), call.threads);
   }
 
-  void samples(const JointCall& joint, int64_t first, int64_t count) const override {
+  void samples(const JointCall& joint, int64_t first, int64_t count) override {
     const Call& call = joint.call;
     if (!joint.backward) {
       MatrixProduct p = sums_of_inputs(call);
@@ -100,7 +100,7 @@ class FullyConnected : public Plan, private JointPlan {
     if (call.address[DX]) product_rows(input_gradient(call, 0, call.batch, dz(joint), dz_stride(joint)), first, count);
   }
 
-  void sums(const JointCall& joint, int64_t share, int64_t shares) const override {
+  void sums(const JointCall& joint, int64_t share, int64_t shares) override {
     const Call& call = joint.call;
     if (call.address[DW])
       product_share(weights_gradient(call, 0, call.batch, dz(joint), dz_stride(joint)), share, shares);

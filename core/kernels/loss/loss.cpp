@@ -95,13 +95,13 @@ class LossPlan : public Plan, private JointPlan {
   double sums_flops(const Call& call, bool) const override { return static_cast<double>(call.batch); }
   const float* prepare(const Call&, bool) override { return nullptr; }
 
-  void samples(const JointCall& joint, int64_t first, int64_t count) const override {
+  void samples(const JointCall& joint, int64_t first, int64_t count) override {
     auto* values = reinterpret_cast<double*>(joint.kept);
     const auto slope_scale = static_cast<float>(reduction_factor(joint.call));
     over_rows(joint.call, slope_scale, true, first, first + count, [&](int64_t n, double value) { values[n] = value; });
   }
 
-  void sums(const JointCall& joint, int64_t share, int64_t) const override {
+  void sums(const JointCall& joint, int64_t share, int64_t) override {
     if (share > 0) return;
     const auto* values = reinterpret_cast<const double*>(joint.kept);
     const double total = sum_over(Tasks(joint.call.batch, shape_.width), 1, [&](int64_t n) { return values[n]; });
