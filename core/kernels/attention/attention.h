@@ -69,6 +69,7 @@ class Heads {
   struct Pair;
   struct Tiles;
   struct Extents;
+  class Ahead;
   Pair pair_of(const HeadsCall& call, int64_t number) const;
   Tiles tiles(bool backward) const;
   // Source rows [first, last), first a multiple of 16.
@@ -77,12 +78,14 @@ class Heads {
   };
   void pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool backward, int64_t end,
                  const Sources& sources) const;
+  Ahead ahead_of(const HeadsCall& call, const Pair& pair, int64_t row, int64_t rows, int64_t end) const;
   void find_hidden(const HeadsCall& call, Pair& pair, const Tiles& t) const;
   int64_t find_limits(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
 
-  void forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
+  void forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows,
+                     const Ahead& ahead) const;
   void softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
-                    int64_t rows, int64_t column) const;
+                    int64_t rows, int64_t column, const Ahead& ahead) const;
   template <class Added>
   Vec finish_scores(const HeadsCall& call, const Tiles& t, const Added& added, int64_t row, float* scores,
                     int64_t column, int64_t columns) const;
@@ -105,9 +108,9 @@ class Heads {
   void backward_part(const HeadsCall& call, int64_t pair, int64_t group, const BackwardParts& parts,
                      int64_t index) const;
   void backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows,
-                      const Sources& sources) const;
+                      const Sources& sources, const Ahead& ahead) const;
   void gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
-                     int64_t rows, int64_t column, bool scores) const;
+                     int64_t rows, int64_t column, bool scores, const Ahead& ahead) const;
   template <bool kDrops, bool kScores>
   void limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_t visible, float lse) const;
   template <class Added>

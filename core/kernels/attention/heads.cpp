@@ -14,6 +14,7 @@ constexpr int64_t kSourceBlock = 256;  // source rows of a block of scores
 constexpr int64_t kFewPairs = 8;       // fewer samples times heads than this: groups of positions are shared out too
 constexpr int64_t kGroupRows = 256;    // at least as many positions in a group
 constexpr int64_t kPartialFloats = int64_t{1} << 23;  // of the sums that groups keep apart
+constexpr int64_t kShortFloats = int64_t{1} << 14;    // of the keys and values of a head whose sequence is short
 
 // The number of elements without those at the end that are -infinity.
 int64_t without_last(const float* row, int64_t count) {
@@ -119,6 +120,38 @@ Heads::Tiles Heads::tiles(bool backward) const {
           place[8],     place[9],    place[10],   place[11],
           place[12],    place[13],   place[14],   reinterpret_cast<uint32_t*>(place[15]),
           integers(16), integers(17)};
+}
+
+// What is read after a strip of rows, and what is written at its end and at that of its pair; of long sequences less:
+// what they have in the caches already is worth more.
+Heads::Ahead Heads::ahead_of(const HeadsCall& call, const Pair& pair, int64_t row, int64_t rows, int64_t end) const {
+  Ahead ahead;
+  const bool backward = pair.dout, is_short = rows_ * (s_.key + s_.value) <= kShortFloats;
+  if (backward && !is_short) return ahead;
+  const bool ends = row + rows >= end, is_last = pair.number + 1 == call.samples * s_.heads;
+  const Pair next = is_last ? pair : pair_of(call, pair.number + 1);
+  const int64_t q_row = call.q_places.row, k_row = call.k_places.row, v_row = call.v_places.row,
+                o_row = call.o_places.row;
+  if (!ends || !is_last) {
+    const Pair& follows = ends ? next : pair;
+    const int64_t first = ends ? 0 : row + rows, count = std::min(s_.target - first, strip_);
+    ahead.add(follows.q, q_row, first, count, s_.key);
+    if (backward) {
+      ahead.add(follows.dout, o_row, first, count, s_.value);
+      ahead.add(follows.o, o_row, first, count, s_.value);
+    }
+  }
+  if (!backward) ahead.add(pair.o, o_row, row, rows, s_.value);
+  if (call.dq) ahead.add(call.dq + (pair.q - call.q), q_row, row, rows, s_.key);
+  if (!is_short) return ahead;
+  const int64_t sources = std::min(rows_ - row, rows);
+  if (!is_last) {
+    ahead.add(next.k, k_row, row, sources, s_.key);
+    ahead.add(next.v, v_row, row, sources, s_.value);
+  }
+  if (call.dk) ahead.add(call.dk + (pair.k - call.k), k_row, row, sources, s_.key);
+  if (call.dv) ahead.add(call.dv + (pair.v - call.v), v_row, row, sources, s_.value);
+  return ahead;
 }
 
 // Which source rows are masked for all positions.

@@ -89,7 +89,8 @@ void Heads::backward_part(const HeadsCall& whole_call, int64_t number, int64_t g
   pack_pair(call, pair, t, true, end, sources);
   for (; row < end; row += strip_) {
     check_interruption();
-    backward_strip(call, pair, t, row, std::min(strip_, end - row), sources);
+    const int64_t rows = std::min(strip_, end - row);
+    backward_strip(call, pair, t, row, rows, sources, ahead_of(call, pair, row, rows, end));
   }
   finish_accumulators(call, pair, t, group, sources);
 }
@@ -98,7 +99,7 @@ void Heads::backward_part(const HeadsCall& whole_call, int64_t number, int64_t g
 //   dv += pd^T do,  dp = (do v^T) keep / (1 - dropout),  ds = p (dp - rowsum(do o)) scale,  dq = ds k,  dk += ds^T q
 // where rowsum(dp p) = rowsum(do o).
 void Heads::backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows,
-                           const Sources& sources) const {
+                           const Sources& sources, const Ahead& ahead) const {
   const int64_t last = std::min(find_limits(call, pair, t, row, rows), round_up(sources.last, kBlock));
   if (last <= sources.first) return;
   const int64_t strip_block = strip_ * kBlock, q_row = call.q_places.row, o_row = call.o_places.row;
@@ -123,7 +124,7 @@ void Heads::backward_strip(const HeadsCall& call, const Pair& pair, const Tiles&
           {TileForm::Matrix, t.dout, strip_entries_.data(), kBlock, t.values_across + column * value_depth_,
            packed_entries_.data(), value_depth_ * kBlock, value_depth_, t.ds, strip_block, Write::Set},
           e);
-    gradient_rows(call, pair, t, e, row, rows, column, scores);
+    gradient_rows(call, pair, t, e, row, rows, column, scores, ahead);
     sum_over_rows(call, t, e, column, scores);
     if (call.dq)
       multiply_over_extent(
@@ -168,8 +169,9 @@ void Heads::sum_over_rows(const HeadsCall& call, const Tiles& t, const Extents& 
 
 // Scores to pd, and do v^T to ds.
 void Heads::gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
-                          int64_t rows, int64_t column, bool scores) const {
+                          int64_t rows, int64_t column, bool scores, const Ahead& ahead) const {
   for (int64_t i = 0; i < rows; i++) {
+    if (column == 0) ahead.ask(i);
     const int64_t columns = e.columns_of_row(i);
     const float lse = pair.lse[row + i];
     if (call.drops && columns > 0) draw(call, pair, t, row + i, column, columns);

@@ -36,12 +36,14 @@ void Heads::forward(const HeadsCall& call, int threads) const {
     pack_pair(call, pair, t, false, end, {0, rows_});
     for (int64_t row = count * share / shares * tile_; row < end; row += strip_) {
       check_interruption();
-      forward_strip(call, pair, t, row, std::min(strip_, end - row));
+      const int64_t rows = std::min(strip_, end - row);
+      forward_strip(call, pair, t, row, rows, ahead_of(call, pair, row, rows, end));
     }
   });
 }
 
-void Heads::forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const {
+void Heads::forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows,
+                          const Ahead& ahead) const {
   const int64_t strip_block = strip_ * kBlock;
   pack_columns(pair.q + row * call.q_places.row, call.q_places.row, rows, s_.key, t.q, strip_block);
   std::fill_n(t.largest, round_up(rows, kWidth), -math::kInfinity);
@@ -52,7 +54,7 @@ void Heads::forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& 
     multiply_to_extent({TileForm::Matrix, t.q, strip_entries_.data(), kBlock, t.keys_across + column * key_depth_,
                         packed_entries_.data(), key_depth_ * kBlock, key_depth_, t.scores, strip_block, Write::Set},
                        e);
-    softmax_rows(call, pair, t, e, row, rows, column);
+    softmax_rows(call, pair, t, e, row, rows, column, ahead);
     multiply_over_extent(
         {TileForm::Matrix, t.scores, strip_entries_.data(), kBlock, t.values_along + column * kBlock,
          packed_entries_.data(), padded_ * kBlock, 0, t.sums, strip_block, column ? Write::Add : Write::Set},
@@ -72,7 +74,7 @@ void Heads::forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& 
 // Scores to exponentials relative to the largest score so far; what earlier blocks left is brought to the same measure.
 // Rows are taken kWidth at a time, so that their maxima and sums are found together.
 void Heads::softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
-                         int64_t rows, int64_t column) const {
+                         int64_t rows, int64_t column, const Ahead& ahead) const {
   const int64_t strip_block = strip_ * kBlock;
   for (int64_t first = 0; first < rows; first += kWidth) {
     const int count = static_cast<int>(std::min<int64_t>(kWidth, rows - first));
@@ -98,6 +100,7 @@ void Heads::softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t
     store(t.factor + first, shift);
     const float scale = pair.limited ? s_.scale : 1.0f;
     for (int i = 0; i < count; i++) {
+      if (column == 0) ahead.ask(first + i);
       float* scores = t.scores + (first + i) * kBlock;
       each[i] = exponentials(scores, columns[i], visible[i], scale, t.factor[first + i]);
       if (call.drops) drop(call, pair, t, row + first + i, scores, column, visible[i]);

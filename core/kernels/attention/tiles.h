@@ -51,6 +51,32 @@ struct Heads::Tiles {
   int32_t* reach;                   // [tiles of a strip]: the largest of them, at least 1
 };
 
+// Rows of matrices that are needed soon. The rows of a head lie far apart, which no processor foresees; they are asked
+// for one by one, between other work, because only so many can be on their way at a time.
+class Heads::Ahead {
+ public:
+  // Rows [first, first + count) of a matrix whose rows are `stride` apart.
+  void add(const float* matrix, int64_t stride, int64_t first, int64_t count, int64_t columns) {
+    rows_[matrices_++] = {matrix + first * stride, stride, count, columns};
+  }
+  // Row i of each of them. (Inline: GCC takes a function that only asks for memory for one that does nothing.)
+  OPENBNNS_INLINE void ask(int64_t i) const {
+    for (int m = 0; m < matrices_; m++) {
+      const Rows& r = rows_[m];
+      if (i >= r.count) continue;
+      for (int64_t j = 0; j < r.columns; j += kBlock) __builtin_prefetch(r.first + i * r.stride + j, 0, 2);
+    }
+  }
+
+ private:
+  struct Rows {
+    const float* first;
+    int64_t stride, count, columns;
+  };
+  Rows rows_[8];
+  int matrices_ = 0;
+};
+
 // How far the tiles of a strip reach into the block of source rows that begins at a column.
 struct Heads::Extents {
   Extents(const Tiles& t, int tile, int64_t rows, int64_t column, int64_t block) : tile(tile), rows(rows) {
