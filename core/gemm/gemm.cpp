@@ -26,6 +26,8 @@ constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all 
 constexpr int64_t kPanelColumns = 32;                // of B packed together
 constexpr int64_t kKeptFloats = int64_t{1} << 16;    // of B that stay in L2 for one tile of A after the other (256 KB)
 constexpr int64_t kKeptPanels = 64;                  // at most, however few steps they have
+// Tiles of A for which a tile of B stays in L1; one if wide tiles of B would fill it.
+constexpr int64_t kGroupTiles = kWideBlocks > 1 ? 1 : 16;
 constexpr int64_t kThreadGroups = 4;                 // of such columns, at least, where there are enough of them
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
 constexpr int64_t kReadColumns = 64;                 // for which A is read where it lies, at most
@@ -246,46 +248,6 @@ struct TilesOfA {
   int64_t tile, step;
 };
 
-// Rows [row, row + rows) of C over the first `columns` columns of the panel; a: the tile of these rows.
-void multiply_rows(const MatrixProduct& p, const Panel& panel, int64_t columns, const float* a, int64_t a_step,
-                   int64_t row, int rows, Ahead& ahead) {
-  float edge[kWideRows * kWideColumns];  // a tile that sticks out of C to the right
-  float edge_bias[kWideColumns];
-  Tile tile{};
-  tile.a = a;
-  tile.a_step = a_step;
-  tile.entries = static_cast<int>(panel.steps);
-  tile.c_block = kBlock;
-  tile.write = write_of(p, panel);
-  for (int64_t j = 0; j < columns; j += kWideColumns) {
-    const int blocks = tile_blocks(columns - j);
-    const int64_t width = std::min<int64_t>(blocks * kBlock, columns - j);
-    float* c = p.c + row * p.ldc + panel.column + j;
-    bool in_place = reads_b_in_place(p, width);
-    tile.b = in_place ? p.b + panel.step * p.ldb + panel.column + j : panel.b + j * panel.steps;
-    tile.b_step = in_place ? p.ldb : tile_blocks(panel.columns - j) * kBlock;
-    ahead.ask(tile);
-    tile.c = c;
-    tile.c_row = p.ldc;
-    if (tile.write == Write::RowBias) tile.bias = p.row_bias + row;
-    if (tile.write == Write::ColumnBias) tile.bias = p.column_bias + panel.column + j;
-    TileKernel kernel = kernel_of(p, blocks, rows);
-    if (width == blocks * kBlock) {
-      kernel(tile);
-    } else {
-      tile.c = edge;
-      tile.c_row = kWideColumns;
-      if (tile.write == Write::ColumnBias) {
-        std::fill_n(std::copy_n(tile.bias, width, edge_bias), kWideColumns - width, 0.f);
-        tile.bias = edge_bias;
-      }
-      if (tile.write == Write::Add) copy_rows(c, p.ldc, rows, width, edge, kWideColumns);
-      kernel(tile);
-      copy_rows(edge, kWideColumns, rows, width, c, p.ldc);
-    }
-  }
-}
-
 // How a product is cut up; nothing here touches the order of a sum.
 struct Cut {
   int tile;             // rows of a tile
@@ -314,8 +276,54 @@ struct Cut {
   }
 };
 
-// Rows of the tiles [first, last) over the columns of the panel; a: these tiles. A tile of A stays in L1 while columns
-// of B that stay in L2 pass by.
+// The tile of rows from `row` on over `width` columns of the panel from `column` on; tile: its operands.
+void multiply_tile(const MatrixProduct& p, const Panel& panel, int64_t column, int64_t width, int blocks, int64_t row,
+                   int rows, Tile& tile) {
+  float* c = p.c + row * p.ldc + panel.column + column;
+  tile.c = c;
+  tile.c_row = p.ldc;
+  if (tile.write == Write::RowBias) tile.bias = p.row_bias + row;
+  if (tile.write == Write::ColumnBias) tile.bias = p.column_bias + panel.column + column;
+  const TileKernel kernel = kernel_of(p, blocks, rows);
+  if (width == blocks * kBlock) return kernel(tile);
+  float edge[kWideRows * kWideColumns];  // a tile that sticks out of C to the right
+  float edge_bias[kWideColumns];
+  tile.c = edge;
+  tile.c_row = kWideColumns;
+  if (tile.write == Write::ColumnBias) {
+    std::fill_n(std::copy_n(tile.bias, width, edge_bias), kWideColumns - width, 0.f);
+    tile.bias = edge_bias;
+  }
+  if (tile.write == Write::Add) copy_rows(c, p.ldc, rows, width, edge, kWideColumns);
+  kernel(tile);
+  copy_rows(edge, kWideColumns, rows, width, c, p.ldc);
+}
+
+// Rows of the tiles [first, last) over the first `columns` columns of the panel; a: these tiles. One operand stays in
+// L1 while the other passes by: a single tile of A, or, if there are several, one tile of B after the other.
+void multiply_group(const MatrixProduct& p, const Cut& cut, const Panel& panel, int64_t columns, const TilesOfA& a,
+                    int64_t first, int64_t last, Ahead& ahead) {
+  Tile tile{};
+  tile.a_step = a.step;
+  tile.entries = static_cast<int>(panel.steps);
+  tile.c_block = kBlock;
+  tile.write = write_of(p, panel);
+  for (int64_t j = 0; j < columns; j += kWideColumns) {
+    const int blocks = tile_blocks(columns - j);
+    const int64_t width = std::min<int64_t>(blocks * kBlock, columns - j);
+    const bool in_place = reads_b_in_place(p, width);
+    tile.b = in_place ? p.b + panel.step * p.ldb + panel.column + j : panel.b + j * panel.steps;
+    tile.b_step = in_place ? p.ldb : tile_blocks(panel.columns - j) * kBlock;
+    for (int64_t i = first; i < last; i++) {
+      tile.a = a.a + (i - first) * a.tile;
+      ahead.ask(tile);
+      multiply_tile(p, panel, j, width, blocks, i * cut.tile, cut.rows(p, i), tile);
+    }
+  }
+}
+
+// Rows of the tiles [first, last) over the columns of the panel; a: these tiles. Columns of B stay in L2, as does a
+// group of tiles of A.
 void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, const TilesOfA& a, int64_t first,
                     int64_t last, Ahead ahead) {
   const int few = p.sums == IntegerSums::kNone ? few_columns(panel.columns, cut.tile) : 0;
@@ -338,11 +346,11 @@ void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, 
     part.columns -= j;
     part.b += j * panel.steps;
     const int64_t columns = std::min(kept, most - j);
-    for (int64_t tile = first; tile < last; tile++) {
-      const int64_t row = tile * cut.tile;
-      const int rows = cut.rows(p, tile);
-      multiply_rows(p, part, columns, a.a + (tile - first) * a.tile, a.step, row, rows, ahead);
-      if (panel.last) finish_rows(p, row, rows, part.column, std::min(kept, part.columns));
+    for (int64_t tile = first; tile < last; tile += kGroupTiles) {
+      const int64_t end = std::min(last, tile + kGroupTiles), row = tile * cut.tile;
+      multiply_group(p, cut, part, columns, {a.a + (tile - first) * a.tile, a.tile, a.step}, tile, end, ahead);
+      if (panel.last)
+        finish_rows(p, row, std::min(p.m, end * cut.tile) - row, part.column, std::min(kept, part.columns));
     }
   }
 }
