@@ -11,6 +11,7 @@
 #include "gemm/partial.h"
 #include "gemm/sources.h"
 #include "gemm/stored_product.h"
+#include "runtime/caches.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/partition.h"
 #include "runtime/scratch.h"
@@ -24,10 +25,7 @@ namespace {
 constexpr int kDepthBlock = 256;
 constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all threads read (1 MB)
 constexpr int64_t kPanelColumns = 32;                // of B packed together
-constexpr int64_t kKeptFloats = int64_t{1} << 16;    // of B that stay in L2 for one tile of A after the other (256 KB)
-constexpr int64_t kKeptPanels = 64;                  // at most, however few steps they have
-// Tiles of A for which a tile of B stays in L1; one if wide tiles of B would fill it.
-constexpr int64_t kGroupTiles = kWideBlocks > 1 ? 1 : 16;
+constexpr int64_t kKeptPanels = 64;                  // of B that stay in L2, at most, however few steps they have
 constexpr int64_t kThreadGroups = 4;                 // of such columns, at least, where there are enough of them
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
 constexpr int64_t kReadColumns = 64;                 // for which A is read where it lies, at most
@@ -40,6 +38,16 @@ constexpr double kOtherGain = 1.05;         // for which a product is cut by its
 constexpr int64_t kSideRows = 8;            // of a product that is one of several, at least
 constexpr double kReadRows = 3;             // of arithmetic, in the time that a product of few rows takes to read B
 constexpr double kPieceProducts = 1 << 24;  // of a row, after which a product of few rows can be interrupted
+
+// The floats that fit into the second cache of a core (1 MB if nobody says). What is cut by them are rows and columns
+// only, never a sum: results are the same on every CPU of an instruction set.
+int64_t second_cache_floats() {
+  constexpr int64_t kUsual = int64_t{1} << 20, kLeast = kUsual / 4, kMost = 2 * kUsual;
+  const int64_t bytes = second_level_cache_bytes();
+  return (bytes > 0 ? std::clamp(bytes, kLeast, kMost) : kUsual) / static_cast<int64_t>(sizeof(float));
+}
+// Of B, that stay in it while tiles of A pass by.
+int64_t kept_floats() { return second_cache_floats() / 4; }
 
 // Columns [column, column + columns) and steps [step, step + steps) of the product.
 struct Panel {
@@ -265,7 +273,12 @@ struct Cut {
   }
   int64_t tile_floats() const { return depth_block * kWidth; }  // of A, packed
   int64_t kept_panels() const {
-    return std::clamp<int64_t>(kKeptFloats / (depth_block * kPanelColumns), 1, kKeptPanels);
+    return std::clamp<int64_t>(kept_floats() / (depth_block * kPanelColumns), 1, kKeptPanels);
+  }
+  // Tiles of A that stay in L2, while one tile of B after the other stays in L1 for all of them: that takes fewer loads
+  // from L2 than the other way round. But wide tiles of B would fill L1.
+  int64_t group_tiles() const {
+    return kWideBlocks > 1 ? 1 : std::max<int64_t>(1, second_cache_floats() / 8 / tile_floats());
   }
   // Groups of panels, each of which stays in L2; several of them for each thread where there are enough: the one that
   // began first does more of them.
@@ -299,8 +312,8 @@ void multiply_tile(const MatrixProduct& p, const Panel& panel, int64_t column, i
   copy_rows(edge, kWideColumns, rows, width, c, p.ldc);
 }
 
-// Rows of the tiles [first, last) over the first `columns` columns of the panel; a: these tiles. One operand stays in
-// L1 while the other passes by: a single tile of A, or, if there are several, one tile of B after the other.
+// Rows of the tiles [first, last) over the first `columns` columns of the panel; a: these tiles. What stays in L1 is
+// the tile of A, if there is one, or else one tile of B after the other.
 void multiply_group(const MatrixProduct& p, const Cut& cut, const Panel& panel, int64_t columns, const TilesOfA& a,
                     int64_t first, int64_t last, Ahead& ahead) {
   Tile tile{};
@@ -322,12 +335,12 @@ void multiply_group(const MatrixProduct& p, const Cut& cut, const Panel& panel, 
   }
 }
 
-// Rows of the tiles [first, last) over the columns of the panel; a: these tiles. Columns of B stay in L2, as does a
-// group of tiles of A.
+// Rows of the tiles [first, last) over the columns of the panel; a: these tiles. Groups of columns of B stay in L2, and
+// so do groups of tiles of A.
 void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, const TilesOfA& a, int64_t first,
                     int64_t last, Ahead ahead) {
   const int few = p.sums == IntegerSums::kNone ? few_columns(panel.columns, cut.tile) : 0;
-  const int64_t most = panel.columns - few, kept = cut.kept_panels() * kPanelColumns;
+  const int64_t most = panel.columns - few, kept = cut.kept_panels() * kPanelColumns, group = cut.group_tiles();
   if (few > 0) {
     const int64_t tile = most / kWideColumns * kWideColumns, column = panel.column + most;  // tile: as it is packed
     const int64_t row = first * cut.tile, rows = std::min(last * cut.tile, p.m) - row;
@@ -346,8 +359,8 @@ void multiply_tiles(const MatrixProduct& p, const Cut& cut, const Panel& panel, 
     part.columns -= j;
     part.b += j * panel.steps;
     const int64_t columns = std::min(kept, most - j);
-    for (int64_t tile = first; tile < last; tile += kGroupTiles) {
-      const int64_t end = std::min(last, tile + kGroupTiles), row = tile * cut.tile;
+    for (int64_t tile = first; tile < last; tile += group) {
+      const int64_t end = std::min(last, tile + group), row = tile * cut.tile;
       multiply_group(p, cut, part, columns, {a.a + (tile - first) * a.tile, a.tile, a.step}, tile, end, ahead);
       if (panel.last)
         finish_rows(p, row, std::min(p.m, end * cut.tile) - row, part.column, std::min(kept, part.columns));
@@ -472,7 +485,7 @@ void product_on_threads(const MatrixProduct& p, int threads) {
   const bool writes = p.k <= kFewSteps && p.m > kWideRows;
   // Tasks that pack their own rows of A wait for nobody else, and do not get A from the caches of other cores. That
   // pays if B is packed already, and small enough to stay in the second cache of every core.
-  const bool alone = is_ready(p) && p.n * p.k <= kSharedFloats / 4;
+  const bool alone = is_ready(p) && p.n * p.k <= kept_floats();
   const Cut cut(p, steps_of(p), std::min(p.m, p.n));
   const Cuts rows = cut_by_rows(p, cut, threads);
   if (writes || alone) return product_by_rows(p, rows, threads);
@@ -522,7 +535,7 @@ double flops_of(const MatrixProduct& p, bool small) {
 // Whether workers that each multiply so many rows by B all pack it themselves: to pack a small operand again takes less
 // time than to wait for another core, and to fetch from its cache what it has packed.
 bool pack_alone(const MatrixProduct& p, int64_t rows) {
-  return p.m >= p.n && !p.packed_b && rows >= kAloneRows && p.n * p.k <= kAloneFloats;
+  return p.m >= p.n && !p.packed_b && rows >= kAloneRows && p.n * p.k <= std::min(kAloneFloats, kept_floats());
 }
 
 // Several parts for each thread where they are long enough: the one that began first does more of them.

@@ -12,35 +12,50 @@ namespace openbnns {
 namespace {
 
 #if defined(__x86_64__)
-// The largest of the caches that a leaf of CPUID describes, one after the other.
-int64_t largest_cache(unsigned leaf) {
+constexpr int kAnyLevel = 0;
+
+// The largest of the caches of a level that a leaf of CPUID describes, one after the other; not those of instructions.
+int64_t largest_cache(unsigned leaf, int level) {
+  constexpr unsigned kNoMore = 0, kInstructions = 2;
   int64_t largest = 0;
   unsigned a, b, c, d;
-  for (unsigned i = 0; __get_cpuid_count(leaf, i, &a, &b, &c, &d) && (a & 0x1f) != 0; i++) {
+  for (unsigned i = 0; __get_cpuid_count(leaf, i, &a, &b, &c, &d) && (a & 0x1f) != kNoMore; i++) {
+    if ((a & 0x1f) == kInstructions || (level != kAnyLevel && static_cast<int>(a >> 5 & 7) != level)) continue;
     const int64_t line = (b & 0xfff) + 1, partitions = ((b >> 12) & 0x3ff) + 1, ways = (b >> 22) + 1;
     largest = std::max(largest, line * partitions * ways * (int64_t{c} + 1));
   }
   return largest;
 }
 
-int64_t ask() {
+int64_t ask(int level) {
   constexpr unsigned kIntel = 4, kAmd = 0x8000001d;
-  const int64_t bytes = largest_cache(kIntel);
-  return bytes > 0 ? bytes : largest_cache(kAmd);
+  const int64_t bytes = largest_cache(kIntel, level);
+  return bytes > 0 ? bytes : largest_cache(kAmd, level);
 }
+int64_t ask_for_last() { return ask(kAnyLevel); }
+int64_t ask_for_second() { return ask(2); }
 #elif defined(_SC_LEVEL3_CACHE_SIZE)
-int64_t ask() { return std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)); }
+int64_t ask_for_last() { return std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)); }
+int64_t ask_for_second() { return std::max(0L, sysconf(_SC_LEVEL2_CACHE_SIZE)); }
 #else
-int64_t ask() { return 0; }
+int64_t ask_for_last() { return 0; }
+int64_t ask_for_second() { return 0; }
 #endif
+
+// A thread asks twice rather than waits for one that a fork may take away.
+constexpr int64_t kUnknown = -1;
+std::atomic<int64_t> last_level{kUnknown}, second_level{kUnknown};
+
+int64_t known_or(std::atomic<int64_t>& known, int64_t (*ask)()) {
+  int64_t bytes = known.load(std::memory_order_relaxed);
+  if (bytes < 0) known.store(bytes = ask(), std::memory_order_relaxed);
+  return bytes;
+}
 
 }  // namespace
 
-int64_t last_level_cache_bytes() {
-  static std::atomic<int64_t> known{-1};  // a thread asks twice rather than waits for one that a fork may take away
-  int64_t bytes = known.load(std::memory_order_relaxed);
-  if (bytes < 0) known = bytes = ask();
-  return bytes;
-}
+int64_t last_level_cache_bytes() { return known_or(last_level, ask_for_last); }
+int64_t second_level_cache_bytes() { return known_or(second_level, ask_for_second); }
+void assume_second_level_cache(int64_t bytes) { second_level.store(bytes < 0 ? kUnknown : bytes); }
 
 }  // namespace openbnns

@@ -6,6 +6,7 @@
 #include "gemm/integer_kernel.h"
 #include "kernels/activation/activation.h"
 #include "kernels/kernels.h"
+#include "runtime/caches.h"
 #include "runtime/scratch.h"
 #include "tests/testing.h"
 
@@ -212,6 +213,24 @@ void check_halves(Counts& counts, Random& random, int64_t m, int64_t n, int64_t 
   }
 }
 
+// Caches decide how rows and columns are cut, but not a bit of the result.
+void check_caches(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
+  const bool ta = variant & 1, tb = variant & 2;
+  Floats a = random.reals(m * k), b = random.reals(k * n), first;
+  for (int64_t kilobytes : {0, 1, 256, 512, 1024, 2048, 65536})
+    for (int threads = 1; threads <= 2; threads++) {
+      assume_second_level_cache(kilobytes << 10);
+      Floats result = testing::poison(m * n);
+      MatrixProduct p{m, n, k, a.data(), ta ? m : k, b.data(), tb ? k : n, result.data(), n};
+      p.transpose_a = ta;
+      p.transpose_b = tb;
+      run_product(p, threads);
+      if (first.empty()) first = result;
+      counts.same_bits("product with " + std::to_string(kilobytes) + " KB of L2", result, first);
+    }
+  assume_second_level_cache(-1);
+}
+
 // Per sample rows of length `count`, `stride` apart, gathered without the gaps.
 Floats rows_of(const Floats& v, int64_t rows, int64_t stride, int64_t count) {
   Floats out;
@@ -310,6 +329,11 @@ int run_gemm_tests() {
       check_bytes(counts, random, s[0], s[1], s[2], variant, IntegerSums::kPairs);
       if (has_quad_sums()) check_bytes(counts, random, s[0], s[1], s[2], variant, IntegerSums::kQuads);
     }
+  for (int variant = 0; variant < 4; variant++) {
+    check_caches(counts, random, 600, 700, 300, variant);
+    check_caches(counts, random, 130, 1500, 520, variant);
+    check_caches(counts, random, 1500, 90, 257, variant);
+  }
   const int64_t layers[][3] = {{1, 8, 8}, {32, 64, 32}, {128, 200, 150}, {3, 1, 1}, {70, 33, 17}, {1, 500, 300}};
   for (auto& s : layers)
     for (int function : {0, 1, 4, 11}) check_fully_connected(counts, random, s[0], s[1], s[2], {function, 0, 0});
