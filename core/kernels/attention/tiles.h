@@ -110,29 +110,48 @@ struct Product {
   float* c;       // rows 16 apart
   int64_t c_block;
   Write write;
+};
 
-  // Rows i to i + rows - 1 and blocks j to j + wide - 1 of C (+)= A B.
-  OPENBNNS_INLINE void tile(int64_t i, int rows, int64_t j, int wide, int64_t over) const {
-    Tile t{a + i * a_row,
-           b + j * b_block,
-           a_entries,
-           b_entries,
-           static_cast<int>(over / kDepth),
-           b_block,
-           c + i * kBlock + j * c_block,
-           kBlock,
-           c_block};
-    t.write = write;
-    tile_kernel(form, wide, rows)(t);
+// The tiles of a product, one after the other; what they share, and the kernel for their size, is found once.
+class ProductTiles {
+ public:
+  explicit ProductTiles(const Product& p) : p_(p) {
+    tile_.a_offset = p.a_entries;
+    tile_.b_offset = p.b_entries;
+    tile_.b_block = p.b_block;
+    tile_.c_row = kBlock;
+    tile_.c_block = p.c_block;
+    tile_.write = p.write;
   }
+
+  // Rows i to i + rows - 1 and blocks j to j + wide - 1 of C (+)= A B, over so many steps.
+  OPENBNNS_INLINE void multiply(int64_t i, int64_t rows, int64_t j, int wide, int64_t over) {
+    if (rows != rows_ || wide != wide_) {
+      rows_ = rows;
+      wide_ = wide;
+      kernel_ = tile_kernel(p_.form, wide, static_cast<int>(rows));
+    }
+    tile_.a = p_.a + i * p_.a_row;
+    tile_.b = p_.b + j * p_.b_block;
+    tile_.entries = static_cast<int>(over / kDepth);
+    tile_.c = p_.c + i * kBlock + j * p_.c_block;
+    kernel_(tile_);
+  }
+
+ private:
+  const Product p_;
+  Tile tile_{};
+  TileKernel kernel_ = nullptr;
+  int64_t rows_ = 0;
+  int wide_ = 0;
 };
 
 // C[rows][blocks * 16] (+)= A B, in tiles of `tile` rows.
 inline void multiply(const Product& p, int64_t rows, int tile, int64_t blocks) {
+  ProductTiles tiles(p);
   for (int64_t j = 0; j < blocks;) {
     const int wide = tile_blocks((blocks - j) * kBlock);
-    for (int64_t i = 0; i < rows; i += tile)
-      p.tile(i, static_cast<int>(std::min<int64_t>(tile, rows - i)), j, wide, p.depth);
+    for (int64_t i = 0; i < rows; i += tile) tiles.multiply(i, std::min<int64_t>(tile, rows - i), j, wide, p.depth);
     j += wide;
   }
 }
@@ -140,13 +159,14 @@ inline void multiply(const Product& p, int64_t rows, int tile, int64_t blocks) {
 // The same for C of scores: tile n has e.columns(n) columns.
 template <class Extents>
 void multiply_to_extent(const Product& p, const Extents& e) {
+  ProductTiles tiles(p);
   for (int64_t j = 0; j < e.most / kBlock;) {
     const int widest = tile_blocks(e.most - j * kBlock);
     for (int n = 0; n < e.count; n++) {
       const int64_t i = int64_t{n} * e.tile, blocks = e.columns(n) / kBlock - j;
       if (blocks <= 0) continue;
       const int wide = blocks < widest ? 1 : widest;
-      p.tile(i, static_cast<int>(std::min<int64_t>(e.tile, e.rows - i)), j, wide, p.depth);
+      tiles.multiply(i, std::min<int64_t>(e.tile, e.rows - i), j, wide, p.depth);
     }
     j += widest;
   }
@@ -155,11 +175,12 @@ void multiply_to_extent(const Product& p, const Extents& e) {
 // The same for A of scores: the sums of tile n run over e.depth[n].
 template <class Extents>
 void multiply_over_extent(const Product& p, const Extents& e, int64_t blocks) {
+  ProductTiles tiles(p);
   for (int64_t j = 0; j < blocks;) {
     const int wide = tile_blocks((blocks - j) * kBlock);
     for (int n = 0; n < e.count; n++) {
       const int64_t i = int64_t{n} * e.tile;
-      if (e.depth[n] > 0) p.tile(i, static_cast<int>(std::min<int64_t>(e.tile, e.rows - i)), j, wide, e.depth[n]);
+      if (e.depth[n] > 0) tiles.multiply(i, std::min<int64_t>(e.tile, e.rows - i), j, wide, e.depth[n]);
     }
     j += wide;
   }
