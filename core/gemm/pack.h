@@ -18,7 +18,27 @@ OPENBNNS_INLINE Vec interleave_high(Vec a, Vec b, std::integer_sequence<int, kLa
   return shuffled<(kWidth / 2 + kLane / 2 + (kLane % 2) * kWidth)...>(a, b);
 }
 
-// r[i][j] <-> r[j][i] for a square of kWidth rows, in registers: log2(kWidth) rounds of perfect shuffles.
+// r[i][j] <-> r[j][i] for a square of kWidth rows, in registers.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// Within halves of 128 bits as long as that does: shuffles that cross them take two instructions.
+OPENBNNS_INLINE void transpose(Vec* r) {
+  Vec t[kWidth];
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i += 2) {
+    t[i] = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(r[i], r[i + 1]);
+    t[i + 1] = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(r[i], r[i + 1]);
+  }
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i += 4) OPENBNNS_UNROLL for (int j = 0; j < 2; j++) {
+    r[i + 2 * j] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(t[i + j], t[i + 2 + j]);
+    r[i + 2 * j + 1] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(t[i + j], t[i + 2 + j]);
+  }
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth / 2; i++) {
+    const Vec low = r[i], high = r[i + 4];
+    r[i] = shuffled<0, 1, 2, 3, 8, 9, 10, 11>(low, high);
+    r[i + 4] = shuffled<4, 5, 6, 7, 12, 13, 14, 15>(low, high);
+  }
+}
+#else
+// log2(kWidth) rounds of perfect shuffles.
 OPENBNNS_INLINE void transpose(Vec* r) {
   constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
   Vec t[kWidth];
@@ -30,6 +50,7 @@ OPENBNNS_INLINE void transpose(Vec* r) {
     OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = t[i];
   }
 }
+#endif
 
 // Columns of a row-major source of up to 16 rows, each written as 16 consecutive values (missing rows as zeros) where
 // place(column) says. source: [rows][row_stride], columns of it used. kAnyOrder: place() may be called for the columns
