@@ -126,7 +126,7 @@ Heads::Tiles Heads::tiles(bool backward) const {
 // what they have in the caches already is worth more.
 Heads::Ahead Heads::ahead_of(const HeadsCall& call, const Pair& pair, int64_t row, int64_t rows, int64_t end) const {
   Ahead ahead;
-  const bool backward = pair.dout, is_short = rows_ * (s_.key + s_.value) <= kShortFloats;
+  const bool backward = pair.dout != nullptr, is_short = rows_ * (s_.key + s_.value) <= kShortFloats;
   if (backward && !is_short) return ahead;
   const bool ends = row + rows >= end, is_last = pair.number + 1 == call.samples * s_.heads;
   const Pair next = is_last ? pair : pair_of(call, pair.number + 1);
@@ -143,7 +143,7 @@ Heads::Ahead Heads::ahead_of(const HeadsCall& call, const Pair& pair, int64_t ro
   }
   if (!backward) ahead.add(pair.o, o_row, row, rows, s_.value);
   if (call.dq) ahead.add(call.dq + (pair.q - call.q), q_row, row, rows, s_.key);
-  if (!is_short) return ahead;
+  if (!is_short || row >= rows_) return ahead;
   const int64_t sources = std::min(rows_ - row, rows);
   if (!is_last) {
     ahead.add(next.k, k_row, row, sources, s_.key);
