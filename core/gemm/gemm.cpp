@@ -535,7 +535,7 @@ double flops_of(const MatrixProduct& p, bool small) {
 // Whether workers that each multiply so many rows by B all pack it themselves: to pack a small operand again takes less
 // time than to wait for another core, and to fetch from its cache what it has packed.
 bool pack_alone(const MatrixProduct& p, int64_t rows) {
-  return p.m >= p.n && !p.packed_b && rows >= kAloneRows && p.n * p.k <= std::min(kAloneFloats, kept_floats());
+  return p.m >= p.n && !p.packed_b && rows >= kAloneRows && is_packed_by_all(p);
 }
 
 // Several parts for each thread where they are long enough: the one that began first does more of them.
@@ -641,6 +641,8 @@ MatrixProduct part_of(const MatrixProduct& p, const Cuts& parts, int64_t index) 
 }
 
 bool has_row_parts(const MatrixProduct& p) { return !is_stored(p) && (packs(p) || is_narrow_product(p)); }
+
+bool is_packed_by_all(const MatrixProduct& p) { return p.n * p.k <= std::min(kAloneFloats, kept_floats()); }
 
 void product_rows(const MatrixProduct& p, int64_t first, int64_t rows) {
   if (rows <= 0) return;

@@ -58,6 +58,8 @@ MatrixProduct part_of(const MatrixProduct& p, const Cuts& parts, int64_t index);
 // For workers that have parts of a product of their own, each on its own thread; together they compute the same bits as
 // matrix_product for all of p. Rows [first, first + rows), of a product that has_row_parts; share `index` of `count`.
 bool has_row_parts(const MatrixProduct& p);
+// Whether B is small enough that each of these workers packs it for itself.
+bool is_packed_by_all(const MatrixProduct& p);
 void product_rows(const MatrixProduct& p, int64_t first, int64_t rows);
 void product_share(const MatrixProduct& p, int64_t index, int64_t count);
 

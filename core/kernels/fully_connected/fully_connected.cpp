@@ -21,9 +21,8 @@ namespace {
 
 constexpr int64_t kGradientFloats = int64_t{1} << 20;  // of dz kept at a time (4 MB)
 constexpr int64_t kRunFloats = int64_t{1} << 12;       // of dz that one task makes
-constexpr int64_t kAloneFloats = int64_t{1} << 16;     // of weights that every worker packs for itself, at most
-constexpr int64_t kAloneSamples = 32;                  // for so many samples, at least
-constexpr int64_t kLeastSamples = 8;                   // of a worker that finds them packed
+constexpr int64_t kLeastSamples = 8;                   // of a worker that finds the weights packed,
+constexpr int64_t kAloneSamples = 32;                  // or that packs them for itself
 
 class FullyConnected : public Plan, private JointPlan {
  public:
@@ -73,7 +72,7 @@ class FullyConnected : public Plan, private JointPlan {
 
   int64_t least_samples(const Call& call, bool backward) const override {
     if (!backward && weights_known_.version() != 0) return kLeastSamples;
-    return inputs_ * outputs_ <= kAloneFloats ? kAloneSamples : call.batch + 1;
+    return is_packed_by_all(sums_of_inputs(call)) ? kAloneSamples : call.batch + 1;
   }
 
   double flops(const Call& call, bool backward) const override {
