@@ -110,6 +110,16 @@ WINDOWS = (
     Window("tiles, dilated", (40, 14, 14), 40, (3, 3), (1, 1), (2, 1), (1, 1, 2, 2)),
     Window("pointwise, groups", (39, 23, 12), 24, (1, 1), groups=3),
     Window("tiles, groups", (64, 14, 14), 64, (3, 3), pad=(1, 1, 1, 1), groups=2),
+    Window("depthwise, long rows", (5, 30, 37), 5, (3, 3), pad=(1, 1, 1, 1), groups=5),
+    Window("depthwise, every other", (6, 29, 34), 12, (3, 3), (2, 2), pad=(0, 1, 1, 0), groups=6),
+    Window("depthwise, every other row", (4, 18, 25), 4, (3, 3), (2, 1), pad=(2, 0, 2, 1), groups=4, batch=1),
+    Window("depthwise, dilated", (4, 12, 40), 4, (3, 3), (1, 1), (1, 3), (3, 2, 1, 1), groups=4),
+    Window("depthwise, dilated and strided", (4, 7, 51), 8, (3, 3), (1, 2), (1, 3), (3, 2, 1, 1), groups=4),
+    Window("depthwise, five", (6, 21, 37), 6, (5, 5), (1, 2), pad=(2, 2, 2, 2), groups=6),
+    Window("depthwise, flat", (7, 3, 50), 7, (1, 5), pad=(2, 2, 0, 0), groups=7),
+    Window("depthwise, even", (3, 11, 23), 3, (2, 4), (2, 1), pad=(1, 2, 1, 0), groups=3),
+    Window("depthwise, mostly padding", (3, 2, 3), 3, (3, 3), pad=(9, 11, 4, 5), groups=3),
+    Window("depthwise, no padding", (3, 12, 40), 3, (3, 3), groups=3, batch=1),
 )
 
 

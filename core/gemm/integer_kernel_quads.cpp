@@ -1,28 +1,12 @@
-// The only source that is compiled for VNNI (cmake/instruction_sets.cmake): nothing else may run without asking the
-// CPU.
+// Compiled for VNNI (cmake/instruction_sets.cmake): nothing of this may run without asking the CPU.
 #include "gemm/integer_kernel_body.h"
+#include "gemm/quad_dot.h"
 #include "kernels/instruction_sets.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-namespace {
-
-struct QuadDot {
-  static OPENBNNS_INLINE IntVec add(IntVec sum, IntVec a, IntVec b) {
-#if defined(__AVX512VNNI__)
-    return reinterpret_cast<IntVec>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a),
-                                                        reinterpret_cast<__m512i>(b)));
-#else
-    return reinterpret_cast<IntVec>(_mm256_dpbusd_avx_epi32(
-        reinterpret_cast<__m256i>(sum), reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
-#endif
-  }
-};
-
-}  // namespace
-
+#if OPENBNNS_HAS_QUADS
 TileKernel quad_sums_kernel(int blocks, int rows) { return integer_kernel_of<QuadDot>(blocks, rows); }
 TileKernel quad_sums_edge_kernel(int blocks, int rows) { return integer_edge_kernel_of<QuadDot>(blocks, rows); }
 

@@ -31,11 +31,10 @@ OPENBNNS_INLINE void join_lines(const uint8_t* const (&line)[4], int64_t lines, 
   }
 }
 
-// to[j] = the group of from[i * stride + j], i < lines, for j < count; missing numbers are zeros. `left`: of the
-// operand that kernels of quads take as unsigned.
-OPENBNNS_INLINE void join_bytes(IntegerSums sums, ElementType type, bool left, const uint8_t* from, int64_t stride,
+// to[j] = the group of line[i][j], i < lines, for j < count; missing numbers are zeros. `left`: of the operand that
+// kernels of quads take as unsigned.
+OPENBNNS_INLINE void join_bytes(IntegerSums sums, ElementType type, bool left, const uint8_t* const (&line)[4],
                                 int64_t lines, int64_t count, ByteGroup* to, int64_t to_stride) {
-  const uint8_t* line[4] = {from, from + stride, from + 2 * stride, from + 3 * stride};
   if (sums == IntegerSums::kQuads) {
     const uint32_t flip = (type == ElementType::kInt8) == left ? 0x80 : 0;  // to the other sign
     join_lines(line, lines, 8, count, to, to_stride, [=](uint8_t byte) { return uint32_t{byte} ^ flip; });
@@ -45,6 +44,13 @@ OPENBNNS_INLINE void join_bytes(IntegerSums sums, ElementType type, bool left, c
   } else {
     join_lines(line, lines, 16, count, to, to_stride, [](uint8_t byte) { return uint32_t{byte}; });
   }
+}
+
+// The same of from[i * stride + j].
+OPENBNNS_INLINE void join_bytes(IntegerSums sums, ElementType type, bool left, const uint8_t* from, int64_t stride,
+                                int64_t lines, int64_t count, ByteGroup* to, int64_t to_stride) {
+  const uint8_t* const line[4] = {from, from + stride, from + 2 * stride, from + 3 * stride};
+  join_bytes(sums, type, left, line, lines, count, to, to_stride);
 }
 
 }  // namespace OPENBNNS_ISA

@@ -13,10 +13,12 @@
 #include "kernels/activation/rows.h"
 #include "kernels/convolution/byte_groups.h"
 #include "kernels/convolution/depthwise.h"
+#include "kernels/convolution/depthwise_bytes.h"
 #include "kernels/convolution/kernels.h"
 #include "kernels/convolution/stored_results.h"
 #include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/partition.h"
 #include "runtime/scratch.h"
 #include "runtime/weights_version.h"
 
@@ -28,6 +30,7 @@ constexpr int64_t kPartFloats = int64_t{1} << 19;   // of weights at a time (2 M
 constexpr int64_t kPartChannels = 32;               // of the output: such parts have multiples of it
 constexpr int64_t kSumFloats = int64_t{1} << 18;    // of sums before they are converted (1 MB), if a sample has no more
 constexpr int64_t kPlaneFloats = int64_t{1} << 16;  // of the images of a depthwise convolution at a time (256 KB)
+constexpr int64_t kTaskResults = 16384;             // of a depthwise convolution on planes as they are stored
 constexpr double kExactFloats = 1 << 24;            // sums of integers up to this are exact
 constexpr int64_t kFewInputs = 8;                   // channels, which groups of bytes would mostly fill with zeros
 constexpr double kDecodeFlops = 4;                  // operations in the time that converting a number takes
@@ -85,7 +88,7 @@ class StoredConvolution : public Plan {
         activation_row_(shape.out_width),
         activation_(activation),
         way_(choose_way()),
-        depthwise_(s_.groups > 1 && is_depthwise(s_) && way_ != Way::kGroups) {
+        depthwise_(has_planes() && way_ != Way::kGroups) {
     if (depthwise_)
       share_planes();
     else
@@ -108,7 +111,9 @@ class StoredConvolution : public Plan {
       StoredResults results = results_of(call, n, bias);
       results.weight_sums = weight_sums;
       if (exact() && terms().needs_window_sums()) results.window_sums = window_sums(call, n, samples);
-      if (depthwise_)
+      if (windows_)
+        run_windows(call, n, samples, results);
+      else if (depthwise_)
         run_planes(call, n, samples, bias, results);
       else
         for (int64_t part = 0; part < parts(); part++) run_part(call, n, samples, part, bias, results);
@@ -120,8 +125,11 @@ class StoredConvolution : public Plan {
   void keep_weights(bool keep) override { weights_known_.keep(keep); }
 
  private:
-  // What kernels add up: values; integers as floats, exactly; integers in groups, or one by one.
-  enum class Way { kValues, kIntegerFloats, kGroups, kIntegers };
+  // What kernels add up: values; integers as floats, exactly; integers in groups of channels, in groups of the rows of
+  // a depthwise convolution, or one by one.
+  enum class Way { kValues, kIntegerFloats, kGroups, kRowGroups, kIntegers };
+
+  bool has_planes() const { return s_.groups > 1 && is_depthwise(s_); }
 
   [[gnu::cold]] Way choose_way() {
     MatrixProduct p{};
@@ -130,6 +138,7 @@ class StoredConvolution : public Plan {
     p.b_element = s_.w;
     const IntegerSums sums = sums_of(p);
     if (sums == IntegerSums::kNone) return Way::kValues;
+    if (has_planes() && choose_windows(sums)) return Way::kRowGroups;
     const auto largest = [](const Element& e) { return e.type == ElementType::kInt8 ? 128.0 : 255.0; };
     const bool floats = largest(s_.x) * largest(s_.w) * static_cast<double>(p.k) <= kExactFloats;
     if (floats && inputs_ <= kFewInputs) return Way::kIntegerFloats;
@@ -138,6 +147,15 @@ class StoredConvolution : public Plan {
       return Way::kGroups;
     }
     return floats ? Way::kIntegerFloats : Way::kIntegers;
+  }
+
+  [[gnu::cold]] bool choose_windows(IntegerSums sums) {
+    for (IntegerSums groups : {sums, IntegerSums::kPairs})
+      if (ByteWindows::takes(s_, groups)) {
+        windows_ = std::make_unique<ByteWindows>(s_, groups);
+        return true;
+      }
+    return false;
   }
 
   bool exact() const { return way_ != Way::kValues; }
@@ -306,6 +324,39 @@ class StoredConvolution : public Plan {
     parallel_items(workers, samples * channels, [&](int64_t i) { results.completed(i / channels, i % channels, 1); });
   }
 
+  // Depthwise: body(first, end) on planes of the input, counted through the samples; some at a time on one thread.
+  template <class Body>
+  void share_out_planes(const Call& call, int64_t samples, Body&& body) const {
+    const int threads = useful_threads(call.threads, flops(s_) * static_cast<double>(samples));
+    const int64_t planes = samples * s_.groups, most = std::max<int64_t>(1, kTaskResults / (outputs_ * out_plane_));
+    const int64_t together = even_group(planes, most, threads);
+    dynamic_items(threads, (planes + together - 1) / together,
+                  [&](int64_t item) { body(item * together, std::min(planes, (item + 1) * together)); });
+  }
+
+  // Bytes by bytes: a plane at a time, which stays in the nearest cache.
+  void run_windows(const Call& call, int64_t first, int64_t samples, const StoredResults& of_samples) const {
+    share_out_planes(call, samples, [&](int64_t plane, int64_t end) {
+      auto* groups = reinterpret_cast<ByteGroup*>(scratch(kInputBand, static_cast<size_t>(windows_->groups())));
+      auto* sums = reinterpret_cast<int32_t*>(scratch(kStoredSums, static_cast<size_t>(out_plane_)));
+      StoredResults results = of_samples;
+      results.sums = reinterpret_cast<const float*>(sums);
+      for (; plane < end; plane++) {
+        const int64_t n = plane / s_.groups, group = plane % s_.groups;
+        windows_->join(
+            reinterpret_cast<const uint8_t*>(call.address[X]) + (first + n) * call.stride[X] + group * in_plane_,
+            groups);
+        if (of_samples.window_sums) results.window_sums = of_samples.window_sums + n * s_.groups * out_plane_;
+        for (int64_t o = group * outputs_; o < (group + 1) * outputs_; o++) {
+          windows_->sum(groups, reinterpret_cast<const uint8_t*>(call.address[W]) + o * taps_, sums);
+          results.first_channel = o;
+          results.y = moved(of_samples.y, s_.y, n * call.stride[Y] + o * out_plane_);
+          results.completed(0, 0, 1);
+        }
+      }
+    });
+  }
+
   // Depthwise: some planes of one sample at a time, on one thread.
   void run_planes(const Call& call, int64_t first, int64_t samples, const float* bias,
                   const StoredResults& of_samples) const {
@@ -346,7 +397,8 @@ class StoredConvolution : public Plan {
   const int64_t inputs_, outputs_, taps_;  // of a group
   const int64_t in_plane_, out_plane_, activation_row_;
   const ActivationSpec activation_;
-  IntegerSums sums_ = IntegerSums::kNone;  // set by choose_way()
+  IntegerSums sums_ = IntegerSums::kNone;  // set by choose_way(), as
+  std::unique_ptr<ByteWindows> windows_;   // these, if any
   const Way way_;
   const bool depthwise_;
   int64_t part_groups_, part_outputs_;
