@@ -276,6 +276,40 @@ def test_results_of_bytes_round_and_saturate(window: Window, data_type: Any) -> 
     assert np.array_equal(layer.apply(x).raw(), layer.y.encode(exact))
 
 
+@pytest.mark.parametrize("data_type", [INT8, UINT8])
+@pytest.mark.parametrize("types", BYTES, ids=names)
+@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 7, 10, 26, 27)], ids=name_of)
+def test_results_in_the_middle_between_integers_are_even(window: Window, types: Any, data_type: Any) -> None:
+    """Results are thirds of sums times a power of 2, which no binary number is: single precision would not tell."""
+    halves = 3 * 2 ** (5 + window.products.bit_length() // 2)
+    layer = Layer(window, (*types, None, data_type), scales={"x": (0.5, 0.0), "w": (2.0, 0.0), "y": (halves, 0.0)})
+    x = layer.input()
+    read, w = (t.raw().astype(np.int64) for t in (x, layer.weights))
+    sums = window.sums(read.transpose(0, 3, 2, 1), layer.kernels(w)).transpose(0, 3, 2, 1)
+    whole, rest = np.divmod(sums, halves)
+    assert (2 * rest == halves).any()
+    nearest = whole + ((2 * rest > halves) | ((2 * rest == halves) & (whole % 2 == 1)))
+    limits = np.iinfo(layer.y.dtype)
+    assert np.array_equal(layer.apply(x).raw(), np.clip(nearest, limits.min, limits.max))
+
+
+@pytest.mark.parametrize("data_type", [INT8, UINT8])
+@pytest.mark.parametrize("window", [WINDOWS[i] for i in (2, 7, 26)], ids=name_of)
+def test_results_of_bytes_are_the_nearest(window: Window, data_type: Any) -> None:
+    """With scales and biases of any kind, among them such that sums and biases are large and cancel."""
+    for x_bias, y_scale, y_bias in ((0.0, 0.0137, 0.0), (0.31, 0.11, -1.7), (1e3, 7.7, 2.5e4), (0.0, 1e-30, 0.0)):
+        scales = {"x": (0.013, x_bias), "w": (0.0171, 0.0), "y": (y_scale, y_bias)}
+        layer = Layer(window, (UINT8, INT8, FLOAT32, data_type), scales=scales)
+        x = layer.input()
+        exact, magnitude = layer.sums(x)
+        limits = np.iinfo(layer.y.dtype)
+        scale, bias = (np.float64(np.float32(number)) for number in (y_scale, y_bias))
+        quotient = (exact - bias) / scale
+        wanted, got = np.clip(np.rint(quotient), limits.min, limits.max), layer.apply(x).raw().astype(np.float64)
+        close = np.abs(np.abs(quotient - np.floor(quotient)) - 0.5) < 2.0**-40 * (magnitude + abs(bias)) / scale
+        assert np.array_equal(got[~close], wanted[~close]) and close.mean() < 0.01 + (y_scale < 1e-20)
+
+
 @pytest.mark.parametrize("function", ["RectifiedLinear", "Tanh", "Softmax"])
 @pytest.mark.parametrize(
     "types", [FLOATS[0], (BFLOAT16, BFLOAT16, None, FLOAT32), (INT8, INT8, None, UINT8)], ids=names
@@ -316,7 +350,7 @@ def test_layouts_and_strides(types: Any, layout: BNNSDataLayout, monkeypatch: py
 @pytest.mark.parametrize(
     "types", [FLOATS[0], FLOATS[1], (INT8, INT8, None, INT8), (UINT8, UINT8, None, FLOAT32)], ids=names
 )
-@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 9, 10, 14, 18, 21)], ids=name_of)
+@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 9, 10, 14, 18, 21, 26, 27)], ids=name_of)
 def test_any_number_of_threads_gives_the_same_bits(types: Any, window: Window) -> None:
     window = replace(window, batch=7)
     results = []

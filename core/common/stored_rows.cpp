@@ -1,10 +1,12 @@
 #include "common/stored_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "simd/math.h"
 #include "simd/stored_numbers.h"
 #include "simd/wide.h"
 
@@ -119,29 +121,59 @@ struct SumValues {
 constexpr int kTogether = 32;  // become bytes at a time: by fours, that would take as long as the rest
 typedef IntVec WordsTogether[kTogether / kWidth];
 
+// Saturated to the range of bytes.
+#if defined(__AVX2__)
+using BytesTogether = __m256i;
+template <class Byte>
+OPENBNNS_INLINE BytesTogether to_bytes(const WordsTogether& words) {
+#if defined(__AVX512F__)
+  const auto part = [&](int i) {
+    const auto word = reinterpret_cast<__m512i>(words[i]);
+    return std::is_signed_v<Byte> ? _mm512_cvtsepi32_epi8(word)
+                                  : _mm512_cvtusepi32_epi8(_mm512_max_epi32(word, _mm512_setzero_si512()));
+  };
+  return _mm256_set_m128i(part(1), part(0));
+#else
+  const auto word = [&](int i) { return reinterpret_cast<__m256i>(words[i]); };
+  const __m256i low = _mm256_packs_epi32(word(0), word(1)), high = _mm256_packs_epi32(word(2), word(3));
+  const __m256i mixed = std::is_signed_v<Byte> ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+  return _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+#endif
+}
+OPENBNNS_INLINE bool differ(BytesTogether a, BytesTogether b) {
+  const __m256i bits = _mm256_xor_si256(a, b);
+  return !_mm256_testz_si256(bits, bits);
+}
+OPENBNNS_INLINE void store_bytes(BytesTogether bytes, void* to) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), bytes);
+}
+#else
+struct BytesTogether {
+  uint8_t byte[kTogether];
+};
+template <class Byte>
+OPENBNNS_INLINE BytesTogether to_bytes(const WordsTogether& words) {
+  int32_t all[kTogether];
+  std::memcpy(all, words, sizeof words);
+  BytesTogether bytes;
+  for (int i = 0; i < kTogether; i++)
+    bytes.byte[i] = static_cast<uint8_t>(
+        std::clamp<int32_t>(all[i], std::numeric_limits<Byte>::min(), std::numeric_limits<Byte>::max()));
+  return bytes;
+}
+OPENBNNS_INLINE bool differ(const BytesTogether& a, const BytesTogether& b) {
+  return std::memcmp(&a, &b, sizeof a) != 0;
+}
+OPENBNNS_INLINE void store_bytes(const BytesTogether& bytes, void* to) { std::memcpy(to, &bytes, sizeof bytes); }
+#endif
+
 // Numbers within the range of Integer.
 template <class Integer>
 OPENBNNS_INLINE void store_integers(const WordsTogether& words, Integer* to) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(Integer) == 1) {
-    for (int i = 0; i < kTogether / kWidth; i++)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * kWidth),
-                       _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(words[i])));
-    return;
-  }
-#elif defined(__AVX2__)
-  if constexpr (sizeof(Integer) == 1) {
-    const auto word = [&](int i) { return reinterpret_cast<__m256i>(words[i]); };
-    const __m256i low = _mm256_packs_epi32(word(0), word(1)), high = _mm256_packs_epi32(word(2), word(3));
-    const __m256i mixed = std::is_signed_v<Integer> ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                        _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
-    return;
-  }
-#endif
-  int32_t all[kTogether];
-  std::memcpy(all, words, sizeof words);
-  for (int i = 0; i < kTogether; i++) to[i] = static_cast<Integer>(all[i]);
+  if constexpr (sizeof(Integer) == 1)
+    store_bytes(to_bytes<Integer>(words), to);
+  else
+    std::memcpy(to, words, sizeof words);
 }
 
 // As integers: to nearest, ties to even, saturated to those of type Integer; NaN is 0.
@@ -210,6 +242,80 @@ void encode_as_integers(const Element& element, const Source& source, int64_t co
   }
 }
 
+// Results in single precision, from sums: less and plus what they may be wrong by.
+struct Bounds {
+  Vec low, high;
+};
+struct SingleTerms {
+  const float* term;
+  OPENBNNS_INLINE Bounds bounds(Vec factor, Vec sums, float doubt, int64_t i) const {
+    const Vec q = factor * sums + load(term + i);
+    return {q - splat(doubt), q + splat(doubt)};
+  }
+};
+struct OneSingleTerm {
+  float term;
+  OPENBNNS_INLINE Bounds bounds(Vec factor, Vec sums, float doubt, int64_t) const {
+    return {factor * sums + splat(term - doubt), factor * sums + splat(term + doubt)};
+  }
+};
+
+OPENBNNS_INLINE Vec load_sums(const float* p) { return load(p); }
+OPENBNNS_INLINE Vec load_sums(const int32_t* p) {
+  typedef int32_t Unaligned __attribute__((vector_size(kWidth * 4), aligned(4)));
+  const IntVec sums = *reinterpret_cast<const Unaligned*>(p);
+  return __builtin_convertvector(sums, Vec);
+}
+
+// Of numbers within the range of int32, ties to even; beyond all bytes without instructions for it.
+OPENBNNS_INLINE IntVec nearest_integers(Vec v) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<IntVec>(_mm512_cvtps_epi32(v));
+#elif defined(__AVX2__)
+  return reinterpret_cast<IntVec>(_mm256_cvtps_epi32(v));
+#elif defined(__SSE2__)
+  return reinterpret_cast<IntVec>(_mm_cvtps_epi32(v));
+#else
+  const Vec whole = splat(0x1.8p23f);  // numbers of this size have no fraction, and end like integers
+  return bits(math::min(math::max(v, splat(-512)), splat(512)) + whole) - bits(whole);
+#endif
+}
+
+// Stores kTogether results if none is in doubt.
+template <class Byte, class Sum, class Terms>
+OPENBNNS_INLINE bool encode_certain(const Sum* sums, float factor, const Terms& terms, float doubt, int64_t i,
+                                    Byte* to) {
+  WordsTogether low, high;
+  OPENBNNS_UNROLL for (int j = 0; j < kTogether / kWidth; j++) {
+    const Bounds bounds = terms.bounds(splat(factor), load_sums(sums + i + j * kWidth), doubt, i + j * kWidth);
+    low[j] = nearest_integers(bounds.low);
+    high[j] = nearest_integers(bounds.high);
+  }
+  const BytesTogether bytes = to_bytes<Byte>(low);
+  if (differ(bytes, to_bytes<Byte>(high))) return false;
+  store_bytes(bytes, to + i);
+  return true;
+}
+
+// Results up to the first that are in doubt; how many.
+template <class Byte, class Sum, class Terms>
+int64_t encode_while_certain(const Sum* sums, float factor, const Terms& terms, float doubt, int64_t count, Byte* to) {
+  int64_t i = 0;
+  for (; i + kTogether <= count; i += kTogether)
+    if (!encode_certain(sums, factor, terms, doubt, i, to)) return i;
+  if (i == count || count < kTogether) return i;
+  return encode_certain(sums, factor, terms, doubt, count - kTogether, to) ? count : i;
+}
+
+template <class Sum, class Terms>
+int64_t encode_while_certain(ElementType type, const Sum* sums, float factor, const Terms& terms, float doubt,
+                             int64_t count, void* to) {
+  if (doubt < 0) return 0;
+  if (type == ElementType::kInt8)
+    return encode_while_certain(sums, factor, terms, doubt, count, static_cast<int8_t*>(to));
+  return encode_while_certain(sums, factor, terms, doubt, count, static_cast<uint8_t*>(to));
+}
+
 template <class Source>
 void encode_source(const Element& element, const Source& source, int64_t count, void* to) {
   if (element.is_integer()) return encode_as_integers(element, source, count, to);
@@ -265,12 +371,64 @@ void encode_sums(const Element& element, const Sum* sums, double factor, const d
 }
 template <class Sum>
 void encode_sums(const Element& element, const Sum* sums, double factor, double term, int64_t count, void* to) {
-  encode_source(element, SumValues<Sum, OneTerm>{sums, factor, {term}}, count, to);
+  const auto in_double = [&](int64_t first, int64_t n) {
+    encode_source(element, SumValues<Sum, OneTerm>{sums + first, factor, {term}}, n, moved(to, element, first));
+  };
+  if (!element.is_byte()) return in_double(0, count);
+  SingleSums single(element, factor);
+  const float c = single.take(term);
+  for (int64_t i = 0; i < count;) {
+    i += single.encode(sums + i, c, count - i, moved(to, element, i));
+    const int64_t doubtful = std::min(SingleSums::kDoubtful, count - i);
+    if (doubtful > 0) in_double(i, doubtful);
+    i += doubtful;
+  }
 }
 template void encode_sums(const Element&, const int32_t*, double, const double*, int64_t, void*);
 template void encode_sums(const Element&, const float*, double, const double*, int64_t, void*);
 template void encode_sums(const Element&, const int32_t*, double, double, int64_t, void*);
 template void encode_sums(const Element&, const float*, double, double, int64_t, void*);
+
+// If factor, terms and bias are multiples of 2^-14 in units of the scale, then results are, which have 24 bits unless
+// they saturate. Sums of more than 24 bits do, unless terms are large.
+SingleSums::SingleSums(const Element& element, double factor)
+    : type_(element.type),
+      scale_(element.scale),
+      bias_(element.bias_before_scale ? static_cast<double>(element.bias) * scale_ : static_cast<double>(element.bias)),
+      factor_(static_cast<float>(factor / scale_)),
+      exact_(is_coarse(factor) && is_coarse(bias_)) {}
+
+bool SingleSums::is_coarse(double number) const {
+  const double steps = std::rint(number / scale_ * 0x1p14);
+  return std::abs(steps) <= 0x1p24 && steps * 0x1p-14 * scale_ == number;
+}
+
+float SingleSums::take(double term) {
+  constexpr float kSmallTerm = 512;
+  const float c = static_cast<float>((term - bias_) / scale_), size = std::abs(c);
+  if (size > largest_term_ || size != size) largest_term_ = size;
+  exact_ &= size <= kSmallTerm && is_coarse(term);
+  return c;
+}
+
+float SingleSums::doubt() const {
+  constexpr float kLargest = 260;                // and what is larger saturates
+  if (!(std::abs(factor_) <= 0.25f)) return -1;  // results could exceed 32 bits
+  if (exact_) return 0;
+  const float error = 0x1p-21f * (largest_term_ + kLargest);
+  return error < 0.25f ? error : -1;
+}
+
+template <class Sum>
+int64_t SingleSums::encode(const Sum* sums, const float* terms, int64_t count, void* to) const {
+  return encode_while_certain(type_, sums, factor_, SingleTerms{terms}, doubt(), count, to);
+}
+template <class Sum>
+int64_t SingleSums::encode(const Sum* sums, float term, int64_t count, void* to) const {
+  return encode_while_certain(type_, sums, factor_, OneSingleTerm{term}, doubt(), count, to);
+}
+template int64_t SingleSums::encode(const int32_t*, const float*, int64_t, void*) const;
+template int64_t SingleSums::encode(const float*, const float*, int64_t, void*) const;
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

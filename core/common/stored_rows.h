@@ -19,5 +19,36 @@ void encode_sums(const Element& element, const Sum* sums, double factor, const d
 template <class Sum>
 void encode_sums(const Element& element, const Sum* sums, double factor, double term, int64_t count, void* to);
 
+// The same for bytes in single precision, as long as that is certain to give the same numbers.
+//
+// A result is q = a s + c, rounded, with a = factor / scale, s the sum and c = (term - bias) / scale. In single
+// precision s, a, a s, c and q are rounded to 24 bits each, c and q twice: q is wrong by at most 2^-24 (3 |a s| + 2 |c|
+// + 2 |q|), which is less than 2^-21 (|c| + |q|). It is in doubt if q less that and q plus that are rounded to
+// different integers.
+class SingleSums {
+ public:
+  SingleSums(const Element& element, double factor);
+
+  // c of a term, which counts from then on.
+  float take(double term);
+
+  // Stores results up to some that have one in doubt; how many. terms: of these sums, as take() gave them.
+  template <class Sum>
+  int64_t encode(const Sum* sums, const float* terms, int64_t count, void* to) const;
+  template <class Sum>
+  int64_t encode(const Sum* sums, float term, int64_t count, void* to) const;
+  static constexpr int64_t kDoubtful = 32;  // results that are in doubt together, or fewer at the end
+
+ private:
+  bool is_coarse(double number) const;  // a multiple of 2^-14, in units of the scale
+  float doubt() const;                  // what results may be wrong by; negative: too much
+
+  const ElementType type_;
+  const double scale_, bias_;
+  const float factor_;
+  float largest_term_ = 0;
+  bool exact_;  // whether nothing is rounded in results that do not saturate
+};
+
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

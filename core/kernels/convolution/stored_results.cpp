@@ -92,8 +92,9 @@ void ExactTerms::sum_windows(const uint8_t* x, int32_t* sums) const {
     }
 }
 
+template <class Number, class Take>
 void ExactTerms::terms_of_rows(const int32_t* weight_sums, int64_t channel, int64_t first, int64_t rows, double bias,
-                               double* terms) const {
+                               Take&& take, Number* terms) const {
   for (int64_t row = first; row < first + rows; row++, terms += s_.out_width) {
     if (row > first && rows_[row] == rows_[row - 1]) {
       std::copy_n(terms - s_.out_width, s_.out_width, terms);
@@ -101,7 +102,7 @@ void ExactTerms::terms_of_rows(const int32_t* weight_sums, int64_t channel, int6
     }
     for (int64_t i = 0; i < s_.out_width;) {
       const Taps columns = columns_[i];
-      const double here = term(weight_sums, channel, rows_[row], columns, bias);
+      const Number here = take(term(weight_sums, channel, rows_[row], columns, bias));
       for (; i < s_.out_width && columns_[i] == columns; i++) terms[i] = here;
     }
   }
@@ -130,19 +131,23 @@ void StoredResults::completed(int64_t n, int64_t channel, int64_t channels) cons
   }
 }
 
+int64_t StoredResults::rows_together() const { return std::max<int64_t>(1, kTogether / width); }
+
 template <class Sum>
 void StoredResults::finish_exact(const Sum* from, int64_t n, int64_t channel, void* to) const {
-  const int64_t whole_channel = first_channel + channel, rows = std::max<int64_t>(1, kTogether / width);
+  const int64_t whole_channel = first_channel + channel, rows = rows_together();
   const double start = bias ? static_cast<double>(bias[whole_channel]) : 0.0, factor = terms->factor();
   const int32_t* windows = window_sums ? window_sums + (n * groups + whole_channel / group_channels) * plane : nullptr;
   if (terms->are_alike() && !windows && !activation)
     return encode_sums(element, from, factor, terms->common_term(weight_sums, whole_channel, start), plane, to);
+  if (element.is_byte() && !windows && !activation) return finish_bytes(from, whole_channel, start, to);
   float* room = scratch(kStoredPlane, static_cast<size_t>(2 * rows * width + (activation ? plane : 0)));
   auto* added = reinterpret_cast<Aliased<double>*>(room);  // to the results of some rows
   float* values = room + 2 * rows * width;
   for (int64_t row = 0; row < plane / width; row += rows) {
     const int64_t first = row * width, count = std::min(rows * width, plane - first);
-    terms->terms_of_rows(weight_sums, whole_channel, row, count / width, start, added);
+    terms->terms_of_rows(
+        weight_sums, whole_channel, row, count / width, start, [](double term) { return term; }, added);
     for (int64_t i = 0; windows && i < count; i++) added[i] += terms->window_factor() * windows[first + i];
     if (activation)
       for (int64_t i = 0; i < count; i++)
@@ -153,6 +158,27 @@ void StoredResults::finish_exact(const Sum* from, int64_t n, int64_t channel, vo
   if (!activation) return;
   activation_forward(*activation, values, values, plane, activation_row);
   encode(element, values, plane, to);
+}
+
+template <class Sum>
+void StoredResults::finish_bytes(const Sum* from, int64_t whole_channel, double start, void* to) const {
+  const int64_t rows = rows_together();
+  float* added = scratch(kStoredPlane, static_cast<size_t>(rows * width));
+  SingleSums single(element, terms->factor());
+  for (int64_t row = 0; row < plane / width; row += rows) {
+    const int64_t first = row * width, end = std::min(first + rows * width, plane);
+    terms->terms_of_rows(
+        weight_sums, whole_channel, row, (end - first) / width, start, [&](double term) { return single.take(term); },
+        added);
+    for (int64_t i = first; i < end;) {
+      i += single.encode(from + i, added + (i - first), end - i, moved(to, element, i));
+      double exact[SingleSums::kDoubtful];
+      const int64_t doubtful = std::min(SingleSums::kDoubtful, end - i);
+      for (int64_t j = 0; j < doubtful; j++) exact[j] = terms->term_of_cell(weight_sums, whole_channel, i + j, start);
+      if (doubtful > 0) encode_sums(element, from + i, terms->factor(), exact, doubtful, moved(to, element, i));
+      i += doubtful;
+    }
+  }
 }
 
 }  // namespace OPENBNNS_ISA

@@ -32,9 +32,13 @@ class ExactTerms {
   // [out_height][out_width]: sum X of every window of a group's input channels.
   void sum_windows(const uint8_t* x, int32_t* sums) const;
 
-  // terms: [rows][out_width] = bias + the second term, of rows [first, first + rows) of the output.
-  void terms_of_rows(const int32_t* weight_sums, int64_t channel, int64_t first, int64_t rows, double bias,
-                     double* terms) const;
+  // terms: [rows][out_width] = bias + the second term, of rows [first, first + rows) of the output, as take() gives it.
+  template <class Number, class Take>
+  void terms_of_rows(const int32_t* weight_sums, int64_t channel, int64_t first, int64_t rows, double bias, Take&& take,
+                     Number* terms) const;
+  double term_of_cell(const int32_t* weight_sums, int64_t channel, int64_t cell, double bias) const {
+    return term(weight_sums, channel, rows_[cell / s_.out_width], columns_[cell % s_.out_width], bias);
+  }
   // Whether these terms are the same for all results of a channel: those at its first one.
   bool are_alike() const {
     return !needs_weight_sums() || (rows_.front() == rows_.back() && columns_.front() == columns_.back());
@@ -84,6 +88,10 @@ struct StoredResults final : PlaneWatcher {
  private:
   template <class Sum>
   void finish_exact(const Sum* from, int64_t n, int64_t channel, void* to) const;
+  // To bytes, without window sums and activation.
+  template <class Sum>
+  void finish_bytes(const Sum* from, int64_t whole_channel, double start, void* to) const;
+  int64_t rows_together() const;
 };
 
 }  // namespace OPENBNNS_ISA
