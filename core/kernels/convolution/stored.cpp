@@ -14,6 +14,7 @@
 #include "kernels/convolution/byte_groups.h"
 #include "kernels/convolution/depthwise.h"
 #include "kernels/convolution/depthwise_bytes.h"
+#include "kernels/convolution/depthwise_halves.h"
 #include "kernels/convolution/kernels.h"
 #include "kernels/convolution/stored_results.h"
 #include "kernels/kernels.h"
@@ -89,6 +90,7 @@ class StoredConvolution : public Plan {
         activation_(activation),
         way_(choose_way()),
         depthwise_(has_planes() && way_ != Way::kGroups) {
+    if (depthwise_ && !exact() && is_identity(activation_)) halves_ = make_half_windows(s_);
     if (depthwise_)
       share_planes();
     else
@@ -113,6 +115,8 @@ class StoredConvolution : public Plan {
       if (exact() && terms().needs_window_sums()) results.window_sums = window_sums(call, n, samples);
       if (windows_)
         run_windows(call, n, samples, results);
+      else if (halves_)
+        run_halves(call, bias);
       else if (depthwise_)
         run_planes(call, n, samples, bias, results);
       else
@@ -357,6 +361,23 @@ class StoredConvolution : public Plan {
     });
   }
 
+  // Float16 and BFloat16, without a copy as floats.
+  void run_halves(const Call& call, const float* bias) const {
+    share_out_planes(call, call.batch, [&](int64_t plane, int64_t end) {
+      float* w = scratch(kStoredB, static_cast<size_t>(outputs_ * taps_));
+      for (; plane < end; plane++) {
+        const int64_t n = plane / s_.groups, group = plane % s_.groups, first = group * outputs_;
+        const auto* x =
+            reinterpret_cast<const uint16_t*>(moved(call.address[X], s_.x, n * call.stride[X] + group * in_plane_));
+        decode(s_.w, moved(call.address[W], s_.w, first * taps_), outputs_ * taps_, w);
+        for (int64_t o = 0; o < outputs_; o++)
+          halves_->forward(
+              x, w + o * taps_, bias ? bias[first + o] : 0.f,
+              reinterpret_cast<uint16_t*>(moved(call.address[Y], s_.y, n * call.stride[Y] + (first + o) * out_plane_)));
+      }
+    });
+  }
+
   // Depthwise: some planes of one sample at a time, on one thread.
   void run_planes(const Call& call, int64_t first, int64_t samples, const float* bias,
                   const StoredResults& of_samples) const {
@@ -401,6 +422,7 @@ class StoredConvolution : public Plan {
   std::unique_ptr<ByteWindows> windows_;   // these, if any
   const Way way_;
   const bool depthwise_;
+  std::unique_ptr<HalfWindows> halves_;  // or null
   int64_t part_groups_, part_outputs_;
   const Lazy<ImageKernel> kernel_[2];
   const Lazy<Plan> plan_[2];
