@@ -32,25 +32,7 @@ int tiles_of_group(const ConvolutionShape& s) {
   return bytes <= kSmallKernels ? kFewTiles : bytes <= kLargeKernels ? kTiles : kManyTiles;
 }
 
-// taps: [places][16], tap j of lane i from w + i * stride + places[j] (-1: zero), zero from `count` lanes on; turned:
-// in reverse order.
-void gather_taps(const float* w, int64_t stride, const std::vector<int>& places, int count, bool turned, float* taps) {
-  const int number = static_cast<int>(places.size());
-  std::fill_n(taps, number * kBlock, 0.f);
-  auto place = [=](int j) { return taps + (turned ? number - 1 - j : j) * kBlock; };
-#if defined(__AVX512F__)
-  const __m512i index = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                                           _mm512_set1_epi32(static_cast<int>(stride)));
-  if (count == kBlock) {
-    for (int j = 0; j < number; j++)
-      if (places[j] >= 0) store(place(j), _mm512_i32gather_ps(index, w + places[j], 4));
-    return;
-  }
-#endif
-  for (int i = 0; i < count; i++)
-    for (int j = 0; j < number; j++)
-      if (places[j] >= 0) place(j)[i] = w[i * stride + places[j]];
-}
+constexpr int64_t kTransposedTaps = 160;  // of 16 output channels at a time, which fit into L1
 
 ConvolutionShape with_pairs_of_inputs(ConvolutionShape s) {
   s.in_channels = groups_of(s.in_channels, IntegerSums::kPairs);
@@ -173,7 +155,8 @@ class Winograd : public ImageKernel {
 
   // Rows [first, last) of a block of u; w: [out][in][taps] of the convolution, turned round for backward.
   void transform_kernels(const float* w, int64_t block, int64_t first, int64_t last, float* u) const {
-    float taps[kMostTaps * kBlock], tile[kMostPlaces * kBlock];
+    float taps[kMostTaps * kBlock], tile[kMostPlaces * kBlock], transposed[kTransposedTaps * kBlock];
+    int64_t held = 0, end = 0;  // input channels whose taps are transposed
     const int64_t k = block / out_phases() * kBlock;
     const int have = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - k));
     for (int64_t row = first; row < last; row++) {
@@ -182,16 +165,34 @@ class Winograd : public ImageKernel {
         gather_pairs(reinterpret_cast<const uint8_t*>(w), k, 2 * c, c < in_channels_ ? have : 0, taps);
         transform_kernel_of_bytes(taps, tile);
       } else {
+        if (c < in_channels_ && (c < held || c >= end)) {
+          held = c;
+          end = backward_ ? c + 1 : std::min(in_channels_, c + kTransposedTaps / w_taps_);
+          const float* from = w + (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * w_taps_;
+          transpose_rows<true>(from, backward_ ? w_taps_ : w_inputs_ * w_taps_, have, (end - held) * w_taps_,
+                               [&](int64_t j) { return transposed + j * kBlock; });
+        }
         const auto& places = taps_[backward_ ? block % out_phases() : row / padded_inputs()];
-        const float* from = w + (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * w_taps_;
-        gather_taps(from, backward_ ? w_taps_ : w_inputs_ * w_taps_, places, c < in_channels_ ? have : 0, backward_,
-                    taps);
+        choose_taps(c < in_channels_ ? transposed + (c - held) * w_taps_ * kBlock : nullptr, places, taps);
         transform_kernel(grid_.taps, taps, tile);
       }
       float* to = u + block * kernel_block() + row * kBlock;
       for (int j = 0; j < grid_.column_cells(); j++)
         for (int i = 0; i < grid_.row_cells(); i++, to += kernel_place())
           std::copy_n(tile + (i * grid_.column_cells() + j) * kBlock, kBlock, to);
+    }
+  }
+
+  // taps: [places][16], from those of an input channel: [w_taps_][16], or null if it is none; in reverse order for
+  // backward.
+  void choose_taps(const float* from, const std::vector<int>& places, float* taps) const {
+    const int number = static_cast<int>(places.size());
+    for (int j = 0; j < number; j++) {
+      float* to = taps + (backward_ ? number - 1 - j : j) * kBlock;
+      if (from && places[j] >= 0)
+        std::copy_n(from + places[j] * kBlock, kBlock, to);
+      else
+        std::fill_n(to, kBlock, 0.f);
     }
   }
 
