@@ -48,6 +48,13 @@ def steps_picture(results: Results) -> str:
     return picture(title, _against_best(steps), WIDTH, 90 + 46 * len(steps)) if steps else ""
 
 
+def inference_picture(results: Results) -> str:
+    """Inference against peers, as an SVG file; empty if there is none."""
+    figures = _compared(results, "inference/")
+    title = f"Inference, {results.title}: times as fast as the best peer"
+    return picture(title, _against_best(figures), WIDTH, 90 + 46 * len(figures)) if figures else ""
+
+
 # Sections.
 
 

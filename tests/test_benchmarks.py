@@ -80,10 +80,10 @@ def test_parts_that_were_not_measured_are_left_out() -> None:
     nothing = results.Results(made_up().about)
     text = page.page(nothing)
     assert "Machine and versions" in text and "Training steps" not in text and "Matrix products" not in text
-    assert page.sweep_picture(nothing) == page.steps_picture(nothing) == ""
+    assert page.sweep_picture(nothing) == page.steps_picture(nothing) == page.inference_picture(nothing) == ""
 
 
-@pytest.mark.parametrize("draw", [page.sweep_picture, page.steps_picture])
+@pytest.mark.parametrize("draw", [page.sweep_picture, page.steps_picture, page.inference_picture])
 def test_pictures_are_svg_files_that_need_nothing_else(draw: Any) -> None:
     tree = ElementTree.fromstring(draw(made_up()))
     assert tree.tag == f"{SVG}svg"

@@ -19,10 +19,11 @@ import page as pages  # noqa: E402
 from results import Results  # noqa: E402
 
 PAGE, FOLDER = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
-PICTURES = {"sweep": pages.sweep_picture, "steps": pages.steps_picture}
+PICTURES = {"sweep": pages.sweep_picture, "steps": pages.steps_picture, "inference": pages.inference_picture}
 ALT = {
     "sweep": "share of peak over the size of matrix products, for the four transposes",
     "steps": "training steps, times as fast as the best peer",
+    "inference": "inference, times as fast as the best peer",
 }
 
 TOP = """# Benchmarks by processor
