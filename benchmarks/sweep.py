@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -29,13 +28,17 @@ FORMS: dict[str, tuple[bool, bool]] = {
 }
 """Which operands are stored transposed."""
 
-ROUNDS = (2, 5)  # of a size: few where a product takes long
-ROUND_SECONDS = 0.6  # that all rounds of a size should take, about
+ROUNDS = (3, 10)  # of a size: few where a product takes long
+ROUND_SECONDS = 0.8  # that all rounds of a size should take, about
 
 
 @dataclass
 class Point:
-    """A product of two square matrices, forward only. Times are medians, in seconds."""
+    """A product of two square matrices, forward only.
+
+    Times are those of the fastest round, in seconds: the peak, too, is the most that was seen, and what others do to the
+    caches and the clock of a shared machine hits some rounds only.
+    """
 
     name: str
     threads: int
@@ -80,7 +83,7 @@ def _measure(name: str, size: int, form: str, settings: Settings, ceilings: Ceil
         round_seconds += rest + (count + count // 20) * seconds
     rounds = min(max(round(ROUND_SECONDS / round_seconds), ROUNDS[0]), ROUNDS[1])
     measured, disturbance = alternate([*samplers, ceilings.gflops], rounds * round_seconds, (rounds, rounds))
-    times = {side: statistics.median(values) for side, values in zip(steps, measured, strict=False)}
+    times = {side: min(values) for side, values in zip(steps, measured, strict=False)}
     ours = times.pop("ours")
     return Point(
         name, settings.threads, size, form, ours, times, 2.0 * size**3 / ours / 1e9, max(measured[-1]), disturbance
