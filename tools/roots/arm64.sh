@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-.venv/bin/python}
+wheel=$(tools/roots/wheel.sh aarch64-linux-gnu manylinux)
 root=${ROOT:-$PWD/build/roots/arm64}
 
 if [ ! -e "$root/usr/bin/python3.11" ]; then
@@ -16,7 +17,7 @@ fi
 rm -rf "$root/site"
 "$python" -m pip install --quiet --no-compile --target "$root/site" --only-binary=:all: --python-version 3.11 \
   --platform manylinux2014_aarch64 --platform manylinux_2_27_aarch64 --platform manylinux_2_28_aarch64 \
-  numpy pytest hypothesis dist/wheels/openbnns-*-cp311-*aarch64.whl
+  numpy pytest hypothesis "$wheel"
 emulated() { env PYTHONPATH="$root/site" QEMU_LD_PREFIX="$root" qemu-aarch64-static "$root/usr/bin/python3.11" "$@"; }
 emulated -m openbnns info
 emulated -m openbnns check

@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-.venv/bin/python}
+wheel=$(tools/roots/wheel.sh x86_64-linux-gnu manylinux)
 root=${ROOT:-$PWD/build/roots/debian11}
 
 if [ ! -e "$root/etc/debian_version" ]; then
@@ -19,7 +20,7 @@ fi
 
 rm -rf "$root/site"
 "$python" -m pip install --quiet --no-compile --target "$root/site" --only-binary=:all: --python-version 3.11 \
-  --platform manylinux2014_x86_64 --platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64 numpy dist/wheels/openbnns-*-cp311-*x86_64.whl
+  --platform manylinux2014_x86_64 --platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64 numpy "$wheel"
 inside() { chroot "$root" env PYTHONPATH=/site "$@"; }
 inside /opt/python/bin/python3.11 -c 'import platform, openbnns; print(*platform.libc_ver(), openbnns.current_engine()); openbnns.show_config()' |
   tee build/roots/debian11.txt

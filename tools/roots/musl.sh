@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-.venv/bin/python}
+wheel=$(tools/roots/wheel.sh x86_64-linux-musl musllinux)
 root=${ROOT:-$PWD/build/roots/musl}
 
 # musl's compiler, with the headers of Linux and the libraries below; it says that it is for glibc, whose headers Python would take.
@@ -35,7 +36,7 @@ build_library() {
 # Wheels of NumPy for musllinux_1_2 bring libraries with packed relocations, which musl knows from 1.2.4 on; Debian 12 has 1.2.3.
 rm -rf "$root/site"
 "$python" -m pip install --quiet --no-compile --target "$root/site" --only-binary=:all: --python-version 3.11 \
-  --platform musllinux_1_2_x86_64 --platform musllinux_1_1_x86_64 "numpy<2" pytest hypothesis dist/wheels/openbnns-*-cp311-*musllinux*_x86_64.whl
+  --platform musllinux_1_2_x86_64 --platform musllinux_1_1_x86_64 "numpy<2" pytest hypothesis "$wheel"
 inside() { env -u LD_LIBRARY_PATH PYTHONPATH="$root/site" "$root/bin/python3.11" "$@"; }
 inside -m openbnns info
 inside -m openbnns check
