@@ -31,7 +31,7 @@ TOP = """# Benchmarks by processor
 What `make bench` measured on the processors that came by: matrix products as a share of the peak, training steps against PyTorch
 and JAX, inference against onnxruntime, and every operation against PyTorch. Both sides take turns in one process, and results are
 compared before they are timed. The peak is the most that multiply-adds on registers reached in the run; the time of a matrix
-product is that of its fastest round.
+product is that of its fastest round. Where all sides are limited to AVX2, onnxruntime is not: it has no switch for that.
 
 ```text
 make bench                                            # JSON, and a page with plots, in build/bench
