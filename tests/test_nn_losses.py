@@ -389,9 +389,8 @@ def test_cosine_embedding(reduction: Any) -> None:
         value, (da, db) = nn.CosineEmbeddingLoss(0.1, reduction=reduction)(a, b, t, sample_weights=given)
         np.testing.assert_allclose(value, define(np.float64(a), np.float64(b), s), rtol=1e-5, atol=1e-7)
         for seed in range(3):
-            u, v, h = numbers(7, 4, seed=seed + 2), numbers(7, 4, seed=seed + 9), 1e-6
-            step = np.float64(h)
-            slope = (define(a + step * u, b + step * v, s) - define(a - step * u, b - step * v, s)).sum() / (2 * h)
+            u, v, h = np.float64(numbers(7, 4, seed=seed + 2)), np.float64(numbers(7, 4, seed=seed + 9)), 1e-6
+            slope = (define(a + h * u, b + h * v, s) - define(a - h * u, b - h * v, s)).sum() / (2 * h)
             assert np.vdot(da, u) + np.vdot(db, v) == pytest.approx(slope, rel=1e-4, abs=1e-5)
     with pytest.raises(ValueError, match=r"CosineEmbeddingLoss: targets contain 0\.0\. Pass 1 for"):
         nn.CosineEmbeddingLoss()(a, b, np.zeros(7))

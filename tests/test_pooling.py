@@ -70,7 +70,7 @@ def test_unmax_by_definition(c: PoolingCase, engine: str) -> None:
     expected = expected.reshape(c.batch, channels, height, width).transpose(0, 3, 2, 1)
     run = c.run(values)
     y = run.forward() - (np.float32(values["b"]).reshape(1, 1, 1, -1) if c.b else np.float32(0))
-    assert_within(np.float64(y), expected, 1e-6, c.id)
+    assert_within(y.astype(np.float64), expected, 1e-6, c.id)
     dy = values["dy"].transpose(0, 3, 2, 1).reshape(c.batch, channels, -1)
     wanted = np.take_along_axis(dy, places, axis=2).reshape(c.batch, channels, c.x.size[1], c.x.size[0])
     np.testing.assert_array_equal(run.backward(["dx"])["dx"].read(), wanted.transpose(0, 3, 2, 1))
