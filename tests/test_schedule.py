@@ -48,10 +48,6 @@ UNEVEN: dict[str, dict[str, tuple[int, float]]] = {
         # The gradient of the weights: 7 parts of the batch times 4 tiles of channels, for 53 workers that the work is worth.
         # To share the taps as well, dy would be copied again for each share, which takes as long as is gained.
         "convolution/64x1x28x28 -> 16, 5x5": (64, 1.35),
-        # Gradients of projections: 14 tiles of rows times 2 panels of columns, and sums over all positions, which are never cut.
-        "attention/layer causal 2x1024x64 4 heads": (64, 1.13),
-        "attention/layer causal padded 2x1024x64 4 heads": (64, 1.13),
-        "attention/heads causal 2x1024x64 4 heads": (64, 1.13),
     },
     "avx2": {
         "convolution/64x1x28x28 -> 16, 5x5": (64, 1.15),

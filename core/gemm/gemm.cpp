@@ -256,6 +256,8 @@ struct TilesOfA {
   int64_t tile, step;
 };
 
+int64_t panels_of(const MatrixProduct& p) { return (p.n + kPanelColumns - 1) / kPanelColumns; }
+
 // How a product is cut up; nothing here touches the order of a sum.
 struct Cut {
   int tile;             // rows of a tile
@@ -263,8 +265,15 @@ struct Cut {
   int64_t depth_block;  // steps of one block of the sum
   int64_t depth_chunk;  // steps for which the shared operand is packed at a time
 
-  Cut(const MatrixProduct& p, int64_t steps, int64_t shared_rows)
+  Cut(const MatrixProduct& p, int64_t steps, int64_t shared_rows, int threads)
       : tile(even_tile(p.m, kWideRows)), tiles((p.m + tile - 1) / tile), depth_block(even_tile(steps, kDepthBlock)) {
+    while (tile > kSideRows) {  // lower tiles, as long as there are more workers than tiles
+      const int lower = even_tile(p.m, tile - 1);
+      const int64_t more = (p.m + lower - 1) / lower;
+      if (more * panels_of(p) > threads) break;
+      tile = lower;
+      tiles = more;
+    }
     int64_t blocks = std::max<int64_t>(1, kSharedFloats / (shared_rows * depth_block));
     depth_chunk = std::min(round_up(steps, depth_block), blocks * depth_block);
   }
@@ -382,8 +391,6 @@ double time_of_packing(int64_t times) { return kPackFlops / (2.0 * static_cast<d
 // Of the work on a packed panel.
 double share_of_packing(int64_t times) { return time_of_packing(times) / (1 + time_of_packing(times)); }
 
-int64_t panels_of(const MatrixProduct& p) { return (p.n + kPanelColumns - 1) / kPanelColumns; }
-
 // Tasks of groups of columns, and parts of the rows.
 Cuts cut_by_columns(const MatrixProduct& p, const Cut& cut, int threads) {
   const int64_t panels = panels_of(p);
@@ -395,7 +402,7 @@ Cuts cut_by_columns(const MatrixProduct& p, const Cut& cut, int threads) {
 void product_by_columns(const MatrixProduct& p, const Cuts& cuts, int threads) {
   const int64_t depth = steps_of(p), panels = panels_of(p), groups = cuts.first, parts = cuts.second;
   const bool ready = is_ready(p);
-  const Cut cut(p, depth, p.m);
+  const Cut cut(p, depth, p.m, threads);
   float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
   for (int64_t chunk = 0; chunk < depth; chunk += cut.depth_chunk) {
     int64_t end = std::min(depth, chunk + cut.depth_chunk),
@@ -443,7 +450,7 @@ void product_by_rows(const MatrixProduct& p, const Cuts& cuts, int threads) {
   const int64_t depth = steps_of(p), panels = panels_of(p), groups = cuts.first, parts = cuts.second;
   const int64_t padded = round_up(p.n, kBlock);
   const bool ready = is_ready(p);
-  const Cut cut(p, depth, p.n);
+  const Cut cut(p, depth, p.n, threads);
   const bool in_place = reads_a_in_place(p, cut.tile);
   // [depth block] as pack_b leaves it
   float* b = ready ? nullptr : scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));
@@ -486,7 +493,7 @@ void product_on_threads(const MatrixProduct& p, int threads) {
   // Tasks that pack their own rows of A wait for nobody else, and do not get A from the caches of other cores. That
   // pays if B is packed already, and small enough to stay in the second cache of every core.
   const bool alone = is_ready(p) && p.n * p.k <= kept_floats();
-  const Cut cut(p, steps_of(p), std::min(p.m, p.n));
+  const Cut cut(p, steps_of(p), std::min(p.m, p.n), threads);
   const Cuts rows = cut_by_rows(p, cut, threads);
   if (writes || alone) return product_by_rows(p, rows, threads);
   const Cuts columns = cut_by_columns(p, cut, threads);
