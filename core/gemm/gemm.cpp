@@ -29,9 +29,11 @@ constexpr int64_t kKeptPanels = 64;                  // of B that stay in L2, at
 constexpr int64_t kThreadGroups = 4;                 // of such columns, at least, where there are enough of them
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns, at most
 constexpr int64_t kReadColumns = 64;                 // for which A is read where it lies, at most
-constexpr int64_t kAloneFloats = int64_t{1} << 16;   // of B that every worker packs for itself (256 KB), at most,
-constexpr int64_t kAloneRows = 48;                   // for so many rows, at least;
-constexpr int64_t kPartRows = 512;                   // for so many, it may as well do so again
+constexpr int64_t kAloneRows = 128;                  // for which every worker packs all of B, at least,
+constexpr int64_t kAloneSmallRows = 48;              // or so many, if B has
+constexpr int64_t kAloneFloats = int64_t{1} << 16;   // so many elements at most (256 KB),
+constexpr int64_t kAloneWideRows = 256;              // or so many, if it has more columns than A has rows;
+constexpr int64_t kPartRows = 1024;                  // for so many, it may as well do so again
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
 constexpr double kOtherGain = 1.05;         // for which a product is cut by its shorter side
@@ -539,10 +541,12 @@ double flops_of(const MatrixProduct& p, bool small) {
   return 2.0 * rows * static_cast<double>(p.n) * (static_cast<double>(p.k) + kWriteSteps);
 }
 
-// Whether workers that each multiply so many rows by B all pack it themselves: to pack a small operand again takes less
-// time than to wait for another core, and to fetch from its cache what it has packed.
+// Whether workers that each multiply so many rows by B all pack it themselves: to pack an operand again takes less time
+// than to wait for another core, and to fetch from its cache what it has packed.
 bool pack_alone(const MatrixProduct& p, int64_t rows) {
-  return p.m >= p.n && !p.packed_b && rows >= kAloneRows && is_packed_by_all(p);
+  if (p.packed_b) return false;
+  if (p.m < p.n) return rows >= kAloneWideRows;
+  return rows >= (is_packed_by_all(p) ? kAloneSmallRows : kAloneRows);
 }
 
 // Several parts for each thread where they are long enough: the one that began first does more of them.
