@@ -40,6 +40,16 @@ class Settings:
         return self.threads == 2
 
 
+def use_threads(count: int) -> None:
+    """On our side, and on PyTorch's if it is installed; others are told when they are set up."""
+    openbnns.set_num_threads(count)
+    try:
+        import torch
+    except ImportError:
+        return
+    torch.set_num_threads(count)
+
+
 @dataclass
 class Figure:
     """One number with the target it has to meet."""

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import openbnns
-from harness import Figure, Settings
+from harness import Figure, Settings, use_threads
 from openbnns import nn
 from timing import SETTLE, Step, alternate, estimate
 
@@ -215,7 +215,6 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
 def _figure(name: str, batch: int, settings: Settings) -> Figure:
     import torch
 
-    torch.set_num_threads(settings.threads)
     best, _ = _measure(_sides(torch, *NETWORKS[name], batch, settings.threads), settings.seconds)
     ours, peers = best["compiled"], {side: best[side] for side in ("onnxruntime", "PyTorch")}
     note = ", ".join(f"{side} {1e6 * seconds:.1f} us" for side, seconds in {"ours": ours, **peers}.items())
@@ -233,8 +232,7 @@ def main() -> None:
     given = parser.parse_args()
     import torch
 
-    torch.set_num_threads(given.threads)
-    openbnns.set_num_threads(given.threads)
+    use_threads(given.threads)
     print(
         f"{openbnns.runtime.config()['instruction set']}, {given.threads} threads; ratios are times of onnxruntime over ours"
     )

@@ -46,7 +46,6 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
 def _measure(name: str, make: Callable[[Any], Contest], target: float | None, settings: Settings) -> Figure:
     import torch
 
-    torch.set_num_threads(settings.threads)
     contest = make(torch)
     contest.ours()
     for rival in contest.rivals.values():

@@ -40,7 +40,6 @@ def measure(face: str, tensors: int, elements: int, settings: Settings) -> Figur
 def _measure(face: str, tensors: int, elements: int, settings: Settings) -> Figure:
     import torch
 
-    torch.set_num_threads(settings.threads)
     rng = np.random.default_rng(0)
     w, g = ([rng.standard_normal(elements, dtype=np.float32) for _ in range(tensors)] for _ in range(2))
     states = [np.zeros(elements, np.float32) for _ in range(2 * tensors)]

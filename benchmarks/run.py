@@ -37,7 +37,6 @@ import memory
 import moves
 import mpi
 import normalization
-import openbnns
 import optimizer
 import overhead
 import page
@@ -46,7 +45,7 @@ import sweep
 import tensors
 import training
 from cases import Case
-from harness import Ceilings, Figure, Result, Settings, run_case
+from harness import Ceilings, Figure, Result, Settings, run_case, use_threads
 from results import Results, about, file_name
 
 # Comparisons with PyTorch, and single numbers.
@@ -158,10 +157,7 @@ def _compare(cases: list[Case], settings: Settings) -> list[Result]:
     """Our calls against PyTorch's, one row each."""
     if not cases:
         return []
-    import torch
-
-    torch.set_num_threads(settings.threads)
-    openbnns.set_num_threads(settings.threads)
+    use_threads(settings.threads)
     ceilings = Ceilings(settings.threads)
     print(f"\n{settings.threads} thread(s); forward + backward; ratio = torch / ours, median (least..most)")
     print(
@@ -216,7 +212,7 @@ def _summary(results: list[Result], settings: Settings) -> list[Figure]:
 
 def _measure(figures: dict[str, Callable[[Settings], Figure]], settings: Settings) -> list[Figure]:
     if figures:
-        openbnns.set_num_threads(settings.threads)
+        use_threads(settings.threads)
         print()
     results = []
     for measure in figures.values():
@@ -242,13 +238,7 @@ def _sweep(points: dict[str, Callable[[Settings, Ceilings], sweep.Point]], setti
     """Square matrix products, one row each."""
     if not points:
         return []
-    openbnns.set_num_threads(settings.threads)
-    try:
-        import torch
-
-        torch.set_num_threads(settings.threads)
-    except ImportError:
-        pass
+    use_threads(settings.threads)
     ceilings = Ceilings(settings.threads)
     print(f"\n{settings.threads} thread(s); products of square matrices, forward; ratio = peer / ours")
     print(f"{'size and operands':24s} {'ours':>9s} {'GFLOP/s':>8s} {'share':>6s}  peers")

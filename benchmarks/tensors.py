@@ -118,7 +118,6 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
 def _permute(name: str, shape: tuple[int, ...], order: tuple[int, ...], share: bool, settings: Settings) -> Figure:
     import torch
 
-    torch.set_num_threads(settings.threads)
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     batched = (0, *(1 + k for k in order))
     y = np.zeros([shape[k] for k in batched], np.float32)

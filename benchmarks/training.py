@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import memory
-from harness import Ceilings, Figure, Settings
+from harness import Ceilings, Figure, Settings, use_threads
 from openbnns import nn
 from openbnns.cli import bench_jax
 from timing import Step, alternate, estimate, repeat, sampler
@@ -71,10 +71,7 @@ def _peak_of_steps(side: str, threads: int) -> int:
     """Bytes, beyond what was resident once both libraries and the network were there."""
     import torch
 
-    import openbnns
-
-    torch.set_num_threads(threads)
-    openbnns.set_num_threads(threads)
+    use_threads(threads)
     random = np.random.RandomState(0)
     x = random.standard_normal((32, 3, 32, 32)).astype(np.float32)
     y = random.randint(0, CLASSES, 32)

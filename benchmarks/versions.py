@@ -107,14 +107,13 @@ def work() -> int:
     """Answer the questions of the process that compares, one line each."""
     output = sys.stdout
     sys.stdout = sys.stderr
-    import openbnns
     import overhead
-    from harness import Settings, our_step
+    from harness import Settings, our_step, use_threads
     from run import CASES, FIGURES
     from timing import sampler
 
     settings = Settings(seconds=0.3)
-    openbnns.set_num_threads(settings.threads)
+    use_threads(settings.threads)
     cases = {case.name: case for module in CASES for case in module.cases()}
     tables = (overhead._direct_calls(), overhead._class_calls())
     calls = {f"call/{name}": step for table in tables for name, step in table.items()}
