@@ -31,9 +31,10 @@ constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that 
 constexpr int64_t kReadColumns = 64;                 // for which A is read where it lies, at most
 constexpr int64_t kAloneRows = 128;                  // for which every worker packs all of B, at least,
 constexpr int64_t kAloneSmallRows = 48;              // or so many, if B has
-constexpr int64_t kAloneFloats = int64_t{1} << 16;   // so many elements at most (256 KB),
+constexpr int64_t kAloneFloats = int64_t{1} << 16;   // no more elements than this (256 KB),
 constexpr int64_t kAloneWideRows = 256;              // or so many, if it has more columns than A has rows;
 constexpr int64_t kPartRows = 1024;                  // for so many, it may as well do so again
+constexpr int64_t kAloneColumns = 64;                // for which every worker packs all of a small A, at least
 constexpr int64_t kFewSteps = 32;
 constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
 constexpr double kOtherGain = 1.05;         // for which a product is cut by its shorter side
@@ -549,6 +550,11 @@ bool pack_alone(const MatrixProduct& p, int64_t rows) {
   return rows >= (is_packed_by_all(p) ? kAloneSmallRows : kAloneRows);
 }
 
+// The same for A, whose rows are few.
+bool pack_a_alone(const MatrixProduct& p, int64_t columns) {
+  return !p.packed_b && p.m <= kAloneRows && p.m * p.k < kAloneFloats && columns >= kAloneColumns;
+}
+
 // Several parts for each thread where they are long enough: the one that began first does more of them.
 void product_of_parts(const MatrixProduct& p, int threads) {
   const int64_t parts = threads * std::clamp<int64_t>(p.m / (threads * kPartRows), 1, kThreadGroups);
@@ -634,6 +640,10 @@ void matrix_product(const MatrixProduct& p, int threads) {
     });
   }
   if (pack_alone(p, p.m / threads)) return product_of_parts(p, threads);
+  if (pack_a_alone(p, p.n / threads)) {
+    const Cuts parts{1, threads};
+    return dynamic_items(threads, threads, [&](int64_t i) { packed_product(part_of(p, parts, i)); });
+  }
   product_on_threads(p, threads);
 }
 
