@@ -18,7 +18,7 @@ void tile_planes(const float* planes, int64_t count, int64_t cells, float* tile)
       for (int64_t p = 0; p < count; p++) store(square + p * kWidth, load_partial(planes + p * cells + i, here));
       OPENBNNS_UNROLL for (int p = 0; p < kWidth; p++) v[p] = load(square + p * kWidth);
     }
-    exchange_lanes(v);
+    transpose(v);
     OPENBNNS_UNROLL for (int k = 0; k < kWidth; k++) store(tile + (i + k) * kWidth, v[k]);
   }
 }

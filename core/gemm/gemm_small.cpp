@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "gemm/pack.h"
 #include "gemm/partial.h"
 #include "gemm/sources.h"
 #include "gemm/stored_product.h"
+#include "simd/pairs.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -18,9 +18,7 @@ using Numbers = std::make_integer_sequence<int, kCount>;
 // (Arrays of sums are indexed by constants from the start: only then the compiler keeps them in registers.)
 template <int kHalf, int... i>
 OPENBNNS_INLINE void sum_pairs(Vec* r, std::integer_sequence<int, i...>) {
-  ((r[i] =
-        interleave_low(r[i], r[i + kHalf], Numbers<kWidth>()) + interleave_high(r[i], r[i + kHalf], Numbers<kWidth>())),
-   ...);
+  ((r[i] = interleave_low(r[i], r[i + kHalf]) + interleave_high(r[i], r[i + kHalf])), ...);
   if constexpr (kHalf > 1) sum_pairs<kHalf / 2>(r, Numbers<kHalf / 2>());
 }
 

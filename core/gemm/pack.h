@@ -2,55 +2,12 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "gemm/micro_kernel.h"
+#include "simd/transpose.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
-
-template <int... kLane>
-OPENBNNS_INLINE Vec interleave_low(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
-  return shuffled<(kLane / 2 + (kLane % 2) * kWidth)...>(a, b);
-}
-template <int... kLane>
-OPENBNNS_INLINE Vec interleave_high(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
-  return shuffled<(kWidth / 2 + kLane / 2 + (kLane % 2) * kWidth)...>(a, b);
-}
-
-// r[i][j] <-> r[j][i] for a square of kWidth rows, in registers.
-#if defined(__AVX2__) && !defined(__AVX512F__)
-// Within halves of 128 bits as long as that does: shuffles that cross them take two instructions.
-OPENBNNS_INLINE void transpose(Vec* r) {
-  Vec t[kWidth];
-  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i += 2) {
-    t[i] = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(r[i], r[i + 1]);
-    t[i + 1] = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(r[i], r[i + 1]);
-  }
-  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i += 4) OPENBNNS_UNROLL for (int j = 0; j < 2; j++) {
-    r[i + 2 * j] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(t[i + j], t[i + 2 + j]);
-    r[i + 2 * j + 1] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(t[i + j], t[i + 2 + j]);
-  }
-  OPENBNNS_UNROLL for (int i = 0; i < kWidth / 2; i++) {
-    const Vec low = r[i], high = r[i + 4];
-    r[i] = shuffled<0, 1, 2, 3, 8, 9, 10, 11>(low, high);
-    r[i + 4] = shuffled<4, 5, 6, 7, 12, 13, 14, 15>(low, high);
-  }
-}
-#else
-// log2(kWidth) rounds of perfect shuffles.
-OPENBNNS_INLINE void transpose(Vec* r) {
-  constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
-  Vec t[kWidth];
-  OPENBNNS_UNROLL for (int round = 1; round < kWidth; round *= 2) {
-    OPENBNNS_UNROLL for (int i = 0; i < kWidth / 2; i++) {
-      t[2 * i] = interleave_low(r[i], r[i + kWidth / 2], lanes);
-      t[2 * i + 1] = interleave_high(r[i], r[i + kWidth / 2], lanes);
-    }
-    OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = t[i];
-  }
-}
-#endif
 
 // Columns of a row-major source of up to 16 rows, each written as 16 consecutive values (missing rows as zeros) where
 // place(column) says. source: [rows][row_stride], columns of it used. kAnyOrder: place() may be called for the columns

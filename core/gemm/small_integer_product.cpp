@@ -1,10 +1,10 @@
 // Exact products with few rows: every byte of B is read, and widened, once for four rows.
 #include <cstring>
 
-#include "gemm/pack.h"
 #include "gemm/pair_dot.h"
 #include "gemm/sources.h"
 #include "gemm/stored_product.h"
+#include "simd/pairs.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -14,9 +14,8 @@ constexpr int64_t kNumbers = 2 * kWidth;  // in a vector of pairs
 
 // Neighbouring sums of two vectors, by turns.
 OPENBNNS_INLINE IntVec pair_up(IntVec a, IntVec b) {
-  constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
   const Vec x = from_bits(a), y = from_bits(b);
-  return bits(interleave_low(x, y, lanes)) + bits(interleave_high(x, y, lanes));
+  return bits(interleave_low(x, y)) + bits(interleave_high(x, y));
 }
 
 // c[j] = the sum of the lanes of sum[j], j < count

@@ -99,7 +99,7 @@ __attribute__((noinline)) void transpose_part(const float* from, int64_t step, i
                                               int64_t columns) {
   Vec v[kWidth];
   OPENBNNS_UNROLL for (int l = 0; l < kWidth; l++) v[l] = l < count ? load_partial(from + l * step, rows) : Vec{};
-  exchange_lanes(v);
+  transpose(v);
   OPENBNNS_UNROLL for (int q = 0; q < kWidth; q++) if (q < rows) store_partial(tile + q * columns, v[q], count);
 }
 #endif
