@@ -47,7 +47,7 @@ OPENBNNS_INLINE void finish(const MatrixProduct& p, int64_t row, int64_t column,
 }
 
 // c[row][column + j] = a[row][:] . b[column + j][:] for j < kCount: both operands run along k, lanes are summed once at
-// the end.
+// the end. A has its steps in the order of Source::two_along().
 template <class Source, int... j>
 OPENBNNS_INLINE void dot_products(const Source& source, const MatrixProduct& p, int64_t row, int64_t column,
                                   std::integer_sequence<int, j...>) {
@@ -57,6 +57,11 @@ OPENBNNS_INLINE void dot_products(const Source& source, const MatrixProduct& p, 
   Vec sum[kCount];
   ((sum[j] = Vec{}), ...);
   int64_t k = 0;
+  for (; k + 2 * kWidth <= p.k; k += 2 * kWidth) {
+    const Vec x[2] = {load(a + k), load(a + k + kWidth)};
+    const auto add = [&](Vec& to, VecPair y) { to = to + x[0] * y.even + x[1] * y.odd; };
+    (add(sum[j], source.two_along(b + j * p.ldb + k)), ...);
+  }
   for (; k + kWidth <= p.k; k += kWidth) {
     const Vec x = load(a + k);
     ((sum[j] += x * source.along(b + j * p.ldb + k)), ...);
@@ -69,7 +74,7 @@ OPENBNNS_INLINE void dot_products(const Source& source, const MatrixProduct& p, 
   finish(p, row, column, Lanes(kCount), sum_each<kCount>(sum));
 }
 
-// All columns from this one on: as many at a time as there are lanes, then half of that, and so on.
+// All columns from this one on: kCount at a time, then half of that, and so on.
 template <int kCount, class Source>
 OPENBNNS_INLINE void dot_columns(const Source& source, const MatrixProduct& p, int64_t column) {
   for (; column + kCount <= p.n; column += kCount)
@@ -144,6 +149,7 @@ void broadcast_rows(const Source& source, const MatrixProduct& p, int64_t row) {
     broadcast_products<kRows, 1>(source, p, row, column, Lanes(std::min<int64_t>(kWidth, p.n - column)));
 }
 
+constexpr int kDotColumns = kWidth < 8 ? kWidth : 8;  // at a time: rows of more would compete for places in the cache
 constexpr int kDotRows = 8;        // more rows: transposing B once is cheaper than summing lanes for each
 constexpr int kNarrow = 12;        // columns; more fill the vectors of a packed product
 constexpr int kNarrowSteps = 256;  // fewer do not pay for the sums of lanes
@@ -171,8 +177,8 @@ void narrow_product(const MatrixProduct& p) {
 
 void small_product(const MatrixProduct& p) {
   if (p.sums != IntegerSums::kNone) return small_integer_product(p);
-  with_source(IntegerSums::kNone, p.b_element, false, [&](const auto& source) {
-    if (p.transpose_b) return dot_columns<kWidth>(source, p, 0);
+  with_float_source(p.b_element, [&](const auto& source) {
+    if (p.transpose_b) return dot_columns<kDotColumns>(source, p, 0);
     int64_t row = 0;
     for (; row + 4 <= p.m; row += 4) broadcast_rows<4>(source, p, row);
     for (; row + 2 <= p.m; row += 2) broadcast_rows<2>(source, p, row);

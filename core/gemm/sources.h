@@ -4,6 +4,8 @@
 // A step is one number, as a float, or a group of integers in the 32 bits of a lane, which the kernels of exact sums
 // multiply and add up at once.
 #pragma once
+#include <type_traits>
+
 #include "gemm/gemm.h"
 #include "simd/stored_numbers.h"
 
@@ -14,10 +16,18 @@ template <class Numbers>
 struct FloatSource : Numbers {
   using Number = typename Numbers::Number;
   static constexpr int kPerStep = 1;
+  static constexpr bool kInPairs = std::is_same_v<Numbers, BFloat16Numbers>;
 
   // kWidth steps from p on, which belong to a row that has at least `count` more numbers (the others are zeros).
   OPENBNNS_INLINE Vec along(const Number* p) const { return this->load(p); }
   OPENBNNS_INLINE Vec along(const Number* p, int64_t count) const { return this->load(p, count); }
+  // 2 * kWidth steps, where kInPairs every other one first.
+  OPENBNNS_INLINE VecPair two_along(const Number* p) const {
+    if constexpr (kInPairs)
+      return load_bfloat16_pairs(p);
+    else
+      return {this->load(p), this->load(p + kWidth)};
+  }
   // One step of `columns` neighbours, whose further numbers, kPerStep of them or fewer at the end, are `stride` apart.
   OPENBNNS_INLINE Vec across(const Number* p, int64_t /*stride*/, int64_t /*numbers*/, int64_t columns) const {
     return columns >= kWidth ? this->load(p) : this->load(p, columns);
@@ -80,13 +90,9 @@ struct QuadSource {
   }
 };
 
-// body(source) with what reads such elements; `left`: of A, whose bytes the kernels of quads take as unsigned, those of
-// B as signed.
+// body(source) with what reads such elements as floats.
 template <class Body>
-OPENBNNS_INLINE void with_source(IntegerSums sums, const Element& element, bool left, const Body& body) {
-  const bool is_signed = element.type == ElementType::kInt8;
-  if (sums == IntegerSums::kQuads) return body(QuadSource{static_cast<uint8_t>(is_signed == left ? 0x80 : 0)});
-  if (sums == IntegerSums::kPairs) return is_signed ? body(PairSource<int8_t>{}) : body(PairSource<uint8_t>{});
+OPENBNNS_INLINE void with_float_source(const Element& element, const Body& body) {
   switch (element.type) {
     case ElementType::kFloat16:
       return body(FloatSource<Float16Numbers>{});
@@ -99,6 +105,14 @@ OPENBNNS_INLINE void with_source(IntegerSums sums, const Element& element, bool 
     default:
       return body(FloatSource<Float32Numbers>{});
   }
+}
+// As floats or as groups; `left`: of A, whose bytes the kernels of quads take as unsigned, those of B as signed.
+template <class Body>
+OPENBNNS_INLINE void with_source(IntegerSums sums, const Element& element, bool left, const Body& body) {
+  const bool is_signed = element.type == ElementType::kInt8;
+  if (sums == IntegerSums::kQuads) return body(QuadSource{static_cast<uint8_t>(is_signed == left ? 0x80 : 0)});
+  if (sums == IntegerSums::kPairs) return is_signed ? body(PairSource<int8_t>{}) : body(PairSource<uint8_t>{});
+  with_float_source(element, body);
 }
 
 }  // namespace OPENBNNS_ISA

@@ -10,6 +10,7 @@
 #include "kernels/activation/activation.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
+#include "simd/pairs.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -106,6 +107,23 @@ void set_terms(const MatrixProduct& p, const MatrixProduct& given, Finish& finis
     }
     finish.row_term = terms;
   }
+}
+
+// A as small_product reads it beside BFloat16: of every 2 * kWidth steps, those at even positions come first.
+void pair_a(MatrixProduct& p) {
+  float* to = scratch(kStoredA, static_cast<size_t>(p.m * p.k));
+  for (int64_t i = 0; i < p.m; i++, to += p.k) {
+    const float* row = p.a + i * p.lda;
+    int64_t k = 0;
+    for (; k + 2 * kWidth <= p.k; k += 2 * kWidth) {
+      const VecPair steps = load_pairs(row + k, kWidth);
+      store(to + k, steps.even);
+      store(to + k + kWidth, steps.odd);
+    }
+    if (to != row) std::copy_n(row + k, p.k - k, to + k);
+  }
+  p.a = to - p.m * p.k;
+  p.lda = p.k;
 }
 
 // A as small_integer_product reads it.
@@ -206,6 +224,7 @@ void stored_product(const MatrixProduct& given, int threads) {
     decode_operand(p, false, threads);
   } else if (small || p.k == 0) {
     decode_operand(p, true, threads);
+    if (p.transpose_b && p.b_element.type == ElementType::kBFloat16) pair_a(p);
   }
   const bool exact = p.sums != IntegerSums::kNone;
   finish.adds = p.accumulate && (exact || p.alpha != 1.f || !p.c_element.is_float32());

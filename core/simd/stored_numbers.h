@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "simd/vec.h"
+#include "simd/pairs.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -89,6 +89,12 @@ OPENBNNS_INLINE Vec load_bfloat16(const uint16_t* p) {
 #else
 OPENBNNS_INLINE Vec load_bfloat16(const uint16_t* p) { return from_bits(load_shorts(p) << 16); }
 #endif
+// Twice as many in fewer instructions: a lane holds two, each of which is a float without the bits of the other.
+OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p) {
+  IntVec both;
+  std::memcpy(&both, p, sizeof both);
+  return {from_bits(both << 16), from_bits(both & -0x10000)};
+}
 OPENBNNS_INLINE void store_bfloat16(uint16_t* p, Vec v) {
   const IntVec all = bits(v), upper = (all >> 16) & 0xFFFF;
   const IntVec rounded = reinterpret_cast<IntVec>(reinterpret_cast<UnsignedVec>(all + 0x7FFF + (upper & 1)) >> 16);
