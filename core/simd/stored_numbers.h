@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "simd/lanes.h"
 #include "simd/pairs.h"
 
 namespace openbnns {
@@ -77,6 +78,11 @@ OPENBNNS_INLINE void store_float16(uint16_t* p, Vec v) {
 }
 #endif
 
+OPENBNNS_INLINE Vec load_float16(const uint16_t* p, const uint16_t* mask) {
+  const Shorts inside = *reinterpret_cast<const UnalignedShorts*>(p) & *reinterpret_cast<const UnalignedShorts*>(mask);
+  return load_float16(reinterpret_cast<const uint16_t*>(&inside));
+}
+
 // The upper half of a float32.
 #if defined(__AVX2__) && !defined(__AVX512F__)
 OPENBNNS_INLINE Vec load_bfloat16(const uint16_t* p) {
@@ -90,15 +96,33 @@ OPENBNNS_INLINE Vec load_bfloat16(const uint16_t* p) {
 OPENBNNS_INLINE Vec load_bfloat16(const uint16_t* p) { return from_bits(load_shorts(p) << 16); }
 #endif
 // Twice as many in fewer instructions: a lane holds two, each of which is a float without the bits of the other.
-OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p) {
-  IntVec both;
-  std::memcpy(&both, p, sizeof both);
+OPENBNNS_INLINE VecPair split_bfloat16_pairs(IntVec both) {
   return {from_bits(both << 16), from_bits(both & -0x10000)};
 }
+OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p) {
+  return split_bfloat16_pairs(bits(load(reinterpret_cast<const float*>(p))));
+}
+OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p, const uint16_t* mask) {
+  return split_bfloat16_pairs(bits(load(reinterpret_cast<const float*>(p))) &
+                              bits(load(reinterpret_cast<const float*>(mask))));
+}
+// In the upper half of a lane, below which bits are left over; NaN excepted.
+OPENBNNS_INLINE IntVec rounded_to_bfloat16(Vec v) { return bits(v) + 0x7FFF + ((bits(v) >> 16) & 1); }
 OPENBNNS_INLINE void store_bfloat16(uint16_t* p, Vec v) {
-  const IntVec all = bits(v), upper = (all >> 16) & 0xFFFF;
-  const IntVec rounded = reinterpret_cast<IntVec>(reinterpret_cast<UnsignedVec>(all + 0x7FFF + (upper & 1)) >> 16);
-  store_shorts(p, ((all & 0x7FFFFFFF) > 0x7F800000) ? upper | 0x40 : rounded);
+  const IntVec rounded = (v == v) ? rounded_to_bfloat16(v) : bits(v) | 0x400000;
+  store_shorts(p, reinterpret_cast<IntVec>(reinterpret_cast<UnsignedVec>(rounded) >> 16));
+}
+OPENBNNS_INLINE void store_bfloat16_pairs(uint16_t* p, VecPair v) {
+  NanWatch nan;
+  nan.see(v.even, v.odd);
+  if (__builtin_expect(nan.any(), 0)) {
+    store_bfloat16(p, interleave_low(v.even, v.odd));
+    store_bfloat16(p + kWidth, interleave_high(v.even, v.odd));
+    return;
+  }
+  const auto even = reinterpret_cast<UnsignedVec>(rounded_to_bfloat16(v.even)) >> 16;
+  const IntVec both = reinterpret_cast<IntVec>(even) | (rounded_to_bfloat16(v.odd) & -0x10000);
+  std::memcpy(p, &both, sizeof both);
 }
 
 #if defined(__AVX512F__)

@@ -1,5 +1,5 @@
 // 3 x 3 windows with stride 1 of depthwise convolutions on Float16 and BFloat16, from and to memory as they are stored:
-// every row of the image is converted once, and results leave registers only as what they are stored as.
+// floats are in registers only.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,8 +17,7 @@ class HalfWindows {
   virtual void forward(const uint16_t* x, const float* w, float bias, uint16_t* y) const = 0;
 };
 
-// Null for other shapes and types, for instruction sets that convert slowly, and under the sanitizer, which would not
-// see masked loads.
+// Null for other shapes and types.
 [[gnu::cold]] std::unique_ptr<HalfWindows> make_half_windows(const ConvolutionShape& s);
 
 }  // namespace OPENBNNS_ISA

@@ -39,6 +39,29 @@ class RowWindows {
 std::unique_ptr<RowWindows> make_stride_one(const ConvolutionShape& s);
 std::unique_ptr<RowWindows> make_stride_two(const ConvolutionShape& s);
 
+// With step 1, a row of the image belongs to the windows of three rows of results: the sums of those whose last row of
+// taps it is, and the others on their way, which lack one (lower) and two (middle) more. x: by columns of taps.
+OPENBNNS_INLINE Vec roll_sums(const Vec (&w)[9], Vec start, const Vec (&x)[3], Vec& middle, Vec& lower) {
+  Vec done = lower + w[6] * x[0];
+  lower = middle + w[3] * x[0];
+  middle = start + w[0] * x[0];
+  done += w[7] * x[1];
+  lower += w[4] * x[1];
+  middle += w[1] * x[1];
+  done += w[8] * x[2];
+  lower += w[5] * x[2];
+  middle += w[2] * x[2];
+  return done;
+}
+
+// The same of a row outside the image.
+OPENBNNS_INLINE Vec skip_row(Vec start, Vec& middle, Vec& lower) {
+  const Vec done = lower;
+  lower = middle;
+  middle = start;
+  return done;
+}
+
 #if OPENBNNS_READS_ROWS
 // Lanes of a vector that a masked load or store touches: [first, end).
 #if defined(__AVX512F__)

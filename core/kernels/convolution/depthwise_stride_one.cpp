@@ -85,22 +85,13 @@ void Correlation::correlate(const float* source, const float* weights, float sta
         __builtin_prefetch(ahead_out, 1);
         ahead += kLine;
         ahead_out += kLine;
-        Vec done = lower;
+        Vec done;
         if (s >= 0 && s < height_) {
-          const Vec x0 = load_lanes(row, lanes.tap[0]), x1 = load_lanes(row + dilation_, lanes.tap[1]),
-                    x2 = load_lanes(row + 2 * dilation_, lanes.tap[2]);
-          done += weight[6] * x0;
-          lower = middle + weight[3] * x0;
-          middle = start_of_all + weight[0] * x0;
-          done += weight[7] * x1;
-          lower += weight[4] * x1;
-          middle += weight[1] * x1;
-          done += weight[8] * x2;
-          lower += weight[5] * x2;
-          middle += weight[2] * x2;
+          const Vec x[3] = {load_lanes(row, lanes.tap[0]), load_lanes(row + dilation_, lanes.tap[1]),
+                            load_lanes(row + 2 * dilation_, lanes.tap[2])};
+          done = roll_sums(weight, start_of_all, x, middle, lower);
         } else {
-          lower = middle;
-          middle = start_of_all;
+          done = skip_row(start_of_all, middle, lower);
         }
         if (s + up_ < 2) continue;
         if (kAdds) done += load_lanes(to, lanes.result);
