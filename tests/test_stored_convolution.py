@@ -120,6 +120,10 @@ WINDOWS = (
     Window("depthwise, even", (3, 11, 23), 3, (2, 4), (2, 1), pad=(1, 2, 1, 0), groups=3),
     Window("depthwise, mostly padding", (3, 2, 3), 3, (3, 3), pad=(9, 11, 4, 5), groups=3),
     Window("depthwise, no padding", (3, 12, 40), 3, (3, 3), groups=3, batch=1),
+    Window("depthwise, square", (5, 28, 28), 5, (3, 3), pad=(1, 1, 1, 1), groups=5),
+    Window("depthwise, fourteen", (6, 14, 14), 12, (3, 3), pad=(1, 1, 1, 1), groups=6),
+    Window("depthwise, padded on the right", (3, 3, 9), 3, (3, 3), pad=(0, 30, 0, 5), groups=3),
+    Window("depthwise, rows apart", (4, 25, 67), 4, (3, 7), (3, 2), (2, 1), pad=(3, 3, 2, 2), groups=4),
 )
 
 
@@ -216,6 +220,24 @@ def test_floats(types: Any, window: Window, client: bool, monkeypatch: pytest.Mo
     exact, magnitude = layer.sums(x)
     assert_within(y.read(), exact, layer.bound(exact, magnitude), "y")
     assert_bitwise(again.raw(), y.raw(), "the second call")
+
+
+@pytest.mark.parametrize("width", [14, 28, 34])
+@pytest.mark.parametrize(("data_type", "nan"), [(FLOAT16, 0x7C01), (BFLOAT16, 0x7F81)], ids=["Float16", "BFloat16"])
+def test_depthwise_windows_keep_nan_to_themselves(data_type: Any, nan: int, width: int) -> None:
+    window = Window("depthwise", (3, 9, width), 3, (3, 3), pad=(1, 1, 1, 1), groups=3)
+    layer = Layer(window, (data_type, data_type, None, data_type))
+    x = layer.input()
+    before = layer.apply(x).read()
+    for column in (0, width // 2, width - 1):
+        numbers, place = x.elements.view(np.uint16), x.places[1, column, 4, 2]
+        old, numbers[place] = int(numbers[place]), nan
+        x.before = x.memory.copy()
+        after = layer.apply(x).read()
+        numbers[place] = old
+        meets = np.zeros(after.shape, bool)
+        meets[1, max(0, column - 1) : column + 2, 3:6, 2] = True
+        assert np.array_equal(np.isnan(after), meets) and np.array_equal(after[~meets], before[~meets])
 
 
 @pytest.mark.parametrize("client", [False, True])

@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "common/byte_blocks.h"
 #include "simd/math.h"
 #include "simd/stored_numbers.h"
 #include "simd/wide.h"
@@ -267,20 +268,6 @@ OPENBNNS_INLINE Vec load_sums(const int32_t* p) {
   return __builtin_convertvector(sums, Vec);
 }
 
-// Of numbers within the range of int32, ties to even; beyond all bytes without instructions for it.
-OPENBNNS_INLINE IntVec nearest_integers(Vec v) {
-#if defined(__AVX512F__)
-  return reinterpret_cast<IntVec>(_mm512_cvtps_epi32(v));
-#elif defined(__AVX2__)
-  return reinterpret_cast<IntVec>(_mm256_cvtps_epi32(v));
-#elif defined(__SSE2__)
-  return reinterpret_cast<IntVec>(_mm_cvtps_epi32(v));
-#else
-  const Vec whole = splat(0x1.8p23f);  // numbers of this size have no fraction, and end like integers
-  return bits(math::min(math::max(v, splat(-512)), splat(512)) + whole) - bits(whole);
-#endif
-}
-
 // Stores kTogether results if none is in doubt.
 template <class Byte, class Sum, class Terms>
 OPENBNNS_INLINE bool encode_certain(const Sum* sums, float factor, const Terms& terms, float doubt, int64_t i,
@@ -407,15 +394,15 @@ float SingleSums::take(double term) {
   constexpr float kSmallTerm = 512;
   const float c = static_cast<float>((term - bias_) / scale_), size = std::abs(c);
   if (size > largest_term_ || size != size) largest_term_ = size;
-  exact_ &= size <= kSmallTerm && is_coarse(term);
+  exact_ = exact_ && size <= kSmallTerm && is_coarse(term);
   return c;
 }
 
-float SingleSums::doubt() const {
+float SingleSums::doubt(bool fused) const {
   constexpr float kLargest = 260;                // and what is larger saturates
   if (!(std::abs(factor_) <= 0.25f)) return -1;  // results could exceed 32 bits
   if (exact_) return 0;
-  const float error = 0x1p-21f * (largest_term_ + kLargest);
+  const float error = (fused ? 0x1.9p-23f : 0x1p-21f) * (largest_term_ + kLargest);
   return error < 0.25f ? error : -1;
 }
 
@@ -429,6 +416,31 @@ int64_t SingleSums::encode(const Sum* sums, float term, int64_t count, void* to)
 }
 template int64_t SingleSums::encode(const int32_t*, const float*, int64_t, void*) const;
 template int64_t SingleSums::encode(const float*, const float*, int64_t, void*) const;
+
+ByteBlocks::ByteBlocks(const Element& element, double factor, int turns)
+    : element_(element), single_(element, factor), factor_(factor), turns_(turns) {
+  lanes_.is_signed = element.type == ElementType::kInt8;
+  lanes_.factor = splat(single_.factor());
+  const BlockOrder& order = kBlockOrders[turns / 2];
+  std::memcpy(&lanes_.bytes, order.byte, sizeof order.byte);
+  std::memcpy(&lanes_.words, order.word, sizeof order.word);
+}
+
+bool ByteBlocks::take(double term) {
+  term_ = term;
+  SingleSums single = single_;
+  const float c = single.take(term), doubt = single.doubt(true);
+  lanes_.low = splat(c - doubt);
+  lanes_.high = splat(c + doubt);
+  return kHasBlocks && doubt >= 0;
+}
+
+void ByteBlocks::store_exact(const int32_t* sums, uint8_t* to) const {
+  uint8_t exact[4 * kWidth];
+  encode_source(element_, SumValues<int32_t, OneTerm>{sums, factor_, {term_}}, 4 * kWidth, exact);
+  for (int v = 0; v < 4; v++)
+    for (int i = 0; i < kWidth; i++) to[(v / turns_ * kWidth + i) * turns_ + v % turns_] = exact[v * kWidth + i];
+}
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

@@ -24,7 +24,8 @@ void encode_sums(const Element& element, const Sum* sums, double factor, double 
 // A result is q = a s + c, rounded, with a = factor / scale, s the sum and c = (term - bias) / scale. In single
 // precision s, a, a s, c and q are rounded to 24 bits each, c and q twice: q is wrong by at most 2^-24 (3 |a s| + 2 |c|
 // + 2 |q|), which is less than 2^-21 (|c| + |q|). It is in doubt if q less that and q plus that are rounded to
-// different integers.
+// different integers. If s has no more than 24 bits and a s + c is rounded once, less than 2^-24 (3 |c| + 2 |q|)
+// remain, of which 2^-24 |c| are for taking the doubt from c.
 class SingleSums {
  public:
   SingleSums(const Element& element, double factor);
@@ -39,9 +40,11 @@ class SingleSums {
   int64_t encode(const Sum* sums, float term, int64_t count, void* to) const;
   static constexpr int64_t kDoubtful = 32;  // results that are in doubt together, or fewer at the end
 
+  float factor() const { return factor_; }  // a
+  float doubt(bool fused = false) const;    // what results may be wrong by; negative: too much
+
  private:
   bool is_coarse(double number) const;  // a multiple of 2^-14, in units of the scale
-  float doubt() const;                  // what results may be wrong by; negative: too much
 
   const ElementType type_;
   const double scale_, bias_;

@@ -1,18 +1,19 @@
 #include "kernels/convolution/depthwise_bytes.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cstring>
+#include <type_traits>
 
 #include "gemm/pair_dot.h"
 #include "kernels/convolution/depthwise_bytes_body.h"
-#include "simd/stored_numbers.h"
+#include "simd/pairs.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-// Integers of a column of a kernel and those before them in its first group are held in 64 bits.
-constexpr int64_t kColumnBits = 64;
+constexpr int64_t kMostTaps = 256;               // sums of more might have more than 24 bits
+constexpr int64_t kChunk = 16, kLeastChunk = 8;  // numbers that are copied at a time; the last ones overlap others
 
 #if defined(__SSE2__)
 constexpr bool kHasProducts = true;
@@ -20,163 +21,158 @@ constexpr bool kHasProducts = true;
 constexpr bool kHasProducts = false;  // of pairs, in an instruction
 #endif
 
-int64_t bits_of(IntegerSums sums) { return 32 / numbers_per_step(sums); }
+// body(first) for each chunk of `count` numbers.
+template <int kNumbers, class Body>
+OPENBNNS_INLINE void over_chunks(int64_t count, const Body& body) {
+  if (count <= 2 * kNumbers) {  // without a loop in rows that are short
+    body(0);
+    body(count - kNumbers);
+  } else {
+    for (int64_t i = 0; i < count; i += kNumbers) body(std::min(i, count - kNumbers));
+  }
+}
 
-// Groups of the integers of lines, a vector at a time.
+// What numbers become in a plane, kNumbers at a time.
 template <class Byte>
-struct PairLines {
-  const Byte *upper, *lower;
-  explicit PairLines(const uint8_t* const (&line)[4], uint32_t)
-      : upper(reinterpret_cast<const Byte*>(line[0])), lower(reinterpret_cast<const Byte*>(line[1])) {}
-  OPENBNNS_INLINE IntVec at(int64_t j) const { return (load_bytes(upper + j) & 0xFFFF) | load_bytes(lower + j) << 16; }
+struct Widened {
+  static constexpr int64_t kBytes = 2;
+  template <int kNumbers>
+  OPENBNNS_INLINE void put(const uint8_t* from, uint8_t* to) const {
+    typedef Byte Bytes __attribute__((vector_size(kNumbers)));
+    typedef int16_t Wide __attribute__((vector_size(2 * kNumbers)));
+    Bytes bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    const Wide wide = __builtin_convertvector(bytes, Wide);
+    std::memcpy(to, &wide, sizeof wide);
+  }
 };
-struct QuadLines {
-  const uint8_t* line[4];
-  IntVec flips;
-  explicit QuadLines(const uint8_t* const (&lines)[4], uint32_t zero)
-      : line{lines[0], lines[1], lines[2], lines[3]}, flips(splat_int(static_cast<int32_t>(zero))) {}
-  OPENBNNS_INLINE IntVec at(int64_t j) const {
-    const IntVec low = load_bytes(line[0] + j) | load_bytes(line[1] + j) << 8;
-    const IntVec high = load_bytes(line[2] + j) | load_bytes(line[3] + j) << 8;
-    return (low | high << 16) ^ flips;
+struct Flipped {
+  static constexpr int64_t kBytes = 1;
+  uint8_t flip;
+  template <int kNumbers>
+  OPENBNNS_INLINE void put(const uint8_t* from, uint8_t* to) const {
+    typedef uint8_t Bytes __attribute__((vector_size(kNumbers)));
+    Bytes bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    bytes ^= flip;
+    std::memcpy(to, &bytes, sizeof bytes);
   }
 };
 
 }  // namespace
 
-ByteRowsKernel pair_rows_kernel(int entries) { return byte_rows_kernel<PairDot>(entries); }
-void roll_pair_rows(const RollingRows& t) { roll_rows<2, PairDot>(t); }
+ByteWindowsKernel pair_windows_kernel(int entries, int turns) {
+  return turns == 2 ? byte_windows_kernel<2, 6, PairDot>(entries) : byte_windows_kernel<1, 6, PairDot>(entries);
+}
 
 bool ByteWindows::takes(const ConvolutionShape& s, IntegerSums sums) {
   if (!kHasProducts || (sums == IntegerSums::kQuads && s.w.type != ElementType::kInt8)) return false;
-  const int64_t most_rows = s.kernel_height + numbers_per_step(sums) - 1;
-  const bool wide = 2 * s.out_width > kWidth + 2;  // others leave too many lanes empty
-  return wide && s.dilation_y == 1 && s.stride_y <= 2 && s.stride_x <= 2 && s.kernel_width <= kMostColumns &&
-         most_rows * bits_of(sums) <= kColumnBits;
+  return std::min(s.in_width, s.out_width) >= kLeastChunk && s.dilation_x == 1 && s.stride_x <= 2 &&
+         s.kernel_height * s.kernel_width <= kMostTaps;
 }
 
 ByteWindows::ByteWindows(const ConvolutionShape& s, IntegerSums sums)
     : s_(s),
       sums_(sums),
-      x_type_(s.x.type),
       each_(numbers_per_step(sums)),
-      columns_((s.out_width - 1) * s.stride_x + (s.kernel_width - 1) * s.dilation_x + 1),
-      pitch_((columns_ + s.stride_x - 1) / s.stride_x),
-      row_(s.stride_x * pitch_ + 2 * kWidth),
-      group_rows_(((s.out_height - 1) * s.stride_y + s.kernel_height + each_ - 1) / each_),
-      step_(each_ / std::gcd(each_, s.stride_y)),
-      zeros_(static_cast<size_t>(s.in_width)) {
-  for (int64_t r = 0; r < std::min(step_, s.out_height); r++) {
-    const int64_t row = r * s.stride_y, first = row / each_, skipped = row % each_;
-    Phase phase{r, skipped, {}};
-    for (int64_t g = 0; g < (skipped + s.kernel_height + each_ - 1) / each_; g++)
-      for (int64_t kx = 0; kx < s.kernel_width; kx++) {
-        const int64_t column = kx * s.dilation_x;
-        phase.offset.push_back((first + g) * row_ + column % s.stride_x * pitch_ + column / s.stride_x);
-      }
-    phases_.push_back(std::move(phase));
-  }
-}
-
-ByteWindows::Columns ByteWindows::columns_of(const uint8_t* w) const {
-  const int64_t bits = bits_of(sums_);
-  const uint64_t mask = (uint64_t{1} << bits) - 1;
-  const bool is_signed = s_.w.type == ElementType::kInt8;
-  Columns columns;
-  columns.total = 0;
-  for (int64_t kx = 0; kx < s_.kernel_width; kx++) {
-    uint64_t column = 0;
-    for (int64_t ky = 0; ky < s_.kernel_height; ky++) {
-      const uint8_t byte = w[ky * s_.kernel_width + kx];
-      const int64_t number = is_signed ? int64_t{static_cast<int8_t>(byte)} : int64_t{byte};
-      columns.total += number;
-      column |= (static_cast<uint64_t>(number) & mask) << ky * bits;
+      number_bytes_(4 / each_),
+      turns_(static_cast<int>(each_ / s.stride_x)),
+      rows_((s.out_height - 1) * s.stride_y + (s.kernel_height - 1) * s.dilation_y + 1),
+      slots_((rows_ + s.stride_y - 1) / s.stride_y),
+      pitch_(std::max(s.out_width + (s.kernel_width - 1) / s.stride_x,
+                      (s.pad_left + s.in_width + s.stride_x - 1) / s.stride_x)),
+      row_bytes_(pitch_ * s.stride_x * number_bytes_),
+      blocks_(((s.out_height - 1) * pitch_ + s.out_width + 4 * kWidth - 1) / (4 * kWidth)) {
+  for (int64_t ky = 0; ky < s.kernel_height; ky++)
+    for (int64_t g = 0; g < groups_of(s.kernel_width, sums); g++) {
+      const int64_t row = ky * s.dilation_y;
+      offset_.push_back((row % s.stride_y * slots_ + row / s.stride_y) * row_bytes_ + 4 * g);
     }
-    columns.column[kx] = column;
-  }
-  return columns;
 }
 
-void ByteWindows::roll(const ByteGroup* groups, const Columns& w, int32_t* sums) const {
-  constexpr int kMostRows = 4 + 2;
-  const int64_t bits = bits_of(sums_);
-  ByteGroup weights[kMostRows * 3];
-  for (int64_t j = 0; j < each_ + 2; j++)
-    for (int64_t k = 0; k < 3; k++)
-      weights[j * 3 + k] =
-          static_cast<ByteGroup>(j < 2 ? w.column[k] >> (2 - j) * bits : w.column[k] << (j - 2) * bits);
-  const RollingRows rows{groups, row_,          s_.dilation_x, weights, static_cast<int32_t>(-shift() * w.total),
-                         sums,   s_.out_height, s_.out_width};
-  sums_ == IntegerSums::kQuads ? roll_quad_rows(rows) : roll_pair_rows(rows);
+void ByteWindows::clear(uint8_t* plane) const {
+  std::memset(plane, shift() ? 0x80 : 0, static_cast<size_t>(plane_bytes()));
 }
 
-void ByteWindows::sum(const ByteGroup* groups, const uint8_t* w, int32_t* sums) const {
-  groups += kWidth;
-  const Columns columns = columns_of(w);
-  if (s_.kernel_height == 3 && s_.kernel_width == 3 && s_.stride_y == 1 && s_.stride_x == 1)
-    return roll(groups, columns, sums);
-  const int64_t bits = bits_of(sums_);
-  for (const Phase& phase : phases_) {
-    ByteGroup weights[2 * kMostColumns];
-    const int entries = static_cast<int>(phase.offset.size());
-    for (int e = 0; e < entries; e++) {
-      const int64_t group = e / s_.kernel_width, kx = e % s_.kernel_width;
-      weights[e] = static_cast<ByteGroup>(columns.column[kx] << phase.skipped * bits >> 32 * group);
-    }
-    ByteRows rows{};
-    rows.groups = groups;
-    rows.offset = phase.offset.data();
-    rows.weights = weights;
-    rows.entries = entries;
-    rows.start = static_cast<int32_t>(-shift() * columns.total);  // of zeros, which count as `shift`
-    rows.sums = sums + phase.first * s_.out_width;
-    rows.rows = (s_.out_height - phase.first + step_ - 1) / step_;
-    rows.columns = s_.out_width;
-    rows.groups_step = step_ * s_.stride_y / each_ * row_;
-    rows.sums_step = step_ * s_.out_width;
-    (sums_ == IntegerSums::kQuads ? quad_rows_kernel : pair_rows_kernel)(entries)(rows);
-  }
-}
-
-void ByteWindows::join(const uint8_t* x, ByteGroup* groups) const {
+void ByteWindows::place(const uint8_t* x, uint8_t* plane) const {
+  const auto place = [&](auto put) {
+    s_.in_width >= kChunk ? place_rows<kChunk>(x, plane, put) : place_rows<kLeastChunk>(x, plane, put);
+  };
   if (sums_ == IntegerSums::kQuads)
-    join_rows<QuadLines>(x, groups + kWidth);
-  else if (x_type_ == ElementType::kInt8)
-    join_rows<PairLines<int8_t>>(x, groups + kWidth);
+    place(Flipped{static_cast<uint8_t>(shift())});
+  else if (s_.x.type == ElementType::kInt8)
+    place(Widened<int8_t>{});
   else
-    join_rows<PairLines<uint8_t>>(x, groups + kWidth);
+    place(Widened<uint8_t>{});
 }
 
-template <class Lines>
-void ByteWindows::join_rows(const uint8_t* x, ByteGroup* groups) const {
-  const uint32_t zero = shift() ? 0x80808080u : 0u;
-  const IntVec zeros = splat_int(static_cast<int32_t>(zero));
-  const int64_t columns = columns_, begin = std::min(s_.pad_left, columns);
-  const int64_t end = std::clamp(s_.pad_left + s_.in_width, begin, columns);
-  ByteGroup* const apart = s_.stride_x > 1 ? groups + group_rows_ * row_ : nullptr;
-  for (int64_t g = 0; g < group_rows_; g++, groups += row_) {
-    const uint8_t* line[4];
-    for (int64_t i = 0; i < 4; i++) {
-      const int64_t y = g * each_ + i - s_.pad_up;
-      line[i] = y >= 0 && y < s_.in_height ? x + y * s_.in_width : zeros_.data();
-    }
-    ByteGroup* to = apart ? apart : groups;
-    if (end - begin >= kWidth) {
-      const Lines lines(line, zero);
-      for (int64_t j = 0; j < begin; j += kWidth) store_groups(to + begin - kWidth - j, zeros);
-      for (int64_t j = begin; j < end; j += kWidth) {
-        const int64_t column = std::min(j, end - kWidth);
-        store_groups(to + column, lines.at(column - begin));
-      }
-      for (int64_t j = end; j < columns; j += kWidth) store_groups(to + j, zeros);
-    } else {
-      std::fill(to, to + columns, zero);
-      join_bytes(sums_, x_type_, true, line, each_, end - begin, to + begin, 1);
-    }
-    for (int64_t remainder = 0; apart && remainder < s_.stride_x; remainder++)
-      for (int64_t q = remainder; q < columns; q += s_.stride_x)
-        groups[remainder * pitch_ + q / s_.stride_x] = apart[q];
+template <int kNumbers, class Put>
+void ByteWindows::place_rows(const uint8_t* x, uint8_t* plane, Put put) const {
+  const int64_t width = s_.in_width, stride = s_.stride_y, row_bytes = row_bytes_;
+  const int64_t end = std::min(s_.in_height, rows_ - s_.pad_up);
+  for (int64_t first = 0; first < std::min(stride, end); first++) {
+    const int64_t row = first + s_.pad_up;
+    uint8_t* to = plane + (row % stride * slots_ + row / stride) * row_bytes + s_.pad_left * Put::kBytes;
+    for (int64_t y = first; y < end; y += stride, to += row_bytes)
+      over_chunks<kNumbers>(width,
+                            [&](int64_t i) { put.template put<kNumbers>(x + y * width + i, to + i * Put::kBytes); });
   }
+}
+
+void ByteWindows::sum(const uint8_t* plane, const uint8_t* w, int32_t* sums, const ByteBlocks* bytes,
+                      uint8_t* line) const {
+  const int64_t bits = 8 * number_bytes_, groups = groups_of(s_.kernel_width, sums_);
+  const uint32_t mask = (1u << bits) - 1;
+  ByteGroup weights[kMostTaps];
+  int64_t total = 0;
+  for (int64_t ky = 0, e = 0; ky < s_.kernel_height; ky++)
+    for (int64_t g = 0, kx = 0; g < groups; g++) {
+      uint32_t group = 0;
+      for (int64_t i = 0; i < each_ && kx < s_.kernel_width; i++, kx++, w++) {
+        const int32_t number = s_.w.type == ElementType::kInt8 ? static_cast<int8_t>(*w) : int32_t{*w};
+        group |= (static_cast<uint32_t>(number) & mask) << i * bits;
+        total += number;
+      }
+      weights[e++] = group;
+    }
+  const int entries = static_cast<int>(offset_.size());
+  const int32_t start = static_cast<int32_t>(-shift() * total);  // of zeros, which count as `shift`
+  const auto kernel = sums_ == IntegerSums::kQuads ? quad_windows_kernel : pair_windows_kernel;
+  kernel(entries, turns_)({plane, offset_.data(), weights, entries, start, blocks_, sums, bytes, line});
+}
+
+void ByteWindows::order(int32_t* sums) const {
+  auto* line = reinterpret_cast<float*>(sums);  // only moved
+  for (int64_t b = 0; turns_ > 1 && b < blocks_; b++) {
+    float* p = line + b * 4 * kWidth;
+    Vec v[4] = {load(p), load(p + kWidth), load(p + 2 * kWidth), load(p + 3 * kWidth)};
+    if (turns_ == 4) {
+      const Vec evens[2] = {interleave_low(v[0], v[2]), interleave_high(v[0], v[2])},
+                odds[2] = {interleave_low(v[1], v[3]), interleave_high(v[1], v[3])};
+      v[0] = evens[0];
+      v[1] = odds[0];
+      v[2] = evens[1];
+      v[3] = odds[1];
+    }
+    store_pairs(p, {v[0], v[1]}, kWidth);
+    store_pairs(p + 2 * kWidth, {v[2], v[3]}, kWidth);
+  }
+  for (int64_t row = 1; row < s_.out_height; row++)
+    std::memmove(sums + row * s_.out_width, sums + row * pitch_, static_cast<size_t>(s_.out_width) * sizeof(int32_t));
+}
+
+void ByteWindows::take_rows(const uint8_t* line, uint8_t* y) const {
+  const auto take = [&](auto chunk) {
+    const int64_t width = s_.out_width, pitch = pitch_;
+    const uint8_t* from = line;
+    uint8_t* to = y;
+    for (int64_t row = s_.out_height; row > 0; row--, from += pitch, to += width)
+      over_chunks<chunk()>(width, [&](int64_t i) { std::memcpy(to + i, from + i, chunk()); });
+  };
+  if (s_.out_width >= kChunk)
+    take(std::integral_constant<int, kChunk>{});
+  else
+    take(std::integral_constant<int, kLeastChunk>{});
 }
 
 }  // namespace OPENBNNS_ISA

@@ -1,10 +1,10 @@
-// Exact sums of bytes under the windows of depthwise convolutions: rows of the image are joined to groups of two or
-// four integers in 32 bits, one above the other, so that one instruction multiplies several rows of a window.
+// Exact sums of bytes under the windows of depthwise convolutions: a lane of 32 bits holds two or four neighbours of a
+// row, so that one instruction multiplies as many columns of a window.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "common/byte_blocks.h"
 #include "gemm/gemm.h"
 #include "kernels/convolution/byte_groups.h"
 #include "kernels/convolution/shape.h"
@@ -12,82 +12,63 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-// Rows of results whose windows begin in the same row of a group:
-// sums[c] = start + sum over entries e of the products of groups[c + offset[e]] and weights[e].
-struct ByteRows {
-  const ByteGroup* groups;
+// Blocks of four vectors of sums, which come by turns of 1, 2 or 4, so that the windows of neighbours begin 4 / turns
+// bytes apart: start + sum over entries e of the products of weights[e] and the numbers at offset[e] bytes.
+struct ByteSums {
+  const uint8_t* plane;
   const int64_t* offset;
   const ByteGroup* weights;
   int entries;
   int32_t start;
+  int64_t blocks;
   int32_t* sums;
-  int64_t rows, columns;
-  int64_t groups_step, sums_step;  // from one of these rows to the next
+  const ByteBlocks* bytes;  // or null: makes bytes of sums, to `line`
+  uint8_t* line;
 };
-using ByteRowsKernel = void (*)(const ByteRows&);
-// For so many entries, of pairs and of quads.
-ByteRowsKernel pair_rows_kernel(int entries);
-ByteRowsKernel quad_rows_kernel(int entries);
+using ByteWindowsKernel = void (*)(const ByteSums&);
+// For so many entries and turns, of pairs and of quads.
+ByteWindowsKernel pair_windows_kernel(int entries, int turns);
+ByteWindowsKernel quad_windows_kernel(int entries, int turns);
 
-// Windows of three rows with step 1, in which a row of groups serves all results in the making: weights are those of
-// result r - 2, r - 1, r, .. where r is the first row of the group, [each + 2][3].
-struct RollingRows {
-  const ByteGroup* groups;
-  int64_t groups_step;  // from one row of groups to the next
-  int64_t tap_step;     // from one column of a window to the next
-  const ByteGroup* weights;
-  int32_t start;
-  int32_t* sums;
-  int64_t rows, columns;
-};
-void roll_pair_rows(const RollingRows& t);
-void roll_quad_rows(const RollingRows& t);
-
-// Windows of one shape on single planes, in which zeros surround the image.
+// Windows of one shape on single planes, which are one line of numbers: rows follow each other, every stride_y-th one,
+// with as many zeros in between as windows meet. So do results, and numbers between the rows of these have no meaning.
 class ByteWindows {
  public:
-  static constexpr int64_t kMostColumns = 16;
-
   [[gnu::cold]] ByteWindows(const ConvolutionShape& s, IntegerSums sums);
   // Whether the windows of a shape that has byte operands are of this kind, and there is something to gain.
   static bool takes(const ConvolutionShape& s, IntegerSums sums);
 
-  int64_t groups() const { return group_rows_ * row_ + columns_ + 3 * kWidth; }
-  // groups: of the rows of x, and room to make them.
-  void join(const uint8_t* x, ByteGroup* groups) const;
-  // sums: [out_height][out_width], of the integers that x and w are stored as.
-  void sum(const ByteGroup* groups, const uint8_t* w, int32_t* sums) const;
+  // Bytes of a plane, which clear() fills with zeros, and place() with the numbers of x, time and again.
+  int64_t plane_bytes() const { return s_.stride_y * slots_ * row_bytes_ + kSpare; }
+  void clear(uint8_t* plane) const;
+  void place(const uint8_t* x, uint8_t* plane) const;
+
+  // Of the integers that x and w are stored as, [blocks()][4 * kWidth]: in every block, sums come by turns of turns()
+  // vectors. With `bytes`, they become a line of results.
+  int64_t blocks() const { return blocks_; }
+  int turns() const { return turns_; }
+  void sum(const uint8_t* plane, const uint8_t* w, int32_t* sums, const ByteBlocks* bytes, uint8_t* line) const;
+  // Makes [out_height][out_width] of these, in their place.
+  void order(int32_t* sums) const;
+  // y: [out_height][out_width], of that line.
+  void take_rows(const uint8_t* line, uint8_t* y) const;
 
  private:
-  // Rows of results, every step_-th from `first` on, whose windows begin `skipped` rows into a group.
-  struct Phase {
-    int64_t first, skipped;
-    std::vector<int64_t> offset;  // of entries: [groups][kernel_width]
-  };
+  static constexpr int64_t kSpare = 32 * kWidth;  // bytes that a last block may read behind the rows
 
-  // The integers of the columns of a kernel, one above the other from the lowest bits on, and the sum of all.
-  struct Columns {
-    uint64_t column[kMostColumns];
-    int64_t total;
-  };
-  Columns columns_of(const uint8_t* w) const;
-  void roll(const ByteGroup* groups, const Columns& w, int32_t* sums) const;
-
-  template <class Lines>
-  void join_rows(const uint8_t* x, ByteGroup* groups) const;
-  int32_t shift() const { return shift_of({x_type_}, true, sums_); }  // what kernels add to x
+  int32_t shift() const { return shift_of({s_.x.type}, true, sums_); }  // what kernels add to x
+  template <int kNumbers, class Put>
+  void place_rows(const uint8_t* x, uint8_t* plane, Put put) const;
 
   const ConvolutionShape s_;
   const IntegerSums sums_;
-  const ElementType x_type_;
-  const int64_t each_;     // rows of a group
-  const int64_t columns_;  // that windows meet, with those outside the image
-  const int64_t pitch_;    // columns of one remainder modulo the stride, which lie side by side
-  const int64_t row_;      // of groups, with a vector on both sides of what windows meet
-  const int64_t group_rows_;
-  const int64_t step_;  // rows of results from one of a phase to the next
-  std::vector<Phase> phases_;
-  std::vector<uint8_t> zeros_;
+  const int64_t each_, number_bytes_;  // numbers in a lane, and what each takes
+  const int turns_;
+  const int64_t rows_;               // of the image that windows meet, with those outside it
+  const int64_t slots_;              // of rows that lie one after the other
+  const int64_t pitch_, row_bytes_;  // results and bytes from one row to the next
+  const int64_t blocks_;
+  std::vector<int64_t> offset_;
 };
 
 }  // namespace OPENBNNS_ISA

@@ -9,76 +9,65 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-typedef int32_t UnalignedGroups __attribute__((vector_size(kWidth * 4), aligned(4), may_alias));
+#if defined(__SSE2__)
+#define OPENBNNS_SETTLE(a, b, c, d) asm("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d))
+#else
+#define OPENBNNS_SETTLE(a, b, c, d)
+#endif
 
-OPENBNNS_INLINE IntVec load_groups(const ByteGroup* p) { return *reinterpret_cast<const UnalignedGroups*>(p); }
-template <class Number>
-OPENBNNS_INLINE void store_groups(Number* p, IntVec v) {
-  *reinterpret_cast<UnalignedGroups*>(p) = v;
+typedef int32_t UnalignedGroups __attribute__((vector_size(kWidth * 4), aligned(1), may_alias));
+
+OPENBNNS_INLINE IntVec load_groups(const uint8_t* p) { return *reinterpret_cast<const UnalignedGroups*>(p); }
+OPENBNNS_INLINE void store_groups(int32_t* p, IntVec v) { *reinterpret_cast<UnalignedGroups*>(p) = v; }
+
+// Bytes from a block to what one of its vectors loads first.
+constexpr int64_t vector_offset(int vector, int turns) {
+  return vector / turns * kWidth * 4 + vector % turns * (4 / turns);
 }
 
 // Dot::add(sum, a, b) adds the products of the groups of each lane. kEntries: 0 for any number of them.
-template <int kEntries, class Dot>
-void sum_byte_rows(const ByteRows& t) {
-  const int entries = kEntries ? kEntries : t.entries;
-  const int64_t last = std::max<int64_t>(0, t.columns - kWidth);  // the last vector of a row overlaps others
+template <int kTurns, int kEntries, class Dot>
+void sum_bytes(const ByteSums& t) {
   IntVec weight[kEntries ? kEntries : 1];
-  OPENBNNS_UNROLL for (int e = 0; e < kEntries; e++) weight[e] = splat_int(static_cast<int32_t>(t.weights[e]));
-  const ByteGroup* groups = t.groups;
-  int32_t* sums = t.sums;
-  for (int64_t r = 0; r < t.rows; r++, groups += t.groups_step, sums += t.sums_step)
-    for (int64_t c = 0; c < t.columns; c += kWidth) {
-      const int64_t column = std::min(c, last);
-      IntVec sum = splat_int(t.start);
-      const auto add = [&](int e, IntVec w) { sum = Dot::add(sum, load_groups(groups + column + t.offset[e]), w); };
-      if (kEntries)
-        OPENBNNS_UNROLL for (int e = 0; e < kEntries; e++) add(e, weight[e]);
-      else
-        for (int e = 0; e < entries; e++) add(e, splat_int(static_cast<int32_t>(t.weights[e])));
-      if (t.columns >= kWidth)
-        store_groups(sums + column, sum);
-      else
-        std::memcpy(sums, &sum, static_cast<size_t>(t.columns) * sizeof(int32_t));
-    }
-}
-
-// kEach: rows of a group.
-template <int kEach, class Dot>
-void roll_rows(const RollingRows& t) {
-  constexpr int kRows = kEach + 2;  // of results in the making
-  const int64_t last = std::max<int64_t>(0, t.columns - kWidth);
-  IntVec weight[kRows][3];
-  OPENBNNS_UNROLL for (int j = 0; j < kRows; j++) OPENBNNS_UNROLL for (int k = 0; k < 3; k++) weight[j][k] =
-      splat_int(static_cast<int32_t>(t.weights[j * 3 + k]));
+  const uint8_t* from[kEntries ? kEntries : 1] = {};
+  OPENBNNS_UNROLL for (int e = 0; e < kEntries; e++) {
+    weight[e] = splat_int(static_cast<int32_t>(t.weights[e]));
+    from[e] = t.plane + t.offset[e];
+  }
   const IntVec start = splat_int(t.start);
-  for (int64_t c = 0; c < t.columns; c += kWidth) {
-    const int64_t column = std::min(c, last);
-    const ByteGroup* from = t.groups + column;
-    int32_t* to = t.sums + column - 2 * t.columns;
-    IntVec carried[2] = {start, start};
-    for (int64_t row = -2; row < t.rows; row += kEach, from += t.groups_step) {
-      const IntVec x[3] = {load_groups(from), load_groups(from + t.tap_step), load_groups(from + 2 * t.tap_step)};
-      IntVec sum[kRows];
-      OPENBNNS_UNROLL for (int j = 0; j < kRows; j++) {
-        sum[j] = j < 2 ? carried[j] : start;
-        OPENBNNS_UNROLL for (int k = 0; k < 3; k++) sum[j] = Dot::add(sum[j], x[k], weight[j][k]);
-      }
-      OPENBNNS_UNROLL for (int j = 0; j < kEach; j++, to += t.columns) {
-        if (row + j < 0 || row + j >= t.rows) continue;
-        if (t.columns >= kWidth)
-          store_groups(to, sum[j]);
-        else
-          std::memcpy(to, &sum[j], static_cast<size_t>(t.columns) * sizeof(int32_t));
-      }
-      carried[0] = sum[kEach];
-      carried[1] = sum[kEach + 1];
+  const ByteBlocks* const bytes = t.bytes;
+  int32_t* sums_to = t.sums;
+  uint8_t* bytes_to = t.line;
+  for (int64_t b = t.blocks, at = 0; b > 0; b--, at += 4 / kTurns * kWidth * 4) {
+    IntVec sum0 = start, sum1 = start, sum2 = start, sum3 = start;
+    OPENBNNS_UNROLL for (int e = 0; e < (kEntries ? kEntries : t.entries); e++) {
+      const IntVec w = kEntries ? weight[kEntries ? e : 0] : splat_int(static_cast<int32_t>(t.weights[e]));
+      const uint8_t* block = (kEntries ? from[kEntries ? e : 0] : t.plane + t.offset[e]) + at;
+      sum0 = Dot::add(sum0, load_groups(block), w);
+      sum1 = Dot::add(sum1, load_groups(block + vector_offset(1, kTurns)), w);
+      sum2 = Dot::add(sum2, load_groups(block + vector_offset(2, kTurns)), w);
+      sum3 = Dot::add(sum3, load_groups(block + vector_offset(3, kTurns)), w);
+      // else the compiler adds products up by twos, and has no registers for so many
+      OPENBNNS_SETTLE(sum0, sum1, sum2, sum3);
     }
+    if (!bytes || !bytes->lanes().store(sum0, sum1, sum2, sum3, bytes_to)) {
+      store_groups(sums_to, sum0);
+      store_groups(sums_to + kWidth, sum1);
+      store_groups(sums_to + 2 * kWidth, sum2);
+      store_groups(sums_to + 3 * kWidth, sum3);
+      if (bytes)
+        bytes->store_exact(sums_to, bytes_to);
+      else
+        sums_to += 4 * kWidth;
+    }
+    bytes_to += 4 * kWidth;
   }
 }
 
-template <class Dot>
-ByteRowsKernel byte_rows_kernel(int entries) {
-  return entries == 3 ? sum_byte_rows<3, Dot> : entries == 6 ? sum_byte_rows<6, Dot> : sum_byte_rows<0, Dot>;
+// kThree: entries of 3 x 3 windows.
+template <int kTurns, int kThree, class Dot>
+ByteWindowsKernel byte_windows_kernel(int entries) {
+  return entries == kThree ? sum_bytes<kTurns, kThree, Dot> : sum_bytes<kTurns, 0, Dot>;
 }
 
 }  // namespace

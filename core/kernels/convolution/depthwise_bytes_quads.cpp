@@ -6,11 +6,11 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 #if OPENBNNS_HAS_QUADS
-ByteRowsKernel quad_rows_kernel(int entries) { return byte_rows_kernel<QuadDot>(entries); }
-void roll_quad_rows(const RollingRows& t) { roll_rows<4, QuadDot>(t); }
+ByteWindowsKernel quad_windows_kernel(int entries, int turns) {
+  return turns == 4 ? byte_windows_kernel<4, 3, QuadDot>(entries) : byte_windows_kernel<2, 3, QuadDot>(entries);
+}
 #else
-ByteRowsKernel quad_rows_kernel(int) { return nullptr; }
-void roll_quad_rows(const RollingRows&) {}
+ByteWindowsKernel quad_windows_kernel(int, int) { return nullptr; }
 #endif
 
 }  // namespace OPENBNNS_ISA

@@ -16,6 +16,12 @@ constexpr int64_t kTogether = 2 * kWidth;  // results of a row
 constexpr int64_t kMet = kTogether + 2;    // numbers of a row that their windows meet
 constexpr int64_t kPart = 8;               // results that are stored at a time where a plane ends before that
 
+#if defined(__AVX2__)
+constexpr bool kConvertsFloat16 = true;
+#else
+constexpr bool kConvertsFloat16 = false;  // in an instruction: others convert each number once
+#endif
+
 // kTogether results: taps(), the numbers from p on under the mask, and store().
 struct Float16Results {
   static OPENBNNS_INLINE void taps(const uint16_t* p, const uint16_t* mask, Vec (&x)[2][3]) {
@@ -120,7 +126,7 @@ std::unique_ptr<HalfWindows> make_half_windows(const ConvolutionShape& s) {
   const bool square = s.kernel_height == 3 && s.kernel_width == 3 && s.stride_y == 1 && s.stride_x == 1 &&
                       s.dilation_y == 1 && s.dilation_x == 1;
   if (!square || s.x.type != s.y.type || s.out_width < kPart || s.pad_left > s.in_width) return nullptr;
-  if (s.x.type == ElementType::kFloat16) return std::make_unique<Windows<Float16Results>>(s);
+  if (s.x.type == ElementType::kFloat16 && kConvertsFloat16) return std::make_unique<Windows<Float16Results>>(s);
   if (s.x.type == ElementType::kBFloat16) return std::make_unique<Windows<BFloat16Results>>(s);
   return nullptr;
 }

@@ -341,21 +341,35 @@ class StoredConvolution : public Plan {
   // Bytes by bytes: a plane at a time, which stays in the nearest cache.
   void run_windows(const Call& call, int64_t first, int64_t samples, const StoredResults& of_samples) const {
     share_out_planes(call, samples, [&](int64_t plane, int64_t end) {
-      auto* groups = reinterpret_cast<ByteGroup*>(scratch(kInputBand, static_cast<size_t>(windows_->groups())));
-      auto* sums = reinterpret_cast<int32_t*>(scratch(kStoredSums, static_cast<size_t>(out_plane_)));
+      const auto bytes = [](int slot, int64_t count) {
+        return reinterpret_cast<uint8_t*>(scratch(slot, static_cast<size_t>(count + 3) / 4));
+      };
+      const int64_t count = windows_->blocks() * 4 * kWidth;
+      uint8_t *placed = bytes(kInputBand, windows_->plane_bytes()), *line = bytes(kStoredA, count);
+      auto* sums = reinterpret_cast<int32_t*>(bytes(kStoredSums, 4 * count));
+      const bool one_term = of_samples.has_one_term();
+      ByteBlocks blocks(s_.y, terms().factor(), windows_->turns());
       StoredResults results = of_samples;
       results.sums = reinterpret_cast<const float*>(sums);
+      windows_->clear(placed);
       for (; plane < end; plane++) {
         const int64_t n = plane / s_.groups, group = plane % s_.groups;
-        windows_->join(
+        windows_->place(
             reinterpret_cast<const uint8_t*>(call.address[X]) + (first + n) * call.stride[X] + group * in_plane_,
-            groups);
+            placed);
         if (of_samples.window_sums) results.window_sums = of_samples.window_sums + n * s_.groups * out_plane_;
         for (int64_t o = group * outputs_; o < (group + 1) * outputs_; o++) {
-          windows_->sum(groups, reinterpret_cast<const uint8_t*>(call.address[W]) + o * taps_, sums);
           results.first_channel = o;
           results.y = moved(of_samples.y, s_.y, n * call.stride[Y] + o * out_plane_);
-          results.completed(0, 0, 1);
+          const bool to_bytes = one_term && blocks.take(results.one_term(o));
+          windows_->sum(placed, reinterpret_cast<const uint8_t*>(call.address[W]) + o * taps_, sums,
+                        to_bytes ? &blocks : nullptr, line);
+          if (to_bytes) {
+            windows_->take_rows(line, static_cast<uint8_t*>(results.y));
+          } else {
+            windows_->order(sums);
+            results.completed(0, 0, 1);
+          }
         }
       }
     });

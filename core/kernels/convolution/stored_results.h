@@ -85,6 +85,12 @@ struct StoredResults final : PlaneWatcher {
 
   void completed(int64_t n, int64_t channel, int64_t channels) const override;
 
+  // Whether results are bytes made of exact sums with one term for all of a channel, which counts among all.
+  bool has_one_term() const { return element.is_byte() && terms->are_alike() && !window_sums && !activation; }
+  double one_term(int64_t whole_channel) const {
+    return terms->common_term(weight_sums, whole_channel, bias ? static_cast<double>(bias[whole_channel]) : 0.0);
+  }
+
  private:
   template <class Sum>
   void finish_exact(const Sum* from, int64_t n, int64_t channel, void* to) const;
