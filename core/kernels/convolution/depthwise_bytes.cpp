@@ -119,26 +119,30 @@ void ByteWindows::place_rows(const uint8_t* x, uint8_t* plane, Put put) const {
   }
 }
 
-void ByteWindows::sum(const uint8_t* plane, const uint8_t* w, int32_t* sums, const ByteBlocks* bytes,
-                      uint8_t* line) const {
-  const int64_t bits = 8 * number_bytes_, groups = groups_of(s_.kernel_width, sums_);
+void ByteWindows::group_weights(const uint8_t* w, ByteGroup* groups) const {
+  const int64_t bits = 8 * number_bytes_, in_row = groups_of(s_.kernel_width, sums_);
   const uint32_t mask = (1u << bits) - 1;
-  ByteGroup weights[kMostTaps];
-  int64_t total = 0;
-  for (int64_t ky = 0, e = 0; ky < s_.kernel_height; ky++)
-    for (int64_t g = 0, kx = 0; g < groups; g++) {
+  for (int64_t o = 0; o < s_.out_channels; o++) {
+    uint32_t total = 0;
+    for (int64_t g = 0; g < s_.kernel_height * in_row; g++) {
       uint32_t group = 0;
-      for (int64_t i = 0; i < each_ && kx < s_.kernel_width; i++, kx++, w++) {
-        const int32_t number = s_.w.type == ElementType::kInt8 ? static_cast<int8_t>(*w) : int32_t{*w};
-        group |= (static_cast<uint32_t>(number) & mask) << i * bits;
+      const int64_t first = g % in_row * each_;
+      for (int64_t i = 0; i < std::min(each_, s_.kernel_width - first); i++, w++) {
+        const auto number = static_cast<uint32_t>(s_.w.type == ElementType::kInt8 ? static_cast<int8_t>(*w) : *w);
+        group |= (number & mask) << i * bits;
         total += number;
       }
-      weights[e++] = group;
+      *groups++ = group;
     }
+    *groups++ = -static_cast<uint32_t>(shift()) * total;  // zeros count as `shift`
+  }
+}
+
+void ByteWindows::sum(const uint8_t* plane, const ByteGroup* w, int32_t* sums, const ByteBlocks* bytes,
+                      uint8_t* line) const {
   const int entries = static_cast<int>(offset_.size());
-  const int32_t start = static_cast<int32_t>(-shift() * total);  // of zeros, which count as `shift`
   const auto kernel = sums_ == IntegerSums::kQuads ? quad_windows_kernel : pair_windows_kernel;
-  kernel(entries, turns_)({plane, offset_.data(), weights, entries, start, blocks_, sums, bytes, line});
+  kernel(entries, turns_)({plane, offset_.data(), w, entries, blocks_, sums, bytes, line});
 }
 
 void ByteWindows::order(int32_t* sums) const {

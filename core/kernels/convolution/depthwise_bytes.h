@@ -13,13 +13,13 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 // Blocks of four vectors of sums, which come by turns of 1, 2 or 4, so that the windows of neighbours begin 4 / turns
-// bytes apart: start + sum over entries e of the products of weights[e] and the numbers at offset[e] bytes.
+// bytes apart: the sum over entries e of the products of weights[e] and the numbers at offset[e] bytes, and of the
+// integer behind these weights.
 struct ByteSums {
   const uint8_t* plane;
   const int64_t* offset;
   const ByteGroup* weights;
   int entries;
-  int32_t start;
   int64_t blocks;
   int32_t* sums;
   const ByteBlocks* bytes;  // or null: makes bytes of sums, to `line`
@@ -43,11 +43,15 @@ class ByteWindows {
   void clear(uint8_t* plane) const;
   void place(const uint8_t* x, uint8_t* plane) const;
 
+  // Weights as sum() takes them, row_groups() to an output channel.
+  int64_t row_groups() const { return static_cast<int64_t>(offset_.size()) + 1; }
+  void group_weights(const uint8_t* w, ByteGroup* groups) const;
+
   // Of the integers that x and w are stored as, [blocks()][4 * kWidth]: in every block, sums come by turns of turns()
   // vectors. With `bytes`, they become a line of results.
   int64_t blocks() const { return blocks_; }
   int turns() const { return turns_; }
-  void sum(const uint8_t* plane, const uint8_t* w, int32_t* sums, const ByteBlocks* bytes, uint8_t* line) const;
+  void sum(const uint8_t* plane, const ByteGroup* w, int32_t* sums, const ByteBlocks* bytes, uint8_t* line) const;
   // Makes [out_height][out_width] of these, in their place.
   void order(int32_t* sums) const;
   // y: [out_height][out_width], of that line.

@@ -34,7 +34,7 @@ void sum_bytes(const ByteSums& t) {
     weight[e] = splat_int(static_cast<int32_t>(t.weights[e]));
     from[e] = t.plane + t.offset[e];
   }
-  const IntVec start = splat_int(t.start);
+  const IntVec start = splat_int(static_cast<int32_t>(t.weights[t.entries]));
   const ByteBlocks* const bytes = t.bytes;
   int32_t* sums_to = t.sums;
   uint8_t* bytes_to = t.line;

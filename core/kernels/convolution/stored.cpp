@@ -114,7 +114,7 @@ class StoredConvolution : public Plan {
       results.weight_sums = weight_sums;
       if (exact() && terms().needs_window_sums()) results.window_sums = window_sums(call, n, samples);
       if (windows_)
-        run_windows(call, n, samples, results);
+        run_windows(call, n, samples, results, grouped_weights(call));
       else if (halves_)
         run_halves(call, bias);
       else if (depthwise_)
@@ -338,8 +338,18 @@ class StoredConvolution : public Plan {
                   [&](int64_t item) { body(item * together, std::min(planes, (item + 1) * together)); });
   }
 
+  const ByteGroup* grouped_weights(const Call& call) const {
+    const int64_t count = s_.out_channels * windows_->row_groups();
+    return reinterpret_cast<const ByteGroup*>(
+        grouped_weights_.get(weights_known_.version(), kStoredB, count, [&](float* groups) {
+          windows_->group_weights(reinterpret_cast<const uint8_t*>(call.address[W]),
+                                  reinterpret_cast<ByteGroup*>(groups));
+        }));
+  }
+
   // Bytes by bytes: a plane at a time, which stays in the nearest cache.
-  void run_windows(const Call& call, int64_t first, int64_t samples, const StoredResults& of_samples) const {
+  void run_windows(const Call& call, int64_t first, int64_t samples, const StoredResults& of_samples,
+                   const ByteGroup* weights) const {
     share_out_planes(call, samples, [&](int64_t plane, int64_t end) {
       const auto bytes = [](int slot, int64_t count) {
         return reinterpret_cast<uint8_t*>(scratch(slot, static_cast<size_t>(count + 3) / 4));
@@ -362,8 +372,7 @@ class StoredConvolution : public Plan {
           results.first_channel = o;
           results.y = moved(of_samples.y, s_.y, n * call.stride[Y] + o * out_plane_);
           const bool to_bytes = one_term && blocks.take(results.one_term(o));
-          windows_->sum(placed, reinterpret_cast<const uint8_t*>(call.address[W]) + o * taps_, sums,
-                        to_bytes ? &blocks : nullptr, line);
+          windows_->sum(placed, weights + o * windows_->row_groups(), sums, to_bytes ? &blocks : nullptr, line);
           if (to_bytes) {
             windows_->take_rows(line, static_cast<uint8_t*>(results.y));
           } else {
@@ -442,7 +451,7 @@ class StoredConvolution : public Plan {
   const Lazy<Plan> plan_[2];
   const Lazy<ExactTerms> terms_;
   PlanWeights weights_known_;
-  KeptWeights weight_sums_;
+  KeptWeights weight_sums_, grouped_weights_;
 };
 
 // Whether the convolution is a fully connected layer over the pixels of a sample.
