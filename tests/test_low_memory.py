@@ -40,6 +40,7 @@ def child(smallest):
 
 
 def fork(smallest):
+    np.asarray(x, np.float64)  # NumPy 2.0 and 2.1 have thread-local data, too, which a thread's first conversion allocates
     pid = os.fork()
     if pid == 0:
         code = 13
