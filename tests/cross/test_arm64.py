@@ -39,7 +39,7 @@ def disassembler() -> capstone.Cs:
 def loops_of(instructions: list[capstone.CsInsn]) -> Iterator[Loop]:
     jumps = []
     for i in instructions:
-        if i.mnemonic.startswith(("b.", "cb", "tb")) or i.mnemonic == "b":
+        if i.mnemonic.startswith("b.") or i.mnemonic in ("b", "cbz", "cbnz", "tbz", "tbnz"):
             target = int(i.op_str.split("#")[-1], 16)
             if target < i.address:
                 jumps.append((target, i.address))
