@@ -130,7 +130,8 @@ def test_hosts_with_another_python(with_package: bool) -> None:
     """Interpreters of other versions that are here: without an OpenBNNS, and with one that has nothing compiled for them."""
     for python in c_tools.other_pythons():
         given = environment_of_programs(PYTHONPATH=str(PACKAGE.parent) if with_package else None)
-        command = [python, "-c", IN_ANOTHER_PYTHON, LIBRARY]
+        isolated = [] if with_package else ["-S"]  # with an OpenBNNS of its own, the library would work
+        command = [python, *isolated, "-c", IN_ANOTHER_PYTHON, LIBRARY]
         asked = subprocess.run(command, capture_output=True, text=True, env=given, check=False)
         assert asked.returncode == 0, f"{python} ended with {asked.returncode}\n{asked.stderr}"
         assert f"but this library belongs to OpenBNNS for Python {VERSION}" in asked.stdout

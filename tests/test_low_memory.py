@@ -40,6 +40,7 @@ def child(smallest):
 
 
 def fork(smallest):
+    np.asarray(x, np.float64)  # NumPy 2.0 and 2.1 have thread-local data, too, which a thread's first conversion allocates
     pid = os.fork()
     if pid == 0:
         code = 13
@@ -84,9 +85,15 @@ def test_the_first_call_of_a_child_without_memory() -> None:
 @pytest.mark.skipif(engines._core is None, reason="needs the compiled core")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads an ELF file")
 def test_the_core_has_no_thread_local_data() -> None:
-    """The C library makes room for such data at the first access of each thread, and ends the process if there is none."""
+    """The C library makes room for such data at the first access of each thread, and ends the process if there is none.
+
+    A C++ library that is linked into the module, as in wheels, brings its counter of exceptions, a pointer and a number. That
+    is the only data that ``prepare_exceptions`` in core/runtime/per_thread.h allocates in time, wherever it lies.
+    """
     image = Path(engines._core.__file__).read_bytes()
     start, size, count = (int.from_bytes(image[a:b], "little") for a, b in ((32, 40), (54, 56), (56, 58)))
-    kinds = [int.from_bytes(image[start + i * size :][:4], "little") for i in range(count)]
+    headers = [image[start + i * size :][:size] for i in range(count)]
+    kinds = [int.from_bytes(header[:4], "little") for header in headers]
     assert 1 in kinds  # PT_LOAD
-    assert 7 not in kinds  # PT_TLS
+    thread_local = sum(int.from_bytes(h[40:48], "little") for h, kind in zip(headers, kinds, strict=True) if kind == 7)
+    assert thread_local <= (0 if b"libstdc++.so" in image else 16)  # bytes in PT_TLS

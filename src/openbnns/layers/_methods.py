@@ -24,7 +24,7 @@ from ..abi.structs import BNNSNDArrayDescriptor
 from ..calls.form import Form, form
 from ..errors import BNNSError, LayerApplyError, Problem
 from ._method_code import compiled
-from ._misuse import MISUSE_ERRORS, misuse
+from ._misuse import MISUSE_ERRORS, flag, misuse
 from ._ports import Arguments, DataProblem, Port, memory, raised, skip
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ class _CheckedCall:
         if method.chooser and not isinstance(chosen, method.choices):
             wanted = " or ".join(map(str, method.choices))
             raise Problem(f"{self.caller('training')} must be {wanted}, not {type(chosen).__name__}.", kind=TypeError)
-        self.accumulates = bool(values.get("accumulate"))
+        self.accumulates = flag(values.get("accumulate"))
         self.arguments = Arguments(self.caller.function, values["batch_size"])
         self.converted = {t.name: layer._converted(self.caller, t.name, values[t.name]) for t in method.tensors}
         taken = {t.name: self._take(t) for t in method.tensors}

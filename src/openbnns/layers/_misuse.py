@@ -84,6 +84,13 @@ def _meant_by_creation(
     return None if meant is problem else meant
 
 
+def flag(value: Any) -> bool:
+    """As ``bool``, but an empty array is an error with every NumPy; before 2.2 it is ``False``, with a warning."""
+    if isinstance(value, np.ndarray) and value.size == 0:
+        raise ValueError("an empty array is neither true nor false")
+    return bool(value)
+
+
 def misuse_in(frame: FrameType | None, error: Exception) -> Problem:
     """What to say about ``error``; ``frame`` is the public call, by default the outermost one of this package."""
     frame = _public_frame() if frame is None else frame

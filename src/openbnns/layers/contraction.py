@@ -10,6 +10,7 @@ from ..errors import Problem
 from ..filters.contraction import TensorContraction, parse
 from ..parameters.contraction import Expression, output_shape
 from ..tensors.descriptors import resolve
+from ._misuse import flag
 from ._ports import descriptor_for, first_major
 from ._product import ProductLayer, describe_operand
 
@@ -64,7 +65,7 @@ class TensorContractionLayer(ProductLayer):
             described = _describe(e, (input_a, input_b), filter_parameters, who)
             y = _output(e, output, described, who)
             parameters = BNNSLayerParametersTensorContraction(
-                operation=operation, alpha=alpha, beta=float(bool(accumulates_to_output)), iA_desc=described[0],
+                operation=operation, alpha=alpha, beta=float(flag(accumulates_to_output)), iA_desc=described[0],
                 iB_desc=described[1] if len(described) > 1 else BNNSNDArrayDescriptor(), o_desc=y,
             )  # fmt: skip
             self._weights_at = e.weights

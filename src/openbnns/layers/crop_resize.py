@@ -13,7 +13,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, B
 from ..errors import LayerCreationError, Problem, as_exception
 from ..filters.crop_resize import CropResize
 from ._functions import call
-from ._misuse import reports_misuse
+from ._misuse import flag, reports_misuse
 from ._ports import TensorLike, as_array, data_type, descriptor_for, require, require_contiguous, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
@@ -126,7 +126,7 @@ class CropResizeLayer:
             )
         d = _describe(dx, caller("generating_input_gradient"), 4, written=True)
         if d is not dx:
-            d.flags = int(bool(accumulate) and not made)
+            d.flags = int(flag(accumulate) and not made)
         CropResize(self._parameters, filter_parameters, caller).apply_backward(d, boxes, dy)
         return dx
 

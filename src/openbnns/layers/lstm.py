@@ -23,6 +23,7 @@ from ..filters.lstm import LSTM, next_draw, run_fast, variant
 from ..filters.lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tensor
 from ..parameters.random_numbers import Stream
 from ._functions import call
+from ._misuse import flag
 from ._ports import as_array, exact_array, parameter_array, require, skip
 from .base import Layer, client_pointer
 from .types import ActivationFunction, LearningPhase
@@ -461,7 +462,7 @@ class LSTMLayer(Layer):
         dropout = 0.0 if data is None else self._dropout
         description = self._take(steps, batch, dropout, batch_sizes, None, who)
         description.fill(tensors)
-        gradients = self._take(steps, batch, dropout, batch_sizes, int(bool(accumulate)), who)
+        gradients = self._take(steps, batch, dropout, batch_sizes, int(flag(accumulate)), who)
         gradients.fill(coming | leaving)
         gradients.fill_gates(weights)
         p, delta, filter = description.params, gradients.params, description.filter

@@ -13,6 +13,7 @@ from ..errors import Problem
 from ..filters.matmul import BroadcastMatMul, direct_filter, direct_names, multiply
 from ..tensors.descriptors import resolve
 from ._functions import function
+from ._misuse import flag
 from ._ports import (
     TensorLike,
     as_array,
@@ -105,7 +106,7 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
             transposes = (bool(input_a_transposed), bool(input_b_transposed))
             y = _output(output, a, b, transposes, who)
             parameters = BNNSLayerParametersBroadcastMatMul(
-                alpha=alpha, beta=float(bool(accumulates_to_output)), transA=transposes[0], transB=transposes[1],
+                alpha=alpha, beta=float(flag(accumulates_to_output)), transA=transposes[0], transB=transposes[1],
                 quadratic=bool(is_quadratic), a_is_weights=bool(input_a_is_weights),
                 b_is_weights=bool(input_b_is_weights) and not is_quadratic, iA_desc=a,
                 iB_desc=BNNSNDArrayDescriptor() if is_quadratic else b, o_desc=y,
