@@ -35,7 +35,7 @@ struct ProductKernel {
     int k = t.entries;
     for (; k >= 2; k -= 2, a += 2 * a_step, b += 2 * b_step, next += next_step) {
       __builtin_prefetch(next, 0, 2);
-      __builtin_prefetch(a + ahead);
+      if (kWidth > 4) __builtin_prefetch(a + ahead);  // else a line has many steps
       if (kWidth == kBlock) __builtin_prefetch(a + ahead + a_step);
       step(a, b, sum);
       step(a + a_step, b + b_step, sum);

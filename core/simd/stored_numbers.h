@@ -99,12 +99,14 @@ OPENBNNS_INLINE Vec load_bfloat16(const uint16_t* p) { return from_bits(load_sho
 OPENBNNS_INLINE VecPair split_bfloat16_pairs(IntVec both) {
   return {from_bits(both << 16), from_bits(both & -0x10000)};
 }
-OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p) {
-  return split_bfloat16_pairs(bits(load(reinterpret_cast<const float*>(p))));
+OPENBNNS_INLINE IntVec load_short_pairs(const uint16_t* p) {
+  IntVec both;
+  std::memcpy(&both, p, sizeof both);
+  return both;
 }
+OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p) { return split_bfloat16_pairs(load_short_pairs(p)); }
 OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p, const uint16_t* mask) {
-  return split_bfloat16_pairs(bits(load(reinterpret_cast<const float*>(p))) &
-                              bits(load(reinterpret_cast<const float*>(mask))));
+  return split_bfloat16_pairs(load_short_pairs(p) & load_short_pairs(mask));
 }
 // In the upper half of a lane, below which bits are left over; NaN excepted.
 OPENBNNS_INLINE IntVec rounded_to_bfloat16(Vec v) { return bits(v) + 0x7FFF + ((bits(v) >> 16) & 1); }
