@@ -18,6 +18,7 @@ Record = dict[str, Any]
 
 NAMES = {"torch": "PyTorch", "numpy": "NumPy"}
 WIDTH, HEIGHT = 760, 350  # of a picture
+LINE_CHARACTERS, LINE_HEIGHT = 70, 24  # of its title
 LARGE = 512  # size from which a product should reach what the machine can do
 
 
@@ -38,21 +39,26 @@ def page(results: Results) -> str:
 def sweep_picture(results: Results) -> str:
     """Share of peak over size, as an SVG file; empty if there is no sweep."""
     points = _of_threads(results.sweep)
-    return picture(f"Matrix products, {results.title}", _share_by_form(points), WIDTH, HEIGHT) if points else ""
+    return _picture(f"Matrix products, {results.title}", _share_by_form(points), HEIGHT) if points else ""
 
 
 def steps_picture(results: Results) -> str:
     """Training steps against peers, as an SVG file; empty if there are none."""
     steps = _compared(results, "training/")
     title = f"Training steps, {results.title}: times as fast as the best peer"
-    return picture(title, _against_best(steps), WIDTH, 90 + 46 * len(steps)) if steps else ""
+    return _picture(title, _against_best(steps), 90 + 46 * len(steps)) if steps else ""
 
 
 def inference_picture(results: Results) -> str:
     """Inference against peers, as an SVG file; empty if there is none."""
     figures = _compared(results, "inference/")
     title = f"Inference, {results.title}: times as fast as the best peer"
-    return picture(title, _against_best(figures), WIDTH, 90 + 46 * len(figures)) if figures else ""
+    return _picture(title, _against_best(figures), 90 + 46 * len(figures)) if figures else ""
+
+
+def _picture(title: str, content: Markup, height: int) -> str:
+    """Higher by as much as a long title takes."""
+    return picture(title, content, WIDTH, height + LINE_HEIGHT * ((len(title) - 1) // LINE_CHARACTERS))
 
 
 # Sections.
