@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -471,6 +472,7 @@ def check_training_types(
 
 _ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_size_t)
 _FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_ALIGNMENT = 64  # a cache line: vectors that begin on one take a third less time to read
 
 
 def _typed(function: Any, prototype: Any, who: str) -> Any:
@@ -506,7 +508,7 @@ class OwnedMemory:
         assert self._allocate is not None
         place = ctypes.c_void_p()
         try:
-            status = self._allocate(ctypes.pointer(place), 64, nbytes)
+            status = self._allocate(ctypes.pointer(place), _ALIGNMENT, nbytes)
         except Exception as error:
             raise Problem(
                 f"{self._who('filter_params.alloc_memory')} raised {type(error).__name__} for {nbytes} bytes ({error}). "
@@ -533,11 +535,15 @@ class OwnedMemory:
         return owned
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
-        array = np.empty(shape, wide.number_type() if dtype is None else dtype)
+        dtype = np.dtype(wide.number_type()) if dtype is None else dtype
+        nbytes = math.prod(shape) * dtype.itemsize
         if self._allocate is None:
-            return array
-        block = Buffer(self._block(max(array.nbytes, 4)), None, True, None)
-        return buffers.array_at(block, 0, array.dtype, shape, array.strides, writable=True)
+            room = np.empty(nbytes + _ALIGNMENT, np.uint8)
+            first = -room.ctypes.data % _ALIGNMENT
+            return room[first : first + nbytes].view(dtype).reshape(shape)
+        block = Buffer(self._block(max(nbytes, 4)), None, True, None)
+        strides = np.empty(shape, dtype).strides
+        return buffers.array_at(block, 0, dtype, shape, strides, writable=True)
 
     def release(self) -> None:
         """Give every block back through the caller's free_memory."""
