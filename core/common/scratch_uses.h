@@ -33,6 +33,7 @@ enum ScratchUse {
   kAttentionHeads,       // projections of a chunk of samples, shared
   kStoredA,              // operands of a matrix product as floats that are stored in other types, shared
   kStoredB,
+  kStoredPairs,  // the left one with its steps in another order, shared
   kStoredTerms,  // what is added to exact sums of integers, shared
   kStoredSums,   // C before it is converted, shared
   kStoredPlane,  // a plane of results before it is converted

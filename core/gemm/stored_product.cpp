@@ -111,7 +111,7 @@ void set_terms(const MatrixProduct& p, const MatrixProduct& given, Finish& finis
 
 // A as small_product reads it beside BFloat16: of every 2 * kWidth steps, those at even positions come first.
 void pair_a(MatrixProduct& p) {
-  float* to = scratch(kStoredA, static_cast<size_t>(p.m * p.k));
+  float* to = scratch(kStoredPairs, static_cast<size_t>(p.m * p.k));
   for (int64_t i = 0; i < p.m; i++, to += p.k) {
     const float* row = p.a + i * p.lda;
     int64_t k = 0;
@@ -120,7 +120,7 @@ void pair_a(MatrixProduct& p) {
       store(to + k, steps.even);
       store(to + k + kWidth, steps.odd);
     }
-    if (to != row) std::copy_n(row + k, p.k - k, to + k);
+    std::copy_n(row + k, p.k - k, to + k);
   }
   p.a = to - p.m * p.k;
   p.lda = p.k;
