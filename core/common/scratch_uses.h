@@ -27,7 +27,8 @@ enum ScratchUse {
   kContractionOnce,      // a result that is repeated along some axes
   kContractionMirror,    // the output gradient of a tensor contracted with itself, plus its mirror image
   kNormalizationSums,    // moments, then gradient sums, of parts of the data of a normalization; shared
-  kNormalizationValues,  // numbers made of them, or gamma and beta spread over a sample; shared
+  kNormalizationValues,  // numbers made of them, shared, or gamma and beta spread over a row
+  kNormalizationRow,     // gradient sums of the elements of a row
   kBoundaryGradient,     // gradient at the boundary of a fused chain: all of it, shared, or the current piece
   kAttentionTiles,       // packed keys and values of one head, and the current scores
   kAttentionHeads,       // projections of a chunk of samples, shared

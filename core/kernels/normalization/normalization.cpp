@@ -49,7 +49,7 @@ void update_moving(const NormalizationShape& s, const NormalizationForward& call
 namespace {
 
 // Planes of fewer pixels than this are not worth a loop of their own.
-constexpr int64_t kSmallPlane = 16, kSmallBatchPlane = 128;
+constexpr int64_t kSmallPlane = 200, kSmallBatchPlane = 128;
 
 std::unique_ptr<NormalizationForm> make_form(const NormalizationShape& s, const ActivationSpec& activation) {
   if (s.kind == kLayerNorm) return make_rows(s, activation);

@@ -123,20 +123,29 @@ struct Spread {
   bool full() const { return size[0] == sample[0] && size[1] == sample[1] && size[2] == sample[2]; }
   int64_t count() const { return size[0] * size[1] * size[2]; }
 
-  // body(element of the sample, element of the parameter)
+  // body(element, count, element of the parameter, step) for elements [first, first + total) of the sample: neighbours
+  // that have a value each (step 1) or one for all (step 0).
   template <class Body>
-  void each(Body body) const {
-    int64_t element = 0;
-    for (int64_t c = 0; c < sample[0]; c++)
-      for (int64_t h = 0; h < sample[1]; h++) {
-        int64_t row = ((size[0] > 1 ? c : 0) * size[1] + (size[1] > 1 ? h : 0)) * size[2];
-        for (int64_t w = 0; w < sample[2]; w++) body(element++, row + (size[2] > 1 ? w : 0));
-      }
+  void each_run(int64_t first, int64_t total, Body body) const {
+    const int64_t run = size[1] > 1 || size[2] > 1 ? sample[2] : sample[1] * sample[2];
+    const int64_t lines = sample[1] * sample[2] / run, step = size[2] > 1 ? 1 : 0;
+    for (int64_t element = first, count; element < first + total; element += count) {
+      const int64_t index = element / run, inside = element % run, channel = index / lines, line = index % lines;
+      const int64_t from = ((size[0] > 1 ? channel : 0) * size[1] + (size[1] > 1 ? line : 0)) * size[2];
+      count = std::min(run - inside, first + total - element);
+      body(element, count, from + inside * step, step);
+    }
   }
-  // One value per element of a sample: the parameter itself, or spread to `room`.
-  const float* values(const float* parameter, float* room) const {
-    if (!parameter || full()) return parameter;
-    each([&](int64_t element, int64_t from) { room[element] = parameter[from]; });
+  // A value for each of the elements [first, first + count) of a sample: the parameter itself, or spread to `room`.
+  const float* values(const float* parameter, int64_t first, int64_t count, float* room) const {
+    if (!parameter) return nullptr;
+    if (full()) return parameter + first;
+    each_run(first, count, [&](int64_t element, int64_t many, int64_t from, int64_t step) {
+      if (step)
+        std::copy_n(parameter + from, many, room + element - first);
+      else
+        std::fill_n(room + element - first, many, parameter[from]);
+    });
     return room;
   }
 };
@@ -149,6 +158,7 @@ class Rows final : public NormalizationForm {
     rows_ = s.kind == kLayerNorm ? outer[s.axis] : s.kind == kInstanceNorm ? s.channels : s.groups;
     length_ = sample_ / rows_;
     padded_ = (length_ + kWidth - 1) / kWidth * kWidth;
+    of_channels_ = s.kind != kLayerNorm;
     beta_ = spread(s.beta_size);
     gamma_ = spread(s.gamma_size);
   }
@@ -158,65 +168,85 @@ class Rows final : public NormalizationForm {
     std::vector<Statistics> passing;  // of an inference, which must not disturb what training kept
     std::vector<Statistics>& statistics = call.training ? statistics_ : passing;
     statistics.resize(static_cast<size_t>(sets));
-    float* room = scratch(kNormalizationValues, static_cast<size_t>(2 * sample_));
-    const float *beta = beta_.values(call.beta, room), *gamma = gamma_.values(call.gamma, room + sample_);
     Moments* moments = has_moving(shape_) ? scratch_of<Moments>(kNormalizationSums, sets) : nullptr;
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
 
-    each_row(call.batch, call.threads, [&](int64_t n, int64_t r) {
+    each_row(call, [&](int64_t n, int64_t r, const RowParameters& parameters) {
       const int64_t set = n * rows_ + r, at = r * length_;
       const float* x = call.x.sample(n) + at;
       Moments m = measures ? moments_of(x, length_) : Moments{};
       Statistics& s = statistics[static_cast<size_t>(set)] = choose_statistics(shape_, call, m, r);
       if (moments) moments[set] = m;
-      write_row(call, n, r, s, gamma, beta, call.training ? call.keep.sample(n) + at : nullptr);
+      write_row(call, n, r, s, parameters, call.training ? call.keep.sample(n) + at : nullptr);
     });
     if (moments) update_moving(shape_, call, moments);
   }
 
   void repeat(const NormalizationForward& call) const override {
-    float* room = scratch(kNormalizationValues, static_cast<size_t>(2 * sample_));
-    const float *beta = beta_.values(call.beta, room), *gamma = gamma_.values(call.gamma, room + sample_);
-    each_row(call.batch, call.threads, [&](int64_t n, int64_t r) {
-      write_row(call, n, r, statistics_[static_cast<size_t>(n * rows_ + r)], gamma, beta, nullptr);
+    each_row(call, [&](int64_t n, int64_t r, const RowParameters& parameters) {
+      write_row(call, n, r, statistics_[static_cast<size_t>(n * rows_ + r)], parameters, nullptr);
     });
   }
 
   // y = f(z), z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat, both over the samples; with g = gamma *
   // dz, xhat = (x - mean) * inverse: dx = (g - mean(g) - xhat * mean(g * xhat)) * inverse, means over the row.
   void backward(const NormalizationBackward& call) const override {
-    float* room = scratch(kNormalizationValues, static_cast<size_t>(2 * sample_));
-    const float *beta = beta_.values(call.beta, room), *gamma = gamma_.values(call.gamma, room + sample_);
     const bool wants_parameters = call.dbeta || call.dgamma;
     const Cut cut = cut_into_items(call.batch);
-    // [sample groups][rows][padded length] vectors of dbeta and of dgamma in turn: sums over some of the samples
+    // Sums over groups of the samples: [rows][padded length], vectors of dbeta and of dgamma in turn, or one of each
+    // for every channel.
     const int64_t part = 2 * rows_ * padded_;
-    float* parts = nullptr;
-    if (wants_parameters) parts = scratch(kNormalizationSums, static_cast<size_t>(cut.groups * part));
+    float* elements = nullptr;
+    GradientSums* channels = nullptr;
+    if (wants_parameters && of_channels_)
+      channels = scratch_of<GradientSums>(kNormalizationSums, cut.groups * shape_.channels);
+    else if (wants_parameters)
+      elements = scratch(kNormalizationSums, static_cast<size_t>(cut.groups * part));
 
     const int workers = workers_for(call.batch * sample_, call.threads);
     dynamic_items(workers, cut.groups * cut.row_blocks, [&](int64_t item) {
-      const int64_t group = item / cut.row_blocks, block = item % cut.row_blocks;
-      const int64_t first = call.batch * group / cut.groups, last = call.batch * (group + 1) / cut.groups;
+      const Block block = block_of(cut, item, call.batch);
       float* dz = activation_.identity() ? nullptr : scratch(kActivated, static_cast<size_t>(length_));
-      for (int64_t r = rows_ * block / cut.row_blocks; r < rows_ * (block + 1) / cut.row_blocks; r++) {
-        const int64_t at = r * length_;
-        float* sums = parts ? parts + group * part + 2 * r * padded_ : nullptr;
+      float* own_sums = channels ? scratch(kNormalizationRow, static_cast<size_t>(2 * padded_)) : nullptr;
+      for (int64_t r = block.first_row; r < block.last_row; r++) {
+        const RowParameters parameters = parameters_of(call.beta, call.gamma, r, room_for_parameters());
+        float* sums = elements ? elements + block.group * part + 2 * r * padded_ : own_sums;
         if (sums) std::fill_n(sums, 2 * padded_, 0.0f);
-        for (int64_t n = first; n < last; n++)
-          backward_row(call, n, r, gamma ? gamma + at : nullptr, beta ? beta + at : nullptr, dz, sums);
+        for (int64_t n = block.first; n < block.last; n++) backward_row(call, n, r, parameters, dz, sums);
+        if (channels) sum_channels(sums, channels + block.group * shape_.channels + r * (shape_.channels / rows_));
       }
     });
-    if (!wants_parameters) return;
-    add_parts(parts, part, cut.groups, workers);
-    write_parameter_gradient(call.dbeta, call.add_dbeta, beta_, parts);
-    write_parameter_gradient(call.dgamma, call.add_dgamma, gamma_, parts + kWidth);
+    if (channels) write_channel_gradients(call, channels, cut.groups);
+    if (!elements) return;
+    add_parts(elements, part, cut.groups, workers);
+    write_parameter_gradient(call.dbeta, call.add_dbeta, beta_, elements);
+    write_parameter_gradient(call.dgamma, call.add_dgamma, gamma_, elements + kWidth);
   }
 
  private:
   struct Cut {
     int64_t groups, row_blocks;  // of samples; of the rows of a sample
   };
+  struct Block {
+    int64_t group, first, last, first_row, last_row;  // samples and rows of an item
+  };
+  Block block_of(const Cut& cut, int64_t item, int64_t batch) const {
+    const int64_t group = item / cut.row_blocks, block = item % cut.row_blocks;
+    return {group, batch * group / cut.groups, batch * (group + 1) / cut.groups, rows_ * block / cut.row_blocks,
+            rows_ * (block + 1) / cut.row_blocks};
+  }
+
+  // Null, or a value for each element of a row.
+  struct RowParameters {
+    const float *beta, *gamma;
+  };
+  float* room_for_parameters() const {
+    return beta_.full() && gamma_.full() ? nullptr : scratch(kNormalizationValues, static_cast<size_t>(2 * length_));
+  }
+  RowParameters parameters_of(const float* beta, const float* gamma, int64_t row, float* room) const {
+    return {beta_.values(beta, row * length_, length_, room),
+            gamma_.values(gamma, row * length_, length_, room + length_)};
+  }
 
   Spread spread(const int64_t* layer_size) const {
     Spread s{{shape_.channels, shape_.height, shape_.width}, {shape_.channels, 1, 1}};
@@ -224,26 +254,46 @@ class Rows final : public NormalizationForm {
     return s;
   }
 
+  // body(sample, row, its parameters) for all rows. Those of channels are spread for all samples of an item, which are
+  // those of the same item backward; the others are mostly there already, and rows are best taken as they lie in
+  // memory.
   template <class Body>
-  void each_row(int64_t batch, int threads, Body body) const {
-    const int64_t sets = batch * rows_, each = std::max<int64_t>(1, kItemElements / length_);
-    dynamic_items(workers_for(batch * sample_, threads), (sets + each - 1) / each, [&](int64_t item) {
-      for (int64_t s = item * each; s < std::min(sets, (item + 1) * each); s++) body(s / rows_, s % rows_);
+  void each_row(const NormalizationForward& call, Body body) const {
+    const int workers = workers_for(call.batch * sample_, call.threads);
+    if (of_channels_) {
+      const Cut cut = cut_into_items(call.batch);
+      return dynamic_items(workers, cut.groups * cut.row_blocks, [&](int64_t item) {
+        const Block block = block_of(cut, item, call.batch);
+        for (int64_t r = block.first_row; r < block.last_row; r++) {
+          const RowParameters parameters = parameters_of(call.beta, call.gamma, r, room_for_parameters());
+          for (int64_t n = block.first; n < block.last; n++) body(n, r, parameters);
+        }
+      });
+    }
+    const int64_t sets = call.batch * rows_, each = std::max<int64_t>(1, kItemElements / length_);
+    dynamic_items(workers, (sets + each - 1) / each, [&](int64_t item) {
+      float* room = room_for_parameters();
+      RowParameters parameters;
+      for (int64_t s = item * each; s < std::min(sets, (item + 1) * each); s++) {
+        if (s == item * each || rows_ > 1) parameters = parameters_of(call.beta, call.gamma, s % rows_, room);
+        body(s / rows_, s % rows_, parameters);
+      }
     });
   }
 
-  // y of row r of sample n; gamma and beta are of whole samples, keep, if given and not x itself, receives x.
-  void write_row(const NormalizationForward& call, int64_t n, int64_t r, const Statistics& s, const float* gamma,
-                 const float* beta, float* keep) const {
+  // y of row r of sample n; keep, if given and not x itself, receives x.
+  void write_row(const NormalizationForward& call, int64_t n, int64_t r, const Statistics& s,
+                 const RowParameters& parameters, float* keep) const {
     const bool stream = activation_.identity() && call.batch * sample_ >= stream_from();
     const int64_t at = r * length_;
+    const auto [beta, gamma] = parameters;
     const float* x = call.x.sample(n) + at;
     float* y = call.y.sample(n) + at;
     if (keep == x) keep = nullptr;
     for (int64_t i = 0; i < length_; i += kBlock) {
       const int64_t count = std::min(kBlock, length_ - i);
-      normalize_row(s, x + i, gamma ? gamma + at + i : nullptr, beta ? beta + at + i : nullptr, y + i,
-                    keep ? keep + i : nullptr, count, stream);
+      normalize_row(s, x + i, gamma ? gamma + i : nullptr, beta ? beta + i : nullptr, y + i, keep ? keep + i : nullptr,
+                    count, stream);
       if (!activation_.identity()) activation_.forward(y + i, y + i, count, false);
     }
   }
@@ -262,9 +312,10 @@ class Rows final : public NormalizationForm {
   }
 
   // sums, if given: vectors of dbeta and of dgamma in turn
-  void backward_row(const NormalizationBackward& call, int64_t n, int64_t r, const float* gamma, const float* beta,
+  void backward_row(const NormalizationBackward& call, int64_t n, int64_t r, const RowParameters& parameters,
                     float* dz_room, float* sums) const {
     const Statistics& s = statistics_[static_cast<size_t>(n * rows_ + r)];
+    const auto [beta, gamma] = parameters;
     const int64_t at = r * length_;
     const float *x = call.x.sample(n) + at, *dz = call.dy.sample(n) + at;
     if (!activation_.identity()) {
@@ -290,6 +341,32 @@ class Rows final : public NormalizationForm {
     auto write = gamma ? (call.add_dx ? row_gradient<true, true> : row_gradient<true, false>)
                        : (call.add_dx ? row_gradient<false, true> : row_gradient<false, false>);
     write(s.center, f, x, dz, gamma, call.dx.sample(n) + at, length_);
+  }
+
+  // The sums of the channels of a row, whose elements are as row_sums leaves them.
+  void sum_channels(const float* sums, GradientSums* channels) const {
+    const int64_t pixels = shape_.height * shape_.width;
+    for (int64_t first = 0; first < length_; first += pixels, channels++) {
+      WideVec dbeta{}, dgamma{};
+      for (int64_t i = first, count; i < first + pixels; i += count) {
+        const int64_t lane = i % kWidth;
+        count = std::min(first + pixels - i, kWidth - lane);
+        const float* from = sums + 2 * (i - lane) + lane;
+        dbeta = dbeta + widen(load_upto(from, count));
+        dgamma = dgamma + widen(load_upto(from + kWidth, count));
+      }
+      *channels = {sum_lanes(dbeta), sum_lanes(dgamma)};
+    }
+  }
+
+  // sums: [groups][channels]
+  void write_channel_gradients(const NormalizationBackward& call, const GradientSums* sums, int64_t groups) const {
+    for (int64_t c = 0; c < shape_.channels; c++) {
+      GradientSums total;
+      for (int64_t g = 0; g < groups; g++) total.add(sums[g * shape_.channels + c]);
+      if (call.dbeta) call.dbeta[c] = static_cast<float>(total.dz) + (call.add_dbeta ? call.dbeta[c] : 0);
+      if (call.dgamma) call.dgamma[c] = static_cast<float>(total.dz_distance) + (call.add_dgamma ? call.dgamma[c] : 0);
+    }
   }
 
   // The first part becomes the sum of all, `part` floats apart, taken in double precision.
@@ -322,9 +399,11 @@ class Rows final : public NormalizationForm {
     }
     double* totals = scratch_of<double>(kActivated, spread.count());
     std::fill_n(totals, spread.count(), 0.0);
-    spread.each([&](int64_t element, int64_t to) {
-      const int64_t i = element / length_ * padded_ + element % length_;
-      totals[to] += static_cast<double>(sums[i / kWidth * 2 * kWidth + i % kWidth]);
+    spread.each_run(0, sample_, [&](int64_t element, int64_t count, int64_t to, int64_t step) {
+      for (int64_t i = element; i < element + count; i++, to += step) {
+        const int64_t at = i / length_ * padded_ + i % length_;
+        totals[to] += static_cast<double>(sums[at / kWidth * 2 * kWidth + at % kWidth]);
+      }
     });
     for (int64_t i = 0; i < spread.count(); i++) gradient[i] = static_cast<float>(totals[i]) + (add ? gradient[i] : 0);
   }
@@ -333,6 +412,7 @@ class Rows final : public NormalizationForm {
   const FusedActivation activation_;
   const int64_t sample_;
   int64_t rows_, length_, padded_;  // of a sample; floats of a row; the same in whole vectors
+  bool of_channels_;                // a beta and gamma for each channel, all of whose elements belong to one row
   Spread beta_, gamma_;
   std::vector<Statistics> statistics_;  // [batch][rows] of the latest training forward
 };
