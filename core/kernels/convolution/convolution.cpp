@@ -162,10 +162,13 @@ std::unique_ptr<ImageKernel> make_forward_kernel(const ConvolutionShape& s) {
 
 std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
   if (is_stored(shape)) return make_stored_convolution(shape, activation);
-  if (shape.groups > 1 && is_depthwise(shape)) {
-    if (auto rows = make_depthwise_rows(shape, activation)) return rows;
-    if (auto lanes = make_depthwise_lanes(shape, activation)) return lanes;
-    return make_depthwise(shape, activation);
+  if (shape.groups > 1) {
+    auto lanes = make_group_lanes(shape, activation);
+    const bool depthwise = is_depthwise(shape), leaves_out = shape.stride_x > 1;
+    if (depthwise && !(lanes && leaves_out))
+      if (auto rows = make_depthwise_rows(shape, activation)) return rows;
+    if (lanes) return lanes;
+    if (depthwise) return make_depthwise(shape, activation);
   }
   return std::make_unique<ConvolutionPlan>(shape, activation, false);
 }
