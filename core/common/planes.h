@@ -62,20 +62,30 @@ struct PlaneWriter {
 // Vectors added in single precision before they go to double.
 constexpr int64_t kSingleSums = 128;
 
+// The sum of eight vectors, with three roundings on each way: a chain of sums in single precision loses digits as it
+// grows.
+OPENBNNS_INLINE Vec add_eight(const float* values) {
+  auto vector = [&](int i) { return load(values + i * kWidth); };
+  return ((vector(0) + vector(1)) + (vector(2) + vector(3))) + ((vector(4) + vector(5)) + (vector(6) + vector(7)));
+}
+
 // sums [kWidth] += the lanes of `count` values; the lanes are added at the very end.
 inline void add_lanes(const float* values, int64_t count, double* sums) {
   WideVec total = load_wide(sums);
-  for (int64_t first = 0; first < count; first += kSingleSums * kWidth) {
-    int64_t last = std::min(count, first + kSingleSums * kWidth), i = first;
-    Vec even{}, odd{};
-    for (; i + 2 * kWidth <= last; i += 2 * kWidth) {
-      even += load(values + i);
-      odd += load(values + i + kWidth);
-    }
-    for (; i < last; i += kWidth) even += load_partial(values + i, std::min<int64_t>(kWidth, last - i));
-    total = total + widen(even + odd);
+  int64_t i = 0;
+  while (i + 8 * kWidth <= count) {
+    Vec block{};  // of at most 4 x 8 vectors
+    for (int eights = 0; eights < 4 && i + 8 * kWidth <= count; eights++, i += 8 * kWidth)
+      block += add_eight(values + i);
+    total = total + widen(block);
   }
-  store_wide(sums, total);
+  Vec even{}, odd{};
+  for (; i + 2 * kWidth <= count; i += 2 * kWidth) {
+    even += load(values + i);
+    odd += load(values + i + kWidth);
+  }
+  for (; i < count; i += kWidth) even += load_partial(values + i, std::min<int64_t>(kWidth, count - i));
+  store_wide(sums, total + widen(even + odd));
 }
 
 OPENBNNS_INLINE int64_t round_up(int64_t value, int64_t multiple) {

@@ -242,6 +242,31 @@ struct Tester {
     }
   }
 
+  // db over large planes of either sign, which cancel: sums in single precision may not form long chains.
+  void sum_large_planes(const Kernels& kernels) {
+    PoolingShape s = {};
+    s.function = kAverageIncludingPadding;
+    s.channels = 20;
+    s.in_height = s.in_width = s.out_height = s.out_width = 41;
+    s.kernel_height = s.kernel_width = s.stride_y = s.stride_x = s.dilation_y = s.dilation_x = 1;
+    const int64_t plane = s.out_height * s.out_width, batch = 8;
+    Buffer dy(batch * s.channels * plane), db(s.channels);
+    random.fill(dy, -1, 1);
+    Call call;
+    call.batch = batch;
+    call.threads = 1;
+    call.stride[DY] = s.channels * plane;
+    call.address[DY] = dy.data();
+    call.address[DB] = db.data();
+    kernels.make_pooling(s, ActivationSpec())->backward(call);
+    for (int64_t c = 0; c < s.channels; c++) {
+      double wanted = 0;
+      for (int64_t i = 0; i < batch * plane; i++) wanted += dy[(i / plane * s.channels + c) * plane + i % plane];
+      const double error = std::fabs(db[c] - wanted);
+      report.expect(error <= 1e-5 + 6e-8 * std::fabs(wanted), "db of large planes", kernels.name, c);
+    }
+  }
+
   template <class Body>
   static void for_each_index(const Problem& p, Body body) {
     int64_t size = p.s.channels * p.index_plane;
@@ -296,5 +321,6 @@ int main(int argc, char** argv) {
     Problem p(tester.random, tester.number % 10 == 9);
     for (const Kernels* kernels : sets) tester.run(*kernels, p);
   }
+  for (const Kernels* kernels : sets) tester.sum_large_planes(*kernels);
   return tester.report.finish("pooling");
 }
