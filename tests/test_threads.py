@@ -341,3 +341,21 @@ def test_a_thread_without_memory_fails_its_call_only(room: int) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["2048.0", "1152.0"]
+
+
+LIVES_TO_THE_END = """
+import threading
+import numpy as np
+from openbnns import FullyConnectedLayer, Shape
+layer = FullyConnectedLayer(input=Shape.vector(8), weights=np.ones((8, 8), np.float32))
+x = np.ones((1, 8), np.float32)
+thread = threading.Thread(target=lambda: layer.apply(x))
+thread.start()
+thread.join()
+print(layer.apply(x)[0, 0])
+"""
+
+
+def test_a_filter_that_lives_to_the_end_of_the_program_ends_silently() -> None:
+    done = subprocess.run([sys.executable, "-c", LIVES_TO_THE_END], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "8.0\n", "")

@@ -7,7 +7,8 @@ that kernels take; :meth:`Filter.perform` handles everything else, knows every r
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -100,8 +101,9 @@ class Filter:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("BNNSFilter: a filter cannot be copied or pickled. Create another one with the same arguments.")
 
-    def __del__(self) -> None:
-        if getattr(self, "alive", False):
+    def __del__(self, interpreter_ends: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At the interpreter's end, modules may be empty already: free-threaded Pythons keep what threads have used longer.
+        if getattr(self, "alive", False) and not interpreter_ends():
             self.destroy()
 
     def destroy(self) -> None:
