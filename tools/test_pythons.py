@@ -2,8 +2,8 @@
 
 For each interpreter that `make wheels` finds, the wheel of this machine in dist/wheels is installed into an environment of its
 own, once with the oldest NumPy that both support and once with the newest, and the suite runs there, or the portion of it
-that is asked for. With --compile, wheels are made with the compiler and for the CPU of this machine instead, which takes a
-fraction of the time. Ends with a table.
+that is asked for. With --compile, wheels are made with the compiler of this machine instead, which takes a fraction of the
+time if `make` has compiled the kernels before. Ends with a table.
 """
 
 from __future__ import annotations
