@@ -123,6 +123,7 @@ WINDOWS = (
     Window("depthwise, square", (5, 28, 28), 5, (3, 3), pad=(1, 1, 1, 1), groups=5),
     Window("depthwise, fourteen", (6, 14, 14), 12, (3, 3), pad=(1, 1, 1, 1), groups=6),
     Window("depthwise, padded on the right", (3, 3, 9), 3, (3, 3), pad=(0, 30, 0, 5), groups=3),
+    Window("tiles, many channels", (260, 14, 14), 272, (3, 3), pad=(1, 1, 1, 1), batch=3),
     Window("depthwise, rows apart", (4, 25, 67), 4, (3, 7), (3, 2), (2, 1), pad=(3, 3, 2, 2), groups=4),
 )
 
@@ -410,6 +411,20 @@ def test_both_engines_agree() -> None:
             reference = layer.apply(x).read()
         exact, magnitude = layer.sums(x)
         assert_within(native, reference, layer.bound(exact, magnitude) + layer.y.unit(reference) * 1.01, "y")
+
+
+@pytest.mark.parametrize("types", [*FLOATS, (INT8, UINT8, None, FLOAT32)], ids=names)
+@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 10, 18)], ids=name_of)
+def test_weights_of_the_caller_may_change(window: Window, types: Any) -> None:
+    """What a filter keeps of its own weights, it makes of the caller's in every call."""
+    layer = Layer(window, types, client=True)
+    x = layer.input()
+    before = layer.apply(x).raw()
+    layer._fill(layer.weights)
+    exact, magnitude = layer.sums(x)
+    after = layer.apply(x)
+    assert_within(after.read(), exact, layer.bound(exact, magnitude), "y")
+    assert not np.array_equal(after.raw(), before)
 
 
 def test_weights_are_kept_in_their_type() -> None:

@@ -338,6 +338,13 @@ void decode(const Element& element, const void* from, int64_t count, float* to) 
   }
 }
 
+FloatRows float_rows(const Element& element, const float* from, int64_t stride, int64_t rows, int64_t count,
+                     float* room) {
+  if (element.is_float32()) return {from, stride};
+  for (int64_t i = 0; i < rows; i++) decode(element, moved(from, element, i * stride), count, room + i * count);
+  return {room, count};
+}
+
 void encode(const Element& element, const float* values, int64_t count, void* to) {
   switch (element.type) {
     case ElementType::kFloat32:

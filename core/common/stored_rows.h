@@ -10,6 +10,15 @@ namespace OPENBNNS_ISA {
 // to[i] = the value of from[i], correctly rounded where float32 has no such number.
 void decode(const Element& element, const void* from, int64_t count, float* to);
 
+// Rows of `count` numbers as floats, `stride` apart.
+struct FloatRows {
+  const float* data;
+  int64_t stride;
+};
+// Of numbers `stride` apart: where they are, or decoded to room[rows][count].
+FloatRows float_rows(const Element& element, const float* from, int64_t stride, int64_t rows, int64_t count,
+                     float* room);
+
 // to[i] = values[i] in the element type: to the nearest, ties to even; integers saturate, and store NaN as 0.
 void encode(const Element& element, const float* values, int64_t count, void* to);
 // The same of the values factor * sums[i] + terms[i], in double; sums are int32, or floats that are integers.

@@ -160,6 +160,12 @@ std::unique_ptr<ImageKernel> make_forward_kernel(const ConvolutionShape& s) {
   return first_that_takes(kForwardKernels, with_long_rows(s));
 }
 
+bool forward_packs_weights(const ConvolutionShape& s) {
+  const ConvolutionShape rows = with_long_rows(s);
+  return !make_covering_forward(rows) && !make_pointwise_forward(rows) && !make_few_channels_forward(rows) &&
+         has_direct_forward(rows);
+}
+
 std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
   if (is_stored(shape)) return make_stored_convolution(shape, activation);
   if (shape.groups > 1) {

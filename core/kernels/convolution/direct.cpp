@@ -70,8 +70,7 @@ class Direct : public ImageKernel {
   [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward, IntegerSums sums = IntegerSums::kNone)
       : backward_(backward),
         sums_(sums),
-        weights_type_(s.w.type),
-        weights_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width},
+        weights_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width, s.w},
         groups_(s.groups),
         kernel_width_(static_cast<int>(s.kernel_width)),
         in_channels_(backward ? weights_.out_channels : groups_of(weights_.in_channels, sums)),
@@ -253,11 +252,10 @@ class Direct : public ImageKernel {
       int packers = useful_threads(threads, 8.0 * static_cast<double>(groups_ * weights_.count()));
       dynamic_items(packers, groups_ * out_blocks(), [&](int64_t item) {
         const int64_t first = item / out_blocks() * weights_.count();
-        const float* w = call.w + (integers() ? 0 : first);
+        const float* w = moved(call.w, weights_.element, first);
         float* to = made + item * block_weights();
         if (integers())
-          pack_weight_groups(weights_, sums_, weights_type_, reinterpret_cast<const uint8_t*>(w) + first,
-                             item % out_blocks(), to);
+          pack_weight_groups(weights_, sums_, reinterpret_cast<const uint8_t*>(w), item % out_blocks(), to);
         else if (backward_)
           pack_weights_by_input(weights_, w, item % out_blocks(), to);
         else
@@ -399,7 +397,6 @@ class Direct : public ImageKernel {
 
   const bool backward_;
   const IntegerSums sums_;
-  const ElementType weights_type_;
   const WeightsLayout weights_;
   const int64_t groups_;
   const int kernel_width_;
@@ -428,12 +425,12 @@ bool offsets_fit(const ConvolutionShape& s) {
 
 }  // namespace
 
+bool has_direct_forward(const ConvolutionShape& s) { return offsets_fit(s); }
 std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s) {
   if (!offsets_fit(s)) return nullptr;
   return std::make_unique<Direct>(s, false);
 }
 
-bool has_exact_forward(const ConvolutionShape& s) { return offsets_fit(s); }
 std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, IntegerSums sums) {
   return std::make_unique<Direct>(s, false, sums);
 }

@@ -32,7 +32,7 @@ struct ImageSource {
 // Computes an image batch from another: forward, or the gradient of the input.
 struct ImageCall {
   ImageSource in;
-  const float* w;                    // [out_channels][in_channels / groups][kernel_height][kernel_width]
+  const float* w;                    // [out_channels][in_channels / groups][kernel_height][kernel_width] of shape.w
   const float* bias;                 // one per output channel, or null
   const ActivationSpec* activation;  // applied to the finished output, or null
   int64_t activation_row;            // pixels of an output row, for axis-wise functions
@@ -90,6 +90,7 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);
 // Blocks of 16 channels: the general fast kernels.
+[[gnu::cold]] bool has_direct_forward(const ConvolutionShape& s);  // unless the shape is too large
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<WeightsKernel> make_direct_weights(const ConvolutionShape& s);
@@ -98,9 +99,8 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_backward_data(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<WeightsKernel> make_reference_weights(const ConvolutionShape& s);
 
-// Exact sums of bytes, as int32: of groups of bytes (byte_groups.h), unless the shape is too large for that, and of
-// floats that are integers, any shape.
-[[gnu::cold]] bool has_exact_forward(const ConvolutionShape& s);
+// Exact sums of bytes, as int32: of groups of bytes (byte_groups.h), where there is a direct kernel, and of floats that
+// are integers, any shape.
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, IntegerSums sums);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_winograd_forward(const ConvolutionShape& s, IntegerSums sums);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_reference_forward(const ConvolutionShape& s);
@@ -110,8 +110,9 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 ConvolutionShape simplified(ConvolutionShape s);
 // A 1 x 1 kernel does not care how pixels are arranged: short rows are joined to longer ones, which tiles fill better.
 ConvolutionShape with_long_rows(ConvolutionShape s);
-// The fastest kernel for floats.
+// The fastest kernel for floats. If it packs weights, they may be stored as any s.w.
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_forward_kernel(const ConvolutionShape& s);
+[[gnu::cold]] bool forward_packs_weights(const ConvolutionShape& s);
 
 // The plan of a convolution on tensors that are stored in other types than float32: forward only.
 inline bool is_stored(const ConvolutionShape& s) {

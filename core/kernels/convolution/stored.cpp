@@ -1,6 +1,7 @@
 // Forward convolutions on Float16, BFloat16 and bytes. The kernels are those of floats: they ask for pixels of the
-// input, which become floats then, weights become floats in parts that stay in the cache, and planes of results are
-// converted when they are complete. Bytes by bytes have exact sums: of integers, or of floats where these are exact.
+// input, which become floats then, weights become floats when they are packed, or in parts that stay in the cache, and
+// planes of results are converted when they are complete. Bytes by bytes have exact sums: of integers, or of floats
+// where these are exact.
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +30,7 @@ namespace {
 
 constexpr int64_t kPartFloats = int64_t{1} << 19;   // of weights at a time (2 MB)
 constexpr int64_t kPartChannels = 32;               // of the output: such parts have multiples of it
-constexpr int64_t kSumFloats = int64_t{1} << 18;    // of sums before they are converted (1 MB), if a sample has no more
+constexpr int64_t kSumFloats = int64_t{1} << 19;    // of sums before they are converted (2 MB), if a sample has no more
 constexpr int64_t kPlaneFloats = int64_t{1} << 16;  // of the images of a depthwise convolution at a time (256 KB)
 constexpr int64_t kTaskResults = 16384;             // of a depthwise convolution on planes as they are stored
 constexpr double kExactFloats = 1 << 24;            // sums of integers up to this are exact
@@ -89,7 +90,8 @@ class StoredConvolution : public Plan {
         activation_row_(shape.out_width),
         activation_(activation),
         way_(choose_way()),
-        depthwise_(has_planes() && way_ != Way::kGroups) {
+        depthwise_(has_planes() && way_ != Way::kGroups),
+        weights_in_place_(reads_weights_in_place()) {
     if (depthwise_ && !exact() && is_identity(activation_)) halves_ = make_half_windows(s_);
     if (depthwise_)
       share_planes();
@@ -146,7 +148,7 @@ class StoredConvolution : public Plan {
     const auto largest = [](const Element& e) { return e.type == ElementType::kInt8 ? 128.0 : 255.0; };
     const bool floats = largest(s_.x) * largest(s_.w) * static_cast<double>(p.k) <= kExactFloats;
     if (floats && inputs_ <= kFewInputs) return Way::kIntegerFloats;
-    if (has_exact_forward(with_long_rows(s_))) {
+    if (has_direct_forward(with_long_rows(s_))) {
       sums_ = sums;
       return Way::kGroups;
     }
@@ -173,13 +175,19 @@ class StoredConvolution : public Plan {
     return terms_.get([&] { return std::make_unique<ExactTerms>(s_, sums_); });
   }
 
+  // Whether kernels read weights as they are stored.
+  [[gnu::cold]] bool reads_weights_in_place() const {
+    if (depthwise_) return false;
+    return s_.w.is_float32() || way_ == Way::kGroups || (way_ != Way::kIntegers && forward_packs_weights(s_));
+  }
+
   // Parts of the output channels whose weights are converted together: `part_groups_` groups, or `part_outputs_`
   // channels of one group.
   [[gnu::cold]] void share_weights() {
     const int64_t group = outputs_ * inputs_ * taps_;
     part_groups_ = s_.groups;
     part_outputs_ = outputs_;
-    if (s_.w.is_float32() || way_ == Way::kGroups) return;  // read where they are
+    if (weights_in_place_) return;
     part_groups_ = std::clamp<int64_t>(kPartFloats / group, 1, s_.groups);
     if (group <= kPartFloats) return;
     const int64_t most = std::max(kPartChannels, kPartFloats / (inputs_ * taps_) / kPartChannels * kPartChannels);
@@ -204,7 +212,8 @@ class StoredConvolution : public Plan {
     s.in_channels = groups * inputs_;
     s.out_channels = groups * outputs;
     s.exact |= way_ == Way::kIntegerFloats;  // transforms would round
-    if (way_ != Way::kGroups) s.x = s.w = {};
+    if (way_ != Way::kGroups) s.x = {};
+    s.w = weights_in_place_ ? read_as(s_.w) : Element{};
     s.b = s.y = {};
     return s;
   }
@@ -234,11 +243,11 @@ class StoredConvolution : public Plan {
     return values;
   }
 
-  // Output channels [first, first + count) of the weights as floats.
-  const float* decoded_weights(const Call& call, int64_t first, int64_t count) const {
+  // Output channels [first, first + count) of the weights, as kernels read them.
+  const float* weights_of(const Call& call, int64_t first, int64_t count) const {
     const int64_t row = inputs_ * taps_;
     const float* from = moved(static_cast<const float*>(call.address[W]), s_.w, first * row);
-    if (s_.w.is_float32() || way_ == Way::kGroups) return from;
+    if (weights_in_place_) return from;
     float* values = scratch(kStoredB, static_cast<size_t>(count * row));
     const int workers = useful_threads(call.threads, kDecodeFlops * static_cast<double>(count * row));
     parallel_items(workers, count,
@@ -303,7 +312,7 @@ class StoredConvolution : public Plan {
     results.first_channel = first;
     results.y = moved(results.y, s_.y, first * out_plane_);
     ImageCall c{in,
-                decoded_weights(call, first, channels),
+                weights_of(call, first, channels),
                 bias && !exact() ? bias + first : nullptr,
                 kernel_activation(),
                 activation_row_,
@@ -312,8 +321,7 @@ class StoredConvolution : public Plan {
                 false,
                 samples,
                 call.threads};
-    if (way_ == Way::kGroups || s_.w.is_float32())
-      c.weights = weights_known_.version();  // kept no larger than they are
+    if (weights_in_place_) c.weights = weights_known_.version();
     const ImageKernel& made_by = kernel(groups, outputs);
     if (direct()) return made_by.run(c);
     c.out_stride = results.sums_stride = channels * out_plane_;
@@ -444,7 +452,7 @@ class StoredConvolution : public Plan {
   IntegerSums sums_ = IntegerSums::kNone;  // set by choose_way(), as
   std::unique_ptr<ByteWindows> windows_;   // these, if any
   const Way way_;
-  const bool depthwise_;
+  const bool depthwise_, weights_in_place_;
   std::unique_ptr<HalfWindows> halves_;  // or null
   int64_t part_groups_, part_outputs_;
   const Lazy<ImageKernel> kernel_[2];

@@ -1,7 +1,10 @@
 #include "kernels/convolution/weights_layout.h"
 
+#include "common/scratch_uses.h"
+#include "common/stored_rows.h"
 #include "gemm/pack.h"
 #include "kernels/convolution/byte_groups.h"
+#include "runtime/scratch.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -33,11 +36,14 @@ void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t
   int outputs = static_cast<int>(std::min<int64_t>(kBlock, layout.out_channels - block * kBlock));
   if (layout.in_channels % kBlock != 0)
     std::fill_n(packed + layout.in_channels / kBlock * taps * kSquare, taps * kSquare, 0.f);
+  float* room = layout.element.is_float32() ? nullptr : scratch(kStoredB, static_cast<size_t>(taps * kSquare));
   for (int64_t c = 0; c < layout.in_channels; c += kBlock) {
     int64_t channels = std::min<int64_t>(kBlock, layout.in_channels - c);
     float* to = packed + c / kBlock * taps * kSquare;
+    const auto from = float_rows(layout.element, moved(w, layout.element, block * kBlock * row + c * taps), row,
+                                 outputs, channels * taps, room);
     int64_t tap = 0, lane = 0;  // of column j; columns are visited in order within each part of the block
-    transpose_rows(w + block * kBlock * row + c * taps, row, outputs, channels * taps, [&](int64_t j) {
+    transpose_rows(from.data, from.stride, outputs, channels * taps, [&](int64_t j) {
       if (j == 0) tap = lane = 0;
       float* place = to + tap * kSquare + lane * kBlock;
       if (++tap == taps) tap = 0, lane++;
@@ -46,8 +52,7 @@ void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t
   }
 }
 
-void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, ElementType type, const uint8_t* w,
-                        int64_t block, float* packed) {
+void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, const uint8_t* w, int64_t block, float* packed) {
   const int64_t taps = layout.taps, row = layout.in_channels * taps, each = numbers_per_step(sums);
   const int64_t outputs = std::min<int64_t>(kBlock, layout.out_channels - block * kBlock);
   const int64_t groups = groups_of(layout.in_channels, sums);
@@ -56,7 +61,8 @@ void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, ElementTy
     for (int64_t g = 0; g < groups; g++) {
       const uint8_t* from = w + (block * kBlock + o) * row + g * each * taps;
       auto* to = reinterpret_cast<ByteGroup*>(packed + g / kBlock * taps * kSquare + g % kBlock * kBlock + o);
-      join_bytes(sums, type, false, from, taps, std::min(each, layout.in_channels - g * each), taps, to, kSquare);
+      join_bytes(sums, layout.element.type, false, from, taps, std::min(each, layout.in_channels - g * each), taps, to,
+                 kSquare);
     }
 }
 

@@ -9,6 +9,7 @@ namespace OPENBNNS_ISA {
 
 struct WeightsLayout {
   int64_t out_channels, in_channels, taps;  // w: [out_channels][in_channels][taps]
+  Element element = {};                     // what w is stored as
   int64_t count() const { return out_channels * in_channels * taps; }
 };
 
@@ -17,10 +18,10 @@ void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t
 
 // The same for bytes, of which groups of neighbouring input channels are multiplied at once, as exact sums take them:
 // packed: [groups / 16][taps][16 groups][16 out].
-void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, ElementType type, const uint8_t* w,
-                        int64_t block, float* packed);
+void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, const uint8_t* w, int64_t block, float* packed);
 
-// packed: [out_channels / 16][taps][16 out][16 in] for input channels [block * 16, block * 16 + 16); zero-filled.
+// packed: [out_channels / 16][taps][16 out][16 in] for input channels [block * 16, block * 16 + 16); zero-filled. Of
+// floats.
 void pack_weights_by_input(const WeightsLayout& layout, const float* w, int64_t block, float* packed);
 
 // dw (+)= sum over g < parts of packed + g * part_stride, for output channels [block * 16, ...), input channels

@@ -8,6 +8,7 @@
 
 #include "common/kept_weights.h"
 #include "common/scratch_uses.h"
+#include "common/stored_rows.h"
 #include "gemm/gemm.h"
 #include "gemm/integer_kernel.h"
 #include "gemm/pack.h"
@@ -48,18 +49,19 @@ class Winograd : public ImageKernel {
                       : choose<WinogradForm<5>>();
   }
 
-  // Forward on bytes.
+  // Forward on bytes, exactly.
   Winograd(const ConvolutionShape& s, std::unique_ptr<ImageKernel> direct)
-      : Winograd(with_pairs_of_inputs(s), false, std::move(direct), s.in_channels) {
+      : Winograd(with_pairs_of_inputs(s), false, std::move(direct), s.in_channels, true) {
     choose<ByteForm>();
   }
 
  private:
-  // s: with pairs of channels as channels
-  Winograd(const ConvolutionShape& s, bool backward, std::unique_ptr<ImageKernel> direct, int64_t w_inputs)
+  // s: with pairs of channels as channels, of `bytes`
+  Winograd(const ConvolutionShape& s, bool backward, std::unique_ptr<ImageKernel> direct, int64_t w_inputs,
+           bool bytes = false)
       : backward_(backward),
-        bytes_(s.w.is_byte()),
-        weights_type_(s.w.type),
+        bytes_(bytes),
+        weights_(s.w),
         w_inputs_(w_inputs),
         w_taps_(s.kernel_height * s.kernel_width),
         in_channels_(backward ? s.out_channels : s.in_channels),
@@ -155,7 +157,8 @@ class Winograd : public ImageKernel {
 
   // Rows [first, last) of a block of u; w: [out][in][taps] of the convolution, turned round for backward.
   void transform_kernels(const float* w, int64_t block, int64_t first, int64_t last, float* u) const {
-    float taps[kMostTaps * kBlock], tile[kMostPlaces * kBlock], transposed[kTransposedTaps * kBlock];
+    float taps[kMostTaps * kBlock], tile[kMostPlaces * kBlock];
+    float room[kTransposedTaps * kBlock], transposed[kTransposedTaps * kBlock];
     int64_t held = 0, end = 0;  // input channels whose taps are transposed
     const int64_t k = block / out_phases() * kBlock;
     const int have = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - k));
@@ -168,8 +171,10 @@ class Winograd : public ImageKernel {
         if (c < in_channels_ && (c < held || c >= end)) {
           held = c;
           end = backward_ ? c + 1 : std::min(in_channels_, c + kTransposedTaps / w_taps_);
-          const float* from = w + (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * w_taps_;
-          transpose_rows<true>(from, backward_ ? w_taps_ : w_inputs_ * w_taps_, have, (end - held) * w_taps_,
+          const float* first_tap = moved(w, weights_, (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * w_taps_);
+          const auto from = float_rows(weights_, first_tap, backward_ ? w_taps_ : w_inputs_ * w_taps_, have,
+                                       (end - held) * w_taps_, room);
+          transpose_rows<true>(from.data, from.stride, have, (end - held) * w_taps_,
                                [&](int64_t j) { return transposed + j * kBlock; });
         }
         const auto& places = taps_[backward_ ? block % out_phases() : row / padded_inputs()];
@@ -200,7 +205,7 @@ class Winograd : public ImageKernel {
   void gather_pairs(const uint8_t* w, int64_t k, int64_t c, int count, float* taps) const {
     std::fill_n(taps, w_taps_ * kBlock, 0.f);
     for (int i = 0; i < count; i++)
-      join_bytes(IntegerSums::kPairs, weights_type_, false, w + ((k + i) * w_inputs_ + c) * w_taps_, w_taps_,
+      join_bytes(IntegerSums::kPairs, weights_.type, false, w + ((k + i) * w_inputs_ + c) * w_taps_, w_taps_,
                  std::min<int64_t>(2, w_inputs_ - c), w_taps_, reinterpret_cast<ByteGroup*>(taps + i), kBlock);
   }
 
@@ -384,7 +389,7 @@ class Winograd : public ImageKernel {
   }
 
   const bool backward_, bytes_;
-  const ElementType weights_type_;
+  const Element weights_;
   const int64_t w_inputs_, w_taps_;           // input channels and taps of w as the caller stores it
   const int64_t in_channels_, out_channels_;  // as this direction sees them
   const WinogradGrid grid_;
