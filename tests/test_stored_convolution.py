@@ -123,9 +123,13 @@ WINDOWS = (
     Window("depthwise, square", (5, 28, 28), 5, (3, 3), pad=(1, 1, 1, 1), groups=5),
     Window("depthwise, fourteen", (6, 14, 14), 12, (3, 3), pad=(1, 1, 1, 1), groups=6),
     Window("depthwise, padded on the right", (3, 3, 9), 3, (3, 3), pad=(0, 30, 0, 5), groups=3),
-    Window("tiles, many channels", (260, 14, 14), 272, (3, 3), pad=(1, 1, 1, 1), batch=3),
     Window("depthwise, rows apart", (4, 25, 67), 4, (3, 7), (3, 2), (2, 1), pad=(3, 3, 2, 2), groups=4),
+    Window("tiles, many channels", (260, 14, 14), 272, (3, 3), pad=(1, 1, 1, 1), batch=3),
+    Window("few channels, wide", (3, 21, 39), 67, (7, 7), (2, 2), pad=(3, 2, 3, 3)),
+    Window("few channels, two groups", (10, 9, 23), 46, (2, 3), dilation=(3, 2), pad=(2, 3, 1, 0), groups=2, batch=3),
+    Window("few channels, points", (7, 12, 20), 33, (1, 1)),
 )
+WIDE = WINDOWS[-3:]  # rows of few channels
 
 
 class Layer:
@@ -301,7 +305,7 @@ def test_results_of_bytes_round_and_saturate(window: Window, data_type: Any) -> 
 
 @pytest.mark.parametrize("data_type", [INT8, UINT8])
 @pytest.mark.parametrize("types", BYTES, ids=names)
-@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 7, 10, 26, 27)], ids=name_of)
+@pytest.mark.parametrize("window", [*(WINDOWS[i] for i in (0, 2, 7, 10, 26, 27)), *WIDE], ids=name_of)
 def test_results_in_the_middle_between_integers_are_even(window: Window, types: Any, data_type: Any) -> None:
     """Results are thirds of sums times a power of 2, which no binary number is: single precision would not tell."""
     halves = 3 * 2 ** (5 + window.products.bit_length() // 2)
@@ -317,7 +321,7 @@ def test_results_in_the_middle_between_integers_are_even(window: Window, types: 
 
 
 @pytest.mark.parametrize("data_type", [INT8, UINT8])
-@pytest.mark.parametrize("window", [WINDOWS[i] for i in (2, 7, 26)], ids=name_of)
+@pytest.mark.parametrize("window", [*(WINDOWS[i] for i in (2, 7, 26)), WIDE[0]], ids=name_of)
 def test_results_of_bytes_are_the_nearest(window: Window, data_type: Any) -> None:
     """With scales and biases of any kind, among them such that sums and biases are large and cancel."""
     for x_bias, y_scale, y_bias in ((0.0, 0.0137, 0.0), (0.31, 0.11, -1.7), (1e3, 7.7, 2.5e4), (0.0, 1e-30, 0.0)):
@@ -337,7 +341,7 @@ def test_results_of_bytes_are_the_nearest(window: Window, data_type: Any) -> Non
 @pytest.mark.parametrize(
     "types", [FLOATS[0], (BFLOAT16, BFLOAT16, None, FLOAT32), (INT8, INT8, None, UINT8)], ids=names
 )
-@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 10, 15, 16, 17)], ids=name_of)
+@pytest.mark.parametrize("window", [*(WINDOWS[i] for i in (0, 2, 4, 7, 10, 15, 16, 17)), WIDE[1]], ids=name_of)
 def test_activations_see_floats(window: Window, types: Any, function: str) -> None:
     scales = {"x": (0.01, 0.0), "w": (0.01, 0.0), "y": (1 / 255, 0.0)}
     layer = Layer(window, types, scales=scales, activation=function)
@@ -373,7 +377,7 @@ def test_layouts_and_strides(types: Any, layout: BNNSDataLayout, monkeypatch: py
 @pytest.mark.parametrize(
     "types", [FLOATS[0], FLOATS[1], (INT8, INT8, None, INT8), (UINT8, UINT8, None, FLOAT32)], ids=names
 )
-@pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 9, 10, 14, 18, 21, 26, 27)], ids=name_of)
+@pytest.mark.parametrize("window", [*(WINDOWS[i] for i in (0, 2, 4, 7, 9, 10, 14, 18, 21, 26, 27)), *WIDE], ids=name_of)
 def test_any_number_of_threads_gives_the_same_bits(types: Any, window: Window) -> None:
     window = replace(window, batch=7)
     results = []

@@ -74,6 +74,18 @@ struct GroupProducts {
   }
 };
 
+// The same with the operands exchanged.
+template <class Dot>
+struct ExchangedProducts {
+  static OPENBNNS_INLINE Vec add(Vec sum, Vec x, Vec column) { return GroupProducts<Dot>::add(sum, column, x); }
+};
+
+template <class Dot>
+TileKernel integer_planes_kernel_of(int blocks, int rows) {
+  return KernelTable<1, 1, 1, Rows::Plain, Writes<Write::Set>, kWideRows, kWideRows, ExchangedProducts<Dot>>::get(
+      blocks, rows);
+}
+
 template <class Dot>
 TileKernel integer_edge_kernel_of(int blocks, int rows) {
   return KernelTable<kBlock, 1, kDepth, Rows::Edge, Writes<Write::Set>, kWideRows, kNarrowRows,

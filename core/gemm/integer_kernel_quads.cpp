@@ -9,6 +9,7 @@ namespace OPENBNNS_ISA {
 #if OPENBNNS_HAS_QUADS
 TileKernel quad_sums_kernel(int blocks, int rows) { return integer_kernel_of<QuadDot>(blocks, rows); }
 TileKernel quad_sums_edge_kernel(int blocks, int rows) { return integer_edge_kernel_of<QuadDot>(blocks, rows); }
+TileKernel quad_sums_planes_kernel(int blocks, int rows) { return integer_planes_kernel_of<QuadDot>(blocks, rows); }
 
 bool has_quad_sums() {
 #if defined(__AVX512VNNI__)
@@ -20,6 +21,7 @@ bool has_quad_sums() {
 #else
 TileKernel quad_sums_kernel(int, int) { return nullptr; }
 TileKernel quad_sums_edge_kernel(int, int) { return nullptr; }
+TileKernel quad_sums_planes_kernel(int, int) { return nullptr; }
 bool has_quad_sums() { return false; }
 #endif
 

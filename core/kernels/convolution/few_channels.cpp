@@ -1,13 +1,18 @@
 // Convolutions with few channels on one side, where blocks of 16 channels would be mostly zeros. Vectors run along the
 // rows of the image instead: over padded planes, or over a matrix of patches [tap][pixel] of up to 128 output pixels
 // that stays in L1.
+//
+// Exact sums of bytes work the same way: up to four input channels are a group of integers in 32 bits, which counts as
+// a channel, and results are int32.
 #include "kernels/convolution/few_channels.h"
 
 #include "common/kept_weights.h"
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
+#include "gemm/integer_kernel.h"
 #include "gemm/pack.h"
 #include "kernels/activation/activation.h"
+#include "kernels/convolution/byte_groups.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/partition.h"
 #include "runtime/scratch.h"
@@ -26,11 +31,19 @@ void for_pixel_tiles(const FewChannelsShape& s, int first, int last, Body body) 
       body(row, std::min(rows, height - row), column, std::min(columns, width - column));
 }
 
+ConvolutionShape with_groups_of_inputs(ConvolutionShape s, IntegerSums sums) {
+  s.in_channels = s.groups * groups_of(s.in_channels / s.groups, sums);
+  return s;
+}
+
 // y(k, row) = bias(k) + sum over taps of w(k, tap) * (row of the planes, shifted by the tap)
 class FewChannelsForward : public ImageKernel {
  public:
-  FewChannelsForward(const ConvolutionShape& s, bool backward)
-      : s_(s, backward),
+  FewChannelsForward(const ConvolutionShape& s, bool backward, IntegerSums sums = IntegerSums::kNone)
+      : s_(with_groups_of_inputs(s, sums), backward),
+        sums_(sums),
+        weights_type_(s.w.type),
+        w_inputs_(s.in_channels / s.groups),
         band_rows_(rows_per_band()),
         planes_(s_.rows, s_.columns, s_.read, band_rows_, 0),
         places_(s_.places(planes_)) {
@@ -43,7 +56,12 @@ class FewChannelsForward : public ImageKernel {
     const float* weights = packed_.get(call.weights, kWeights, s_.groups * s_.taps() * s_.made, [&](float* to) {
       for (int64_t g = 0; g < s_.groups; g++)
         for (int64_t t = 0; t < s_.taps(); t++)
-          for (int64_t k = 0; k < s_.made; k++) to[(g * s_.taps() + t) * s_.made + k] = call.w[s_.weight(g, k, t)];
+          for (int64_t k = 0; k < s_.made; k++, to++) {
+            if (integers())
+              join_weights(call, g, k, t, to);
+            else
+              *to = call.w[s_.weight(g, k, t)];
+          }
     });
     const Work work = share_out(call.batch, threads);
     dynamic_items(threads, work.units * work.splits, [&](int64_t item) {
@@ -68,6 +86,18 @@ class FewChannelsForward : public ImageKernel {
   Work share_out(int64_t batch, int threads) const {
     int64_t bands = (s_.rows.out_size + band_rows_ - 1) / band_rows_, units = batch * s_.groups * bands;
     return {bands, units, even_parts(units, std::min<int64_t>(s_.rows.out_size, band_rows_), threads)};
+  }
+
+  bool integers() const { return sums_ != IntegerSums::kNone; }
+
+  // The weights of a group of input channels.
+  void join_weights(const ImageCall& call, int64_t group, int64_t output, int64_t tap, float* to) const {
+    const int64_t each = numbers_per_step(sums_), cells = s_.kernel_cells, place = s_.weight(group, output, tap);
+    const int64_t channel = place / cells % s_.inputs * each;
+    const auto* w = reinterpret_cast<const uint8_t*>(call.w) +
+                    ((group * s_.outputs + output) * w_inputs_ + channel) * cells + place % cells;
+    join_bytes(sums_, weights_type_, false, w, cells, std::min(each, w_inputs_ - channel), 1,
+               reinterpret_cast<ByteGroup*>(to), 1);
   }
 
   int rows_per_band() const {
@@ -115,15 +145,19 @@ class FewChannelsForward : public ImageKernel {
                y + k * plane + first,
                plane,
                second};
-        t.write = Write::RowBias;
+        t.write = integers() ? Write::Set : Write::RowBias;
         t.bias = bias ? bias + k : kNoBias;
-        tile_kernel(TileForm::Planes, blocks, static_cast<int>(std::min<int64_t>(rows, s_.made - k)))(t);
+        const int height = static_cast<int>(std::min<int64_t>(rows, s_.made - k));
+        (integers() ? quad_sums_planes_kernel(blocks, height) : tile_kernel(TileForm::Planes, blocks, height))(t);
       }
       j += blocks;
     }
   }
 
   const FewChannelsShape s_;
+  const IntegerSums sums_;
+  const ElementType weights_type_;
+  const int64_t w_inputs_;  // channels of a group
   const int band_rows_;
   const Planes planes_;
   const std::vector<int32_t> places_;
@@ -235,6 +269,7 @@ class FewChannelsBackwardData : public ImageKernel {
 
 // Above these limits the zeros in blocks of 16 channels cost less.
 constexpr int64_t kFewChannels = 15, kFewMade = 6, kFewPatches = 4;
+constexpr int64_t kFewInputs = 8;  // of bytes, in groups of four
 
 bool planes_fit(const ConvolutionShape& s) {
   double planes = static_cast<double>((s.in_channels + s.out_channels) / s.groups) *
@@ -249,6 +284,18 @@ std::unique_ptr<ImageKernel> make_few_channels_forward(const ConvolutionShape& s
   bool few = s.in_channels / s.groups <= kFewChannels || s.out_channels / s.groups <= kFewMade;
   if (!few || s.out_width < kBlock || !planes_fit(s)) return nullptr;
   return std::make_unique<FewChannelsForward>(s, false);
+}
+
+bool has_exact_few_channels(const ConvolutionShape& s, IntegerSums sums) {
+  const int64_t inputs = s.in_channels / s.groups, outputs = s.out_channels / s.groups;
+  // Few outputs do not make up for grouping the input, nor for the sums of windows that unsigned weights need.
+  if (sums != IntegerSums::kQuads || s.w.type != ElementType::kInt8 || outputs < kBlock) return false;
+  return inputs > 1 && inputs <= kFewInputs && s.out_width >= kBlock && planes_fit(s);
+}
+
+std::unique_ptr<ImageKernel> make_exact_few_channels_forward(const ConvolutionShape& s, IntegerSums sums) {
+  if (!has_exact_few_channels(s, sums)) return nullptr;
+  return std::make_unique<FewChannelsForward>(s, false, sums);
 }
 
 std::unique_ptr<ImageKernel> make_few_channels_backward_data(const ConvolutionShape& s) {

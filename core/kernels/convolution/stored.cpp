@@ -147,8 +147,10 @@ class StoredConvolution : public Plan {
     if (has_planes() && choose_windows(sums)) return Way::kRowGroups;
     const auto largest = [](const Element& e) { return e.type == ElementType::kInt8 ? 128.0 : 255.0; };
     const bool floats = largest(s_.x) * largest(s_.w) * static_cast<double>(p.k) <= kExactFloats;
-    if (floats && inputs_ <= kFewInputs) return Way::kIntegerFloats;
-    if (has_direct_forward(with_long_rows(s_))) {
+    const ConvolutionShape rows = with_long_rows(s_);
+    const bool few = has_exact_few_channels(rows, sums);
+    if (floats && inputs_ <= kFewInputs && !few) return Way::kIntegerFloats;
+    if (few || has_direct_forward(rows)) {
       sums_ = sums;
       return Way::kGroups;
     }
@@ -227,8 +229,10 @@ class StoredConvolution : public Plan {
   const ImageKernel& kernel(int64_t groups, int64_t outputs) const {
     return of_part(kernel_, groups, outputs, [&](const ConvolutionShape& s) {
       if (way_ == Way::kGroups) {
-        auto tiles = make_exact_winograd_forward(s, sums_);
-        return tiles ? std::move(tiles) : make_exact_forward(with_long_rows(s), sums_);
+        if (auto tiles = make_exact_winograd_forward(s, sums_)) return tiles;
+        const ConvolutionShape rows = with_long_rows(s);
+        auto few = make_exact_few_channels_forward(rows, sums_);
+        return few ? std::move(few) : make_exact_forward(rows, sums_);
       }
       return way_ == Way::kIntegers ? make_exact_reference_forward(s) : make_forward_kernel(s);
     });
