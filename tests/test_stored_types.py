@@ -242,6 +242,23 @@ def test_any_number_of_threads_gives_the_same_bits(types: Any, size: Any) -> Non
         assert_bitwise(other, results[0], "y")
 
 
+@pytest.mark.parametrize("types", [*FLOATS, (FLOAT32,) * 4, (INT8, UINT8, INT32, INT32)], ids=names)
+@pytest.mark.parametrize(("inputs", "outputs"), [(3, 5), (40, 29), (107, 15), (512, 8)])
+def test_each_of_a_few_rows_has_the_bits_that_it_has_alone(types: Any, inputs: int, outputs: int) -> None:
+    """However many of them are multiplied at a time."""
+    for batch in range(2, 9):
+        layer = Layer(types, (batch, inputs, outputs))
+        x = layer.input()
+        exact, magnitude = layer.sums(x)
+        y = layer.apply(x)
+        bound = EPSILON / 2 * (inputs + 4) * magnitude + layer.y.unit(exact) / 2 * 1.01
+        assert_within(y.read(), exact, bound * (not layer.y.is_integer), "y")
+        for n in range(batch):
+            alone = np.zeros_like(y.raw()[n])
+            assert capi.BNNSFilterApply(layer.filter, x.raw()[n].copy(), alone) == 0, openbnns.last_error()
+            assert_bitwise(alone, y.raw()[n], f"row {n} of {batch}")
+
+
 @pytest.mark.parametrize("types", [FLOATS[0], (INT8, INT8, None, INT32), (INT16, INT8, None, FLOAT32)], ids=names)
 def test_strides_and_layouts(types: Any) -> None:
     """Gaps between samples are native; other layouts are moved, but not converted. Int16 still is."""

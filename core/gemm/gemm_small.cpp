@@ -46,39 +46,66 @@ OPENBNNS_INLINE void finish(const MatrixProduct& p, int64_t row, int64_t column,
   lanes.store(c, sum);
 }
 
-// c[row][column + j] = a[row][:] . b[column + j][:] for j < kCount: both operands run along k, lanes are summed once at
-// the end. A has its steps in the order of Source::two_along().
-template <class Source, int... j>
-OPENBNNS_INLINE void dot_products(const Source& source, const MatrixProduct& p, int64_t row, int64_t column,
-                                  std::integer_sequence<int, j...>) {
-  constexpr int kCount = sizeof...(j);
+// sum[m][column] += x[m] * y
+template <int kRows, int kCount>
+OPENBNNS_INLINE void add_products(const Vec (&x)[kRows], Vec y, int column, Vec (&sum)[kRows][kCount]) {
+  OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) sum[m][column] += x[m] * y;
+}
+
+// c[row + m][column + j] = a[row + m][:] . b[column + j][:] for m < kRows, j < kCount: both operands run along k, lanes
+// are summed once at the end, and what is read of B serves all rows. A has its steps in the order of
+// Source::two_along(). Results are added up in the same order, whatever kRows and kCount are.
+template <int kRows, int kCount, class Source>
+OPENBNNS_INLINE void dot_products(const Source& source, const MatrixProduct& p, int64_t row, int64_t column) {
   const float* a = p.a + row * p.lda;
   const auto* b = reinterpret_cast<const typename Source::Number*>(p.b) + column * p.ldb;
-  Vec sum[kCount];
-  ((sum[j] = Vec{}), ...);
+  Vec sum[kRows][kCount];
+  OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) OPENBNNS_UNROLL for (int j = 0; j < kCount; j++) sum[m][j] = Vec{};
   int64_t k = 0;
+  Vec x[kRows], next[kRows];
   for (; k + 2 * kWidth <= p.k; k += 2 * kWidth) {
-    const Vec x[2] = {load(a + k), load(a + k + kWidth)};
-    const auto add = [&](Vec& to, VecPair y) { to = to + x[0] * y.even + x[1] * y.odd; };
-    (add(sum[j], source.two_along(b + j * p.ldb + k)), ...);
+    OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) {
+      x[m] = load(a + m * p.lda + k);
+      next[m] = load(a + m * p.lda + k + kWidth);
+    }
+    OPENBNNS_UNROLL for (int j = 0; j < kCount; j++) {
+      const VecPair y = source.two_along(b + j * p.ldb + k);
+      add_products(x, y.even, j, sum);
+      add_products(next, y.odd, j, sum);
+    }
   }
   for (; k + kWidth <= p.k; k += kWidth) {
-    const Vec x = load(a + k);
-    ((sum[j] += x * source.along(b + j * p.ldb + k)), ...);
+    OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) x[m] = load(a + m * p.lda + k);
+    OPENBNNS_UNROLL for (int j = 0; j < kCount; j++) add_products(x, source.along(b + j * p.ldb + k), j, sum);
   }
   if (k < p.k) {
     const Lanes tail(p.k - k);
-    const Vec x = tail.load(a + k);
-    ((sum[j] += x * source.along(b + j * p.ldb + k, p.k - k)), ...);
+    OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) x[m] = tail.load(a + m * p.lda + k);
+    OPENBNNS_UNROLL for (int j = 0; j < kCount; j++) add_products(x, source.along(b + j * p.ldb + k, p.k - k), j, sum);
   }
-  finish(p, row, column, Lanes(kCount), sum_each<kCount>(sum));
+  OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) finish(p, row + m, column, Lanes(kCount), sum_each<kCount>(sum[m]));
+}
+
+// Rows at a time, and sums of them that fit into registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kDotTogether = 4, kDotSums = 16;
+#else
+constexpr int kDotTogether = 2, kDotSums = 8;
+#endif
+
+// All rows from this one on, of kCount columns: kRows at a time, then half of that, and so on.
+template <int kRows, int kCount, class Source>
+OPENBNNS_INLINE void dot_rows_of(const Source& source, const MatrixProduct& p, int64_t row, int64_t column) {
+  constexpr int kColumns = std::min(kCount, kDotSums / kRows);
+  for (; row + kRows <= p.m; row += kRows)
+    for (int part = 0; part < kCount; part += kColumns) dot_products<kRows, kColumns>(source, p, row, column + part);
+  if constexpr (kRows > 1) dot_rows_of<kRows / 2, kCount>(source, p, row, column);
 }
 
 // All columns from this one on: kCount at a time, then half of that, and so on.
 template <int kCount, class Source>
 OPENBNNS_INLINE void dot_columns(const Source& source, const MatrixProduct& p, int64_t column) {
-  for (; column + kCount <= p.n; column += kCount)
-    for (int64_t row = 0; row < p.m; row++) dot_products(source, p, row, column, Numbers<kCount>());
+  for (; column + kCount <= p.n; column += kCount) dot_rows_of<kDotTogether, kCount>(source, p, 0, column);
   if constexpr (kCount > 1) dot_columns<kCount / 2>(source, p, column);
 }
 
