@@ -1,7 +1,7 @@
 """How fast are convolutions, forward and backward, next to PyTorch's?
 
 The eleven shapes cover deep and shallow images, 1x1 to 7x7 kernels, stride 2, a single small image; their geometric
-mean is what counts, and none may be slower than PyTorch. Transposed and depthwise convolutions follow, then convolutions
+mean is what counts, and none may be slower than PyTorch. Transposed, depthwise and grouped convolutions follow, then convolutions
 that are matrix products, because the kernel covers the image or there is only one pixel, and images of one row or column.
 The former are compared with the fully connected layer of the same size, too.
 """
@@ -37,7 +37,8 @@ SHAPES = (
 )
 LARGE_KERNELS = {"padded convolution": (8, 32, 30, 32, 7, 1, 3), "unpadded convolution": (8, 32, 30, 32, 7, 1, 0)}
 TRANSPOSED = (((16, 64, 28, 32, 4, 2, 1), 1.3), ((16, 64, 28, 32, 2, 2, 0), 1.0))  # and the target
-DEPTHWISE = (32, 128, 28, 128, 3, 1, 1)
+DEPTHWISE = ((32, 128, 28, 128, 3, 1, 1), 1.5), ((40, 209, 7, 209, 3, 2, 1), 1.0)  # and the target
+GROUPED = ((24, 64, 9, 64, 3, 1, 1), (16, 128, 14, 128, 3, 1, 1))  # in 32 groups
 LINES = ((32, 64, (1, 256), 64, (1, 3), 1, (0, 1)), (32, 64, (256, 1), 64, (3, 1), 1, (1, 0)))
 PRODUCTS = ((32, 6, (9, 61), 1000, (9, 61), 1, 0), (256, 512, 1, 512, 1, 1, 0))
 
@@ -52,7 +53,8 @@ def cases() -> list[Case]:
         *plain,
         *(_case(group, *shape, target=1.0) for group, shape in LARGE_KERNELS.items()),
         *(_case("transposed convolution", *shape, target=target, transposed=True) for shape, target in TRANSPOSED),
-        _case("depthwise convolution", *DEPTHWISE, target=1.5, groups=DEPTHWISE[1]),
+        *(_case("depthwise convolution", *shape, target=target, groups=shape[1]) for shape, target in DEPTHWISE),
+        *(_case("convolution in 32 groups", *shape, target=1.0, groups=32) for shape in GROUPED),
         *(_case("convolution of a line", *shape, target=1.0) for shape in LINES),
         *(_case(PRODUCT, *shape, target=1.0) for shape in PRODUCTS),
     ]

@@ -42,6 +42,7 @@ CASES: tuple[tuple[Shape, tuple[str, ...], float], ...] = (
     (Shape("layer", 2048, (256,)), ("contiguous",), 1.3),
     (Shape("layer", 512, (1024,)), ("contiguous",), 1.3),
     (Shape("group", 16, (128, 28, 28), 32), ("contiguous",), 2.0),
+    (Shape("group", 32, (172, 7, 7), 4), ("contiguous",), 1.0),
     (Shape("instance", 16, (64, 32, 32)), ("contiguous",), 1.0),
     (Shape("batch", 128, (256,)), ("contiguous",), 1.5),
     (Shape("batch", 32, (32,)), ("contiguous",), 5.0),
