@@ -1,5 +1,5 @@
-// Depthwise convolution against double loops: random shapes, strides, dilations, padding, channel multipliers, batch
-// strides, absent tensors, Set and Accumulate, thread counts.
+// Depthwise convolution, and convolution in groups of few channels, against double loops: random shapes, strides,
+// dilations, padding, channels of a group, batch strides, absent tensors, Set and Accumulate, thread counts.
 #include <algorithm>
 #include <cstdlib>
 
@@ -11,6 +11,7 @@ namespace openbnns {
   namespace isa {                                                                                             \
   std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation);      \
   std::unique_ptr<Plan> make_depthwise_rows(const ConvolutionShape& shape, const ActivationSpec& activation); \
+  std::unique_ptr<Plan> make_group_lanes(const ConvolutionShape& shape, const ActivationSpec& activation);    \
   }
 OPENBNNS_DECLARE(base)
 #if defined(__x86_64__)
@@ -24,38 +25,46 @@ using namespace kernel_test;
 
 namespace {
 
+using Plans = std::vector<std::unique_ptr<Plan>>;
+
 // The kernels of an instruction set that take a shape.
-std::vector<std::unique_ptr<Plan>> make_depthwise([[maybe_unused]] const std::string& isa, const ConvolutionShape& s,
-                                                  const ActivationSpec& f) {
-  std::vector<std::unique_ptr<Plan>> plans;
+Plans make_plans([[maybe_unused]] const std::string& isa, const ConvolutionShape& s, const ActivationSpec& f) {
+  Plans plans;
   auto add = [&](std::unique_ptr<Plan> plan) {
     if (plan) plans.push_back(std::move(plan));
   };
+  auto add_all = [&](auto any, auto rows, auto lanes) {
+    add(lanes(s, f));
+    if (s.groups != s.in_channels) return;
+    add(any(s, f));
+    add(rows(s, f));
+  };
 #if defined(__x86_64__)
-  if (isa == "avx2") {
-    add(avx2::make_depthwise(s, f));
-    add(avx2::make_depthwise_rows(s, f));
-  } else if (isa == "avx512") {
-    add(avx512::make_depthwise(s, f));
-    add(avx512::make_depthwise_rows(s, f));
-  }
+  if (isa == "avx2")
+    add_all(avx2::make_depthwise, avx2::make_depthwise_rows, avx2::make_group_lanes);
+  else if (isa == "avx512")
+    add_all(avx512::make_depthwise, avx512::make_depthwise_rows, avx512::make_group_lanes);
+  else
 #endif
-  if (plans.empty()) add(base::make_depthwise(s, f));
+    add_all(base::make_depthwise, base::make_depthwise_rows, base::make_group_lanes);
   return plans;
 }
 
 struct Problem {
   ConvolutionShape s;
   ActivationSpec activation;
-  int64_t batch, in_size, out_size, taps;
+  int64_t batch, in_size, out_size, taps, inputs, outputs;  // inputs and outputs of a group
   int64_t stride[8] = {};
   Buffer x, w, b, y, dy;
   std::vector<double> y_wanted, dx, dw, db;
 
   explicit Problem(Random& random, bool large) {
-    s.groups = s.in_channels = large ? random.between(16, 40) : random.between(1, 5);
-    int64_t multiplier = random.chance(60) ? 1 : random.between(2, 3);
-    s.out_channels = s.in_channels * multiplier;
+    const bool depthwise = random.chance(60);
+    s.groups = large ? random.between(16, 40) : random.between(1, depthwise ? 5 : 20);
+    inputs = depthwise ? 1 : random.between(1, 5);
+    outputs = !depthwise ? random.between(1, 5) : random.chance(60) ? 1 : random.between(2, 3);
+    s.in_channels = s.groups * inputs;
+    s.out_channels = s.groups * outputs;
     bool square = random.chance(40);
     s.kernel_height = square ? 3 : random.between(1, 5);
     s.kernel_width = square ? 3 : random.between(1, 5);
@@ -82,7 +91,7 @@ struct Problem {
     for (int slot : {X, DX}) stride[slot] = in_size + random.between(0, 4);
     for (int slot : {Y, DY}) stride[slot] = out_size + random.between(0, 4);
     x = Buffer(batch * stride[X]);
-    w = Buffer(s.out_channels * taps);
+    w = Buffer(s.out_channels * inputs * taps);
     b = Buffer(s.out_channels);
     y = Buffer(batch * stride[Y]);
     dy = Buffer(batch * stride[DY]);
@@ -93,18 +102,18 @@ struct Problem {
   // body(flat output cell, output channel, sample, x index, w index) for every product of the convolution
   template <class Body>
   void for_each_product(Body body) const {
-    int64_t multiplier = s.out_channels / s.in_channels;
     for (int64_t n = 0; n < batch; n++)
       for (int64_t o = 0; o < s.out_channels; o++)
         for (int64_t oy = 0; oy < s.out_height; oy++)
           for (int64_t ox = 0; ox < s.out_width; ox++)
-            for (int64_t ky = 0; ky < s.kernel_height; ky++)
-              for (int64_t kx = 0; kx < s.kernel_width; kx++) {
-                int64_t iy = oy * s.stride_y + ky * s.dilation_y - s.pad_up;
-                int64_t ix = ox * s.stride_x + kx * s.dilation_x - s.pad_left;
+            for (int64_t i = 0; i < inputs; i++)
+              for (int64_t tap = 0; tap < taps; tap++) {
+                int64_t iy = oy * s.stride_y + tap / s.kernel_width * s.dilation_y - s.pad_up;
+                int64_t ix = ox * s.stride_x + tap % s.kernel_width * s.dilation_x - s.pad_left;
                 if (iy < 0 || iy >= s.in_height || ix < 0 || ix >= s.in_width) continue;
+                const int64_t channel = o / outputs * inputs + i;
                 body(n * out_size + (o * s.out_height + oy) * s.out_width + ox, n,
-                     (o / multiplier * s.in_height + iy) * s.in_width + ix, o * taps + ky * s.kernel_width + kx);
+                     (channel * s.in_height + iy) * s.in_width + ix, (o * inputs + i) * taps + tap);
               }
   }
 
@@ -123,7 +132,7 @@ struct Problem {
       rounded[i] = y[i / out_size * stride[Y] + i % out_size] = static_cast<float>(y_wanted[i]);
     activate_backward(activation.function, rounded.data(), upstream.data(), dz.data(), cells, s.out_width);
     dx.assign(batch * in_size, 0);
-    dw.assign(s.out_channels * taps, 0);
+    dw.assign(w.count(), 0);
     db.assign(s.out_channels, 0);
     for (int64_t i = 0; i < cells; i++) db[i % out_size / plane] += dz[i];
     for_each_product([&](int64_t cell, int64_t n, int64_t i, int64_t k) {
@@ -139,7 +148,7 @@ struct Tester {
   long number = 0;
 
   void run(const Kernels& kernels, Problem& p) {
-    for (auto& plan : make_depthwise(kernels.name, p.s, p.activation)) run(kernels, p, *plan);
+    for (auto& plan : make_plans(kernels.name, p.s, p.activation)) run(kernels, p, *plan);
   }
 
   void run(const Kernels& kernels, Problem& p, Plan& plan) {
@@ -206,7 +215,7 @@ struct Tester {
   // is met by the taps of the upper two rows and the right two columns.
   void infinity_stays_local(const Kernels& kernels, int64_t kernel_height) {
     ConvolutionShape s{1, 5, 20, 1, 5, 20, kernel_height, 3, 1, 1, 1, 1, kernel_height / 2, 1, 1};
-    for (auto& plan : make_depthwise(kernels.name, s, {})) infinity_stays_local(kernels, kernel_height, *plan);
+    for (auto& plan : make_plans(kernels.name, s, {})) infinity_stays_local(kernels, kernel_height, *plan);
   }
 
   void infinity_stays_local(const Kernels& kernels, int64_t kernel_height, Plan& plan) {
