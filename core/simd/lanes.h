@@ -119,6 +119,19 @@ class NanWatch {
 #endif
 };
 
+// v[index[i]]
+OPENBNNS_INLINE Vec permuted(Vec v, IntVec index) {
+#if defined(__AVX512F__)
+  return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), v);
+#elif defined(__AVX2__)
+  return _mm256_permutevar8x32_ps(v, reinterpret_cast<__m256i>(index));
+#else
+  Vec result{};
+  for (int i = 0; i < kWidth; i++) result[i] = v[index[i]];
+  return result;
+#endif
+}
+
 // x[index[i]]
 OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
 #if defined(__AVX512F__)

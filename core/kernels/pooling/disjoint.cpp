@@ -15,19 +15,6 @@ constexpr int64_t kUnitWindows = 64;       // about as many in a unit, so that f
 constexpr int64_t kUnitCells = 2048;       // at most, if planes are small: the tables stay in the first cache
 constexpr int64_t kLargestUnit = 1 << 18;  // cells: few windows in a huge plane do not deserve tables of its size
 
-// v[index[i]]
-OPENBNNS_INLINE Vec permuted(Vec v, IntVec index) {
-#if defined(__AVX512F__)
-  return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), v);
-#elif defined(__AVX2__)
-  return _mm256_permutevar8x32_ps(v, reinterpret_cast<__m256i>(index));
-#else
-  Vec result{};
-  for (int i = 0; i < kWidth; i++) result[i] = v[index[i]];
-  return result;
-#endif
-}
-
 OPENBNNS_INLINE Vec load_first(const float* p, int64_t count) {
   return count >= kWidth ? load(p) : load_partial(p, count);
 }
@@ -143,59 +130,17 @@ DisjointWindows::DisjointWindows(const WindowShape& s, int64_t channels) : shape
   for (size_t i = 0; i < window.size(); i += kWidth) base.push_back(take_base(window.data() + i, tap.data() + i));
 }
 
-void max_disjoint(const DisjointWindows& unit, const float* x, int64_t count, const float* bias, float* y) {
-  const size_t taps = unit.distance.size();
-  for_each_vector(unit, count, [&](int64_t j, IntVec start) {
-    Vec best = gathered(x, start);
-    for (size_t t = 1; t < taps; t++) best = larger(best, gathered(x + unit.distance[t], start));
-    write(y, bias, j, count, best);
-  });
-}
-
-void average_disjoint(const DisjointWindows& unit, const float* x, int64_t count, const float* bias, float* y) {
-  const Vec divisor = splat(static_cast<float>(unit.distance.size()));
-  for_each_vector(unit, count, [&](int64_t j, IntVec start) {
-    write(y, bias, j, count, sum_taps(unit, x, start, [](Vec v) { return v; }) / divisor);
-  });
-}
-
 void norm_disjoint(const DisjointWindows& unit, const float* x, int64_t count, const float* bias, float* y) {
   for_each_vector(unit, count, [&](int64_t j, IntVec start) {
     write(y, bias, j, count, math::sqrt(sum_taps(unit, x, start, [](Vec v) { return v * v; })));
   });
 }
 
-void winners_disjoint(const DisjointWindows& unit, const float* x, int64_t count, int32_t* winner) {
-  const size_t taps = unit.distance.size();
-  for_each_vector(unit, count, [&](int64_t j, IntVec start) {
-    Vec best = gathered(x, start);
-    IntVec which{};
-    for (size_t t = 1; t < taps; t++) {
-      Vec v = gathered(x + unit.distance[t], start);
-      IntVec mask = wins(v, best);
-      best = select(mask, v, best);
-      which = mask ? splat_int(static_cast<int32_t>(t)) : which;
-    }
-    store_int(winner + j, which);
-  });
-}
-
-void spread_won(const DisjointWindows& unit, const float* gradient, const int32_t* winner, int64_t cells, float* dx,
-                bool adds) {
+void spread_disjoint(const DisjointWindows& unit, const float* gradient, const float* x, int64_t cells, float* dx,
+                     bool adds) {
   for (int64_t i = 0; i < cells; i += kWidth) {
-    IntVec tap = load_int(unit.tap.data() + i);
-    // bits that pass through a float vector stay as they are: they are only moved
-    IntVec won = bits(of_windows(unit, reinterpret_cast<const float*>(winner), i)) == tap;
-    put(dx + i, keep_where(won, of_windows(unit, gradient, i)), cells - i, adds);
-  }
-}
-
-void spread_all(const DisjointWindows& unit, const float* gradient, const float* x, int64_t cells, float* dx,
-                bool adds) {
-  for (int64_t i = 0; i < cells; i += kWidth) {
-    Vec value = keep_where(load_int(unit.tap.data() + i) >= 0, of_windows(unit, gradient, i));
-    if (x) value *= load_first(x + i, cells - i);
-    put(dx + i, value, cells - i, adds);
+    const Vec value = keep_where(load_int(unit.tap.data() + i) >= 0, of_windows(unit, gradient, i));
+    put(dx + i, value * load_first(x + i, cells - i), cells - i, adds);
   }
 }
 

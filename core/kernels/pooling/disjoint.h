@@ -43,19 +43,11 @@ struct DisjointWindows {
   }
 };
 
-// y = f(cells of the window) + bias for `count` windows of a unit; bias: null, or [count]
-void max_disjoint(const DisjointWindows& unit, const float* x, int64_t count, const float* bias, float* y);
-void average_disjoint(const DisjointWindows& unit, const float* x, int64_t count, const float* bias, float* y);
+// y = square root of the sum of squares + bias for `count` windows of a unit; bias: null, or [count]
 void norm_disjoint(const DisjointWindows& unit, const float* x, int64_t count, const float* bias, float* y);
-
-// The tap that wins each window. Room for one vector more than `count`.
-void winners_disjoint(const DisjointWindows& unit, const float* x, int64_t count, int32_t* winner);
-// dx = (or +=) gradient of the window where the cell has won; gradient, winner: room for one vector more than windows
-void spread_won(const DisjointWindows& unit, const float* gradient, const int32_t* winner, int64_t cells, float* dx,
-                bool adds);
-// dx = (or +=) gradient of the window, times x if it is given
-void spread_all(const DisjointWindows& unit, const float* gradient, const float* x, int64_t cells, float* dx,
-                bool adds);
+// dx = (or +=) x * gradient of the window; gradient: room for one vector more than windows
+void spread_disjoint(const DisjointWindows& unit, const float* gradient, const float* x, int64_t cells, float* dx,
+                     bool adds);
 
 // One window over the whole plane: its largest cell, and the place of the cell that wins.
 float max_of_plane(const float* x, int64_t count);

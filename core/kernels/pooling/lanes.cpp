@@ -82,20 +82,14 @@ void pool_lanes(const LaneWindows& w, bool average, const float* x, const float*
   });
 }
 
-// y = x[winner]: dx[winner] += dz, or y = sum of x / divisor: dx += dz / divisor
-void spread_lanes(const LaneWindows& w, bool average, const float* x, const float* dz, float* dx) {
+// y = sum of x / divisor: dx += dz / divisor
+void spread_lanes(const LaneWindows& w, const float* dz, float* dx) {
   for_each_window(w, [&](int64_t window, int64_t first, int64_t rows, int64_t columns) {
     if (rows == 0) return;
-    Vec gradient = load(dz + window * kWidth), best;
-    IntVec winner{};
-    if (average)
-      gradient /= splat(w.divisor[static_cast<size_t>(window)]);
-    else
-      winner = winner_of(w.shape, x, first, rows, columns, best);
-    const IntVec all = splat_int(average ? -1 : 0);
+    const Vec gradient = load(dz + window * kWidth) / splat(w.divisor[static_cast<size_t>(window)]);
     for_each_cell(w.shape, first, rows, columns, [&](int64_t cell) {
       float* to = dx + cell * kWidth;
-      store(to, load(to) + keep_where(all | (winner == splat_int(static_cast<int32_t>(cell))), gradient));
+      store(to, load(to) + gradient);
     });
   });
 }

@@ -30,8 +30,8 @@ struct LaneWindows {
 // cell is, -1 for none, if `places` is given.
 void pool_lanes(const LaneWindows& windows, bool average, const float* x, const float* bias, float* y, int32_t* places);
 
-// dx += dz where a cell has won, or dz / divisor to all cells of the window
-void spread_lanes(const LaneWindows& windows, bool average, const float* x, const float* dz, float* dx);
+// Averages: dx += dz / divisor for all cells of a window
+void spread_lanes(const LaneWindows& windows, const float* dz, float* dx);
 
 }  // namespace pooling
 }  // namespace OPENBNNS_ISA

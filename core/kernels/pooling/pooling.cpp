@@ -11,6 +11,7 @@
 #include "kernels/pooling/disjoint.h"
 #include "kernels/pooling/lanes.h"
 #include "kernels/pooling/pairs.h"
+#include "kernels/pooling/separable.h"
 #include "kernels/pooling/triples.h"
 #include "kernels/pooling/windows.h"
 #include "runtime/scratch.h"
@@ -24,11 +25,13 @@ namespace {
 enum Function { kMax, kAverageIncludingPadding, kAverageExcludingPadding, kUnMax, kL2Norm };
 
 constexpr int64_t kSerialElements = 32768;
-// Windows in a row from which 2 x 2 windows are taken row by row; without instructions that gather, all windows.
-constexpr int64_t kWideRow = std::min(8, kWidth);
 constexpr bool kGathers = kWidth > 4;
-constexpr int64_t kSmallPlane = 2048;  // cells of planes that are worked on side by side
-constexpr int64_t kSparseWindows = 4;  // cells per window from which gradients go window by window
+constexpr int64_t kSmallPlane = 2048;           // cells of planes that are worked on side by side
+constexpr int64_t kNarrowRow = 3 * kWidth / 2;  // cells of a row, below which most of its vectors would be idle
+constexpr int64_t kTinyRow = 8;                 // the same if windows overlap much
+constexpr int64_t kFewWindows = 12;             // in a row, below which the ways made for one kind of windows pay less
+constexpr int64_t kFewPairs = std::min(8, kWidth);  // the same for 2 x 2 windows
+constexpr int64_t kSparseWindows = 4;               // cells per window from which gradients go window by window
 
 // Where a plane's indices are, of either width.
 struct IndexPlane {
@@ -68,9 +71,8 @@ class Pooling final : public Plan {
         whole_(fits_whole(shape_)) {
     const PoolingShape& s = shape_;
     if (fits_disjoint()) disjoint_.emplace(geometry_.shape, s.channels);
+    if (fits_separable()) separable_.emplace(geometry_.shape);
     if (fits_lanes()) lanes_.emplace(geometry_.shape, s.function == kAverageIncludingPadding);
-    // in sums of four the neighbours are added first, as in wide rows
-    if (disjoint_ && pairs_ && is_average()) std::swap(disjoint_->distance[1], disjoint_->distance[2]);
     for (int64_t ky = 0; ky < s.kernel_height; ky++)
       for (int64_t kx = 0; kx < s.kernel_width; kx++)
         distance_.push_back(static_cast<int32_t>(ky * s.dilation_y * s.in_width + kx * s.dilation_x));
@@ -82,7 +84,7 @@ class Pooling final : public Plan {
 
   void forward(const Call& call) override {
     for_each_group(call, false, [&](const Work& work, int64_t n, int64_t c, int64_t planes) {
-      if (uses_disjoint(call)) return forward_disjoint(call, work, n, c, planes);
+      if (disjoint_) return forward_disjoint(call, work, n, c, planes);
       if (uses_lanes(call, false)) return forward_lanes(call, work, n, c, planes);
       forward_plane(call, work, n, c);
     });
@@ -97,7 +99,7 @@ class Pooling final : public Plan {
       const float* dz = output_gradient(call, work, n, c, planes);
       if (plane_sums) sum_planes(dz, planes, plane_sums + n * shape_.channels + c);
       if (!call.address[DX]) return;
-      if (uses_disjoint(call)) return backward_disjoint(call, work, dz, n, c, planes);
+      if (disjoint_) return backward_disjoint(call, work, dz, n, c, planes);
       if (uses_lanes(call, true)) return backward_lanes(call, work, dz, n, c, planes);
       backward_plane(call, work, dz, n, c);
     });
@@ -146,27 +148,37 @@ class Pooling final : public Plan {
   bool is_average() const {
     return shape_.function == kAverageIncludingPadding || shape_.function == kAverageExcludingPadding;
   }
-  // small planes, or windows for which neither the pairs of wide rows nor a plane as a whole are better
+  // Norms of windows that share no cells: small planes, or few windows in a row where nothing gathers.
   bool fits_disjoint() const {
-    if (shape_.function == kUnMax || !pooling::DisjointWindows::fits(geometry_.shape)) return false;
-    if (is_average() && !has_all_taps()) return false;
-    if (((pairs_ && shape_.function != kL2Norm) || !kGathers) && shape_.out_width >= kWideRow) return false;
-    return !(whole_ && (is_average() || geometry_.in_plane() >= kWidth));
+    if (shape_.function != kL2Norm || !pooling::DisjointWindows::fits(geometry_.shape)) return false;
+    return (kGathers || shape_.out_width < kWidth) && !(whole_ && geometry_.in_plane() >= kWidth);
   }
-  // small planes with windows that are not neighbours, or with few of them in a row: half of a vector would be idle
+  bool fits_separable() const {
+    if (whole_ || !pooling::SeparableWindows::fits(geometry_.shape)) return false;
+    return is_average() || (shape_.function == kMax && !shape_.padding_wins);
+  }
+  // planes small enough to be worked on side by side
   bool fits_lanes() const {
-    if (!kGathers || whole_ || !has_all_taps() || shape_.channels < kWidth / 2 || geometry_.in_plane() > kSmallPlane)
-      return false;
-    if (!is_average() && (shape_.function != kMax || shape_.padding_wins)) return false;
-    if (triples_) return shape_.out_width < kWidth;
-    if (disjoint_ || pairs_) return shape_.function == kMax && shape_.out_width < kWideRow;  // where indices are wanted
-    return shape_.stride_x > 1 || shape_.out_width < kWidth;
+    return kGathers && fits_separable() && has_all_taps() && shape_.channels >= kWidth / 2 &&
+           geometry_.in_plane() <= kSmallPlane;
   }
   bool uses_lanes(const Call& call, bool backward) const {
-    return kGathers && lanes_ && !(backward && has_indices(call)) && !uses_disjoint(call);
+    if (!kGathers || !lanes_ || (backward && has_indices(call))) return false;
+    if (pairs_) return shape_.out_width < kFewPairs;
+    if (triples_) return shape_.out_width < kFewWindows;
+    // Two passes share the cells of windows that overlap; there, side by side, every window meets its own again.
+    const bool overlap = shape_.stride_x == 1 || cells_ > 16;
+    if (shape_.in_width < (overlap ? kTinyRow : kNarrowRow)) return true;
+    // To pick the winners of strided windows takes more than to put the planes side by side, if these fill the lanes.
+    const bool filled = 4 * shape_.channels >= 3 * round_up(shape_.channels, kWidth);
+    return shape_.function == kMax && (backward || has_indices(call)) && filled &&
+           (shape_.stride_x > 1 || (shape_.in_width < 2 * kFewWindows && cells_ <= 16));
+  }
+  bool uses_separable(const Call& call, bool backward) const {
+    if (!separable_ || pairs_ || triples_ || uses_lanes(call, backward)) return false;
+    return !(backward && is_average() && (shape_.dilation_y > 1 || shape_.dilation_x > 1));
   }
   bool has_indices(const Call& call) const { return shape_.function == kMax && call.address[kPoolingIndices]; }
-  bool uses_disjoint(const Call& call) const { return disjoint_ && !has_indices(call); }
   // The largest cell of the whole plane, unless zeros of the padding compete.
   bool uses_plane_maximum(const Call& call) const {
     bool padded = shape_.kernel_height != shape_.in_height || shape_.kernel_width != shape_.in_width;
@@ -174,7 +186,7 @@ class Pooling final : public Plan {
   }
   bool uses_windows(const Call& call, bool backward) const {
     return shape_.function != kUnMax && !triples_ && !(pairs_ && shape_.function != kL2Norm) &&
-           !(whole_ && is_average()) && !uses_disjoint(call) && !uses_lanes(call, backward) &&
+           !(whole_ && is_average()) && !disjoint_ && !uses_lanes(call, backward) && !uses_separable(call, backward) &&
            !uses_plane_maximum(call);
   }
 
@@ -193,7 +205,7 @@ class Pooling final : public Plan {
   // body(work, sample, first channel, channels) for groups of planes that are worked on together
   template <class Body>
   void for_each_group(const Call& call, bool backward, Body&& body) const {
-    const int64_t size = uses_disjoint(call) ? disjoint_->planes : uses_lanes(call, backward) ? lanes_->planes : 1;
+    const int64_t size = disjoint_ ? disjoint_->planes : uses_lanes(call, backward) ? lanes_->planes : 1;
     const int64_t per_sample = (shape_.channels + size - 1) / size, groups = call.batch * per_sample;
     bool small = call.batch * shape_.channels * (geometry_.in_plane() + geometry_.out_plane()) < kSerialElements;
     parallel_ranges(small ? 1 : call.threads, groups, [&](int64_t first, int64_t last) {
@@ -213,16 +225,25 @@ class Pooling final : public Plan {
   Work make_work(const Call& call, bool backward, int64_t planes) const {
     Work work{};
     const auto outputs = static_cast<size_t>(planes * geometry_.out_plane());
-    if (uses_disjoint(call)) {
+    if (disjoint_) {
       const auto room = static_cast<size_t>(disjoint_->windows + kWidth);
-      work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, room));
       work.shares = scratch(kGradientBand, std::max(room, outputs));
     } else if (uses_lanes(call, backward)) {
       work.bordered_x = scratch(kInputBand, static_cast<size_t>(lanes_->in_room()));
       work.bordered_dz = scratch(kGradientBand, static_cast<size_t>(lanes_->out_room()));
-      work.gather = scratch(kPatches, static_cast<size_t>(backward ? lanes_->in_room() : 2 * lanes_->out_room()));
+      work.gather = scratch(kPatches, static_cast<size_t>(std::max(lanes_->in_room(), lanes_->out_room())));
+      work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, outputs));
     } else if (shape_.function == kMax) {
       work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, static_cast<size_t>(geometry_.gradient.room())));
+    }
+    if (uses_separable(call, backward)) {
+      const bool spreads = backward && is_average();
+      const int64_t room = spreads                         ? separable_->spread_room()
+                           : backward || has_indices(call) ? separable_->winners_room()
+                                                           : separable_->values_room();
+      work.rows = scratch(kInputBand, static_cast<size_t>(room));
+      std::fill_n(work.rows, separable_->borders_room(spreads), border());
+      work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, outputs + kWidth));
     }
     if (uses_windows(call, backward)) {
       work.bordered_x = scratch(kInputBand, static_cast<size_t>(geometry_.input.room()));
@@ -279,11 +300,8 @@ class Pooling final : public Plan {
     float* bias = b ? work.shares : nullptr;  // of every window
     for (int64_t p = 0; b && p < planes; p++)
       std::fill_n(bias + p * geometry_.out_plane(), geometry_.out_plane(), b[p]);
-    auto pool = shape_.function == kMax      ? pooling::max_disjoint
-                : shape_.function == kL2Norm ? pooling::norm_disjoint
-                                             : pooling::average_disjoint;
     disjoint_->for_each_unit(planes, [&](int64_t cell, int64_t window, int64_t, int64_t windows) {
-      pool(*disjoint_, x + cell, windows, bias ? bias + window : nullptr, y + window);
+      pooling::norm_disjoint(*disjoint_, x + cell, windows, bias ? bias + window : nullptr, y + window);
     });
     activate(y, planes);
   }
@@ -297,27 +315,35 @@ class Pooling final : public Plan {
     float* places = index ? work.gather : nullptr;  // integers
     pooling::pool_lanes(*lanes_, is_average(), x, bias, y, reinterpret_cast<int32_t*>(places));
     untile_planes(y, planes, geometry_.out_plane(), output(call, Y, n, c), false);
-    if (index) write_indices(places, planes, index, places + lanes_->out_room());
+    if (index) {
+      untile_planes(places, planes, geometry_.out_plane(), reinterpret_cast<float*>(work.winner), false);
+      write_places(index, work.winner, planes * geometry_.out_plane());
+    }
     activate(output(call, Y, n, c), planes);
   }
 
-  // From a tile of places to the planes of indices; `room` is for as many.
-  void write_indices(const float* places, int64_t planes, const IndexPlane& index, float* room) const {
-    const int64_t count = planes * geometry_.out_plane();
-    untile_planes(places, planes, geometry_.out_plane(), index.wide ? room : static_cast<float*>(index.data), false);
-    if (!index.wide) return;
-    const auto* narrow = reinterpret_cast<const int32_t*>(room);
+  // -1, where a window has no cell, becomes all bits set.
+  static void write_places(const IndexPlane& index, const int32_t* place, int64_t count) {
+    if (!index.wide) return copy_row(static_cast<float*>(index.data), reinterpret_cast<const float*>(place), count);
     auto* wide = static_cast<uint64_t*>(index.data);
-    for (int64_t i = 0; i < count; i++) wide[i] = static_cast<uint64_t>(int64_t{narrow[i]});
+    for (int64_t i = 0; i < count; i++) wide[i] = static_cast<uint64_t>(int64_t{place[i]});
   }
 
   void backward_lanes(const Call& call, const Work& work, const float* dz, int64_t n, int64_t c, int64_t planes) const {
-    float* dx = work.gather;
-    std::fill_n(dx, lanes_->in_room(), 0.0f);
-    tile_planes(dz, planes, geometry_.out_plane(), work.bordered_dz);
-    if (!is_average()) tile_planes(input(call, X, n, c), planes, geometry_.in_plane(), work.bordered_x);
-    pooling::spread_lanes(*lanes_, is_average(), work.bordered_x, work.bordered_dz, dx);
-    untile_planes(dx, planes, geometry_.in_plane(), const_cast<float*>(input(call, DX, n, c)), call.adds(DX));
+    float *dx = const_cast<float*>(input(call, DX, n, c)), *places = work.gather;
+    if (is_average()) {
+      std::fill_n(work.gather, lanes_->in_room(), 0.0f);
+      tile_planes(dz, planes, geometry_.out_plane(), work.bordered_dz);
+      pooling::spread_lanes(*lanes_, work.bordered_dz, work.gather);
+      return untile_planes(work.gather, planes, geometry_.in_plane(), dx, call.adds(DX));
+    }
+    const float bias[kWidth] = {};
+    tile_planes(input(call, X, n, c), planes, geometry_.in_plane(), work.bordered_x);
+    pooling::pool_lanes(*lanes_, false, work.bordered_x, bias, work.bordered_dz, reinterpret_cast<int32_t*>(places));
+    untile_planes(places, planes, geometry_.out_plane(), reinterpret_cast<float*>(work.winner), false);
+    for (int64_t p = 0; p < planes; p++)
+      scatter_places(work, work.winner + p * geometry_.out_plane(), dz + p * geometry_.out_plane(),
+                     dx + p * geometry_.in_plane(), call.adds(DX));
   }
 
   // y [out_height][out_width] = pool(x) + bias
@@ -326,6 +352,12 @@ class Pooling final : public Plan {
     if (uses_plane_maximum(call)) {
       y[0] = pooling::max_of_plane(x, geometry_.in_plane()) + bias;
       return;
+    }
+    if (uses_separable(call, false)) {
+      if (is_average()) return pooling::average_separable(*separable_, x, divisor(), counts(), bias, y, work.rows);
+      if (!index) return pooling::max_separable(*separable_, x, bias, y, work.rows);
+      find_places(work, x, bias, y);
+      return write_places(index, work.winner, geometry_.out_plane());
     }
     if (uses_windows(call, false)) geometry_.input.place(work.bordered_x, x);
     if (shape_.function == kMax && index) return max_with_indices(work, x, index, bias, y);
@@ -339,6 +371,12 @@ class Pooling final : public Plan {
       return;
     }
     pooling::average_windows(geometry_, work.bordered_x, divisor(), counts(), bias, out);
+  }
+
+  // Where the largest cell of every window is, -1 for none; also y if it is given.
+  void find_places(const Work& work, const float* x, float bias, float* y) const {
+    pooling::winners_separable(*separable_, x, bias, y, work.winner, work.rows);
+    for (int64_t i : empty_) work.winner[i] = -1;
   }
 
   float whole_divisor() const { return counts() ? static_cast<float>(geometry_.in_plane()) : divisor(); }
@@ -406,7 +444,7 @@ class Pooling final : public Plan {
     }
   }
 
-  // A cell belongs to one window at most, and gets that one's share: dz if it has won, dz / divisor, or x * dz / norm.
+  // A cell belongs to one window at most, and gets x * dz / norm of that one.
   void backward_disjoint(const Call& call, const Work& work, const float* all_dz, int64_t n, int64_t c,
                          int64_t planes) const {
     const float* all_x = input(call, X, n, c);
@@ -415,18 +453,9 @@ class Pooling final : public Plan {
     disjoint_->for_each_unit(planes, [&](int64_t cell, int64_t window, int64_t cells, int64_t windows) {
       const float *x = all_x ? all_x + cell : nullptr, *dz = all_dz + window;
       float *dx = all_dx + cell, *shares = work.shares;
-      if (shape_.function == kMax) {
-        pooling::winners_disjoint(*disjoint_, x, windows, work.winner);
-        copy_row(shares, dz, windows);
-        return pooling::spread_won(*disjoint_, shares, work.winner, cells, dx, adds);
-      }
-      if (is_average()) {
-        for (int64_t i = 0; i < windows; i++) shares[i] = dz[i] / divisor();
-        return pooling::spread_all(*disjoint_, shares, nullptr, cells, dx, adds);
-      }
       pooling::norm_disjoint(*disjoint_, x, windows, nullptr, shares);
       for (int64_t i = 0; i < windows; i++) shares[i] = shares[i] == 0 ? 0 : dz[i] / shares[i];
-      pooling::spread_all(*disjoint_, shares, x, cells, dx, adds);
+      pooling::spread_disjoint(*disjoint_, shares, x, cells, dx, adds);
     });
     const int64_t done = disjoint_->cells_in_units();
     if (!adds) std::fill(all_dx + done, all_dx + geometry_.in_plane(), 0.0f);
@@ -444,6 +473,12 @@ class Pooling final : public Plan {
       if (!adds) std::fill_n(dx, geometry_.in_plane(), 0.0f);
       dx[winner] += dz[0];
       return;
+    }
+    if (uses_separable(call, true)) {
+      if (is_average())
+        return pooling::average_separable_backward(*separable_, dz, divisor(), counts(), dx, adds, work.rows);
+      find_places(work, x, 0, nullptr);
+      return scatter_places(work, work.winner, dz, dx, adds);
     }
     if (shape_.function == kMax && !pairs_ && !triples_) return max_backward(work, x, dz, dx, adds);
     if (shape_.function == kL2Norm) return norm_backward(work, x, dz, dx, adds);
@@ -485,6 +520,15 @@ class Pooling final : public Plan {
       uint64_t to = index.get(i);
       if (to < static_cast<uint64_t>(geometry_.in_plane())) dx[to] += dz[i];
     }
+  }
+
+  // z = x[place]: dx[place] += dz. The last comes first: so a cell adds its windows in the order of its taps.
+  void scatter_places(const Work& work, const int32_t* place, const float* dz, float* dx, bool adds) const {
+    float* to = adds ? work.plane : dx;
+    std::fill_n(to, geometry_.in_plane(), 0.0f);
+    for (int64_t i = geometry_.out_plane() - 1; i >= 0; i--)
+      if (place[i] >= 0) to[place[i]] += dz[i];
+    if (adds) add_row(dx, to, geometry_.in_plane());
   }
 
   // z = max over taps of x: dz goes to the tap that won, found again from x
@@ -564,6 +608,7 @@ class Pooling final : public Plan {
   const bool pairs_, triples_, whole_;
   std::optional<pooling::DisjointWindows> disjoint_;
   std::optional<pooling::LaneWindows> lanes_;
+  std::optional<pooling::SeparableWindows> separable_;
   std::vector<int32_t> distance_;  // of every tap from the start of its window, in the plane
   std::vector<int32_t> number_;    // of every tap: 0, 1, 2, ...
   std::vector<int64_t> empty_;     // Max: windows without a cell in the plane

@@ -1,0 +1,320 @@
+#include "kernels/pooling/separable.h"
+
+#include <limits>
+#include <type_traits>
+
+#include "kernels/pooling/maximum.h"
+#include "simd/lanes.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace pooling {
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// of a number that may be negative
+int64_t ceil_divided(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
+
+int64_t power_of_two(int64_t least) {
+  int64_t power = 1;
+  while (power < least) power *= 2;
+  return power;
+}
+
+struct Largest {
+  static constexpr float kBorder = kLowest;
+  OPENBNNS_INLINE Vec operator()(Vec a, Vec b) const { return larger(a, b); }
+};
+struct Sum {
+  static constexpr float kBorder = 0;
+  OPENBNNS_INLINE Vec operator()(Vec a, Vec b) const { return a + b; }
+};
+
+PlaneWriter writer(const WindowShape& s, float* y) { return {y, s.out_width, y + s.out_height * s.out_width}; }
+
+// Of windows that are stride_x apart, from column `at` on: of(column) has the result for kWidth columns.
+template <class Of>
+OPENBNNS_INLINE Vec picked(const SeparableWindows& w, int64_t at, int64_t windows, Of of) {
+  const int64_t stride = w.shape.stride_x, cells = (std::min<int64_t>(windows, kWidth) - 1) * stride + 1;
+  if (stride == 1) return of(at);
+  if (stride == 2) {
+    const Vec v = of(at);
+    return evens(v, cells > kWidth ? of(at + kWidth) : v);
+  }
+  Vec result{};
+  for (int64_t j = 0; j * kWidth < cells; j++) {
+    const IntVec lane = load_int(w.pick.data() + j * kWidth);
+    result = select(lane >= 0, permuted(of(at + j * kWidth), lane), result);
+  }
+  return result;
+}
+
+// One row with borders: `border` and, after them, body(column, cells from it on) for each vector of the plane.
+template <class Body>
+OPENBNNS_INLINE void fill_row(const SeparableWindows& w, float border, float* row, Body body) {
+  const WindowShape& s = w.shape;
+  row += s.pad_left;
+  int64_t c = 0;
+  for (; c + kWidth <= s.in_width; c += kWidth) store(row + c, body(c, [](const float* p) { return load(p); }));
+  const int64_t left = s.in_width - c;
+  if (left == 0) return;
+  const Vec v = body(c, [left](const float* p) { return load_partial(p, left); });
+  store(row + c, select(first_lanes(left), v, splat(border)));
+}
+
+// body(taps) with the number of taps along a row as a constant, if it is a usual one.
+template <class Body>
+OPENBNNS_INLINE void with_taps(const SeparableWindows& w, Body body) {
+  if (w.shape.kernel_width == 2)
+    body(std::integral_constant<int64_t, 2>());
+  else if (w.shape.kernel_width == 3)
+    body(std::integral_constant<int64_t, 3>());
+  else
+    body(w.shape.kernel_width);
+}
+
+// write(row, column, combination of the cells of kWidth windows)
+template <class Taps, class Combine, class Write>
+OPENBNNS_INLINE void for_each_value(const SeparableWindows& w, Taps taps, const float* x, float* room, Combine combine,
+                                    Write write) {
+  const WindowShape& s = w.shape;
+  const int64_t step = s.dilation_y * s.in_width;
+  for (int64_t band = 0; band < s.out_height; band += w.kBand) {
+    const int64_t last = std::min(s.out_height, band + w.kBand);
+    for (int64_t r = band; r < last; r++) {
+      const auto rows = w.cells[static_cast<size_t>(r)];
+      const float *begin = x + rows.first * s.in_width, *end = x + rows.end * s.in_width;
+      fill_row(w, Combine::kBorder, room + (r - band) * w.pitch, [&](int64_t c, auto read) {
+        if (begin >= end) return splat(Combine::kBorder);
+        Vec v = read(begin + c);
+        for (const float* row = begin + step; row < end; row += step) v = combine(v, read(row + c));
+        return v;
+      });
+    }
+    for (int64_t r = band; r < last; r++) {
+      const float* row = room + (r - band) * w.pitch;
+      for (int64_t c = 0; c < s.out_width; c += kWidth) {
+        const Vec v = picked(w, c * s.stride_x, s.out_width - c, [&](int64_t at) {
+          Vec of_taps = load(row + at);
+          for (int64_t t = 1; t < taps; t++) of_taps = combine(of_taps, load(row + at + t * s.dilation_x));
+          return of_taps;
+        });
+        write(r, c, v);
+      }
+    }
+  }
+}
+
+// The later cell takes the place of the best so far if it wins.
+OPENBNNS_INLINE void challenge(Vec later, IntVec later_place, Vec& best, IntVec& place) {
+  const IntVec mask = wins(later, best);
+  best = select(mask, later, best);
+  place = mask ? later_place : place;
+}
+
+// Along a row with borders: the largest cell of every window and its column in the plane.
+template <class Taps>
+OPENBNNS_INLINE void reduce_row(const SeparableWindows& w, Taps taps, const float* row, float* largest,
+                                int32_t* column) {
+  const WindowShape& s = w.shape;
+  for (int64_t c = 0; c < s.out_width; c += kWidth) {
+    Vec columns{};  // bits of integers, which are only moved
+    auto best_of = [&](int64_t at, IntVec& place) {
+      Vec best = load(row + at);
+      place = at < s.pad_left ? load_int(w.first.data() + at) : IntVec{};
+      for (int64_t t = 1; t < taps; t++)
+        challenge(load(row + at + t * s.dilation_x), splat_int(static_cast<int32_t>(t * s.dilation_x)), best, place);
+      place += splat_int(static_cast<int32_t>(at - s.pad_left)) + lane_numbers();
+      return best;
+    };
+    Vec best{};
+    if (s.stride_x == 1) {
+      IntVec place;
+      best = best_of(c, place);
+      columns = from_bits(place);
+    } else {
+      const int64_t cells = (std::min<int64_t>(s.out_width - c, kWidth) - 1) * s.stride_x + 1;
+      for (int64_t j = 0; j * kWidth < cells; j++) {
+        IntVec place;
+        const Vec v = best_of(c * s.stride_x + j * kWidth, place);
+        const IntVec lane = load_int(w.pick.data() + j * kWidth), mask = lane >= 0;
+        best = select(mask, permuted(v, lane), best);
+        columns = select(mask, permuted(from_bits(place), lane), columns);
+      }
+    }
+    store(largest + c, best);
+    store_int(column + c, bits(columns));
+  }
+}
+
+// See winners_separable.
+template <class Taps>
+OPENBNNS_INLINE void find_winners(const SeparableWindows& w, Taps taps, const float* x, float bias, float* y,
+                                  int32_t* place, float* room) {
+  const WindowShape& s = w.shape;
+  const PlaneWriter out = writer(s, y);
+  const int64_t pitch = w.winners_pitch(), newest = w.live_rows - 1;
+  float* largest = room + w.kBand * w.pitch;  // [live rows][pitch], overwritten in turn
+  auto* column = reinterpret_cast<int32_t*>(largest + w.live_rows * pitch);
+  int64_t copied = 0, reduced = 0;  // rows
+  for (int64_t r = 0; r < s.out_height; r++) {
+    const auto rows = w.cells[static_cast<size_t>(r)];
+    // with dilation, later windows may have rows that this one leaves out
+    for (reduced = std::max(reduced, r * s.stride_y - s.pad_up); reduced < rows.end; reduced++) {
+      for (copied = std::max(copied, reduced); copied == reduced || copied % w.kBand != 0; copied++) {
+        if (copied == s.in_height) break;
+        const float* from = x + copied * s.in_width;
+        fill_row(w, kLowest, room + copied % w.kBand * w.pitch, [&](int64_t c, auto read) { return read(from + c); });
+      }
+      const int64_t slot = reduced & newest;
+      reduce_row(w, taps, room + reduced % w.kBand * w.pitch, largest + slot * pitch, column + slot * pitch);
+    }
+    for (int64_t c = 0; c < s.out_width; c += kWidth) {
+      auto place_of = [&](int64_t row) {
+        return load_int(column + (row & newest) * pitch + c) + splat_int(static_cast<int32_t>(row * s.in_width));
+      };
+      const int64_t top = rows.first < rows.end ? rows.first : 0;
+      Vec best = load(largest + (top & newest) * pitch + c);
+      IntVec which = place_of(top);
+      for (int64_t row = top + s.dilation_y; row < rows.end; row += s.dilation_y)
+        challenge(load(largest + (row & newest) * pitch + c), place_of(row), best, which);
+      if (y) out.write(r, c, best + bias);
+      store_int(place + r * s.out_width + c, which);
+    }
+  }
+}
+
+// Along some rows of windows: sums over the windows of kWidth cells from column c on, into the rows kept for the cells.
+OPENBNNS_INLINE void spread_columns(const SeparableWindows& w, const float* gradients, int64_t first, int64_t last,
+                                    int64_t c, float* rows) {
+  const int64_t width = round_up(w.shape.in_width, kWidth), newest = w.live_windows - 1;
+  const auto [window, remainder] = w.starts[static_cast<size_t>(c / kWidth)];
+  const IntVec lane = load_int(w.spread.data() + remainder * kWidth),
+               also = load_int(w.also.data() + remainder * kWidth);
+  const bool strided = w.shape.stride_x > 1, partial = w.shape.kernel_width % w.shape.stride_x != 0;
+  for (int64_t r = first; r < last; r++) {
+    const float* from = gradients + (r - first) * w.gradient_pitch + window;
+    Vec sum{};
+    for (int64_t n = 0; n < w.shared; n++) sum += load(from - n);
+    if (strided) sum = permuted(sum, lane);
+    if (partial) sum += keep_where(also, permuted(load(from - w.shared), lane));
+    store(rows + (r & newest) * width + c, sum);
+  }
+}
+
+}  // namespace
+
+bool SeparableWindows::fits(const WindowShape& s) {
+  return s.stride_x <= kWidth && s.out_height > 0 && s.out_width > 0 &&
+         s.in_height * s.in_width <= std::numeric_limits<int32_t>::max();
+}
+
+SeparableWindows::SeparableWindows(const WindowShape& s)
+    : shape(s),
+      pick(static_cast<size_t>(s.stride_x * kWidth), -1),
+      shared(s.kernel_width / s.stride_x),
+      pitch(round_up(std::max(s.pad_left + round_up(s.in_width, kWidth),
+                              (s.out_width - 1) * s.stride_x + (s.kernel_width - 1) * s.dilation_x + kWidth),
+                     kWidth)),
+      left(round_up(shared, kWidth)),
+      gradient_pitch(left + round_up(std::max(round_up(s.out_width, kWidth),
+                                              (s.pad_left + round_up(s.in_width, kWidth)) / s.stride_x + kWidth),
+                                     kWidth)),
+      live_rows(power_of_two(std::min(s.in_height, (s.kernel_height - 1) * s.dilation_y + 1))),
+      live_windows(power_of_two(std::min(s.out_height, (s.kernel_height - 1) / s.stride_y + kBand))) {
+  for (int64_t i = 0; i < kWidth; i++)
+    pick[static_cast<size_t>(i * s.stride_x / kWidth * kWidth + i)] = static_cast<int32_t>(i * s.stride_x % kWidth);
+  for (int64_t remainder = 0; remainder < s.stride_x; remainder++)
+    for (int64_t at = remainder; at < remainder + kWidth; at++) {
+      spread.push_back(static_cast<int32_t>(at / s.stride_x));
+      also.push_back(at % s.stride_x + shared * s.stride_x < s.kernel_width ? -1 : 0);
+    }
+  for (int64_t at = 0; at < round_up(s.pad_left, kWidth); at++)
+    first.push_back(
+        static_cast<int32_t>(std::max<int64_t>(0, ceil_divided(s.pad_left - at, s.dilation_x)) * s.dilation_x));
+  for (int64_t r = 0; r < s.out_height; r++) {
+    const int64_t top = r * s.stride_y - s.pad_up, end = top + (s.kernel_height - 1) * s.dilation_y + 1;
+    const int64_t before = ceil_divided(std::max<int64_t>(0, -top), s.dilation_y);  // taps above the plane
+    cells.push_back({top + before * s.dilation_y, std::min(end, s.in_height)});
+  }
+  for (int64_t y = 0; y < s.in_height; y++) {
+    const int64_t from = y + s.pad_up, end = std::min(s.out_height, from / s.stride_y + 1);
+    windows.push_back({std::max<int64_t>(0, ceil_divided(from - s.kernel_height + 1, s.stride_y)), end});
+  }
+  for (int64_t c = s.pad_left; c < s.pad_left + s.in_width; c += kWidth)
+    starts.push_back({c / s.stride_x, c % s.stride_x});
+}
+
+void max_separable(const SeparableWindows& w, const float* x, float bias, float* y, float* room) {
+  const PlaneWriter out = writer(w.shape, y);
+  with_taps(w, [&](auto taps) {
+    for_each_value(w, taps, x, room, Largest(), [&](int64_t r, int64_t c, Vec v) { out.write(r, c, v + bias); });
+  });
+}
+
+void average_separable(const SeparableWindows& w, const float* x, float divisor, const CellCounts* counts, float bias,
+                       float* y, float* room) {
+  const PlaneWriter out = writer(w.shape, y);
+  with_taps(w, [&](auto taps) {
+    for_each_value(w, taps, x, room, Sum(), [&](int64_t r, int64_t c, Vec v) {
+      const Vec count = counts ? counts->rows[r] * load(counts->columns.data() + c) : splat(divisor);
+      // a window outside the plane has the sum and the average 0
+      out.write(r, c, v / select(count == Vec{}, splat(1.0f), count) + bias);
+    });
+  });
+}
+
+void winners_separable(const SeparableWindows& w, const float* x, float bias, float* y, int32_t* place, float* room) {
+  with_taps(w, [&](auto taps) { find_winners(w, taps, x, bias, y, place, room); });
+}
+
+void average_separable_backward(const SeparableWindows& w, const float* dz, float divisor, const CellCounts* counts,
+                                float* dx, bool adds, float* room) {
+  const WindowShape& s = w.shape;
+  const int64_t width = round_up(s.in_width, kWidth), newest = w.live_windows - 1;
+  float *gradients = room + w.left, *rows = room + w.kBand * w.gradient_pitch;  // rows: [live windows][width]
+  const PlaneWriter out{dx, s.in_width, dx + s.in_height * s.in_width};
+  int64_t y = 0;
+  for (int64_t band = 0; band < s.out_height; band += w.kBand) {
+    const int64_t last = std::min(s.out_height, band + w.kBand);
+    for (int64_t r = band; r < last; r++)
+      for (int64_t c = 0; c < s.out_width; c += kWidth) {
+        const int64_t lanes = std::min<int64_t>(kWidth, s.out_width - c);
+        const Vec count = counts ? counts->rows[r] * load(counts->columns.data() + c) : splat(divisor);
+        store(gradients + (r - band) * w.gradient_pitch + c,
+              load_partial(dz + r * s.out_width + c, lanes) / select(count == Vec{}, splat(1.0f), count));
+      }
+    for (int64_t c = 0; c < width; c += kWidth) spread_columns(w, gradients, band, last, c, rows);
+    for (; y < s.in_height && (last == s.out_height || w.windows[static_cast<size_t>(y)].end <= last); y++) {
+      const auto [first, end] = w.windows[static_cast<size_t>(y)];
+      auto row = [&](int64_t r) { return rows + (r & newest) * width; };
+      auto write_sums = [&](auto sum) {
+        for (int64_t c = 0; c < s.in_width; c += kWidth) {
+          if (!adds) {
+            out.write(y, c, sum(c));
+            continue;
+          }
+          float* to = dx + y * s.in_width + c;
+          const int64_t lanes = std::min<int64_t>(kWidth, s.in_width - c);
+          store_partial(to, load_partial(to, lanes) + sum(c), lanes);
+        }
+      };
+      const float *one = row(first), *two = row(first + 1);
+      if (end - first == 1)
+        write_sums([=](int64_t c) { return load(one + c); });
+      else if (end - first == 2)
+        write_sums([=](int64_t c) { return load(one + c) + load(two + c); });
+      else
+        write_sums([&, first = first, end = end](int64_t c) {
+          Vec sum{};
+          for (int64_t r = first; r < end; r++) sum += load(row(r) + c);
+          return sum;
+        });
+    }
+  }
+}
+
+}  // namespace pooling
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns
