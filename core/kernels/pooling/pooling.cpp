@@ -167,8 +167,10 @@ class Pooling final : public Plan {
     if (pairs_) return shape_.out_width < kFewPairs;
     if (triples_) return shape_.out_width < kFewWindows;
     // Two passes share the cells of windows that overlap; there, side by side, every window meets its own again.
-    const bool overlap = shape_.stride_x == 1 || cells_ > 16;
-    if (shape_.in_width < (overlap ? kTinyRow : kNarrowRow)) return true;
+    const int64_t narrow = shape_.stride_x == 1 ? kTinyRow
+                           : cells_ > 16        ? std::min(kNarrowRow, kFewWindows)
+                                                : kNarrowRow;
+    if (shape_.in_width < narrow) return true;
     // To pick the winners of strided windows takes more than to put the planes side by side, if these fill the lanes.
     const bool filled = 4 * shape_.channels >= 3 * round_up(shape_.channels, kWidth);
     return shape_.function == kMax && (backward || has_indices(call)) && filled &&
