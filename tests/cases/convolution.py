@@ -271,6 +271,13 @@ GROUPS = [
     case("groups-2-wide", 64, 64, (14, 14), (3, 3), groups=2, symmetric=(1, 1), batch=2),
     case("groups-3-1x1", 9, 15, (7, 5), (1, 1), groups=3, batch=2, bias=False),
     case("groups-2-dilated", 6, 4, (13, 13), (3, 3), groups=2, dilation=(2, 2), batch=2, client_pointer=False),
+    case("groups-of-2", 38, 38, (9, 9), (3, 3), groups=19, symmetric=(1, 1), batch=5),
+    case("groups-3-to-5", 27, 45, (7, 10), (3, 3), groups=9, pad=(1, 0, 2, 1), batch=3, gap=3, activation=Act("Tanh")),
+    case("groups-4-strided-lanes", 68, 68, (11, 8), (5, 5), groups=17, step=(2, 2), symmetric=(2, 2), batch=2),
+    case(
+        "groups-5-to-2-spread", 80, 32, (13, 12), (3, 2), groups=16, step=(1, 3), dilation=(2, 1), batch=2, bias=False
+    ),
+    case("depthwise-short-strided", 21, 21, (7, 7), (3, 3), groups=21, step=(2, 2), symmetric=(1, 1), batch=3),
     case("depthwise", 13, 13, (17, 13), (3, 3), groups=13, symmetric=(1, 1), batch=2),
     case("depthwise-32", 32, 32, (14, 14), (3, 3), groups=32, symmetric=(1, 1), batch=33),
     case("depthwise-rows-bands", 3, 3, (40, 130), (3, 3), groups=3, symmetric=(1, 1), batch=2, gap=5),

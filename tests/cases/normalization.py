@@ -232,6 +232,9 @@ CASES = [
     C("layer", (3, 4, 5), gamma=(1, 1, 5), beta=(1, 4, 1)), C("layer", (3, 4, 5), axis=1, gamma=(3, 1, 1), beta=(1, 1, 1)),
     C("layer", (6,), gamma=(1,)), C("layer", (3, 4, 5), axis=2, gamma=(1, 4, 5), beta=None),
     C("group", (6, 4, 5), groups=2), C("group", (6, 4, 5), groups=3), C("group", (6, 2, 2), groups=2),
+    C("group", (24, 7, 7), 40, groups=4), C("group", (6, 17, 13), 3, groups=2, gap=1), C("group", (4, 130, 130), 2, groups=2),
+    C("group", (8, 9, 5), 150, groups=2, activation=Act("Tanh")), C("instance", (24, 5, 5), 60),
+    C("instance", (4, 14, 15), moving="mv"),
     C("group", (12,), groups=4), C("group", (4, 5, 9), groups=1), C("group", (4, 5, 9), groups=4, gap=5),
     *(C(k, groups=3, beta=b, gamma=g) for k in KINDS for b, g in ((None, ()), ((), None), (None, None))),
     # moving statistics
