@@ -267,7 +267,9 @@ class GroupLanes final : public Plan {
     // longer rows are faster plane by plane
     const bool short_rows = 2 * std::min(s.in_width, s.out_width) <= kWidth + 2;
     if (depthwise && !short_rows && !(step_one && neighbours(s) >= 5)) return false;
-    if (!depthwise && (s.exact || std::max(inputs, outputs) > kMostChannels)) return false;
+    if (std::max(inputs, outputs) > kMostChannels) return false;
+    // longer chains, and zeros between the cells of dz that would meet weights
+    if (s.exact && !(depthwise && step_one)) return false;
     // windows that lie in the padding alone would need a border on the other side
     bool met = s.pad_up <= reach_y(s) && s.pad_left <= reach_x(s) &&
                (s.out_height - 1) * s.stride_y < s.in_height + s.pad_up &&
