@@ -52,6 +52,9 @@ CASES: tuple[tuple[Shape, tuple[str, ...], float, float | None], ...] = (
     (Shape("max 3x3 stride 2 with 64-bit indices", MAX, 16, 48, 40, 3, 2, 1, 64), BOTH, 1.2, None),
     (Shape("average 2x2", AVERAGE, 32, 64, 56, 2, 2, 0), ("contiguous",), 2.0, None),
     (Shape("average 2x2", AVERAGE, 32, 64, 56, 2, 2, 0), ("channels last",), 1.0, None),
+    (Shape("average 2x2 stride 1", AVERAGE, 11, 128, 15, 2, 1, 1), BOTH, 1.0, None),
+    (Shape("average 3x3 stride 3", AVERAGE, 20, 137, 17, 3, 3, 0), BOTH, 1.0, None),
+    (Shape("max 5x5 stride 1", MAX, 8, 64, 28, 5, 1, 2), BOTH, 1.0, None),
     (Shape("global average", AVERAGE, 32, 512, 7, 7, 1, 0), BOTH, 1.5, None),
 )
 
