@@ -43,6 +43,11 @@ UNEVEN: dict[str, dict[str, tuple[int, float]]] = {
     "any": {
         # The gradients: 16 samples for the 6 workers that the work is worth.
         "contraction/16 x (a_ij, b_ij -> c_i)": (8, 1.13),
+        # Samples times blocks of 16 groups, which lie side by side in vectors: 48 and 32 pieces.
+        "convolution in 32 groups/24x64x9x9 -> 64, 3x3": (64, 1.35),
+        "convolution in 32 groups/16x128x14x14 -> 128, 3x3": (64, 2.1),
+        # The gradients: 11 parts of the batch times 14 blocks of 16 channels. More parts would have more sums to add up.
+        "depthwise convolution/40x209x7x7 -> 209, 3x3 stride 2": (64, 1.3),
     },
     "avx512": {
         # The gradient of the weights: 7 parts of the batch times 4 tiles of channels, for 53 workers that the work is worth.
@@ -60,6 +65,7 @@ UNEVEN: dict[str, dict[str, tuple[int, float]]] = {
     "base": {
         # The gradient of the weights: 2 parts of the batch times 8 blocks of 16 channels, which lie side by side in vectors.
         "depthwise convolution/32x128x28x28 -> 128, 3x3": (32, 3.3),
+        "depthwise convolution/40x209x7x7 -> 209, 3x3 stride 2": (16, 1.9),
     },
 }
 """By instruction set, shapes of the benchmarks that so many workers, or more, share less evenly, and their balance at most."""

@@ -22,7 +22,7 @@ namespace OPENBNNS_ISA {
 namespace {
 
 // The sum over k is cut into blocks of at most kDepthBlock steps, the same for every way of sharing the work.
-constexpr int kDepthBlock = 512;
+constexpr int kDepthBlock = 384;
 constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all threads read (1 MB)
 constexpr int64_t kPanelColumns = 32;                // of B packed together
 constexpr int64_t kKeptPanels = 64;                  // of B that stay in L2, at most, however few steps they have

@@ -26,11 +26,13 @@ namespace {
 constexpr int64_t kMostCells = 7000;  // of the bordered images of a group: both, 16 groups each, stay in L2
 constexpr int64_t kFewestGroups = 8;  // fewer leave most lanes empty
 constexpr int64_t kMostChannels = 8;  // of a group: more fill lanes by themselves
-constexpr int64_t kMinTasks = 16;     // backward: blocks of groups and, if these are few, parts of the batch
+constexpr int64_t kFewTasks = 16;     // for a sample
+constexpr int64_t kTasks = 160;  // that spread evenly over up to 16 workers, if there are as many blocks and samples
+constexpr int64_t kMostSums = 1 << 19;  // of all parts of the batch, whose sums are added up in the end
 constexpr int64_t kSerialElements = 32768;
 constexpr int64_t kRowsInSingle = 8;  // summed in single precision before they are added to a double
 constexpr int64_t kRunFloats = 4096;  // of blocks of groups that a task takes together, as they lie side by side
-constexpr int64_t kSamples = 4;       // forward: of one task
+constexpr int64_t kSamples = 4;       // forward: of one task, at most
 constexpr int kCells = 4;             // of a result in the making at a time
 constexpr int kLongCells = 7;         // the same for long rows of taps: with 7 taps and a cell of the input, 15 vectors
 
@@ -244,7 +246,7 @@ class GroupLanes final : public Plan {
         in_plane_(s.in_height * s.in_width),
         out_plane_(s.out_height * s.out_width),
         together_(std::clamp<int64_t>(kRunFloats / (kBlock * inputs_ * in_plane_), 1,
-                                      std::max<int64_t>(1, blocks() / kMinTasks))),
+                                      std::max<int64_t>(1, blocks() / kFewTasks))),
         x_(inputs_, (s.out_height - 1) * s.stride_y + 1 + reach_y(s), (s.out_width - 1) * s.stride_x + 1 + reach_x(s),
            s.in_height, s.in_width, s.pad_up, s.pad_left, 1, 1),
         dz_(outputs_, s.in_height + reach_y(s), s.in_width + reach_x(s), s.out_height, s.out_width,
@@ -283,11 +285,12 @@ class GroupLanes final : public Plan {
   void forward(const Call& call) override {
     const float* w = transpose_weights(call);
     ImageSource image{call.address[X], call.stride[X], in_plane_, x_.width};
-    int64_t runs = (call.batch + kSamples - 1) / kSamples;
+    const int64_t samples = std::clamp<int64_t>(call.batch * tasks() / kTasks, 1, kSamples);
+    const int64_t runs = (call.batch + samples - 1) / samples;
     dynamic_items(threads(call), runs * tasks(), [&](int64_t item) {
       int64_t run = item / tasks(), first = item % tasks() * together_, last = std::min(blocks(), first + together_);
       float* x = zeros(kInputBand, x_);
-      for (int64_t n = run * kSamples; n < std::min(call.batch, (run + 1) * kSamples); n++)
+      for (int64_t n = run * samples; n < std::min(call.batch, (run + 1) * samples); n++)
         for (int64_t block = first; block < last; block++) {
           check_interruption();
           forward_block(call, image, n, block, w + block * block_weights(), x);
@@ -298,7 +301,8 @@ class GroupLanes final : public Plan {
   void backward(const Call& call) override {
     const float* w = call.address[DX] ? transpose_weights_back(call) : nullptr;
     // by shape and batch alone, so that the order of the sums does not depend on the threads
-    int64_t parts = std::max<int64_t>(1, std::min(call.batch, kMinTasks / blocks()));
+    const int64_t parts = std::clamp<int64_t>(std::min(kTasks / tasks(), kMostSums / (blocks() * sum_count())), 1,
+                                              std::max<int64_t>(1, call.batch));
     bool sums = call.address[DW] || call.address[DB];
     double* all =
         sums ? reinterpret_cast<double*>(scratch(kPartialSums, static_cast<size_t>(parts * blocks() * sum_count() * 2)))
@@ -432,18 +436,25 @@ class GroupLanes final : public Plan {
 
   // Adds the parts of the batch in order and stores dw [out_channels][inputs][taps] and db [out_channels].
   void write_sums(const Call& call, int64_t parts, const double* all) const {
-    auto write = [&](float* to, int64_t channel, int64_t t, bool adds) {
-      const int64_t group = channel / outputs_, o = channel % outputs_;
-      const double* from = all + group / kBlock * sum_count() + (o * (row_weights() + 1) + t) * kBlock + group % kBlock;
-      double total = 0;
-      for (int64_t part = 0; part < parts; part++) total += from[part * blocks() * sum_count()];
-      *to = static_cast<float>(adds ? *to + total : total);
-    };
-    for (int64_t c = 0; c < groups_ * outputs_; c++) {
-      for (int64_t t = 0; call.address[DW] && t < row_weights(); t++)
-        write(call.address[DW] + c * row_weights() + t, c, t, call.adds(DW));
-      if (call.address[DB]) write(call.address[DB] + c, c, row_weights(), call.adds(DB));
-    }
+    const int64_t rows = row_weights() + 1, part = blocks() * sum_count();
+    parallel_items(parts * part < kSerialElements ? 1 : call.threads, blocks() * outputs_, [&](int64_t item) {
+      const int64_t block = item / outputs_, o = item % outputs_, channel = block * kBlock * outputs_ + o;
+      for (int64_t t = 0; t < rows; t++) {
+        float* to = t < row_weights() ? call.address[DW] : call.address[DB];
+        if (!to) continue;
+        const double* from = all + block * sum_count() + (o * rows + t) * kBlock;
+        double total[kBlock] = {};
+        for (int64_t p = 0; p < parts; p++)
+          for (int i = 0; i < kBlock; i += kWidth)
+            store_wide(total + i, load_wide(total + i) + load_wide(from + p * part + i));
+        const bool bias = t == row_weights(), adds = call.adds(bias ? DB : DW);
+        for (int lane = 0; lane < lanes(block); lane++) {
+          const int64_t c = channel + lane * outputs_;
+          float& result = to[bias ? c : c * row_weights() + t];
+          result = static_cast<float>(adds ? result + total[lane] : total[lane]);
+        }
+      }
+    });
   }
 
   const int64_t groups_, inputs_, outputs_, taps_;  // inputs and outputs: channels of a group
