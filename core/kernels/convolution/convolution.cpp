@@ -4,6 +4,7 @@
 #include "common/lazy.h"
 #include "kernels/activation/activation.h"
 #include "kernels/convolution/depthwise.h"
+#include "kernels/convolution/group_lanes.h"
 #include "kernels/convolution/kernels.h"
 #include "kernels/kernels.h"
 #include "runtime/weights_version.h"

@@ -21,8 +21,6 @@ inline bool is_depthwise(const ConvolutionShape& shape) { return shape.groups ==
 #endif
 [[gnu::cold]] std::unique_ptr<Plan> make_depthwise_rows(const ConvolutionShape& shape,
                                                         const ActivationSpec& activation);
-// Small images in groups of few channels, of one or more, 16 groups at a time; null for other shapes.
-[[gnu::cold]] std::unique_ptr<Plan> make_group_lanes(const ConvolutionShape& shape, const ActivationSpec& activation);
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

@@ -7,13 +7,14 @@
 //   hence    dx(j) = sum w(t) dz(j + pad - t), dw(t) = sum_i dz(i) x(step * i + t - pad), db = sum_i dz(i)
 //
 // where the cells of dz stand `step` apart, with zeros between them, in the image that dx looks at.
+#include "kernels/convolution/group_lanes.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "common/scratch_uses.h"
 #include "gemm/pack.h"
 #include "kernels/activation/activation.h"
-#include "kernels/convolution/depthwise.h"
 #include "kernels/convolution/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
@@ -161,21 +162,15 @@ void correlate_any(const float* in, Steps steps, const Offsets& offsets, int row
   run(in, steps, offsets, w, start, rows, columns, out);
 }
 
-// sums[tap][16] += sum over windows of dz[r][c] * x[r][c][offset[tap]] for kTaps taps; the sums are doubles.
-template <int kTaps>
-void add_products(const float* x, Steps x_steps, const int64_t* offset, const float* dz, Steps dz_steps, int64_t rows,
-                  int64_t columns, double* sums) {
+// sums[tap][16] += what add_row(cell, gradient, sums in single precision) adds for every row of windows.
+template <int kTaps, class AddRow>
+OPENBNNS_INLINE void add_rows(const float* x, Steps x_steps, const float* dz, Steps dz_steps, int64_t rows,
+                              double* sums, AddRow add_row) {
   for (int part = 0; part < kBlock; part += kWidth)
     for (int64_t first = 0; first < rows; first += kRowsInSingle) {
       Vec sum[kTaps] = {};
-      for (int64_t r = first; r < std::min(rows, first + kRowsInSingle); r++) {
-        const float* cell = x + r * x_steps.row + part;
-        const float* gradient = dz + r * dz_steps.row + part;
-        for (int64_t c = 0; c < columns; c++, cell += x_steps.column, gradient += dz_steps.column) {
-          Vec g = load(gradient);
-          OPENBNNS_UNROLL for (int t = 0; t < kTaps; t++) sum[t] += g * load(cell + offset[t]);
-        }
-      }
+      for (int64_t r = first; r < std::min(rows, first + kRowsInSingle); r++)
+        add_row(x + r * x_steps.row + part, dz + r * dz_steps.row + part, sum);
       for (int t = 0; t < kTaps; t++) {
         double* to = sums + t * kBlock + part;
         store_wide(to, load_wide(to) + widen(sum[t]));
@@ -183,37 +178,38 @@ void add_products(const float* x, Steps x_steps, const int64_t* offset, const fl
     }
 }
 
+// sums[tap][16] += sum over windows of dz[r][c] * x[r][c][offset[tap]] for kTaps taps; the sums are doubles.
+template <int kTaps>
+void add_products(const float* x, Steps x_steps, const int64_t* offset, const float* dz, Steps dz_steps, int64_t rows,
+                  int64_t columns, double* sums) {
+  add_rows<kTaps>(x, x_steps, dz, dz_steps, rows, sums, [&](const float* cell, const float* gradient, Vec* sum) {
+    for (int64_t c = 0; c < columns; c++, cell += x_steps.column, gradient += dz_steps.column) {
+      Vec g = load(gradient);
+      OPENBNNS_UNROLL for (int t = 0; t < kTaps; t++) sum[t] += g * load(cell + offset[t]);
+    }
+  });
+}
+
 // The same for step 1 and kTaps neighbouring taps: every cell of x is loaded once for up to kTaps sums.
 template <int kTaps>
 void add_row_products(const float* x, Steps x_steps, const float* dz, Steps dz_steps, int64_t rows, int64_t columns,
                       double* sums) {
-  for (int part = 0; part < kBlock; part += kWidth)
-    for (int64_t first = 0; first < rows; first += kRowsInSingle) {
-      Vec sum[kTaps] = {};
-      for (int64_t r = first; r < std::min(rows, first + kRowsInSingle); r++) {
-        const float* cell = x + r * x_steps.row + part;
-        const float* gradient = dz + r * dz_steps.row + part;
-        int64_t c = 0;
-        for (; c + kLongCells <= columns;
-             c += kLongCells, cell += kLongCells * kBlock, gradient += kLongCells * kBlock) {
-          Vec g[kLongCells];
-          OPENBNNS_UNROLL for (int q = 0; q < kLongCells; q++) g[q] = load(gradient + q * kBlock);
-          OPENBNNS_UNROLL for (int j = 0; j < kLongCells + kTaps - 1; j++) {
-            Vec value = load(cell + j * kBlock);
-            OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) if (j - k >= 0 && j - k < kLongCells) sum[k] +=
-                g[j - k] * value;
-          }
-        }
-        for (; c < columns; c++, cell += kBlock, gradient += kBlock) {
-          Vec g = load(gradient);
-          OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) sum[k] += g * load(cell + k * kBlock);
-        }
-      }
-      for (int t = 0; t < kTaps; t++) {
-        double* to = sums + t * kBlock + part;
-        store_wide(to, load_wide(to) + widen(sum[t]));
+  add_rows<kTaps>(x, x_steps, dz, dz_steps, rows, sums, [=](const float* cell, const float* gradient, Vec* sum) {
+    int64_t c = 0;
+    for (; c + kLongCells <= columns; c += kLongCells, cell += kLongCells * kBlock, gradient += kLongCells * kBlock) {
+      Vec g[kLongCells];
+      OPENBNNS_UNROLL for (int q = 0; q < kLongCells; q++) g[q] = load(gradient + q * kBlock);
+      OPENBNNS_UNROLL for (int j = 0; j < kLongCells + kTaps - 1; j++) {
+        Vec value = load(cell + j * kBlock);
+        OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) if (j - k >= 0 && j - k < kLongCells) sum[k] +=
+            g[j - k] * value;
       }
     }
+    for (; c < columns; c++, cell += kBlock, gradient += kBlock) {
+      Vec g = load(gradient);
+      OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) sum[k] += g * load(cell + k * kBlock);
+    }
+  });
 }
 
 // sums[16] += sum of the cells
