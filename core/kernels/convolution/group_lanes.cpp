@@ -182,34 +182,37 @@ OPENBNNS_INLINE void add_rows(const float* x, Steps x_steps, const float* dz, St
 template <int kTaps>
 void add_products(const float* x, Steps x_steps, const int64_t* offset, const float* dz, Steps dz_steps, int64_t rows,
                   int64_t columns, double* sums) {
-  add_rows<kTaps>(x, x_steps, dz, dz_steps, rows, sums, [&](const float* cell, const float* gradient, Vec* sum) {
-    for (int64_t c = 0; c < columns; c++, cell += x_steps.column, gradient += dz_steps.column) {
-      Vec g = load(gradient);
-      OPENBNNS_UNROLL for (int t = 0; t < kTaps; t++) sum[t] += g * load(cell + offset[t]);
-    }
-  });
+  add_rows<kTaps>(x, x_steps, dz, dz_steps, rows, sums,
+                  [&](const float* cell, const float* gradient, Vec(&sum)[kTaps]) {
+                    for (int64_t c = 0; c < columns; c++, cell += x_steps.column, gradient += dz_steps.column) {
+                      Vec g = load(gradient);
+                      OPENBNNS_UNROLL for (int t = 0; t < kTaps; t++) sum[t] += g * load(cell + offset[t]);
+                    }
+                  });
 }
 
 // The same for step 1 and kTaps neighbouring taps: every cell of x is loaded once for up to kTaps sums.
 template <int kTaps>
 void add_row_products(const float* x, Steps x_steps, const float* dz, Steps dz_steps, int64_t rows, int64_t columns,
                       double* sums) {
-  add_rows<kTaps>(x, x_steps, dz, dz_steps, rows, sums, [=](const float* cell, const float* gradient, Vec* sum) {
-    int64_t c = 0;
-    for (; c + kLongCells <= columns; c += kLongCells, cell += kLongCells * kBlock, gradient += kLongCells * kBlock) {
-      Vec g[kLongCells];
-      OPENBNNS_UNROLL for (int q = 0; q < kLongCells; q++) g[q] = load(gradient + q * kBlock);
-      OPENBNNS_UNROLL for (int j = 0; j < kLongCells + kTaps - 1; j++) {
-        Vec value = load(cell + j * kBlock);
-        OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) if (j - k >= 0 && j - k < kLongCells) sum[k] +=
-            g[j - k] * value;
-      }
-    }
-    for (; c < columns; c++, cell += kBlock, gradient += kBlock) {
-      Vec g = load(gradient);
-      OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) sum[k] += g * load(cell + k * kBlock);
-    }
-  });
+  add_rows<kTaps>(x, x_steps, dz, dz_steps, rows, sums,
+                  [=](const float* cell, const float* gradient, Vec(&sum)[kTaps]) {
+                    int64_t c = 0;
+                    for (; c + kLongCells <= columns;
+                         c += kLongCells, cell += kLongCells * kBlock, gradient += kLongCells * kBlock) {
+                      Vec g[kLongCells];
+                      OPENBNNS_UNROLL for (int q = 0; q < kLongCells; q++) g[q] = load(gradient + q * kBlock);
+                      OPENBNNS_UNROLL for (int j = 0; j < kLongCells + kTaps - 1; j++) {
+                        Vec value = load(cell + j * kBlock);
+                        OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) if (j - k >= 0 && j - k < kLongCells) sum[k] +=
+                            g[j - k] * value;
+                      }
+                    }
+                    for (; c < columns; c++, cell += kBlock, gradient += kBlock) {
+                      Vec g = load(gradient);
+                      OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) sum[k] += g * load(cell + k * kBlock);
+                    }
+                  });
 }
 
 // sums[16] += sum of the cells
