@@ -62,8 +62,8 @@ struct Panel {
 // to[step][0..kWidth) = step of from[0..rows) for step < steps, filled up with zeros; rows, steps <= kWidth; rows have
 // `numbers` left. Asks for the rows below, which most callers transpose next.
 template <class Source>
-OPENBNNS_INLINE void transpose_square(const Source& source, const typename Source::Number* from, int64_t from_stride,
-                                      int64_t rows, int64_t steps, int64_t numbers, float* to, int64_t to_stride) {
+[[gnu::noinline]] void transpose_square(const Source& source, const typename Source::Number* from, int64_t from_stride,
+                                        int64_t rows, int64_t steps, int64_t numbers, float* to, int64_t to_stride) {
   Vec r[kWidth];
   numbers = std::min(numbers, steps * Source::kPerStep);
   OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) __builtin_prefetch(from + (i + kWidth) * from_stride);

@@ -56,7 +56,7 @@ OPENBNNS_INLINE void add_products(const Vec (&x)[kRows], Vec y, int column, Vec 
 // are summed once at the end, and what is read of B serves all rows. A has its steps in the order of
 // Source::two_along(). Results are added up in the same order, whatever kRows and kCount are.
 template <int kRows, int kCount, class Source>
-OPENBNNS_INLINE void dot_products(const Source& source, const MatrixProduct& p, int64_t row, int64_t column) {
+void dot_products(const Source& source, const MatrixProduct& p, int64_t row, int64_t column) {
   const float* a = p.a + row * p.lda;
   const auto* b = reinterpret_cast<const typename Source::Number*>(p.b) + column * p.ldb;
   Vec sum[kRows][kCount];
@@ -86,6 +86,7 @@ OPENBNNS_INLINE void dot_products(const Source& source, const MatrixProduct& p, 
   OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) finish(p, row + m, column, Lanes(kCount), sum_each<kCount>(sum[m]));
 }
 
+constexpr int kDotColumns = kWidth < 8 ? kWidth : 8;  // at a time: rows of more would compete for places in the cache
 // Rows at a time, and sums of them that fit into registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int kDotTogether = 4, kDotSums = 16;
@@ -93,20 +94,31 @@ constexpr int kDotTogether = 4, kDotSums = 16;
 constexpr int kDotTogether = 2, kDotSums = 8;
 #endif
 
-// All rows from this one on, of kCount columns: kRows at a time, then half of that, and so on.
-template <int kRows, int kCount, class Source>
+// All rows of kCount columns, from `row` on: kRows at a time, then as many as the further template arguments say.
+template <int kCount, int kRows, int... kFewer, class Source>
 OPENBNNS_INLINE void dot_rows_of(const Source& source, const MatrixProduct& p, int64_t row, int64_t column) {
   constexpr int kColumns = std::min(kCount, kDotSums / kRows);
   for (; row + kRows <= p.m; row += kRows)
     for (int part = 0; part < kCount; part += kColumns) dot_products<kRows, kColumns>(source, p, row, column + part);
-  if constexpr (kRows > 1) dot_rows_of<kRows / 2, kCount>(source, p, row, column);
+  if constexpr (sizeof...(kFewer) > 0) dot_rows_of<kCount, kFewer...>(source, p, row, column);
 }
 
-// All columns from this one on: kCount at a time, then half of that, and so on.
+// The last columns, fewer than 2 * kCount: kCount at a time, then half of that, and so on.
 template <int kCount, class Source>
-OPENBNNS_INLINE void dot_columns(const Source& source, const MatrixProduct& p, int64_t column) {
-  for (; column + kCount <= p.n; column += kCount) dot_rows_of<kDotTogether, kCount>(source, p, 0, column);
-  if constexpr (kCount > 1) dot_columns<kCount / 2>(source, p, column);
+OPENBNNS_INLINE void dot_last_columns(const Source& source, const MatrixProduct& p, int64_t column) {
+  if (column + kCount <= p.n) {
+    dot_rows_of<kCount, kDotTogether, 1>(source, p, 0, column);
+    column += kCount;
+  }
+  if constexpr (kCount > 1) dot_last_columns<kCount / 2>(source, p, column);
+}
+
+template <class Source>
+void dot_columns(const Source& source, const MatrixProduct& p) {
+  int64_t column = 0;
+  for (; column + kDotColumns <= p.n; column += kDotColumns)
+    dot_rows_of<kDotColumns, kDotTogether, kDotTogether / 2, 1>(source, p, 0, column);
+  dot_last_columns<kDotColumns / 2>(source, p, column);
 }
 
 // kRows rows of C against kColumns columns, both operands along k; a few sums are enough to keep the units busy, and
@@ -176,7 +188,6 @@ void broadcast_rows(const Source& source, const MatrixProduct& p, int64_t row) {
     broadcast_products<kRows, 1>(source, p, row, column, Lanes(std::min<int64_t>(kWidth, p.n - column)));
 }
 
-constexpr int kDotColumns = kWidth < 8 ? kWidth : 8;  // at a time: rows of more would compete for places in the cache
 constexpr int kDotRows = 8;        // more rows: transposing B once is cheaper than summing lanes for each
 constexpr int kNarrow = 12;        // columns; more fill the vectors of a packed product
 constexpr int kNarrowSteps = 256;  // fewer do not pay for the sums of lanes
@@ -205,7 +216,7 @@ void narrow_product(const MatrixProduct& p) {
 void small_product(const MatrixProduct& p) {
   if (p.sums != IntegerSums::kNone) return small_integer_product(p);
   with_float_source(p.b_element, [&](const auto& source) {
-    if (p.transpose_b) return dot_columns<kDotColumns>(source, p, 0);
+    if (p.transpose_b) return dot_columns(source, p);
     int64_t row = 0;
     for (; row + 4 <= p.m; row += 4) broadcast_rows<4>(source, p, row);
     for (; row + 2 <= p.m; row += 2) broadcast_rows<2>(source, p, row);
