@@ -2,6 +2,7 @@
 
 For every shape of the other benchmarks a fresh interpreter touches the buffers, then creates the filter and runs one
 forward and one backward call. The peak of resident memory during that, less what was resident before, is the figure.
+Pages of files, such as the code of the library itself, are shared between processes and do not count.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ def _figure(settings: Settings, *, case: Case) -> Figure:
 def measure(case: Case) -> tuple[int, int]:
     """(bytes beyond the buffers at the peak, bytes of the buffers) of one forward and backward call."""
     arrays = case.arrays()
-    before = _reset_peak()
+    before, files = _reset_peak(), _file_pages()
     calls = case.calls(arrays)
     if calls.forward() != 0 or calls.backward() != 0:
         raise RuntimeError("a call failed")
-    return _peak() - before, sum(a.nbytes for a in arrays.values())
+    return _peak() - before - (_file_pages() - files), sum(a.nbytes for a in arrays.values())
 
 
 def _reset_peak() -> int:
@@ -70,6 +71,13 @@ def _peak() -> int:
         return _status("VmHWM")
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _file_pages() -> int:
+    try:
+        return _status("RssFile")
+    except OSError:
+        return 0
 
 
 def _status(field: str) -> int:
