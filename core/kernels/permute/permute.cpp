@@ -88,7 +88,7 @@ OPENBNNS_INLINE void put_row(Store store, Item* to, const Item* from, int64_t co
 
 // tile[q][l] = from[l * step + q], for `rows` q and `columns` l
 template <class Item>
-void transpose_items(const Item* from, int64_t step, Item* tile, int64_t rows, int64_t columns) {
+void transpose_items(const Item* from, int64_t step, Item* tile, int64_t rows, int64_t columns, const Item*) {
   for (int64_t q = 0; q < rows; q++)
     for (int64_t l = 0; l < columns; l++) tile[q * columns + l] = from[l * step + q];
 }
@@ -104,9 +104,9 @@ __attribute__((noinline)) void transpose_part(const float* from, int64_t step, i
 }
 #endif
 
-// Floats by squares. Up to kWidth - 1 floats behind the tile are overwritten.
+// Floats by squares. Up to kWidth - 1 floats behind the tile are overwritten. A tile from `next` on is prefetched.
 __attribute__((noinline)) void transpose_items(const float* from, int64_t step, float* tile, int64_t rows,
-                                               int64_t columns) {
+                                               int64_t columns, const float* next) {
   const int64_t whole = columns / kWidth * kWidth;
   int64_t q = 0;
   for (; q + kWidth <= rows; q += kWidth) {
@@ -117,7 +117,10 @@ __attribute__((noinline)) void transpose_items(const float* from, int64_t step, 
     // The last columns first: they run over into the rows that follow.
     if (whole < columns) transpose_few_rows(from + whole * step + q, step, columns - whole, to + whole, columns);
 #endif
-    for (int64_t l = 0; l < whole; l += kWidth) transpose_square(from + l * step + q, step, to + l, columns);
+    for (int64_t l = 0; l < whole; l += kWidth) {
+      for (int64_t i = 0; i < kWidth; i++) __builtin_prefetch(next + (l + i) * step + q);
+      transpose_square(from + l * step + q, step, to + l, columns);
+    }
   }
 #if defined(__AVX2__)
   for (; q + 4 < rows; q += kWidth)
@@ -196,21 +199,27 @@ class Mover {
       int64_t t = item * together, n = t / tiles, r = t % tiles, first_l = r % across * wide,
               first_q = r / across % down * high;
       Walk at(outer_, r / (across * down));
+      auto source = [&] { return x + n * x_stride + at.from + first_l * l.step + first_q; };
+      const Item* next = source();
       for (const int64_t end = std::min(total, t + together); t < end; t++) {
         const int64_t columns = std::min(wide, l.size - first_l), rows = std::min(high, q.size - first_q);
-        transpose_items(x + n * x_stride + at.from + first_l * l.step + first_q, l.step, tile, rows, columns);
+        const Item* from = next;
         Item* to = y + n * y_stride + at.to + first_q * q.to_step + first_l;
+        if (++r == tiles) r = 0, n++;
+        if ((first_l += wide) >= l.size) {
+          first_l = 0;
+          if ((first_q += high) >= q.size) {
+            first_q = 0;
+            at.next();
+          }
+        }
+        next = source();
+        transpose_items(from, l.step, tile, rows, columns, next);
         if (q.to_step == columns) {
           put_row(store, to, tile, rows * columns);
         } else {
           for (int64_t i = 0; i < rows; i++) put_row(store, to + i * q.to_step, tile + i * columns, columns);
         }
-        if (++r == tiles) r = 0, n++;
-        if ((first_l += wide) < l.size) continue;
-        first_l = 0;
-        if ((first_q += high) < q.size) continue;
-        first_q = 0;
-        at.next();
       }
       if (store == Store::kStream) finish_stream();
     });
