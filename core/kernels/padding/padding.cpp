@@ -214,6 +214,8 @@ class PaddingPlan : public Plan {
   struct Copies {
     int64_t index[kMostAxes][3];
     int count[kMostAxes];
+    int64_t first;  // where those of the slice begin that are in the middle of all axes
+    bool many;      // there are others
   };
 
   // y[i] = x[source(i)] along the last axis
@@ -235,8 +237,12 @@ class PaddingPlan : public Plan {
   }
 
   void copies_of_slice(int64_t slice, Copies& copies) const {
+    copies.first = 0;
+    copies.many = false;
     for (size_t a = g_.outer.size() - (g_.outer.empty() ? 0 : 1); a-- > 0;) {
       copies.count[a] = g_.outer[a].copies(mode_, slice % g_.outer[a].in, copies.index[a]);
+      copies.first += copies.index[a][0] * g_.outer[a].out_step;
+      copies.many |= copies.count[a] > 1;
       slice /= g_.outer[a].in;
     }
   }
@@ -244,7 +250,10 @@ class PaddingPlan : public Plan {
   // The sum of the rows of dy that are copies of input row `line` of the slice; a row of dy itself if there is but one.
   const float* copies_of(int64_t line, Copies& copies, const float* dy) const {
     const size_t rank = g_.outer.size();
-    if (rank > 0) copies.count[rank - 1] = g_.outer.back().copies(mode_, line, copies.index[rank - 1]);
+    if (rank == 0) return dy;
+    int64_t* of_line = copies.index[rank - 1];
+    copies.count[rank - 1] = g_.outer.back().copies(mode_, line, of_line);
+    if (!copies.many && copies.count[rank - 1] == 1) return dy + copies.first + of_line[0] * g_.outer.back().out_step;
     const int64_t length = g_.last.out() * g_.unit;
     int choice[kMostAxes] = {};
     const float *first = nullptr, *result = nullptr;
@@ -283,7 +292,10 @@ class PaddingPlan : public Plan {
     if (mode_ == kConstant) return;
     auto border = [&](int64_t i) {
       float* to = dx + last.source(mode_, i) * unit;
-      for (int64_t u = 0; u < unit; u++) to[u] += dy[i * unit + u];
+      if (unit == 1)
+        *to += dy[i];
+      else
+        add_to(to, dy + i * unit, unit);
     };
     for (int64_t i = 0; i < last.before; i++) border(i);
     for (int64_t i = last.before + last.in; i < last.out(); i++) border(i);
