@@ -212,9 +212,7 @@ class LossPlan : public Plan, private JointPlan {
       row.slope_scale = upstream ? slope_scale * upstream[n * call.stride[kLossOutputGradient]] : slope_scale;
       row.adds = call.adds(kLossInputGradient);
       row.streams = streams;
-      const loss::RowLoss found = row_loop_(shape_, row);
-      if (streams) finish_stream();
-      return found;
+      return row_loop_(shape_, row);
     };
     for (int64_t n = first; n < end; n += kWidth) {
       const int64_t rows = std::min<int64_t>(kWidth, end - n);
@@ -230,6 +228,7 @@ class LossPlan : public Plan, private JointPlan {
         take(n + i, found[i].weight * (found[i].factor * logarithm - found[i].rest));
       }
     }
+    if (streams) finish_stream();
   }
 
   // A batch whose tensors are all packed is one long sample.
