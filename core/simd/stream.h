@@ -43,13 +43,19 @@ OPENBNNS_INLINE void put(float* p, Vec v) {
 template <bool kStream, bool kAligned = kStream, class Full, class Part>
 OPENBNNS_INLINE void over_vectors(const float* out, int64_t count, Full full, Part part) {
   constexpr int64_t kUnit = kStream ? kLineFloats : kAligned ? kWidth : 1;
-  const int64_t misplaced = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) / sizeof(float)) % kUnit;
+  const auto misplaced = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) / sizeof(float) % kUnit);
   const int64_t head = misplaced == 0 ? 0 : kUnit - misplaced < count ? kUnit - misplaced : count;
-  const int64_t end = kStream ? head + (count - head) / kUnit * kUnit : count;
-  int64_t i = 0;
-  for (; i < head; i += kWidth) part(i, head - i < kWidth ? head - i : kWidth);
-  for (i = head; i + kWidth <= end; i += kWidth) full(i);
-  for (; i < count; i += kWidth) part(i, count - i < kWidth ? count - i : kWidth);
+  int64_t i = head;
+  if constexpr (kUnit > kWidth) {
+    const int64_t end = head + (count - head) / kUnit * kUnit;
+    for (int64_t at = 0; at < head; at += kWidth) part(at, head - at < kWidth ? head - at : kWidth);
+    for (; i < end; i += kWidth) full(i);
+    for (; i < count; i += kWidth) part(i, count - i < kWidth ? count - i : kWidth);
+  } else {
+    if (head > 0) part(int64_t{0}, head);
+    for (; i + kWidth <= count; i += kWidth) full(i);
+    if (i < count) part(i, count - i);
+  }
 }
 
 // Makes streamed data visible to other threads before what is stored after this call.

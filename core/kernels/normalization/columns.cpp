@@ -189,26 +189,27 @@ class Columns final : public NormalizationForm {
       }
     };
     const bool stream = !call.add_dx && !call.taker && call.batch * columns_ >= stream_from();
-    auto write_run = [&](const ColumnValues& of_tile, const BackwardRun& run, float* dx, bool add) {
-      with_slope([&](const auto& f) {
-        if (stream)
-          write_run_gradient<true>(f, of_tile, run, dx, add);
-        else
-          write_run_gradient<false>(f, of_tile, run, dx, add);
-      });
-    };
-    auto write = [&](const Tile& t) {
-      if (!call.dx.data && !call.taker) return;
+    auto write_rows = [&](const Tile& t, auto write_run) {
+      const ColumnValues of_tile = values.from(t.column);
       float taken[kMostColumns], staged[kMostColumns];
       for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
         BackwardRun run = run_of(call, n, t);
         float* dx = call.taker ? taken : call.dx.sample(n) + t.column;
-        if (stages()) run.dy = staged_gradient(values.from(t.column), run, staged);
-        write_run(values.from(t.column), run, dx, call.add_dx && !call.taker);
+        if (stages()) run.dy = staged_gradient(of_tile, run, staged);
+        write_run(of_tile, run, dx, call.add_dx && !call.taker);
         for (int64_t c = 0; call.taker && c < t.channels; c++)
           call.taker->take(n, t.channel + c, 0, pixels_, run.x + c * pixels_, dx + c * pixels_);
       }
       if (stream) finish_stream();
+    };
+    auto write = [&](const Tile& t) {
+      if (!call.dx.data && !call.taker) return;
+      with_slope([&](const auto& f) {
+        if (stream)
+          write_rows(t, [&](const auto&... run) { write_run_gradient<true>(f, run...); });
+        else
+          write_rows(t, [&](const auto&... run) { write_run_gradient<false>(f, run...); });
+      });
     };
     sweep(cut, call.batch, call.threads, true, measure, settle, write);
   }
@@ -262,18 +263,21 @@ class Columns final : public NormalizationForm {
   void write_tile(const NormalizationForward& call, const ColumnValues& values, const Tile& t) const {
     const bool keeps = call.training && call.keep.data != call.x.data;
     const bool stream = activation_.built_in() && call.batch * columns_ >= stream_from();
-    for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
-      float *y = call.y.sample(n) + t.column, *keep = keeps ? call.keep.sample(n) + t.column : nullptr;
-      const float* x = call.x.sample(n) + t.column;
-      activation_.with_built_in([&](const auto& f) {
-        if (stream)
-          normalize_run<true>(f, values.from(t.column), x, y, keep, t.columns);
-        else
-          normalize_run<false>(f, values.from(t.column), x, y, keep, t.columns);
-      });
-      if (!activation_.built_in()) activation_.forward(y, y, t.columns, false);
-    }
-    if (stream) finish_stream();
+    const ColumnValues of_tile = values.from(t.column);
+    auto write_rows = [&](auto write_run) {
+      for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
+        float *y = call.y.sample(n) + t.column, *keep = keeps ? call.keep.sample(n) + t.column : nullptr;
+        write_run(of_tile, call.x.sample(n) + t.column, y, keep, t.columns);
+        if (!activation_.built_in()) activation_.forward(y, y, t.columns, false);
+      }
+      if (stream) finish_stream();
+    };
+    activation_.with_built_in([&](const auto& f) {
+      if (stream)
+        write_rows([&](const auto&... run) { normalize_run<true>(f, run...); });
+      else
+        write_rows([&](const auto&... run) { normalize_run<false>(f, run...); });
+    });
   }
 
   ColumnValues make_values() const {
