@@ -50,6 +50,7 @@ CASES: tuple[tuple[Shape, tuple[str, ...], float, float | None], ...] = (
     (Shape("max 3x3 stride 2 with indices", MAX, 32, 64, 56, 3, 2, 1, 32), ("contiguous",), 2.0, None),
     (Shape("max 3x3 stride 2 with indices", MAX, 32, 64, 56, 3, 2, 1, 32), ("channels last",), 1.0, None),
     (Shape("max 3x3 stride 2 with 64-bit indices", MAX, 16, 48, 40, 3, 2, 1, 64), BOTH, 1.2, None),
+    (Shape("max 3x3 stride 3 with indices", MAX, 8, 64, 48, 3, 3, 0, 32), BOTH, 1.0, None),
     (Shape("average 2x2", AVERAGE, 32, 64, 56, 2, 2, 0), ("contiguous",), 2.0, None),
     (Shape("average 2x2", AVERAGE, 32, 64, 56, 2, 2, 0), ("channels last",), 1.0, None),
     (Shape("average 2x2 stride 1", AVERAGE, 11, 128, 15, 2, 1, 1), BOTH, 1.0, None),

@@ -26,7 +26,7 @@ enum Function { kMax, kAverageIncludingPadding, kAverageExcludingPadding, kUnMax
 
 constexpr int64_t kSerialElements = 32768;
 constexpr bool kGathers = kWidth > 4;
-constexpr int64_t kSmallPlane = 2048;           // cells of planes that are worked on side by side
+constexpr int64_t kSmallPlane = 4096;           // cells of planes that are worked on side by side
 constexpr int64_t kNarrowRow = 3 * kWidth / 2;  // cells of a row, below which most of its vectors would be idle
 constexpr int64_t kTinyRow = 8;                 // the same if windows overlap much
 constexpr int64_t kFewWindows = 12;             // in a row, below which the ways made for one kind of windows pay less

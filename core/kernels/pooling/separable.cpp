@@ -113,38 +113,24 @@ OPENBNNS_INLINE void challenge(Vec later, IntVec later_place, Vec& best, IntVec&
   place = mask ? later_place : place;
 }
 
-// Along a row with borders: the largest cell of every window and its column in the plane.
+// Along a row with borders: the largest cell of every window and its column in the plane. Cells of strided windows are
+// picked before they are compared, so that places need not be picked, too.
 template <class Taps>
 OPENBNNS_INLINE void reduce_row(const SeparableWindows& w, Taps taps, const float* row, float* largest,
                                 int32_t* column) {
   const WindowShape& s = w.shape;
+  const IntVec starts = lane_numbers() * splat_int(static_cast<int32_t>(s.stride_x));
   for (int64_t c = 0; c < s.out_width; c += kWidth) {
-    Vec columns{};  // bits of integers, which are only moved
-    auto best_of = [&](int64_t at, IntVec& place) {
-      Vec best = load(row + at);
-      place = at < s.pad_left ? load_int(w.first.data() + at) : IntVec{};
-      for (int64_t t = 1; t < taps; t++)
-        challenge(load(row + at + t * s.dilation_x), splat_int(static_cast<int32_t>(t * s.dilation_x)), best, place);
-      place += splat_int(static_cast<int32_t>(at - s.pad_left)) + lane_numbers();
-      return best;
+    const int64_t at = c * s.stride_x;
+    auto cells = [&](int64_t distance) {
+      return picked(w, at + distance, s.out_width - c, [&](int64_t cell) { return load(row + cell); });
     };
-    Vec best{};
-    if (s.stride_x == 1) {
-      IntVec place;
-      best = best_of(c, place);
-      columns = from_bits(place);
-    } else {
-      const int64_t cells = (std::min<int64_t>(s.out_width - c, kWidth) - 1) * s.stride_x + 1;
-      for (int64_t j = 0; j * kWidth < cells; j++) {
-        IntVec place;
-        const Vec v = best_of(c * s.stride_x + j * kWidth, place);
-        const IntVec lane = load_int(w.pick.data() + j * kWidth), mask = lane >= 0;
-        best = select(mask, permuted(v, lane), best);
-        columns = select(mask, permuted(from_bits(place), lane), columns);
-      }
-    }
+    Vec best = cells(0);
+    IntVec place = at < s.pad_left ? load_int(w.first.data() + c) : IntVec{};
+    for (int64_t t = 1; t < taps; t++)
+      challenge(cells(t * s.dilation_x), splat_int(static_cast<int32_t>(t * s.dilation_x)), best, place);
     store(largest + c, best);
-    store_int(column + c, bits(columns));
+    store_int(column + c, place + starts + splat_int(static_cast<int32_t>(at - s.pad_left)));
   }
 }
 
@@ -230,9 +216,9 @@ SeparableWindows::SeparableWindows(const WindowShape& s)
       spread.push_back(static_cast<int32_t>(at / s.stride_x));
       also.push_back(at % s.stride_x + shared * s.stride_x < s.kernel_width ? -1 : 0);
     }
-  for (int64_t at = 0; at < round_up(s.pad_left, kWidth); at++)
-    first.push_back(
-        static_cast<int32_t>(std::max<int64_t>(0, ceil_divided(s.pad_left - at, s.dilation_x)) * s.dilation_x));
+  for (int64_t c = 0; c < round_up(ceil_divided(s.pad_left, s.stride_x), kWidth); c++)
+    first.push_back(static_cast<int32_t>(std::max<int64_t>(0, ceil_divided(s.pad_left - c * s.stride_x, s.dilation_x)) *
+                                         s.dilation_x));
   for (int64_t r = 0; r < s.out_height; r++) {
     const int64_t top = r * s.stride_y - s.pad_up, end = top + (s.kernel_height - 1) * s.dilation_y + 1;
     const int64_t before = ceil_divided(std::max<int64_t>(0, -top), s.dilation_y);  // taps above the plane

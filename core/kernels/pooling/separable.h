@@ -16,7 +16,7 @@ struct SeparableWindows {
   std::vector<int32_t> spread;  // [stride_x][kWidth] window of a cell after that of the first, by the first's remainder
   std::vector<int32_t> also;    // [stride_x][kWidth] whether one more window before `shared` ones has the cell
   int64_t shared;               // windows of a row that every cell has
-  std::vector<int32_t> first;   // [columns before the plane] distance to the first tap of a window that is inside
+  std::vector<int32_t> first;   // [windows that begin before the plane] distance to the first tap that is inside
   struct Range {
     int64_t first, end;
   };
