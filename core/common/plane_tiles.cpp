@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/transpose.h"
+#include "simd/transpose.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -10,13 +10,12 @@ namespace OPENBNNS_ISA {
 void tile_planes(const float* planes, int64_t count, int64_t cells, float* tile) {
   for (int64_t i = 0; i < cells; i += kWidth) {
     const int64_t here = std::min<int64_t>(kWidth, cells - i);
+    const float* from = planes + i;
     Vec v[kWidth];
     if (count == kWidth && here == kWidth) {
-      OPENBNNS_UNROLL for (int p = 0; p < kWidth; p++) v[p] = load(planes + p * cells + i);
+      OPENBNNS_UNROLL for (int p = 0; p < kWidth; p++) v[p] = load(from + p * cells);
     } else {
-      float square[kWidth * kWidth] = {};
-      for (int64_t p = 0; p < count; p++) store(square + p * kWidth, load_partial(planes + p * cells + i, here));
-      OPENBNNS_UNROLL for (int p = 0; p < kWidth; p++) v[p] = load(square + p * kWidth);
+      OPENBNNS_UNROLL for (int p = 0; p < kWidth; p++) v[p] = p < count ? load_partial(from + p * cells, here) : Vec{};
     }
     transpose(v);
     OPENBNNS_UNROLL for (int k = 0; k < kWidth; k++) store(tile + (i + k) * kWidth, v[k]);
@@ -26,13 +25,18 @@ void tile_planes(const float* planes, int64_t count, int64_t cells, float* tile)
 void untile_planes(const float* tile, int64_t count, int64_t cells, float* planes, bool adds) {
   for (int64_t i = 0; i < cells; i += kWidth) {
     const int64_t here = std::min<int64_t>(kWidth, cells - i);
-    float square[kWidth * kWidth];
-    const bool whole = count == kWidth && here == kWidth && !adds;
-    transpose_square(tile + i * kWidth, kWidth, whole ? planes + i : square, whole ? cells : kWidth);
-    for (int64_t p = 0; p < count && !whole; p++) {
-      float* to = planes + p * cells + i;
-      const Vec v = load(square + p * kWidth);
-      store_partial(to, adds ? load_partial(to, here) + v : v, here);
+    float* to = planes + i;
+    Vec v[kWidth];
+    OPENBNNS_UNROLL for (int k = 0; k < kWidth; k++) v[k] = load(tile + (i + k) * kWidth);
+    transpose(v);
+    if (count == kWidth && here == kWidth && !adds) {
+      OPENBNNS_UNROLL for (int p = 0; p < kWidth; p++) store(to + p * cells, v[p]);
+    } else {
+      OPENBNNS_UNROLL for (int p = 0; p < kWidth; p++) {
+        if (p >= count) break;
+        const Vec old = adds ? load_partial(to + p * cells, here) : Vec{};
+        store_partial(to + p * cells, adds ? old + v[p] : v[p], here);
+      }
     }
   }
 }
