@@ -238,12 +238,17 @@ OPENBNNS_INLINE Vec exp_not_positive(Vec x) {
   return _mm512_maskz_scalef_ps(0xffff, power * t.q + power, t.n);
 }
 
+// 2^n for a multiple n of 1/16 above -127 that kSixteenthShift has been added to
+OPENBNNS_INLINE Vec table_power(Vec shifted) {
+  // 2^floor(n): the bits above the index, moved to the exponent
+  const UIntVec exponent = (unsigned_bits(shifted) >> 4) << 23;
+  return from_unsigned_bits(unsigned_bits(sixteenth_powers(shifted)) + exponent);
+}
+
 // e^x where -87 <= x < 88 is known: the power of two needs no care
 OPENBNNS_INLINE Vec exp_between(Vec x) {
   TableReduction t = reduce_to_table(x);
-  // 2^floor(n): the bits of `shifted` above the index, moved to the exponent
-  UIntVec exponent = (unsigned_bits(t.shifted) >> 4) << 23;
-  Vec power = from_unsigned_bits(unsigned_bits(sixteenth_powers(t.shifted)) + exponent);
+  const Vec power = table_power(t.shifted);
   return power * t.q + power;
 }
 #else
@@ -289,26 +294,31 @@ OPENBNNS_INLINE Vec exp_scaled(Vec x, int shift) {
 
 OPENBNNS_INLINE Vec exp(Vec x) { return exp_scaled(x, 0); }
 
-// 2^r for |r| <= 1/2
-OPENBNNS_INLINE Vec exp2_reduced(Vec r) {
-  Vec p = 0.00015476886f * r + 0.0013400805f;
-  p = p * r + 0.009618002f;
-  p = p * r + 0.055503264f;
-  p = p * r + 0.2402265f;
-  p = p * r + 0.6931472f;
-  return p * r + 1.0f;
+// 2^r - 1 for |r| <= 1/2. Even and odd powers apart: nobody waits for a long chain of sums.
+OPENBNNS_INLINE Vec exp2m1_reduced(Vec r) {
+  const Vec z = r * r;
+  const Vec even = (0.00015476886f * z + 0.009618002f) * z + 0.2402265f;
+  const Vec odd = (0.0013400805f * z + 0.055503264f) * z + 0.6931472f;
+  return even * z + odd * r;
 }
 
 OPENBNNS_INLINE Vec exp2(Vec x) {
   x = max(splat(-151.0f), min(splat(129.0f), x));
   RoundedInteger n = rounded_integer(x + kRoundingShift);
-  return scale(exp2_reduced(x - n.value), n);
+  return scale(exp2m1_reduced(x - n.value) + 1.0f, n);
 }
 
 // 2^x where -126 <= x <= 127 is known: the power of two needs no care
 OPENBNNS_INLINE Vec exp2_between(Vec x) {
-  RoundedInteger n = rounded_integer(x + kRoundingShift);
-  return exp2_reduced(x - n.value) * power_of_two(n.integer);
+#if defined(__AVX512F__)
+  const Vec shifted = x + kSixteenthShift, r = x - (shifted - kSixteenthShift);
+  const Vec power = table_power(shifted);
+  return power * ((0.05550411f * r + 0.24022650f) * (r * r) + 0.6931472f * r) + power;
+#else
+  const RoundedInteger n = rounded_integer(x + kRoundingShift);
+  const Vec power = power_of_two(n.integer);
+  return power * exp2m1_reduced(x - n.value) + power;
+#endif
 }
 
 OPENBNNS_INLINE Vec expm1(Vec x) {

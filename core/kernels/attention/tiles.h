@@ -214,8 +214,7 @@ inline void clear_rows(float* blocks, int64_t block_stride, int64_t count, int64
 // e^x for x <= 0, and 0 where that would be less than 2^-126: results that are no normal numbers take a hundred times
 // as long, and the weights of masked scores are such results.
 OPENBNNS_INLINE Vec weight(Vec x) {
-  const Vec least = splat(-87.0f);
-  return select(x < least, Vec{}, math::exp_between(math::max(least, x)));
+  return select(x < splat(-87.0f), Vec{}, math::exp2_between(x * math::kLog2E));  // anything for smaller x
 }
 
 // A row of a strip's scores, vector by vector: inside(column, place) where all lanes lie before `visible`, edge(column,
