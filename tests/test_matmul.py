@@ -154,6 +154,19 @@ def test_random_contractions(operation: str, seed: int) -> None:
     check(*random_contraction(operation, seed))
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+def test_long_sums_of_few_rows_are_taken_in_parts(rows: int) -> None:
+    """Weight gradients of few outputs are sums over a large batch: one chain would be off by ten times the bound."""
+    rng = np.random.default_rng(rows)
+    x, dy = (rng.random((20000, n), dtype=np.float32) for n in (37, rows))
+    layer = ob.FullyConnectedLayer(
+        input=ob.Shape.vector(37), output=ob.Shape.vector(rows), weights=np.zeros((rows, 37), np.float32)
+    )
+    found = layer.apply_backward(input=x, output_gradient=dy).weights
+    expected = dy.astype(np.float64).T @ x
+    assert_within(found, expected, 5e-7 * expected, "weights_gradient")
+
+
 @pytest.mark.parametrize("gap", [0, 5])
 @pytest.mark.parametrize("shape", [(40, 64, 48, 33), (3, 200, 260, 150), (200, 3, 4, 5)])
 def test_threads_and_batches_give_the_same_bits(shape: tuple[int, ...], gap: int) -> None:

@@ -188,11 +188,24 @@ void broadcast_rows(const Source& source, const MatrixProduct& p, int64_t row) {
     broadcast_products<kRows, 1>(source, p, row, column, Lanes(std::min<int64_t>(kWidth, p.n - column)));
 }
 
+// What the steps [step, step + steps) add to the product.
+MatrixProduct steps_of(const MatrixProduct& p, int64_t step, int64_t steps) {
+  MatrixProduct part = p;
+  part.k = steps;
+  part.a += p.transpose_a ? step * p.lda : step;
+  part.b = moved(p.b, p.b_element, step * p.ldb);
+  if (step == 0) return part;
+  part.accumulate = true;
+  part.row_bias = part.column_bias = nullptr;
+  return part;
+}
+
 constexpr int kDotRows = 8;        // more rows: transposing B once is cheaper than summing lanes for each
 constexpr int kNarrow = 12;        // columns; more fill the vectors of a packed product
 constexpr int kNarrowSteps = 256;  // fewer do not pay for the sums of lanes
 constexpr int64_t kNarrowFloats = int64_t{1} << 20;  // of A; more come from memory, and packing asks for them in time
 constexpr int kBroadcastRows = 4;                    // more rows: one tile of a packed product reads B once
+constexpr int kBroadcastSteps = 256;                 // of a sum of its own: errors grow with the length of a chain
 
 }  // namespace
 
@@ -217,10 +230,13 @@ void small_product(const MatrixProduct& p) {
   if (p.sums != IntegerSums::kNone) return small_integer_product(p);
   with_float_source(p.b_element, [&](const auto& source) {
     if (p.transpose_b) return dot_columns(source, p);
-    int64_t row = 0;
-    for (; row + 4 <= p.m; row += 4) broadcast_rows<4>(source, p, row);
-    for (; row + 2 <= p.m; row += 2) broadcast_rows<2>(source, p, row);
-    for (; row < p.m; row++) broadcast_rows<1>(source, p, row);
+    for (int64_t step = 0; step < p.k; step += kBroadcastSteps) {
+      const MatrixProduct part = steps_of(p, step, std::min<int64_t>(kBroadcastSteps, p.k - step));
+      int64_t row = 0;
+      for (; row + 4 <= p.m; row += 4) broadcast_rows<4>(source, part, row);
+      for (; row + 2 <= p.m; row += 2) broadcast_rows<2>(source, part, row);
+      for (; row < p.m; row++) broadcast_rows<1>(source, part, row);
+    }
   });
 }
 
