@@ -120,18 +120,23 @@ OPENBNNS_INLINE void reduce_row(const SeparableWindows& w, Taps taps, const floa
                                 int32_t* column) {
   const WindowShape& s = w.shape;
   const IntVec starts = lane_numbers() * splat_int(static_cast<int32_t>(s.stride_x));
-  for (int64_t c = 0; c < s.out_width; c += kWidth) {
-    const int64_t at = c * s.stride_x;
-    auto cells = [&](int64_t distance) {
-      return picked(w, at + distance, s.out_width - c, [&](int64_t cell) { return load(row + cell); });
-    };
-    Vec best = cells(0);
-    IntVec place = at < s.pad_left ? load_int(w.first.data() + c) : IntVec{};
-    for (int64_t t = 1; t < taps; t++)
-      challenge(cells(t * s.dilation_x), splat_int(static_cast<int32_t>(t * s.dilation_x)), best, place);
-    store(largest + c, best);
-    store_int(column + c, place + starts + splat_int(static_cast<int32_t>(at - s.pad_left)));
-  }
+  const auto reduce = [&](auto cells) {
+    for (int64_t c = 0; c < s.out_width; c += kWidth) {
+      const int64_t at = c * s.stride_x, windows = s.out_width - c;
+      Vec best = cells(at, windows);
+      IntVec place = at < s.pad_left ? load_int(w.first.data() + c) : IntVec{};
+      for (int64_t t = 1; t < taps; t++)
+        challenge(cells(at + t * s.dilation_x, windows), splat_int(static_cast<int32_t>(t * s.dilation_x)), best,
+                  place);
+      store(largest + c, best);
+      store_int(column + c, place + starts + splat_int(static_cast<int32_t>(at - s.pad_left)));
+    }
+  };
+  const auto cells_of = [&](int64_t at) { return load(row + at); };
+  if (s.stride_x == 1)
+    reduce([&](int64_t at, int64_t) { return cells_of(at); });
+  else
+    reduce([&](int64_t at, int64_t windows) { return picked(w, at, windows, cells_of); });
 }
 
 // See winners_separable.
