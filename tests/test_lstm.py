@@ -114,6 +114,16 @@ def test_backward(case: LstmCase, cached: bool, engine: str) -> None:
         memory.storage.assert_guards_intact(str(index))
 
 
+def test_gradients_of_many_steps_are_summed_in_parts() -> None:
+    """One chain of additions over all steps and samples would be several times as far off."""
+    case = LstmCase("many-steps", 2000, 8, 4, 8)
+    run = LstmRun(case)
+    run.forward()
+    expected = case.expected_gradients(run.values, keep=None)
+    for index, memory in run.backward().items():
+        assert_within(memory.read(), expected[index], 1.5e-6 * np.abs(expected[index]).max(), f"gradient {index}")
+
+
 @pytest.mark.parametrize("case", [c for c in SHAPES if c.steps * c.batch < 60], ids=lambda c: c.id)
 def test_gradients_by_finite_differences(case: LstmCase, engine: str) -> None:
     """<v, f(t + hu) - f(t - hu)> / 2h against <backward(v), u> for every tensor, with a random direction and cotangent."""
