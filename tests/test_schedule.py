@@ -50,6 +50,8 @@ UNEVEN: dict[str, dict[str, tuple[int, float]]] = {
         "depthwise convolution/40x209x7x7 -> 209, 3x3 stride 2": (64, 1.3),
     },
     "avx512": {
+        # 32 groups of 16 planes, which lie side by side in vectors.
+        "pooling/max 3x3 stride 3 with indices 8x64x48x48": (64, 1.55),
         # The gradient of the weights: 7 parts of the batch times 4 tiles of channels, for 53 workers that the work is worth.
         # To share the taps as well, dy would be copied again for each share, which takes as long as is gained.
         "convolution/64x1x28x28 -> 16, 5x5": (64, 1.35),

@@ -26,7 +26,8 @@ enum Function { kMax, kAverageIncludingPadding, kAverageExcludingPadding, kUnMax
 
 constexpr int64_t kSerialElements = 32768;
 constexpr bool kGathers = kWidth > 4;
-constexpr int64_t kSmallPlane = 4096;           // cells of planes that are worked on side by side
+constexpr int64_t kMediumPlane = 4096;          // cells of planes that are worked on side by side, at most
+constexpr int64_t kSmallPlane = 2048;           // the same, even if windows overlap much
 constexpr int64_t kNarrowRow = 3 * kWidth / 2;  // cells of a row, below which most of its vectors would be idle
 constexpr int64_t kTinyRow = 8;                 // the same if windows overlap much
 constexpr int64_t kFewWindows = 12;             // in a row, below which the ways made for one kind of windows pay less
@@ -160,7 +161,7 @@ class Pooling final : public Plan {
   // planes small enough to be worked on side by side
   bool fits_lanes() const {
     return kGathers && fits_separable() && has_all_taps() && shape_.channels >= kWidth / 2 &&
-           geometry_.in_plane() <= kSmallPlane;
+           geometry_.in_plane() <= kMediumPlane;
   }
   bool uses_lanes(const Call& call, bool backward) const {
     if (!kGathers || !lanes_ || (backward && has_indices(call))) return false;
@@ -171,10 +172,14 @@ class Pooling final : public Plan {
                            : cells_ > 16        ? std::min(kNarrowRow, kFewWindows)
                                                 : kNarrowRow;
     if (shape_.in_width < narrow) return true;
-    // To pick the winners of strided windows takes more than to put the planes side by side, if these fill the lanes.
+    // To pick the winners of strided windows takes more than to put the planes side by side, if these fill the lanes,
+    // unless planes are large and windows overlap so much that two passes compare far fewer cells.
     const bool filled = 4 * shape_.channels >= 3 * round_up(shape_.channels, kWidth);
+    const int64_t in_two_passes = shape_.kernel_width * shape_.stride_y + shape_.kernel_height;
+    const bool strided =
+        shape_.stride_x > 1 && (geometry_.in_plane() <= kSmallPlane || 2 * cells_ <= 3 * in_two_passes);
     return shape_.function == kMax && (backward || has_indices(call)) && filled &&
-           (shape_.stride_x > 1 || (shape_.in_width < 2 * kFewWindows && cells_ <= 16));
+           (strided || (shape_.stride_x == 1 && shape_.in_width < 2 * kFewWindows && cells_ <= 16));
   }
   bool uses_separable(const Call& call, bool backward) const {
     if (!separable_ || pairs_ || triples_ || uses_lanes(call, backward)) return false;
