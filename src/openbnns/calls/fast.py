@@ -100,7 +100,7 @@ def _bits(names: Iterable[str], slots: Mapping[str, int]) -> int:
 
 
 def _ignored(strided: bool) -> Any:
-    return engines._core.argument(slot=0, kind=_IGNORED, strided=strided)
+    return engines._core.argument(slot=0, kind=_IGNORED, strided=strided, batched=False)
 
 
 def _specification(call: Call, a: Argument, strided: bool, slots: Mapping[str, int]) -> Any:
@@ -113,15 +113,14 @@ def _specification(call: Call, a: Argument, strided: bool, slots: Mapping[str, i
     if a.required:
         needed_for |= call.results - {a.name}
     common: dict[str, Any] = {
-        "slot": a.slot, "strided": strided, "needed_with": _bits(needed_for, slots), "unless": _bits(unless, slots),
-        "optional_data": a.skips_null_data,
+        "slot": a.slot, "strided": strided, "batched": a.batched, "needed_with": _bits(needed_for, slots),
+        "unless": _bits(unless, slots), "optional_data": a.skips_null_data,
     }  # fmt: skip
     staged = a.described and not (view.packed and a.tensor.order == view.memory_axes)  # a gradient
     if staged or not a.native:
         return engines._core.argument(kind=_REFUSED, **common)  # NULL is still seen, and may be what a rule asks for
     return engines._core.argument(
         kind=_COUNTED if a.counted else _DESCRIPTOR if a.described else _BUFFER,
-        batched=a.batched,
         output=a.writes,
         count=view.count,
         may_equal=_bits((a.may_equal - call.results) | a.adds_up_with, slots),  # two results in one place need a sum
