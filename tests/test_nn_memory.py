@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import openbnns
+from networks import numbers
 from openbnns import nn
 from openbnns.nn import _program
 from openbnns.nn import functional as F
@@ -84,9 +86,42 @@ def subtracted(n: Any, x: Any) -> Any:
     return n.g(n.h(y) - y) - n.f(y)
 
 
+# Sums of sums of h: a step adds to the gradient of one part while it shares that of another.
+
+
+def added_behind(n: Any, x: Any) -> Any:
+    h = n.f(x)
+    return n.h((n.g(h) + h) + h)
+
+
+def added_in_front(n: Any, x: Any) -> Any:
+    h = n.f(x)
+    return n.h(h + (h + n.g(h)))
+
+
+def subtracted_and_added(n: Any, x: Any) -> Any:
+    h = n.f(x)
+    return n.h(n.g(h) - h + h)
+
+
+def both_parts_again(n: Any, x: Any) -> Any:
+    h = n.f(x)
+    a = n.g(h)
+    return n.h((a + h) + a)
+
+
+def four_times(n: Any, x: Any) -> Any:
+    h = n.f(x)
+    return n.h((h + h) + (h + h))
+
+
+def nested_residual(n: Any, x: Any) -> Any:
+    return n.h(nn.Residual(nn.Residual(n.g))(n.f(x)))
+
+
 BODIES = [
     residual, early_branch, twice, chain_of_sums, read_between, with_parameter, reshaped, a_sum_is_the_output, detached,
-    subtracted,
+    subtracted, added_behind, added_in_front, subtracted_and_added, both_parts_again, four_times, nested_residual,
 ]  # fmt: skip
 
 
@@ -113,6 +148,14 @@ def test_sharing_changes_no_number(body: Callable[..., Any], monkeypatch: pytest
     monkeypatch.setattr(_program, "share", lambda *_: None)
     for ours, plain in zip(shared, gradients(body), strict=True):
         np.testing.assert_array_equal(ours, plain)
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_gradients_of_sums_are_slopes(body: Callable[..., Any], engine: str) -> None:
+    with openbnns.engine(engine):
+        report = openbnns.gradcheck(Net(body).build((5, 6), seed=1).train(), numbers(3, 5, 6), samples=3)
+    assert report.passed, report
 
 
 def test_the_sums_of_residual_networks_cost_nothing_on_the_way_back(monkeypatch: pytest.MonkeyPatch) -> None:

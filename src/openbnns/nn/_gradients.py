@@ -1,8 +1,9 @@
 """Which gradients a backward pass writes, which it adds to, and which lie in the same memory.
 
 Steps run backward from the last to the first. The gradient of a value is first written by its last reader; every other
-reader has memory of its own for the one step it takes, and adds. The gradient of a sum is that of its parts as it is: a
-part shares its memory, unless somebody would add to one of them while another is still to be read.
+reader has memory of its own for the one step it takes, and adds. The step that computed a value reads its gradient, which
+is complete by then, before it writes any other. The gradient of a sum is that of its parts as it is: a part shares its
+memory as long as no addition to one gradient would change another that is still to be read.
 """
 
 from __future__ import annotations
@@ -58,39 +59,41 @@ def backward_steps(graph: Graph, wanted: set[Value]) -> list[BackwardStep]:
 
 def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Value], None]) -> None:
     """Mark the targets that are their step's output gradient; ``join(part, whole)`` lays both into the same memory."""
-    producers = {value: i for i, operation in enumerate(graph.operations) for value in operation.outputs}
-    readers: dict[Value, list[int]] = {}
+    read = {value: i for i, operation in enumerate(graph.operations) for value in operation.outputs}
+    additions: dict[Any, list[int]] = {}
     for step in steps:
         for target in step.targets:
-            if target.wanted and isinstance(target.owner, Value):
-                readers.setdefault(target.owner, []).append(step.index)
+            if target.wanted and target.adds:
+                additions.setdefault(target.owner, []).append(step.index)
+
+    def stay_equal(gradients: Sequence[Value], now: int) -> bool:
+        """Whether no addition from step ``now`` on, its own included, is to one of these before another is read."""
+        return not any(
+            read[other] < i
+            for changed in gradients
+            for i in additions.get(changed, ())
+            if i <= now
+            for other in gradients
+            if other is not changed
+        )
+
     outside = {value.storage for value in [*graph.inputs, *graph.outputs]}
-    groups: dict[Value, list[Value]] = {}
+    groups: dict[Value, list[Value]] = {}  # the gradients that lie in the same memory and are still to be read
     for step in steps:
         whole = step.operation.outputs[0]
         if whole in outside:
             continue
-        group = groups.setdefault(whole, [whole])
+        group = [value for value in groups.pop(whole, ()) if read[value] < step.index]
         for number in step.operation.passed_on():
             target = step.targets[number]
             part = target.owner
             if not target.wanted or target.adds or not isinstance(part, Value) or part in outside:
                 continue
-
-            def free(other: Value, part: Value = part, now: int = step.index) -> bool:
-                """Whether nobody adds to one of both while the other is still to be read."""
-                if other not in readers or producers[other] >= now:
-                    return True
-                additions = [i for i in readers[part] if i < now], [i for i in readers[other] if i < now]
-                return all(i <= producers[other] for i in additions[0]) and all(
-                    i <= producers[part] for i in additions[1]
-                )
-
-            if all(free(other) for other in group):
+            if stay_equal([*group, part], step.index):
                 target.shared = True
                 group.append(part)
-                groups[part] = group
                 join(part, whole)
+        groups.update(dict.fromkeys(group, group))
 
 
 def owner(value: Value) -> Any:
