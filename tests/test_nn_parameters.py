@@ -342,3 +342,27 @@ def test_a_new_learning_rate_applies_to_the_momentum_of_rmsprop() -> None:
         optimizer, values = again, w.data
         (w,) = optimizer.parameters
         w.data = values
+
+
+def test_a_parameter_of_one_number_has_no_axes(tmp_path: Path) -> None:
+    """As PyTorch's, so that its weights load; NumPy's ``ascontiguousarray`` would give it one."""
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.linear = nn.Parameter(2.0), nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(x) * self.scale
+
+    net = Scaled().build((3,), seed=0)
+    assert net.scale.shape == net.scale.grad.shape == net.state_dict()["scale"].shape == ()
+    net.load_state_dict({**net.state_dict(), "scale": np.float32(3.0)})
+    x, dy = numbers(2, 3), numbers(2, 3, seed=1)
+    y = net(x)
+    net.backward(dy)
+    np.testing.assert_allclose(net.scale.grad, (y / 3 * dy).sum(), rtol=1e-5)
+    net.save(tmp_path / "net.safetensors")
+    other = Scaled().build((3,), seed=1)
+    other.load(tmp_path / "net.safetensors")
+    np.testing.assert_array_equal(other(x), y)

@@ -86,7 +86,7 @@ class Parameter(Expression):
     def _set(self, data: Any, *, shared: bool = True) -> None:
         """``shared``: somebody else may have the array, too."""
         try:
-            self._data: Array | None = np.ascontiguousarray(data, np.float32)
+            self._data: Array | None = np.asarray(data, np.float32, order="C")
         except (TypeError, ValueError) as error:
             raise TypeError(f"Parameter: takes an array of numbers, not a {type(data).__name__} ({error}).") from None
         self._shared, self._held, self._shown = shared, None, None
