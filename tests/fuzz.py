@@ -1,4 +1,4 @@
-"""Random calls of every family, native against reference, and hostile ones that must never crash: ``make fuzz``.
+"""Random calls of every family, native against reference, random networks, and hostile calls: ``make fuzz``.
 
     python tests/fuzz.py --seconds 60            # random cases until the time is up
     python tests/fuzz.py --seed 7 --case 1234    # one case again, as a failure prints it
@@ -6,7 +6,10 @@
 Every case draws all its choices from (seed, case) alone. A configuration is created on both engines from the same
 memory; status and message must agree, and so must every number written, within rounding. Outputs lie in memory with
 gaps and guards, which must come back unchanged. A hostile case fills structs and arguments with garbage; it may fail
-in any clean way. The case under way is kept in a file, so that a crash can be reproduced, too.
+in any clean way. A random network is compared with an autograd of the tests' own (``network_checks.py``); one that fails
+is shown as the smallest that does. The case under way is kept in a file, so that a crash can be reproduced, too.
+
+Without ``--seed``, the commit that is checked out is the seed, so that every commit runs other cases, and always the same.
 """
 
 from __future__ import annotations
@@ -14,22 +17,28 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import logging
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import openbnns
 from fuzzing import hostile
 from fuzzing.core import Draw, Mismatch, Outcome, compare
+from network_checks import failure_of, report
+from random_networks import draw as draw_network
 
-FAMILIES = {**hostile.ORDERLY, **hostile.FAMILIES}
+FAMILIES: dict[str, Any] = {**hostile.ORDERLY, **hostile.FAMILIES, "networks": draw_network}
 
 
 def run_case(seed: int, case: int, families: list[str]) -> str:
     """Run one case on both engines; gives what was run, raises on any difference."""
     name = families[case % len(families)]
+    if name == "networks":
+        return run_network(seed, case)
     if name in hostile.FAMILIES:
         for engine in ("native", "reference"):
             with openbnns.engine(engine):
@@ -50,10 +59,29 @@ def run_case(seed: int, case: int, families: list[str]) -> str:
     return f"{name}: {title}"
 
 
+def run_network(seed: int, case: int) -> str:
+    """Run a random network by every way that ``nn`` has; raises on any difference to what it should do."""
+    plan = draw_network(1_000_003 * seed + case)
+    if failure_of(plan) is not None:
+        raise Mismatch(report(plan))
+    return f"networks:\n{plan}"
+
+
+def seed_of_commit() -> int:
+    """A number that follows from the commit that is checked out; from the clock where there is none."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        ).stdout
+        return int(found[:6], 16)
+    except (OSError, subprocess.CalledProcessError, ValueError):
+        return int(time.time()) % 100000
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
-    parser.add_argument("--seed", type=int, default=None, help="of all cases (default: from the clock)")
+    parser.add_argument("--seed", type=int, default=None, help="of all cases (default: from the commit)")
     parser.add_argument("--case", type=int, default=None, help="run this case only, and say what it is")
     parser.add_argument(
         "--family", choices=sorted(FAMILIES), action="append", help="only these families; may be repeated"
@@ -63,7 +91,7 @@ def main() -> int:
     warnings.simplefilter("error")
     logging.getLogger("openbnns").setLevel(logging.CRITICAL)
     families = options.family or list(FAMILIES)
-    seed = options.seed if options.seed is not None else int(time.time()) % 100000
+    seed = options.seed if options.seed is not None else seed_of_commit()
     again = f"python tests/fuzz.py --seed {seed}" + "".join(f" --family {f}" for f in options.family or [])
     if options.case is not None:
         print(run_case(seed, options.case, families))
