@@ -16,7 +16,6 @@ import numpy as np
 
 import tape_layers
 from openbnns import nn
-from openbnns.nn._program import Program
 from openbnns.nn.gradient_check import untouched
 from openbnns.tensors.wide import float64_memory
 from random_networks import LARGEST, SMALLEST_KINK, Layer, OnTape, Plan, run_steps, smallest
@@ -52,6 +51,7 @@ def outcome_on_tape(plan: Plan) -> Outcome:
     for y, v in zip(outputs, plan.cotangents([y.data for y in outputs]), strict=True):
         total = total + (y * v).sum()
     total.backward()
+    total_kink = total.kink
     result = Outcome(
         outputs=[y.data for y in outputs],
         gradients={key: p.grad if plan.is_trained(*key) else None for key, p in net.parameters.items()},
@@ -85,12 +85,7 @@ def outcome_on_tape(plan: Plan) -> Outcome:
     net.training = False
     _, last = net.run(arrays)
     result.at_last = [y.data for y in last]
-    result.kinks = (
-        min(y.kink for y in outputs),
-        min(y.kink for y in first),
-        step_kink,
-        min(y.kink for y in last),
-    )
+    result.kinks = (total_kink, min(y.kink for y in first), step_kink, min(y.kink for y in last))
     return result
 
 
@@ -99,9 +94,7 @@ def outcome_on_tape(plan: Plan) -> Outcome:
 NN = SimpleNamespace(**{name: getattr(nn.functional, name) for name in nn.functional.__all__})
 NN.array = lambda array: array.astype(np.float32)
 NN.mask = lambda array: array
-NN.picked = lambda x, dim, numbers: (
-    x.index_select(dim, numbers) if hasattr(x, "index_select") else nn.functional.index_select(x, dim, numbers)
-)
+NN.picked = nn.functional.index_select
 
 
 class Network(nn.Module):
@@ -185,12 +178,25 @@ NARROW = 2e-4  # of float32, and of a gradient relative to the largest of all gr
 
 def check(plan: Plan, expected: Outcome) -> None:
     """Compare everything that ``nn`` does with a plan; raises Disagreement."""
+    if min(expected.kinks) == 0:  # where slopes are a matter of taste
+        return
     _check_float64(plan, expected)
     _check_native(plan, expected)
 
 
 def _listed(outputs: Any) -> list[Any]:
+    """One array, or a tuple of them, as a list."""
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
+
+
+def _structured(arrays: Sequence[Any]) -> Any:
+    """The other way round."""
+    return tuple(arrays) if len(arrays) > 1 else arrays[0]
+
+
+def _narrow(arrays: Sequence[Array]) -> list[Array]:
+    """As users pass them: float32, or integers."""
+    return [x.astype(np.float32) if x.dtype.kind == "f" else x for x in arrays]
 
 
 def _check_gradients(
@@ -210,28 +216,21 @@ def _check_gradients(
 
 
 def _check_float64(plan: Plan, expected: Outcome) -> None:
-    """The reference engine without rounding, as gradient checks run it."""
+    """The reference engine without rounding, as gradient checks run it; the network does not outlive the block."""
     arrays = plan.input_arrays()
     net = Network(plan)
     with float64_memory(), untouched(net, np.float64):
         for training, wanted in ((False, expected.at_first), (True, expected.outputs)):
             where = f"float64, {'training' if training else 'inference'}"
-            net.set_mode(training)
-            graph, _ = net._traced([x.shape[1:] for x in arrays])
-            program = Program(graph, plan.batch, training=training, input_gradients=training)
-            for i, x in enumerate(arrays):
-                program.fill(i, x)
-            program.forward()
-            for i, (y, z) in enumerate(zip(program.outputs, wanted, strict=True)):
+            for i, (y, z) in enumerate(zip(_listed(net.set_mode(training)(*arrays)), wanted, strict=True)):
                 compare(f"{where}: output {i}", y, z, WIDE)
-        program.fill_gradients(plan.cotangents(program.outputs))
-        program.backward()
-        _check_gradients(where, plan, net, program.input_gradients, expected, WIDE)
+        found = net.backward(_structured(plan.cotangents(expected.outputs)))
+        _check_gradients(where, plan, net, _listed(found), expected, WIDE)
 
 
 def _check_native(plan: Plan, expected: Outcome) -> None:
     """Float32 on the engine in use, by every way that runs it."""
-    arrays = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in plan.input_arrays()]
+    arrays = _narrow(plan.input_arrays())
     now, first, steps, last = (kink > SMALLEST_KINK for kink in expected.kinks)
     net = Network(plan)
     if first:
@@ -241,14 +240,13 @@ def _check_native(plan: Plan, expected: Outcome) -> None:
     if not now:
         return
     before = {name: array.copy() for name, array in net.state_dict().items()}
-    cotangents: Any = tuple(plan.cotangents(expected.outputs))
-    cotangents = cotangents if len(cotangents) > 1 else cotangents[0]
+    cotangents = _structured(plan.cotangents(expected.outputs))
     for turn in ("first run", "second run"):  # recorded, then replayed
         net.load_state_dict(before)
         for i, (y, z) in enumerate(zip(_listed(net(*arrays)), expected.outputs, strict=True)):
             compare(f"{turn}: output {i}", y, z, NARROW)
         found = net.backward(cotangents)
-        _check_gradients(turn, plan, net, found if isinstance(found, tuple) else [found], expected, NARROW)
+        _check_gradients(turn, plan, net, _listed(found), expected, NARROW)
     if not any(plan.is_trained(*key) and p.used for key, p in net.by_key().items()):
         return
     _check_fewer_gradients(net, arrays, cotangents)
@@ -277,7 +275,7 @@ def _check_inference(where: str, plan: Plan, net: Network, arrays: Sequence[Arra
 
 def _check_threads(where: str, plan: Plan, net: Network, arrays: Sequence[Array], wanted: Sequence[Array]) -> None:
     """Two threads, each with samples of its own, get the results that one thread gets, bit by bit."""
-    others = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in plan.input_arrays(1)]
+    others = _narrow(plan.input_arrays(1))
     expected = [wanted, _listed(net(*others))]
     wrong: list[str] = []
 
@@ -298,7 +296,6 @@ def _check_threads(where: str, plan: Plan, net: Network, arrays: Sequence[Array]
 
 def _check_fewer_gradients(net: Network, arrays: Sequence[Array], cotangents: Any) -> None:
     """Without those of the inputs, the gradients of the parameters are the same, bit by bit."""
-    gradients = {key: p.grad.copy() for key, p in net.by_key().items() if p.used}
     net(*arrays)
     net.backward(cotangents)
     gradients = {key: p.grad.copy() for key, p in net.by_key().items() if p.used}
@@ -317,21 +314,20 @@ def _check_training(plan: Plan, net: Network, expected: Outcome) -> None:
     kind, options = plan.optimizer
     optimizer = getattr(nn, kind)(net.parameters(), **options)
     compiled = copy.compile_step(
-        losses if len(losses) > 1 else losses[0], getattr(nn, kind)(copy.parameters(), **options), plan.batch
+        losses if len(losses) > 1 else losses[0],
+        getattr(nn, kind)(copy.parameters(), **options),
+        plan.batch,
     )
     for number in range(STEPS):
-        arrays = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in plan.input_arrays(number)]
-        targets = [t.astype(np.float32) if t.dtype.kind == "f" else t for t in plan.targets(expected.outputs)]
+        arrays = _narrow(plan.input_arrays(number))
+        targets = _narrow(plan.targets(expected.outputs))
         outputs = _listed(net(*arrays))
         pairs = [loss(y, t) for loss, y, t in zip(losses, outputs, targets, strict=True)]
         value = sum(float(value) for value, _ in pairs)
-        gradients = [gradient for _, gradient in pairs]
-        net.backward(tuple(gradients) if len(gradients) > 1 else gradients[0], input_gradient=False)
+        net.backward(_structured([gradient for _, gradient in pairs]), input_gradient=False)
         optimizer.step()
         compare(f"loss of step {number}", value, expected.losses[number], 5 * NARROW)
-        at_once = compiled(
-            tuple(arrays) if len(arrays) > 1 else arrays[0], tuple(targets) if len(targets) > 1 else targets[0]
-        )
+        at_once = compiled(_structured(arrays), _structured(targets))
         compare(f"loss of compiled step {number}", at_once, value, 1e-6)
     by_hand, at_once = net.state_dict(), copy.state_dict()
     for name, array in by_hand.items():

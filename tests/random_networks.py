@@ -156,6 +156,7 @@ RUN: dict[str, Callable[..., Any]] = {
     "amin": lambda F, x, dim, keep: x.amin(dim, keep),
     "var": lambda F, x, dim: x.var(dim, correction=0, keepdim=True),
     "logsumexp": lambda F, x, dim, keep: F.logsumexp(x, dim, keep),
+    "probability": lambda F, x: F.sigmoid(F.tanh(x) * 4.0),  # whose logarithms float32 knows
     "softmax": lambda F, x, dim: F.softmax(x, dim),
     "log_softmax": lambda F, x, dim: F.log_softmax(x, dim),
     "centred": lambda F, x, dim: x - x.mean(dim, True),
@@ -318,10 +319,10 @@ class Drawing:
 
     def layer(self, kind: str, **options: Any) -> int:
         """The number of a new layer."""
-        training = not (CHILD_MODES and self.chance(0.2))
-        if kind == "Dropout" and training and not CHILD_MODES:
-            options["p"] = 0.0
-        made = Layer(kind, options, training=training and kind != "Dropout" if CHILD_MODES else True)
+        training = not (CHILD_MODES and (kind == "Dropout" or self.chance(0.2)))
+        if kind == "Dropout" and training:
+            options["p"] = 0.0  # two libraries do not drop the same
+        made = Layer(kind, options, training)
         self.plan = replace(self.plan, layers=(*self.plan.layers, made))
         self.tape.plan = self.plan
         self.tape.add(len(self.plan.layers) - 1, made)
@@ -700,7 +701,7 @@ def _finished(d: Drawing) -> Plan:
         kind, options = d.one(LOSSES)
         if d.chance(0.4):  # one for a certain last step
             kind, last, given = d.one([
-                ("BCELoss", "function", ("sigmoid",)), ("KLDivLoss", "log_softmax", (-1,)), ("NLLLoss", "log_softmax", (1,)),
+                ("BCELoss", "probability", ()), ("KLDivLoss", "log_softmax", (-1,)), ("NLLLoss", "log_softmax", (1,)),
                 ("CrossEntropyLoss", "", ()),
             ])  # fmt: skip
             options = {"label_smoothing": d.one([0.0, 0.1])} if kind == "CrossEntropyLoss" else {}

@@ -146,7 +146,10 @@ def where(mask: Any, a: Any, b: Any) -> Tensor:
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
-    return stack([a, b], 0).amax(0)
+    """Where both are equal, each has half of the gradient, as in PyTorch; ``nn`` gives it to the first: that is a kink."""
+    result = stack([a, b], 0).amax(0)
+    result.kink = min(result.kink, float(np.abs(a.data - b.data).min()))
+    return result
 
 
 def minimum(a: Tensor, b: Tensor) -> Tensor:
