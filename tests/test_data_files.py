@@ -190,7 +190,7 @@ def test_only_needed_members_are_read(tmp_path: Path) -> None:
 
 
 def test_a_member_larger_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openbnns.nn.files.ALWAYS", 2**20)
+    monkeypatch.setattr("openbnns.nn.memory_limit.ALWAYS", 2**20)
     path = tmp_path / "a.npz"
     np.savez_compressed(path, x=np.zeros((2**20, 4), np.float32), y=np.arange(2**20) % 2)
     with memory_at_most(2**21), pytest.raises(data.DataError, match=r"more than 1 MiB, the limit for a file of .* KiB"):
@@ -213,7 +213,7 @@ def test_a_header_that_claims_too_much(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lines", [True, False])
 def test_compressed_tables_are_bounded(tmp_path: Path, lines: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openbnns.nn.files.ALWAYS", 2**20)
+    monkeypatch.setattr("openbnns.nn.memory_limit.ALWAYS", 2**20)
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"1,2,0\n" * 2**20 if lines else b"1,2," + b"0" * 2**26))
     message = r"expands to at least .*, more than 1 MiB" if lines else "more than 1.*MiB|is longer than 16 MiB"

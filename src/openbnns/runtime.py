@@ -94,6 +94,7 @@ def config() -> dict[str, str]:
         "OPENBNNS_COMPAT": os.environ.get("OPENBNNS_COMPAT", "(not set)"),
         "OPENBNNS_ENGINE": os.environ.get("OPENBNNS_ENGINE", "(not set)"),
         "OPENBNNS_ISA": os.environ.get("OPENBNNS_ISA", "(not set)"),
+        "OPENBNNS_MEMORY_LIMIT": os.environ.get("OPENBNNS_MEMORY_LIMIT", "(not set)"),
         "OPENBNNS_STRICT": os.environ.get("OPENBNNS_STRICT", "(not set)"),
         "OPENBNNS_NUM_THREADS": os.environ.get("OPENBNNS_NUM_THREADS", "(not set)"),
     }

@@ -129,7 +129,7 @@ def share(text: str) -> float:
 
 
 def byte_limit(text: str) -> int:
-    from ..nn.files import byte_count
+    from ..nn.memory_limit import byte_count
 
     try:
         return byte_count(text, "it")

@@ -17,7 +17,8 @@ from ._readers import read_idx
 from ._splitting import split_rows
 from ._value import Array
 from .choose import seed_number, whole_number
-from .files import DataError, byte_count
+from .files import DataError
+from .memory_limit import byte_count
 from .sources import Rows
 
 if TYPE_CHECKING:

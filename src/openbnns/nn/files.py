@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import re
 import stat
 import zipfile
 import zlib
@@ -14,10 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-ALWAYS = 2**30
-"""Bytes that any file may expand to without a limit given."""
-RATIO = 20
-"""A larger file may expand to this multiple of its own size; real data compresses by less."""
+from . import memory_limit
+from .memory_limit import enough, shown
 
 DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
     ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error,
@@ -31,8 +28,6 @@ else:
     DAMAGED_ARCHIVE += (LZMAError,)
 
 _PIECE = 2**18  # bytes at a time, so that a file that expands without end is found out early
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_SIZE = re.compile(r"(\d{1,15})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 
 
 class DataError(ValueError):
@@ -45,24 +40,6 @@ class DataError(ValueError):
     ...     print(error)
     nowhere.npz: there is no such file or folder. Use 'digits' or the path of your data.
     """
-
-
-def byte_count(value: int | str, who: str) -> int:
-    """A number of bytes: ``8 * 2**30`` or ``"8G"``."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None or not int(found[1]):
-        raise ValueError(f"{who} is {value!r}. Give a number of bytes such as 500M or 8G.")
-    return int(found[1]) * _UNITS[found[2].upper()]
-
-
-def shown(count: int) -> str:
-    """A number of bytes for people."""
-    for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.4g} {unit}"
-    return f"{count} bytes"
 
 
 @contextmanager
@@ -80,7 +57,7 @@ def open_regular(path: str | os.PathLike[str], error: type[ValueError] = DataErr
         yield file, status.st_size
 
 
-NO_WEIGHTS = "Weights do not shrink that much: the file is damaged."
+NO_WEIGHTS = "Weights do not shrink that much, so the file may be damaged."
 """What to say of a file of weights that expands beyond its budget."""
 
 
@@ -88,9 +65,10 @@ class Budget:
     """How many bytes the contents of a file may take, in all."""
 
     def __init__(self, path: Path, file_size: int, limit: int | None, advice: str | None = None) -> None:
-        """``advice`` is what to do if they take more, where no limit can be given."""
-        self.path, self.file_size, self.given, self.advice = path, file_size, limit, advice
-        self.limit = max(ALWAYS, RATIO * file_size) if limit is None else limit
+        """``advice`` goes before the environment variable in the message where no limit can be given."""
+        self.path, self.file_size, self.advice = path, file_size, advice
+        self.given = memory_limit.given() if limit is None else limit
+        self.limit = self.given or memory_limit.limit(file_size)
         self.used = 0
 
     def take(self, count: int, *, at_least: bool = False) -> None:
@@ -102,22 +80,18 @@ class Budget:
                 if self.given is not None
                 else f"the limit for a file of {shown(self.file_size)}"
             )
-            advice = self.advice or (
-                f"If you trust the file, raise the limit: --memory-limit {_next_size(self.used)} (in Python "
-                f'nn.data.load(..., memory_limit="{_next_size(self.used)}")).'
+            advice = (
+                f"{self.advice} {memory_limit.cure(self.used)}"
+                if self.advice
+                else (
+                    f"If you trust the file, raise the limit: --memory-limit {enough(self.used)} (in Python "
+                    f'nn.data.load(..., memory_limit="{enough(self.used)}")).'
+                )
             )
             raise DataError(
                 f"{self.path}: expands to {'at least ' if at_least else ''}{shown(self.used)}, more than {shown(self.limit)}, "
                 f"{rule}. {advice}"
             )
-
-
-def _next_size(count: int) -> str:
-    """A round limit that this many bytes fit under."""
-    size = 1
-    while size * 2**30 < count:
-        size *= 2
-    return f"{size}G"
 
 
 class _Expanding(io.RawIOBase):

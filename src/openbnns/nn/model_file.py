@@ -29,7 +29,7 @@ from ._resume import is_plain, layers_of
 from ._state import shared_names
 from ._value import Array
 from .choose import whole_number
-from .files import shown
+from .memory_limit import shown
 from .module import Module
 from .parameter import Mismatch
 from .predictions import BATCH, Predictions, run_all

@@ -11,7 +11,8 @@ from .._listing import of_module as _of_module
 from ._description import Maker, ModelError, Rows
 from .choose import nearest
 from .containers import Sequential
-from .files import open_regular, shown
+from .files import open_regular
+from .memory_limit import shown
 
 
 def mlp(outputs: int) -> Sequential:

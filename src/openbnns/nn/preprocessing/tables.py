@@ -12,7 +12,8 @@ import numpy as np
 
 from ..._plural import plural
 from .._value import Array
-from ..files import DataError, shown
+from ..files import DataError
+from ..memory_limit import shown
 from ..reading.table import Table, from_samples
 from ._base import Preparation
 from .arrays import ArrayPreparation, mean_and_deviation, standardizing

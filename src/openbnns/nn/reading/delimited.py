@@ -11,7 +11,8 @@ import numpy as np
 
 from ... import _core
 from ..._plural import plural
-from ..files import Budget, DataError, open_expanded, shown
+from ..files import Budget, DataError, open_expanded
+from ..memory_limit import shown
 from . import _format
 from ._format import MISSING, Format
 from .store import RowStore

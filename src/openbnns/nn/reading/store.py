@@ -9,7 +9,8 @@ import tempfile
 import numpy as np
 
 from .._value import Array
-from ..files import DataError, shown
+from ..files import DataError
+from ..memory_limit import shown
 from ..sources.stored import StoredRows
 from . import room as memory
 from .table import Table
