@@ -13,9 +13,10 @@ from .. import operations
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._activations import log_softmax, relu, softplus
-from ._arithmetic import abs, add, clamp, div, exp, log, mul, neg, square, sub
+from ._arithmetic import abs, add, clamp, div, exp, log, mul, neg, sqrt, square, sub
 from ._base import Tensor, function, numbers, value
-from ._reductions import cosine_similarity, mean, sum
+from ._layers import detach
+from ._reductions import mean, sum
 from ._shapes import permute
 
 Reduction = Literal["none", "sum", "mean"]
@@ -67,10 +68,16 @@ def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: Reduction = "mea
 
 @function
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor = None, *, reduction: Reduction = "mean") -> Any:
-    """-target log(input) - (1 - target) log(1 - input) of probabilities; logarithms end at -100."""
+    """-target log(input) - (1 - target) log(1 - input) of probabilities; logarithms end at -100.
+
+    The gradient of the input is (input - target) / max(input (1 - input), 1e-12), which is finite at 0 and 1 as well.
+    """
     x, t = numbers(input, "binary_cross_entropy"), numbers(target, "binary_cross_entropy")
-    yes = mul(t, clamp(log(x), min=-100.0))
-    losses = neg(add(yes, mul(sub(1.0, t), clamp(log(sub(1.0, x)), min=-100.0))))
+    fixed = detach(x)
+    yes = mul(t, clamp(log(fixed), min=-100.0))
+    losses = neg(add(yes, mul(sub(1.0, t), clamp(log(sub(1.0, fixed)), min=-100.0))))
+    slope = div(sub(fixed, detach(t)), clamp(mul(fixed, sub(1.0, fixed)), min=1e-12))
+    losses = add(losses, mul(sub(x, fixed), slope))  # which adds 0, and the gradient: that of log is infinite at 0
     return _reduced(losses if weight is None else mul(losses, weight), reduction, "binary_cross_entropy")
 
 
@@ -116,7 +123,11 @@ def cosine_embedding_loss(
 ) -> Any:
     """1 - cos of the last axes where the target is 1, max(0, cos - margin) where it is -1."""
     a, t = numbers(input1, "cosine_embedding_loss"), numbers(target, "cosine_embedding_loss")
-    cosine = cosine_similarity(a, input2, dim=a.ndim - 1)
+    b, last = numbers(input2, "cosine_embedding_loss"), a.ndim - 1
+    squares = mul(
+        *(add(sum(square(v), last), 1e-12) for v in (a, b))
+    )  # as in PyTorch: finite slopes for vectors of zeros
+    cosine = div(sum(mul(a, b), last), sqrt(squares))
     near, far = mul(add(t, 1.0), 0.5), mul(sub(1.0, t), 0.5)
     losses = add(mul(near, sub(1.0, cosine)), mul(far, relu(sub(cosine, margin))))
     return _reduced(losses, reduction, "cosine_embedding_loss")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from ... import ReductionFunction
 from .. import operations
 from .._value import Value
-from ._arithmetic import add, div, mul, sqrt, square, sub
+from ._arithmetic import add, div, mul, sign, sqrt, square, sub
 from ._base import Tensor, axes_of, axis_of, function, keep_batch, numbers
 
 
@@ -129,16 +130,25 @@ def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = 
         return mean(squares, axes, keepdim)
     if x.rows and 0 in axes:
         raise ValueError("var: correction is 1, but the size of the batch is not known. Pass correction=0.")
-    count = 1
-    for axis in axes:
-        count *= x.sample[axis - bool(x.rows)]
-    return div(sum(squares, axes, keepdim), count - correction)
+    return div(sum(squares, axes, keepdim), _count(x, axes) - correction)
+
+
+def _count(x: Value, axes: tuple[int, ...]) -> int:
+    """The number of elements along axes other than the batch."""
+    return math.prod(x.sample[axis - bool(x.rows)] for axis in axes)
 
 
 @function
 def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
-    """The standard deviation along ``dim``; see :func:`var`."""
-    return sqrt(var(input, dim, correction=correction, keepdim=keepdim))
+    """The standard deviation along ``dim``; see :func:`var`. Its gradient is 0 where all elements are equal."""
+    x = numbers(input, "std")
+    axes = axes_of(x, dim, "std")
+    if x.rows and 0 in axes:
+        variance = var(x, axes, correction=correction, keepdim=keepdim)
+        known = sign(variance)  # 0 where the root has no slope, else 1
+        return mul(sqrt(add(variance, sub(1.0, known))), known)
+    count = _count(x, axes) - correction
+    return div(norm(sub(x, mean(x, axes, True)), 2, axes, keepdim), math.sqrt(count) if count > 0 else 0.0)
 
 
 @function
