@@ -128,7 +128,6 @@ MODULES: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "proj_size": (lambda: T.LSTM(5, 4, proj_size=2, batch_first=True), X, r"nn\.LSTM: proj_size=2 has no counterpart"),
     "softmax": (lambda: T.Softmax(), X, r"nn\.Softmax: dim is None. Give the axis"),
     "threshold": (lambda: T.Softplus(threshold=3), X, r"nn\.Softplus: softplus with threshold=3"),
-    "dropout": (lambda: T.Dropout(1.0), X, r"nn\.Dropout: .*p is 1"),
     "lstm over the batch": (lambda: T.LSTM(5, 4), X, r"batch_first=False, but the batch of \(N, 4, 5\) is axis 0"),
     "volumes": (lambda: T.Conv3d(4, 2, 1), floats(3, 4, 2, 2, 2), r"torch\.nn\.functional\.conv3d has no counterpart"),
     "alpha": (lambda: T.AlphaDropout(0.2), X, r"alpha_dropout has no counterpart"),

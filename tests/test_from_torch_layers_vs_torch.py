@@ -87,7 +87,7 @@ def threshold(name: str, d: Draws) -> Made:
 
 @layer("Dropout")
 def dropout(name: str, d: Draws) -> Made:
-    return T.Dropout(0.0, inplace=d.flag()), (anywhere(d),)
+    return T.Dropout(float(d.flag()), inplace=d.flag()), (anywhere(d),)
 
 
 @layer("PReLU")

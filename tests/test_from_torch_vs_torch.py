@@ -152,6 +152,31 @@ def test_dropout_follows_the_mode() -> None:
     assert 0.2 < (quarter == 0).mean() < 0.3
 
 
+def test_dropout_of_everything() -> None:
+    class Dropped(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = torch.nn.Linear(4, 4), torch.nn.Linear(4, 3)
+            self.drop = torch.nn.Dropout(1.0)
+
+        def forward(self, x: Any) -> Any:
+            y = self.drop(self.first(x)) + torch.nn.functional.dropout(x, 1.0, self.training)
+            return self.last(y)
+
+    module, x = Dropped().train(), floats(5, 4)
+    net = check(module, x).train()
+    module.train()
+    given, cotangent = torch.tensor(x, requires_grad=True), floats(5, 3)
+    expected = module(given)
+    np.testing.assert_allclose(net(x), expected.detach().numpy(), rtol=1e-6)
+    expected.backward(torch.tensor(cotangent))
+    np.testing.assert_array_equal(net.backward(cotangent), given.grad.numpy())
+    for name, parameter in module.named_parameters():
+        np.testing.assert_allclose(
+            dict(net.named_parameters())[name].grad, parameter.grad.numpy(), rtol=1e-5, atol=1e-6
+        )
+
+
 class Filled(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         return (

@@ -297,7 +297,7 @@ def test_dropout(options: str) -> None:
     ("make", "message"),
     [
         (lambda: nn.MultiheadAttention(7, 2), "2 heads do not divide embed_dim 7"),
-        (lambda: nn.MultiheadAttention(8, 2, dropout=1.0), "MultiheadAttention: dropout is 1.0"),
+        (lambda: nn.MultiheadAttention(8, 2, dropout=1.5), "MultiheadAttention: dropout is 1.5"),
         (lambda: nn.MultiheadAttention(8, 2, kdim=0), "MultiheadAttention: kdim is 0"),
         (lambda: nn.MultiheadAttention(8, 2, batch_first=False), "batch_first is False"),
     ],

@@ -250,7 +250,7 @@ def test_messages() -> None:
     x = numbers(2, T, D)
     with pytest.raises(ValueError, match="is_causal is a mask of its own"):
         F.scaled_dot_product_attention(x, x, x, attn_mask=FLAGS, is_causal=True)
-    with pytest.raises(ValueError, match=r"dropout_p is 1.0\. It is the probability to drop"):
-        F.scaled_dot_product_attention(x, x, x, dropout_p=1.0)
+    with pytest.raises(ValueError, match=r"dropout_p is 1.5\. It is the probability to drop"):
+        F.scaled_dot_product_attention(x, x, x, dropout_p=1.5)
     with pytest.raises(ValueError, match=r"must end in \(positions, features\)"):
         F.scaled_dot_product_attention(x[0, 0], x, x)

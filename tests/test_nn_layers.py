@@ -429,6 +429,47 @@ def test_channels_are_dropped_whatever_bits_mean() -> None:
     assert (planes == planes[:, :1]).all() and 0.3 < (planes > 0).mean() < 0.7
 
 
+@pytest.mark.parametrize(("make", "shape"), [(nn.Dropout, (5,)), (nn.Dropout1d, (3, 7)), (nn.Dropout2d, (3, 2, 5))])
+@pytest.mark.parametrize("p", [1, 1 - 1e-9])
+def test_everything_is_dropped(make: type[nn.Dropout], shape: tuple[int, ...], p: float, engine: str) -> None:
+    net = nn.Sequential(make(p), nn.Flatten(), nn.Linear(2)).build(shape, seed=0)
+    x, bias = numbers(4, *shape), net[2].bias
+    np.testing.assert_array_equal(net(x), np.broadcast_to(bias.data, (4, 2)))
+    gradient = numbers(4, 2)
+    assert not net.backward(gradient).any() and not net[2].weight.grad.any()
+    np.testing.assert_allclose(bias.grad, gradient.sum(0), rtol=1e-6)
+    np.testing.assert_array_equal(net[0].eval()(x), x)
+
+
+def test_parts_with_a_dropout_of_everything(engine: str) -> None:
+    x = numbers(3, 4, 6)
+    attention = nn.MultiheadAttention(6, 2, dropout=1.0).build((4, 6), seed=0)
+    expected = np.broadcast_to(attention.out_proj.bias.data, x.shape)
+    np.testing.assert_array_equal(np.asarray(attention(x)), expected)
+    net = nn.LSTM(6, 5, num_layers=2, dropout=1.0).build((4, 6), seed=0)
+    np.testing.assert_array_equal(np.asarray(net(x))[0], np.asarray(net(numbers(3, 4, 6, seed=1)))[0])
+
+    class Heads(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=1.0)
+
+    heads = Heads().build((4, 6), seed=0)
+    assert not heads(x).any() and not heads.backward(numbers(3, 4, 6)).any() and heads.eval()(x).any()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: nn.Dropout(p), lambda p: nn.Dropout2d(p), lambda p: nn.LSTM(3, 4, dropout=p),
+        lambda p: nn.MultiheadAttention(4, 2, dropout=p), lambda p: nn.functional.dropout(np.ones((2, 3), np.float32), p),
+    ],
+)  # fmt: skip
+def test_what_is_no_probability(make: Any) -> None:
+    for p in (-0.1, 1.5, float("nan")):
+        with pytest.raises(ValueError, match=rf": (p|dropout) is {p}\. It is the probability to drop: from 0 to 1\."):
+            make(p)
+
+
 # Bags of rows.
 
 

@@ -283,7 +283,7 @@ def test_lengths_out_of_range(kind: str, wrong: int) -> None:
     [
         (lambda: nn.GRU(), r"GRU takes \(hidden_size\) or \(input_size, hidden_size\)"),
         (lambda: nn.GRU(3, 0), "GRU: hidden_size is 0"),
-        (lambda: nn.GRU(3, 4, dropout=1.0), "GRU: dropout is 1.0"),
+        (lambda: nn.GRU(3, 4, dropout=1.5), "GRU: dropout is 1.5"),
         (lambda: nn.RNN(3, 4, batch_first=False), "RNN: batch_first is False"),
         (lambda: nn.RNN(3, 4, nonlinearity="sine"), "nonlinearity is 'sine'. Use 'tanh' or 'relu'"),
         (lambda: nn.LSTM(3, 4, proj_size=2), "no LSTM with projections"),

@@ -250,3 +250,13 @@ def test_without_onnx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for call in (lambda: nn.from_onnx("x.onnx"), lambda: nn.Linear(3, 2).build((3,)).to_onnx(tmp_path / "x.onnx")):
         with pytest.raises(ImportError, match=r'needs the package onnx.*pip install "openbnns\[onnx\]"'):
             call()
+
+
+def test_dropout_of_everything_cannot_be_written(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(1.0), nn.Linear(4, 2)).build((3,), seed=0)
+    with pytest.raises(
+        nn.onnx.Unsupported, match=r"dropout with p=1 drops everything in training.*set p to 0 before you write"
+    ):
+        net.to_onnx(tmp_path / "model.onnx")
+    net[1].p = 0.0
+    net.to_onnx(tmp_path / "model.onnx")

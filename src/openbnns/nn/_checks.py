@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ._value import Value
 
 Pair = int | Sequence[int]
@@ -38,6 +40,14 @@ def positive(value: Any, who: str) -> int:
 def optional(value: Any, who: str) -> int | None:
     """A size that may be left to the first input."""
     return None if value is None else positive(value, who)
+
+
+def probability(value: Any, who: str) -> float:
+    """The probability of a dropout; one that is 1 in float32, the type that layers compute in, is 1."""
+    number = float(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{who} is {number}. It is the probability to drop: from 0 to 1.")
+    return 1.0 if np.float32(number) == 1 else number
 
 
 def check_size(who: str, what: str, expected: int | None, got: int, *, last: int | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from . import functional, initialisers, operations
-from ._checks import check_rank, check_size, optional, positive
+from ._checks import check_rank, check_size, optional, positive, probability
 from ._tree import options
 from ._value import Array, Value
 from .choose import first_may_be_omitted
@@ -88,6 +88,8 @@ class Linear(Layer):
 class Dropout(Layer):
     """In training every element is 0 with probability p, else x / (1 - p); at inference y = x.
 
+    With p = 1 no element is kept, and no gradient passes.
+
     >>> import numpy as np
     >>> from openbnns import nn
     >>> x, layer = np.ones((1, 1000), np.float32), nn.Dropout(0.5)
@@ -97,9 +99,7 @@ class Dropout(Layer):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if not 0 <= p < 1:
-            raise ValueError(f"Dropout: p is {p}. It is the probability to drop: at least 0 and less than 1.")
-        self.p = float(p)
+        self.p = probability(p, f"{type(self).__name__}: p")
 
     def forward(self, input: Value) -> Value:
         x = input

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
+from .._checks import probability
 from .._value import Array, Value
 from ._activations import softmax
 from ._arithmetic import add
@@ -47,17 +48,14 @@ def scaled_dot_product_attention(
     q, k, v = numbers(query, _WHO), numbers(key, _WHO), numbers(value, _WHO)
     if min(len(q.sample), len(k.sample)) < 2:
         raise ValueError(f"{_WHO}: query {q.shape} and key {k.shape} must end in (positions, features).")
-    if not 0 <= dropout_p < 1:
-        raise ValueError(
-            f"{_WHO}: dropout_p is {dropout_p}. It is the probability to drop: at least 0 and less than 1."
-        )
+    rate = probability(dropout_p, f"{_WHO}: dropout_p")
     if is_causal and attn_mask is not None:
         raise ValueError(f"{_WHO}: is_causal is a mask of its own. Leave attn_mask out, or put both into it.")
     factor = 1.0 / math.sqrt(q.sample[-1]) if scale is None else float(scale)
-    if _fit(q, k, v) and factor > 0 and (attn_mask is None or isinstance(attn_mask, np.ndarray)):
+    if rate < 1 and _fit(q, k, v) and factor > 0 and (attn_mask is None or isinstance(attn_mask, np.ndarray)):
         forbidden = None if attn_mask is None else _mask(attn_mask, q, k)
         if attn_mask is None or forbidden is not None:
-            return _heads(q, k, v, factor, forbidden, bool(is_causal), float(dropout_p))
+            return _heads(q, k, v, factor, forbidden, bool(is_causal), rate)
     scores: Any = product(q, transpose(k, -1, -2), factor)
     if is_causal:
         attn_mask = np.tril(np.ones((q.sample[-2], k.sample[-2]), np.bool_))
@@ -66,7 +64,7 @@ def scaled_dot_product_attention(
             attn_mask = np.where(attn_mask, np.float32(0), np.float32(-np.inf))
         scores = add(scores, attn_mask)
     weights = softmax(scores, -1)
-    return matmul(dropout(weights, dropout_p) if dropout_p else weights, v)
+    return matmul(dropout(weights, rate) if rate else weights, v)
 
 
 def _fit(q: Value, k: Value, v: Value) -> bool:

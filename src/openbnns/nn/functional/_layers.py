@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
+from .._checks import probability
 from ..parameter import Parameter
 from ._base import Tensor, function, numbers, value
 
@@ -17,10 +18,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
     Whether the network trains is known by the network itself; ``training=False`` switches dropout off for good.
     """
-    if not 0 <= p < 1:
-        raise ValueError(f"dropout: p is {p}. It is the probability to drop: at least 0 and less than 1.")
-    x = numbers(input, "dropout")
-    return x.graph.append(operations.Dropout(x.graph, x, float(p))) if p and training else x
+    rate, x = probability(p, "dropout: p"), numbers(input, "dropout")
+    return x.graph.append(operations.Dropout(x.graph, x, rate)) if rate and training else x
 
 
 @function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ... import DropoutLayer, Shape, compat
+from ... import ActivationFunction, ActivationLayer, DropoutLayer, Shape, compat
 from ...layers import skip
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
@@ -13,13 +13,16 @@ from ._base import copying, draw_number
 
 
 class Dropout(Operation):
-    """Drops elements, or with ``channels`` whole channels, in training; at inference it is the identity."""
+    """Drops elements, or with ``channels`` whole channels, in training; at inference it is the identity.
+
+    A rate of 1 leaves nothing to be drawn: y = 0 x, as in PyTorch.
+    """
 
     keeps_inputs = False
-    random = only_trains = True
+    only_trains = True
 
     def __init__(self, graph: Graph, x: Value, rate: float, channels: bool = False) -> None:
-        self.rate = rate
+        self.rate, self.random = rate, rate != 1
         self.channels = x.sample[0] if channels else x.count  # each is kept or dropped as one
         self._start = int(graph.generator.randint(2**31))
         super().__init__([x], x.like(x.sample))
@@ -28,8 +31,12 @@ class Dropout(Operation):
 
     def prepare(self) -> None:
         count = self.output.count
-        if self.channels == count:
+        if not self.random:
             self.sample: tuple[int, ...] = (count,)
+            self.layer = ActivationLayer(function=ActivationFunction.linear(alpha=0.0), input=Shape.vector(count))
+            return
+        if self.channels == count:
+            self.sample = (count,)
             self.layer = DropoutLayer(input=Shape.vector(count), rate=self.rate, seed=1)
         else:
             self.sample = (self.channels, 1, count // self.channels)

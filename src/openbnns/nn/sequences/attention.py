@@ -8,13 +8,13 @@ import numpy as np
 
 from .. import functional as F
 from .. import initialisers, operations
-from .._checks import check_rank, check_size, optional, positive
+from .._checks import check_rank, check_size, optional, positive, probability
 from .._graph import current_graph
 from .._tree import options
 from .._value import FLOAT32, Array, Value
 from ..module import Module
 from ..parameter import Parameter
-from .recurrent import probability, require_batch_first
+from .recurrent import require_batch_first
 from .results import Output, Parts
 
 
@@ -123,7 +123,7 @@ class MultiheadAttention(Module):
         masks = Masks(self.num_heads, three[0], three[1], bool(is_causal) or self.causal)
         masks.take_keys(key_padding_mask)
         masks.take_scores(attn_mask)
-        if masks.in_layer and len(self._projections()) == 1:
+        if masks.in_layer and len(self._projections()) == 1 and self.dropout < 1:
             y = self._layer(three, masks)
         else:
             weights = self._weights(three, masks)

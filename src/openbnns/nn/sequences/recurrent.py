@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._spelling import spelled
 from .. import functional, initialisers, operations
-from .._checks import check_rank, check_size, optional, positive
+from .._checks import check_rank, check_size, optional, positive, probability
 from .._graph import current_graph
 from .._tree import options
 from .._value import Array, Value
@@ -25,14 +25,6 @@ from .results import Output, Parts, States
 def require_batch_first(who: str, batch_first: bool) -> None:
     if not batch_first:
         raise ValueError(f"{who}: batch_first is False, but arrays always have the batch axis in front. Leave it out.")
-
-
-def probability(value: Any, who: str) -> float:
-    """The rate of a dropout."""
-    number = float(value)
-    if not 0 <= number < 1:
-        raise ValueError(f"{who} is {number}. It must be at least 0 and below 1.")
-    return number
 
 
 class Recurrent(Module):

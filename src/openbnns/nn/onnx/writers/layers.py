@@ -154,9 +154,18 @@ def prelu(file: GraphFile, operation: operations.Prelu) -> str:
     return file.node("PRelu", file.use(x), slope)
 
 
+def dropout_rate(file: GraphFile, rate: float) -> str:
+    if rate == 1:
+        raise NoForm(
+            "a dropout with p=1 drops everything in training, which ONNX does not allow (its ratio is below 1). It has no effect "
+            "in inference: set p to 0 before you write the network"
+        )
+    return file.number(rate)
+
+
 @writes(operations.Dropout)
 def dropout(file: GraphFile, operation: operations.Dropout) -> str:
-    x, rate = operation.inputs[0], file.number(operation.rate)
+    x, rate = operation.inputs[0], dropout_rate(file, operation.rate)
     if operation.channels == x.count:
         return file.node("Dropout", file.use(x), rate)
     shape = file.shape(x.rows, (x.sample[0], *[1] * (len(x.sample) - 1)))
