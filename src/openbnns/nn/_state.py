@@ -43,6 +43,9 @@ class State(Tree):
         own = dict(self._named_state())
         shared = shared_names(own)
         given = {name: as_float_array(array) for name, array in arrays.items() if not _is_counter(name)}
+        for name, array in given.items():
+            if array.shape == () and name in own and own[name].shape == (1,):
+                given[name] = array.reshape(1)  # a parameter that is a number has an axis here, and none in PyTorch
         unfit = [
             f"{name}: shape {given[name].shape} given, {own[name].shape} needed"
             for name in own

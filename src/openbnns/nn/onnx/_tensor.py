@@ -259,7 +259,7 @@ def expanded(x: Tensor, shape: tuple[Any, ...]) -> Tensor:
         if batch is not None and x.batch is None and batch - (len(shape) - x.rank) >= 0:
             own = one_of_many(own, batch - (len(shape) - x.rank))
         _numpy.limited(rest)
-        return Tensor(np.ascontiguousarray(np.broadcast_to(own, rest)), shape, x.kind)
+        return Tensor(np.array(np.broadcast_to(own, rest), order="C"), shape, x.kind)
     value = x.aligned(shape)
     if tuple(rest) != value.sample:
         value = F.expand(value, *([BatchSize(value.rows)] if value.rows else []), *rest)

@@ -19,7 +19,7 @@ from ._layers import kind_of
 from ._network import Network, Part, Signature, described
 from ._recording import RANDOM, Record, Recorder, Ref, Trace, array_of
 from ._steps import SIZES, for_all_batches, for_both_modes
-from .errors import refusal, require_torch
+from .errors import Unsupported, problem, refusal, require_torch
 from .operations import FUNCTIONS
 
 _TOLERANCE = 1e-3
@@ -137,11 +137,32 @@ def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any])
         recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None)
         samples = _batch(torch, given, size)
         named = dict(zip(names, samples, strict=bool(names)))
-        return recorder.run(() if named else tuple(samples), named)
+        try:
+            return recorder.run(() if named else tuple(samples), named)
+        except Unsupported:
+            raise
+        except Exception as error:  # of the module, or of PyTorch in it
+            _run_alone(module, names, _batch(torch, given, size))
+            raise refusal(
+                f"forward fails while it is recorded ({problem(error)})", recorder.place_of(error),
+                "It does not fail by itself: take what that line does out of forward.",
+            ) from error  # fmt: skip
 
     training, evaluation = (for_all_batches(run(mode, SIZES[0]), run(mode, SIZES[1])) for mode in (True, False))
     parts = dict(module.named_modules())
     return for_both_modes(training, evaluation, lambda path: bool(getattr(parts[path], "track_running_stats", False)))
+
+
+def _run_alone(module: Any, names: tuple[str, ...], samples: list[Any]) -> None:
+    """Run a module that has failed without being watched: if it fails again, module and example do not fit."""
+    try:
+        _call(module, names, [x.detach() for x in samples])
+    except Exception as error:
+        mode = "training" if module.training else "evaluation"
+        raise ValueError(
+            f"from_torch: {type(module).__name__} fails in PyTorch itself on {len(samples[0])} samples of the example, in {mode} "
+            f"mode ({problem(error)}). Pass an example that module(example) takes in both modes."
+        ) from error
 
 
 def _call(module: Any, names: tuple[str, ...], samples: list[Any]) -> Any:
@@ -277,7 +298,7 @@ class _Builder:
 
     def _buffer(self, buffer: Any) -> Any:
         if id(buffer) not in self._buffers:
-            self._buffers[id(buffer)] = np.ascontiguousarray(array_of(buffer))
+            self._buffers[id(buffer)] = array_of(buffer)
         return self._buffers[id(buffer)]
 
 

@@ -16,7 +16,7 @@ from . import _running
 from ._layers import KINDS
 from ._recording import Record, Ref
 from ._steps import refs
-from .errors import Unsupported, refusal
+from .errors import Unsupported, problem, refusal
 from .operations import FUNCTIONS, Call
 
 
@@ -72,16 +72,18 @@ class Network(Part):
         kinds = tuple(step.dtypes[ref.index] for ref in made)
         if step.kind in ("module", "function"):
             call = Call(step.target, shapes, kinds)
-            args, kwargs = _filled(step.args, held), _filled(step.kwargs, held)
             try:
+                args, kwargs = _filled(step.args, held), _filled(step.kwargs, held)
                 results = self._called(step, call, args, kwargs, parts)
                 for ref, x, shape, kind in zip(made, _flat(results), shapes, kinds, strict=False):
                     if step.detached and kind == "f":
                         x = F.detach(x)
                     if x is not None:
                         held[ref.index] = Tensor(x, shape, kind)
-            except (Misfit, ValueError, TypeError, IndexError, KeyError) as error:
-                raise self._refused(step, error) from error
+            except (Misfit, ValueError, TypeError) as error:
+                raise self._refused(step, str(error).rstrip(".")) from error
+            except Exception as error:  # arguments that no function foresees must not end in the dark
+                raise self._refused(step, f"its arguments cannot be taken over ({problem(error)})") from error
             return
         found = self._leaf(step, inputs, parts)
         held[made[0].index] = Tensor(found, shapes[0], kinds[0])
@@ -100,11 +102,15 @@ class Network(Part):
             return step.array
         path, _, name = step.target.rpartition(".")
         if step.kind == "parameter":
-            return parts[path]._parameters[name]
+            held = parts[path]._parameters[name]
+            single = (
+                held.shape == (1,) and () in step.shapes.values()
+            )  # a number, which has an axis as a parameter here
+            return F.reshape(held, ()) if single else held
         return self._constants[step.target] if step.target in self._constants else parts[path]._buffers[name]
 
-    def _refused(self, step: Record, error: Exception) -> Unsupported:
-        return refusal(f"{described(step, self._signature.kinds)}: {str(error).rstrip('.')}", step.place)
+    def _refused(self, step: Record, reason: str) -> Unsupported:
+        return refusal(f"{described(step, self._signature.kinds)}: {reason}", step.place)
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Inputs by the names of the arguments of PyTorch's forward."""

@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -113,7 +114,7 @@ class Recorder:
             self.records.append(record)
         with _mode(self.torch, self._function), self._patched():
             result = self.root(*args, **kwargs)
-        return Trace(self.records, self._encode(result))
+        return Trace(self.records, self._encode(result, self._refuse_result))
 
     @contextmanager
     def _patched(self) -> Any:
@@ -148,7 +149,7 @@ class Recorder:
                 result = original(module, *args, **kwargs)
             finally:
                 self._paused -= 1
-            return self._finish(record, result)
+            return self._finish(record, result) if self._has_tensor(result) else result
         finally:
             self._stack.pop()
 
@@ -169,6 +170,9 @@ class Recorder:
                     self.place(),
                     "Choose with torch.where, or take that part out of forward.",
                 )
+            if name == "__set__":
+                self._set_attribute(function, *args)
+                return None
             if name == "__setitem__":
                 self._expect_change(*args)
             record, error = Record("function", name), None
@@ -189,6 +193,16 @@ class Recorder:
             return iter(result) if name == "__iter__" else result
         finally:
             self._paused -= 1
+
+    def _set_attribute(self, function: Any, tensor: Any, value: Any) -> None:
+        """``x.requires_grad = True`` says what holds anyway, here as in a training of the network."""
+        name = function.__self__.__name__
+        if name != "requires_grad" or not value:
+            raise refusal(
+                f"x.{name} = ... changes a tensor in a way that cannot be taken over",
+                self.place(),
+                "Compute another tensor instead, or take that line out of forward.",
+            )
 
     def _expect_change(self, target: Any, key: Any, value: Any) -> None:
         """``x[key] += y`` changes that part of x in place and then assigns it: all else of x is as it was."""
@@ -243,25 +257,36 @@ class Recorder:
             return any(map(self._has_tensor, result))
         return isinstance(result, self.torch.Tensor)
 
-    def _encode(self, given: Any) -> Any:
-        """Arguments with Refs in place of tensors, and nothing of PyTorch in them."""
+    def _encode(self, given: Any, refuse: Callable[[Any], Unsupported] | None = None) -> Any:
+        """Arguments, or results, with Refs in place of tensors, and nothing of PyTorch in them."""
         torch = self.torch
         if isinstance(given, torch.Tensor):
             return self._ref(given)
         if isinstance(given, slice):
             return slice(self._encode(given.start), self._encode(given.stop), self._encode(given.step))
         if isinstance(given, (tuple, list)):
-            parts = [self._encode(part) for part in given]
+            parts = [self._encode(part, refuse) for part in given]
             return parts if isinstance(given, list) else tuple(parts)
         if isinstance(given, Mapping):
-            return {name: self._encode(part) for name, part in given.items()}
+            return {name: self._encode(part, refuse) for name, part in given.items()}
         if given is None or given is Ellipsis or isinstance(given, (bool, int, float, str)):
             return given
         if isinstance(given, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
             return Kind(str(given))
         if isinstance(given, np.generic):
             return given.item()
-        raise refusal(f"a {type(given).__name__} is no argument that can be taken over", self.place())
+        raise (refuse or self._refuse_argument)(given)
+
+    def _refuse_argument(self, given: Any) -> Unsupported:
+        return refusal(f"an object of class {type(given).__name__} is no argument that can be taken over", self.place())
+
+    def _refuse_result(self, given: Any) -> Unsupported:
+        return refusal(
+            f"forward gives an object of class {type(given).__name__}, which is no tensor",
+            self.place(),
+            "Wrap the module in one whose forward gives tensors, or tuples, lists and dictionaries of them. A model of "
+            "transformers gives no cache with config.use_cache = False.",
+        )
 
     def _ref(self, tensor: Any) -> Ref:
         known = self._live.get(id(tensor))
@@ -327,19 +352,27 @@ class Recorder:
         return WRITTEN.get(name, name)
 
     def place(self) -> Place:
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code is not Recorder.run.__code__:
+            if not frame.f_code.co_filename.startswith(self._folders):
+                return self._place(frame.f_code.co_filename, frame.f_lineno)
+            frame = frame.f_back
+        return self._place()
+
+    def place_of(self, error: BaseException) -> Place:
+        """The last line that is neither PyTorch's nor ours on the way to an error."""
+        frames = [
+            (frame.f_code.co_filename, line)
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if not frame.f_code.co_filename.startswith(self._folders)
+        ]
+        return self._place(*frames[-1]) if frames else self._place()
+
+    def _place(self, file: str = "", line: int = 0) -> Place:
         module = self._stack[-1]
         path = self._paths.get(id(module), "")
         shown = f"{path} ({type(module).__name__})" if path else type(module).__name__
-        frame: Any = sys._getframe(1)
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if frame.f_code is Recorder.run.__code__:
-                break
-            if not file.startswith(self._folders):
-                code = linecache.getline(file, frame.f_lineno).strip()
-                return Place(shown, file, frame.f_lineno, code)
-            frame = frame.f_back
-        return Place(shown)
+        return Place(shown, file, line, linecache.getline(file, line).strip() if file else "")
 
 
 def array_of(tensor: Any) -> Any:
@@ -347,7 +380,7 @@ def array_of(tensor: Any) -> Any:
     plain = tensor.detach().cpu()
     if plain.is_floating_point():
         plain = plain.float()
-    return np.array(plain.numpy())
+    return np.array(plain.numpy(), order="C")
 
 
 def _version(tensor: Any) -> int:

@@ -33,6 +33,12 @@ def refusal(problem: str, place: Place | None, cure: str = "") -> Unsupported:
     return Unsupported(f"from_torch: {problem}{where}.{' ' + cure if cure else ''}")
 
 
+def problem(error: Exception) -> str:
+    """An error of other code in one line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200].rstrip('.') if lines else 'no message'}"
+
+
 def require_torch(who: str) -> Any:
     """PyTorch, which is imported only here, when it is asked for."""
     try:

@@ -141,7 +141,7 @@ def _gather_elements(call: Call, x: Array, indices: Array) -> Any:
 
 @register("Expand")
 def _expand(call: Call, x: Array, shape: Array) -> Any:
-    return np.ascontiguousarray(np.broadcast_to(x, limited(np.broadcast_shapes(x.shape, limited(shape)))))
+    return np.array(np.broadcast_to(x, limited(np.broadcast_shapes(x.shape, limited(shape)))), order="C")
 
 
 @register("Tile")
