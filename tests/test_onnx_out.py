@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import onnx
 import pytest
 
 from onnx_networks import BEYOND_REFERENCE, NETWORKS, as_list, by_reference, make
-from openbnns import nn
+from openbnns import cli, nn
 from openbnns.nn import functional as F
+from openbnns.nn._description import CannotDescribe
 from openbnns.nn.preprocessing import ArrayPreparation, TablePreparation
 from openbnns.nn.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
 
@@ -260,3 +262,16 @@ def test_dropout_of_everything_cannot_be_written(tmp_path: Path) -> None:
         net.to_onnx(tmp_path / "model.onnx")
     net[1].p = 0.0
     net.to_onnx(tmp_path / "model.onnx")
+
+
+def test_import_refuses_what_no_model_file_can_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def describe(network: Any) -> Any:
+        raise CannotDescribe("the network is too strange")
+
+    nn.Sequential(nn.Linear(3, 2)).build((3,), seed=0).to_onnx(tmp_path / "model.onnx")
+    monkeypatch.setattr("openbnns.nn.model_file.describe", describe)
+    assert cli.main(["import", str(tmp_path / "model.onnx")]) == 2
+    assert re.search(r"model\.onnx: cannot be written as a model file\. .*is too strange", capsys.readouterr().err)
+    assert not (tmp_path / "model.safetensors").exists()

@@ -21,6 +21,7 @@ from typing import Any
 from .. import ActivationFunction
 from .choose import arguments_by_name, nearest
 from .containers import Add, Residual, Sequential
+from .converted.parts import ForeignPart
 from .layers import Concatenate
 from .module import Layer, Module
 from .parameter import Parameter
@@ -82,6 +83,8 @@ def _describe(module: Module, path: str, seen: dict[Module, str]) -> dict[str, A
 
         seen[module] = path
         return {"type": _FROM_ONNX, **as_table(module)}  # type: ignore[arg-type]
+    if isinstance(module, ForeignPart):
+        raise CannotDescribe(f"{where} comes from PyTorch, whose forward a file cannot hold")
     if known().get(name) is not type(module):
         raise CannotDescribe(f"{where} is a {name}, which is not a layer of openbnns.nn but a class of your own")
     seen[module] = path

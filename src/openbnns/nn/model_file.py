@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -29,6 +30,7 @@ from ._resume import is_plain, layers_of
 from ._state import shared_names
 from ._value import Array
 from .choose import whole_number
+from .converted.parts import ForeignPart
 from .memory_limit import shown
 from .module import Module
 from .parameter import Mismatch
@@ -114,6 +116,15 @@ class ModelCard:
         )
 
 
+class ModelWarning(UserWarning):
+    """A model file that :func:`nn.load_model` cannot make a network from, unless it is given one; the message says why.
+
+    >>> from openbnns import nn
+    >>> issubclass(nn.ModelWarning, UserWarning)  # warnings.simplefilter("error", nn.ModelWarning) refuses to write such files
+    True
+    """
+
+
 ModelCard.__init__ = spelled(ModelCard.__init__)  # type: ignore[method-assign]
 
 
@@ -121,7 +132,7 @@ ModelCard.__init__ = spelled(ModelCard.__init__)  # type: ignore[method-assign]
 
 
 def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
-    """Write a model file; see ``nn.Module.save_model``."""
+    """Write a model file; see ``nn.Module.save_model``, whose caller a warning points to."""
     who = f"{type(network).__name__}.save_model"
     if network._graph is None:
         raise RuntimeError(
@@ -134,11 +145,19 @@ def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
         reason = ""
     except CannotDescribe as error:
         table, reason = None, str(error)
+        warnings.warn(
+            f"{who}: {path} gets the weights of the network, but cannot say how it is made: {reason}. To load it, make the "
+            f"network and pass it: nn.load_model({Path(path).name!r}, network={_maker(network)}). net.save(path) writes weights "
+            "alone, without this warning; net.to_onnx(path) writes a file that nn.from_onnx makes the network from.",
+            ModelWarning,
+            stacklevel=4,
+        )
     said = {
         "version": VERSION,
         **card.state(),
         "network": table,
         "class": type(network).__name__,
+        "maker": _maker(network),
         "reason": reason,
         "inputs": [{"shape": list(v.sample), "dtype": str(v.dtype)} for v in network._graph.inputs],
     }
@@ -150,6 +169,12 @@ def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
         raise ValueError(f"{who}: the description has {shown(len(text))}, but {shown(_LARGEST_TEXT)} are the most.")
     stored = {name: array for name, array in arrays.items() if name not in shared}
     weights.save(path, stored, {KEY: text, **shared})
+
+
+def _maker(network: Module) -> str:
+    """What a user writes to make such a network."""
+    foreign = isinstance(network, ForeignPart)
+    return "nn.from_torch(module, example)" if foreign else f"{type(network).__name__}(...)"
 
 
 def _description(network: Module) -> dict[str, Any]:
@@ -270,9 +295,10 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
         table = said.get("network")
         if table is None:
             name, reason = said.text("class")[:200], said.text("reason")[:1000]
+            maker = said.text("maker")[:200] if said.get("maker") is not None else f"{name}(...)"
             raise ModelError(
                 f"{where}: the file has the weights of a {name}, but cannot say how it is made: {reason}. Make it yourself and "
-                f"pass it: nn.load_model({Path(path).name!r}, network={name}(...))."
+                f"pass it: nn.load_model({Path(path).name!r}, network={maker})."
             )
         elements = max((array.size for array in arrays.values()), default=0)
         largest = max(_ALWAYS, elements, *(math.prod(shape) for shape in shapes))
@@ -375,6 +401,6 @@ def _set_options(network: Module, said: Said) -> None:
             setattr(modules[path], name, value)
 
 
-__all__ = ["ModelCard", "ModelError", "load", "save"]
+__all__ = ["ModelCard", "ModelError", "ModelWarning", "load", "save"]
 
 __dir__ = _of_module(__name__)

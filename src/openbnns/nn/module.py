@@ -366,8 +366,9 @@ class Module(Exports):
         """Write weights, architecture and whatever is known about samples and classes; :func:`nn.load_model` reads it.
 
         ``task`` and ``classes`` are what the outputs mean, for :meth:`predict`. ``card`` says everything else; a network that
-        was loaded has one already. Any reader of ``.safetensors`` finds the weights in the file. If there is a class of your
-        own in the network, the file does not describe it, and ``load_model`` asks for a network to put the weights in.
+        was loaded has one already. Any reader of ``.safetensors`` finds the weights in the file. A file
+        cannot describe classes of your own, nor what comes from :func:`nn.from_torch`: a :class:`nn.ModelWarning` says so, and
+        ``load_model`` needs a network to put the weights in.
         """
         from dataclasses import replace
 
