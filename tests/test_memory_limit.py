@@ -30,5 +30,7 @@ def test_the_message_names_a_setting_that_is_enough(monkeypatch: pytest.MonkeyPa
     )
     with pytest.raises(DataError, match=message):
         memory_limit.check(3_600_000_000, "a.toml: layer 1", DataError)
+    with pytest.raises(ValueError, match=r"more than the limit of 1 GiB\. No machine has that much"):
+        memory_limit.check(2**90, "a.toml: layer 1")
     monkeypatch.setenv(memory_limit.VARIABLE, "4G")
     memory_limit.check(3_600_000_000, "a.toml: layer 1", DataError)

@@ -200,7 +200,10 @@ def test_all_layers_that_are_not_taken_over_are_named(tmp_path: Path) -> None:
         (b"\xff" * 20, "more than ten bytes"),
         (f(1, b"abc")[:-1], "does not fit into the 2 that are left"),
         (model((2, 2)), r"an input has shape \(2, 2\)"),
-        (model((2**40, 2**40, 2**40)), "an input has shape"),
+        (
+            model((2**40, 2**40, 2**40)),
+            r"an input of shape \(.*\) takes .*more than the limit.* No machine has that much",
+        ),
         (model((3,)), "no layers"),
         (model((3,), layer("a", "image", 140, f(1, 3), f(2, 2), weights(20, numbers(5)))), "there are 5 numbers"),
         (model((3,), layer("a", "image", 140, f(1, 3), f(2, 2**40))), "it has 3 inputs, but"),

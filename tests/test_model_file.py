@@ -415,6 +415,21 @@ def test_descriptions_that_lie(tmp_path: Path, change: Any, message: str) -> Non
     assert str(tmp_path) in str(caught.value)
 
 
+def test_memory_that_a_description_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wider(said: Any) -> None:
+        said["network"]["layers"]["layers"][0]["padding"] = 60000
+
+    path = tmp_path / "m.safetensors"
+    nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(1, 1, 1)).build((1, 2, 2), seed=0).save_model(path)
+    path = rewritten(path, wider)
+    with pytest.raises(
+        ModelError, match=r"the result \(1, 120002, 120002\) of a layer for one sample takes 53\.65 GiB.*LIMIT=64G"
+    ):
+        nn.load_model(path)
+    monkeypatch.setenv("OPENBNNS_MEMORY_LIMIT", "64G")
+    assert nn.load_model(path)._graph is not None
+
+
 def test_deep_and_long_descriptions_are_refused(tmp_path: Path) -> None:
     net = nn.Linear(2).build((3,), seed=0)
     path = tmp_path / "m.safetensors"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,10 @@ def _sequence(model: Any) -> None:
         (_old, "uses version 9 .* versions from 13 on are read"),
         (_new, "uses version 99 .* knows those up to"),
         (_negative, "input 'x' has an axis of size -3"),
-        (_huge, r"input 'x' has samples of shape \(1099511627776,\), which is nothing, or too much"),
+        (
+            _huge,
+            r"a sample of input 'x', of shape \(1099511627776,\), takes 4 TiB, more than the limit of 1 GiB.*LIMIT=4096G",
+        ),
         (_sequence, "input 'x' is no tensor"),
     ],
 )
@@ -125,31 +130,106 @@ def test_types_and_shapes_that_nodes_cannot_have(nodes: list[Any], message: str,
         nn.from_onnx(path)
 
 
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        [node("ConstantOfShape", "shape", "k"), node("Add", "x k", "y")],
-        [node("Expand", "x shape", "y")],
-        [node("Tile", "x shape", "y")],
-        [node("Range", "zero many one", "k"), node("Add", "x k", "y")],
-    ],
-)
-def test_memory_that_a_file_asks_for(nodes: list[Any], tmp_path: Path) -> None:
-    weights = {"shape": np.array([1, 2**40]), "zero": np.float32(0), "one": np.float32(1), "many": np.float32(2**50)}
-    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 1]}, ["y"], weights)
-    with pytest.raises(Unsupported, match="too large"):
+def _outside(model: Any, location: str) -> None:
+    weight = model.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = 1
+    weight.external_data.add(key="location", value=location)
+
+
+def resize(given: str, **attributes: Any) -> Any:
+    return helper.make_node("Resize", ["x", "", *given.split()], ["y"], **attributes)
+
+
+ASKING = {
+    "ConstantOfShape": [node("ConstantOfShape", "shape", "k"), node("Add", "x k", "y")],
+    "Expand": [node("Expand", "x shape", "y")],
+    "Tile": [node("Tile", "x shape", "y")],
+    "Range": [node("Range", "zero many one", "k"), node("Add", "x k", "y")],
+    "Pad": [node("Pad", "x pads", "y")],
+    "OneHot": [node("OneHot", "indices depth values", "k"), node("Add", "x k", "y")],
+    "CumSum": [node("Expand", "x wide", "k"), node("CumSum", "k indices", "y")],
+    "Trilu": [node("Reshape", "x square", "s"), node("Expand", "s matrix", "k"), node("Trilu", "k", "y")],
+    "Add": [node("Reshape", "x square", "s"), node("Expand", "s row", "r"), node("Add", "r column", "y")],
+    "Conv": [node("Reshape", "x image", "s"), node("Conv", "s w", "y", pads=[2**18] * 4)],
+    "nearest": [resize("scales", mode="nearest")],
+    "linear": [resize("scales", mode="linear")],
+    "cubic": [resize("scales", mode="cubic")],
+}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_memory_that_a_file_asks_for(name: str, tmp_path: Path) -> None:
+    weights = {
+        "shape": np.array([1, 2**40]), "zero": np.float32(0), "one": np.float32(1), "many": np.float32(2**40),
+        "pads": np.array([0, 0, 0, 2_000_000_000]), "indices": np.array(1), "depth": np.array(2**40),
+        "values": np.float32([0, 1]), "wide": np.array([1, 2**17]), "square": np.array([0, 1, 1]),
+        "matrix": np.array([1, 2**15, 2**15]), "row": np.array([1, 1, 2**17]), "column": np.zeros((2**17, 1), np.float32),
+        "image": np.array([0, 1, 1, 1]), "w": np.zeros((1, 1, 1, 1), np.float32), "scales": np.float32([1, 2**29]),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", ASKING[name], {"x": ["N", 1]}, ["y"], weights)
+    tracemalloc.start()
+    with pytest.raises(Unsupported, match=r"takes .* more than the limit of 1 GiB\..*OPENBNNS_MEMORY_LIMIT=\d+G"):
         nn.from_onnx(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**26
+
+
+def test_the_limit_may_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(
+        tmp_path / "m.onnx", [node("Pad", "x p", "y")], {"x": ["N", 1]}, ["y"], {"p": np.array([0, 0, 0, 999])}
+    )
+    monkeypatch.setenv("OPENBNNS_MEMORY_LIMIT", "3999")
+    with pytest.raises(
+        Unsupported, match=r"a tensor of shape \(N, 1000\) takes 3\.906 KiB, more than the limit of 3\.905 KiB"
+    ):
+        nn.from_onnx(path)
+    monkeypatch.setenv("OPENBNNS_MEMORY_LIMIT", "4000")
+    assert nn.from_onnx(path)(np.ones((2, 1), np.float32)).sum() == 2
 
 
 def test_all_constants_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openbnns.nn.onnx._network.MOST_BYTES", 10_000)
+    monkeypatch.setenv("OPENBNNS_MEMORY_LIMIT", "10000")
     nodes = [node("ConstantOfShape", "shape", f"k{i}") for i in range(20)]
     nodes.append(node("Sum", " ".join(f"k{i}" for i in range(20)), "k"))
     path = write(
         tmp_path / "m.onnx", [*nodes, node("Add", "x k", "y")], {"x": ["N", 1]}, ["y"], {"shape": np.array([1, 256])}
     )
-    with pytest.raises(Unsupported, match="too large"):
+    with pytest.raises(
+        Unsupported, match=r"computed from constants up to here takes 10 KiB, more than the limit of 9\.766 KiB"
+    ):
         nn.from_onnx(path)
+
+
+@pytest.mark.parametrize("name", ["m.onnx", "m.mlmodel", "m.pt", "m.npz", "m.safetensors", "m.weights.h5", "m.keras"])
+def test_folders_and_pipes_are_named(name: str, tmp_path: Path) -> None:
+    def open_it(path: Path) -> None:
+        if name == "m.onnx":
+            nn.from_onnx(path)
+        elif name == "m.mlmodel":
+            nn.from_mlmodel(path)
+        else:
+            nn.Sequential(nn.Linear(2, 2)).build((2,), seed=0).load(path)
+
+    if name in ("m.weights.h5", "m.keras"):
+        pytest.importorskip("h5py")
+    (tmp_path / "folder").mkdir()
+    folder, pipe = tmp_path / "folder" / name, tmp_path / name
+    folder.mkdir()
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match=rf"{name}: is a folder\. Give the path of a file"):
+        open_it(folder)
+    with pytest.raises(ValueError, match=rf"{name}: is no regular file but a pipe, a device or the like"):
+        open_it(pipe)
+    with pytest.raises(FileNotFoundError, match=name):
+        open_it(tmp_path / f"other{name}")
+
+
+def test_data_in_a_pipe(linear: Path) -> None:
+    os.mkfifo(linear.parent / "w.bin")
+    with pytest.raises(OnnxError, match=r"lies in 'w\.bin', which is no regular file"):
+        nn.from_onnx(changed(linear, lambda model: _outside(model, "w.bin")))
 
 
 @pytest.mark.parametrize("location", ["../w.bin", "/etc/hostname", "a/../../w.bin", "", "link.bin", "..\\w.bin"])
@@ -159,14 +239,8 @@ def test_data_outside_the_folder_is_refused(location: str, linear: Path) -> None
     (linear.parent / "w.bin").write_bytes(bytes(48))
     (folder / "link.bin").symlink_to(linear.parent / "w.bin")
 
-    def outside(model: Any) -> None:
-        weight = model.graph.initializer[0]
-        weight.ClearField("raw_data")
-        weight.data_location = 1
-        weight.external_data.add(key="location", value=location)
-
     path = folder / "m.onnx"
-    path.write_bytes(changed(linear, outside).read_bytes())
+    path.write_bytes(changed(linear, lambda model: _outside(model, location)).read_bytes())
     with pytest.raises(OnnxError, match=r"weight 'w' lies in .*outside the folder of the model"):
         nn.from_onnx(path)
 

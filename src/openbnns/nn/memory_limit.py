@@ -16,6 +16,7 @@ ALWAYS = 2**30
 RATIO = 20
 """The multiple of its own size that a larger file may ask for; real data compresses by less."""
 
+_IMPOSSIBLE = 2**47
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d{1,15})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 
@@ -49,14 +50,17 @@ def limit(file_size: int = 0) -> int:
     return given() or max(ALWAYS, RATIO * file_size)
 
 
-def check(count: int, who: str, error: type[ValueError] = ValueError) -> None:
+def check(count: int, who: str, error: type[ValueError] = ValueError, file_size: int = 0) -> None:
     """Refuse a number of bytes beyond the limit; ``who`` says what asks for them: ``"net.toml: layer 2 of 30000 x 30000"``."""
-    if count > limit():
-        raise error(f"{who} takes {shown(count)}, more than the limit of {shown(limit())}. {cure(count)}")
+    most = limit(file_size)
+    if count > most:
+        raise error(f"{who} takes {shown(count)}, more than the limit of {shown(most)}. {cure(count)}")
 
 
 def cure(count: int) -> str:
-    """The setting under which this many bytes are taken."""
+    """The setting under which this many bytes are taken, if there can be one."""
+    if count > _IMPOSSIBLE:
+        return "No machine has that much: its source is damaged, or hostile."
     return (
         f"If you trust its source and have the memory, set the environment variable {VARIABLE}={enough(count)} "
         f'(in Python: os.environ["{VARIABLE}"] = "{enough(count)}").'

@@ -21,7 +21,7 @@ import numpy as np
 from .. import ActivationFunction, __version__
 from .._listing import of_module as _of_module
 from .._spelling import spelled
-from . import preprocessing, weights
+from . import memory_limit, preprocessing, weights
 from ._description import CannotDescribe, Maker, ModelError, describe, parameters_of
 from ._outputs import arrange
 from ._parts import keys_of, parts_of
@@ -47,7 +47,6 @@ VERSION = 1
 TASKS = ("classification", "multilabel", "regression")
 _LARGEST_TEXT = 2**26
 _ALWAYS = 2**16  # numbers in a description up to this one are fine with any weights
-_MOST_VALUES = 2**32  # of one sample inside the network
 
 
 @dataclass(frozen=True)
@@ -375,8 +374,8 @@ def _make(
         raise ModelError(f"{where}: weights and layers do not fit each other. {error}") from None
     assert network._graph is not None
     for operation in network._graph.operations:
-        if math.prod(operation.output.sample) > _MOST_VALUES:
-            raise ModelError(f"{where}: a layer gives {operation.output.sample} for one sample, which is too much.")
+        sample = operation.output.sample
+        memory_limit.check(4 * math.prod(sample), f"{where}: the result {sample} of a layer for one sample", ModelError)
     own = parameters_of(network)
     for name in said.texts("frozen"):
         if name not in own:

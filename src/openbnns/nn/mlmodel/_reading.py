@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import memory_limit
 from ..containers import Sequential
 from ..files import open_regular
 from ..model_file import ModelCard
@@ -23,7 +24,6 @@ from ..weights import DamagedFile
 from ._layers import CONVERT, Refused, Shape
 from ._network import CoreMLNetwork, Step
 
-_MOST_VALUES = 2**32  # of one sample inside the network
 _NETWORKS = (500, 403, 303)  # network, classifier, regressor
 _KINDS = {
     100: "convolution", 120: "pooling", 130: "activation", 140: "innerProduct", 150: "embedding", 160: "batchnorm",
@@ -159,8 +159,9 @@ class _Reading:
             message = layer.message(number, f"{name} ({kind})")
             step = Step(name, self._path(name), inputs, outputs[0])
             shape = convert(step, message, shapes)
-            if math.prod(shape) > _MOST_VALUES or min(shape) < 1:
+            if min(shape) < 1:
                 raise message.damage(f"gives {shape}, which no sample can be")
+            memory_limit.check(4 * math.prod(shape), f"{message.who}: its result {shape} for one sample", DamagedFile)
         except Refused as reason:
             self.problems.append((name, kind, str(reason)))
             return
@@ -179,8 +180,9 @@ def _input_shapes(description: Message) -> list[tuple[str, Shape]]:
             shape = tuple(kind.message(5, "array").integers(1))
         else:
             raise message.damage("an input is neither an image nor an array")
-        if not shape or min(shape) < 1 or math.prod(shape) > _MOST_VALUES or len(shape) not in (1, 3):
+        if not shape or min(shape) < 1 or len(shape) not in (1, 3):
             raise message.damage(f"an input has shape {shape}, but (channels,) or (channels, height, width) is needed")
+        memory_limit.check(4 * math.prod(shape), f"{message.who}: an input of shape {shape}", DamagedFile)
         found.append((message.text(1), shape))
     if not found:
         raise description.damage("there are no inputs")

@@ -10,11 +10,6 @@ from .._value import Array
 from ..converted.tensors import Misfit
 from ._file import Node
 
-MOST_NUMBERS = 2**26
-"""Of a constant that is computed while a model is read."""
-MOST_BYTES = 2**29
-"""Of all such constants of a model together, besides as many as its weights have."""
-
 
 @dataclass(frozen=True)
 class Call:

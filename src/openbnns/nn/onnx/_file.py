@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._value import Array
+from ..files import open_regular
 from ._metadata import bounds_of
 from .errors import OnnxError, require_onnx
 
@@ -90,15 +91,18 @@ def read(path: str | os.PathLike[str]) -> Model:
     """The model of a file; raises OnnxError for what is none."""
     onnx = require_onnx("nn.from_onnx")
     place = Path(path)
-    if not place.is_file():
-        raise FileNotFoundError(f"from_onnx: there is no file {place}.")
-    if place.stat().st_size > _MOST_BYTES:
-        raise OnnxError(
-            f"{place}: is larger than 2 GB. Keep the weights outside: onnx.save(..., save_as_external_data=True)."
-        )
+    try:
+        with open_regular(place, OnnxError) as (file, size):
+            if size > _MOST_BYTES:
+                raise OnnxError(
+                    f"{place}: is larger than 2 GB. Keep the weights outside: onnx.save(..., save_as_external_data=True)."
+                )
+            data = file.read()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"from_onnx: there is no file {place}.") from None
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(place.read_bytes())
+        proto.ParseFromString(data)
     except Exception as error:  # the kinds of errors depend on how protobuf was built
         raise OnnxError(f"{place}: is not an ONNX file, or is damaged ({error}).") from None
     if not proto.HasField("graph"):
@@ -310,7 +314,8 @@ def _external(tensor: Any, where: str, folder: Path, needed: int) -> bytes:
     if not plain or not file.is_relative_to(root):
         raise OnnxError(f"{where} lies in {location!r}, which is outside the folder of the model. It is not read.")
     if not file.is_file():
-        raise OnnxError(f"{where} lies in {location!r}, but there is no such file beside the model.")
+        what = "is no regular file" if file.exists() else "does not exist beside the model"
+        raise OnnxError(f"{where} lies in {location!r}, which {what}.")
     try:
         offset = int(said.get("offset", "0"))
         length = int(said["length"]) if "length" in said else needed

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import memory_limit
 from .._graph import current_graph
 from .._value import Array
 from ..converted.parts import ForeignPart
@@ -16,7 +17,7 @@ from ..converted.sizes import Size
 from ..converted.tensors import Misfit
 from ..parameter import Parameter
 from . import _numpy
-from ._call import MOST_BYTES, Call
+from ._call import Call
 from ._file import Node, Port
 from ._tensor import Tensor, by_numpy
 from ._weights import Weights
@@ -54,6 +55,7 @@ ERRORS = (
     ArithmeticError,
     RuntimeError,
     AssertionError,
+    MemoryError,
 )
 """What a node that is not as it should be may raise here."""
 
@@ -118,7 +120,7 @@ class Network(OnnxPart):
                 try:
                     self._take(node, held)
                 except ERRORS as error:
-                    problems.append(f"{node}: {str(error).rstrip('.')}")
+                    problems.append(f"{node}: {str(error).rstrip('.') or type(error).__name__}")
         for name in self._results:
             x = held.get(name)
             if x is not None and x.batch is not None and x.shape[x.batch].front > 1:
@@ -167,11 +169,11 @@ class Network(OnnxPart):
             raise Misfit(f"its output {missing[0]!r} has no counterpart here")
 
     def _account(self, tensor: Tensor) -> None:
-        """Refuse constants that together take much more memory than the file."""
+        """Refuse constants that together take too much memory."""
         if isinstance(tensor.held, np.ndarray):
             self._folded += tensor.held.nbytes
-            if self._folded > MOST_BYTES + 4 * sum(array.nbytes for array in self._constants.values()):
-                raise Misfit(f"the constants up to here take {self._folded} bytes, which is too large")
+            weights = sum(array.nbytes for array in self._constants.values())
+            memory_limit.check(self._folded, "what is computed from constants up to here", Misfit, weights)
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Inputs by the names that they have in the model, as far as these are names in Python."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import functional as F
+from .. import memory_limit
 from .._graph import current_graph
 from .._value import BatchSize, Value
 from ..converted.sizes import Size, batch_axis
@@ -16,10 +17,7 @@ from ..converted.tensors import Tensor as AnyTensor
 from ..function import Function
 from ..parameter import Parameter
 from . import _numpy
-from ._call import MOST_NUMBERS, Call
-
-MOST_VALUES = 2**31
-"""Numbers of one sample in a value."""
+from ._call import Call
 
 
 class Tensor(AnyTensor):
@@ -38,8 +36,8 @@ class Tensor(AnyTensor):
         found = tuple(held.sample if isinstance(held, Value) else held.shape)
         if found != self.rest or (self.batch is not None and self.held_rows not in (0, self.rows)):
             raise Misfit(f"its result is {getattr(held, 'shape', found)} here, but {self.shape} in ONNX")
-        if isinstance(held, Value) and held.count > MOST_VALUES:
-            raise Misfit(f"a sample of {held.count} numbers is too large")
+        if isinstance(held, Value):
+            memory_limit.check(4 * held.count, f"a tensor of shape {self.shape}", Misfit)
 
     @property
     def held_rows(self) -> int:
@@ -214,8 +212,8 @@ def _typed(array: Any, x: Tensor) -> Any:
 def by_numpy(call: Call, tensors: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
     """The results of a node that is computed in NumPy."""
     recipe = Recipe(call, tensors)
-    if any(value.count > MOST_NUMBERS for value in recipe.values):
-        raise Misfit("a sample is too large to be computed with in NumPy")
+    for value in recipe.values:
+        memory_limit.check(8 * value.count, f"a sample of shape {value.sample} in NumPy", Misfit)
     trials = []
     for batch in (2, 3):
         ones = [np.ones(value.concrete(batch), value.dtype) for value in recipe.values]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._spelling import spelled
+from .. import memory_limit
 from ..converted.tensors import Misfit
 from ._file import Graph, Model, Port, read
 from ._metadata import FROZEN, card_of
@@ -18,8 +19,6 @@ from ._weights import sorted_out
 from .errors import OnnxError, Unsupported, all_refused
 from .operators import OPERATORS
 from .operators.products import LINEAR
-
-_MOST_SAMPLE = 2**31
 
 
 @spelled
@@ -137,10 +136,10 @@ def _sample_shape(port: Port, axis: int | None, given: Mapping[str, Sequence[int
             f"{', '.join(unknown)}. Networks here have one shape of sample: pass input_shapes={{{port.name!r}: (...)}}, without "
             "the batch."
         )
-    if any(n < 1 for n in shape) or math.prod(shape) > _MOST_SAMPLE:
-        raise OnnxError(
-            f"{model.path}: input {port.name!r} has samples of shape {shape}, which is nothing, or too much."
-        )
+    who = f"{model.path}: a sample of input {port.name!r}, of shape {shape},"
+    if any(n < 1 for n in shape):
+        raise OnnxError(f"{who} holds nothing. Pass input_shapes={{{port.name!r}: (...)}}, without the batch.")
+    memory_limit.check(4 * math.prod(shape), who, OnnxError)
     return shape
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ... import memory_limit
 from ..._value import Array
 from ...converted.sizes import Size
 from ...converted.tensors import Misfit
-from .._call import MOST_NUMBERS, Call
+from .._call import Call
 
 Body = Callable[..., Any]
 
@@ -58,8 +59,9 @@ def limited(shape: Iterable[Any]) -> tuple[int, ...]:
     if any(isinstance(n, Size) for n in sizes):
         raise Misfit("a constant has the size of the batch")
     numbers = tuple(int(n) for n in sizes)
-    if any(n < 0 for n in numbers) or math.prod(numbers) > MOST_NUMBERS:
-        raise Misfit(f"a constant of shape {numbers} is too large, or is none")
+    if any(n < 0 for n in numbers):
+        raise Misfit(f"no constant has shape {numbers}")
+    memory_limit.check(8 * math.prod(numbers), f"a constant of shape {numbers}", Misfit)
     return numbers
 
 

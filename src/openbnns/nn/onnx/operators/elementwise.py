@@ -208,7 +208,7 @@ def cumsum(call: Call, x: Tensor, axis: Tensor) -> Tensor:
     place = int(constant_of(axis, "axis").item())
     x.free([place], "the sum")
     n = x.shape[place]
-    matrix = np.tril(np.ones((n, n), np.float32), -1 if call.integer("exclusive", 0) else 0)
+    matrix = np.tril(np.ones(_numpy.limited((n, n)), np.float32), -1 if call.integer("exclusive", 0) else 0)
     matrix = matrix.T if call.integer("reverse", 0) else matrix
     return Tensor(along(x.numbers, x.axis(place), np.ascontiguousarray(matrix)), x.shape)
 

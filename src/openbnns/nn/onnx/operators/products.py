@@ -11,6 +11,7 @@ from ..._value import Value
 from ...converted.sizes import batch_axis
 from ...converted.tensors import Misfit
 from ...parameter import Parameter
+from .. import _numpy
 from .._call import Call
 from .._tensor import Tensor, broadcast_shape
 from ._registry import OPERATORS, operator
@@ -152,6 +153,7 @@ def _diagonal(x: Tensor, letters: str) -> tuple[Tensor, str]:
             continue
         if x.shape[first] != n or x.batch in (first, second):
             raise Misfit(f"there is no diagonal along axes {first} and {second} of {x.shape}")
+        _numpy.limited((n, n))
         here = np.eye(n, dtype=np.float32).reshape([n if i in (first, second) else 1 for i in range(x.rank)])
         kept = F.where(Tensor(here).aligned(x.shape), x.numbers, 0.0)
         rest = (*x.shape[:second], *x.shape[second + 1 :])

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ... import functional as F
-from ... import operations
+from ... import memory_limit, operations
 from ..._value import Array
 from ...converted.sizes import Size
 from ...converted.tensors import Misfit
+from .. import _numpy
 from .._call import Call
 from .._tensor import Tensor, constant_of, numbers_of
 from ._registry import operator
@@ -44,8 +45,8 @@ def resize(
     shape: list[Any] = list(x.shape)
     for axis in axes:
         shape[axis.place] = axis.new
-    if math.prod(n for n in shape if not isinstance(n, Size)) > 2**31:
-        raise Misfit(f"a tensor of shape {tuple(shape)} is too large")
+    count = math.prod(n for n in shape if not isinstance(n, Size))
+    memory_limit.check(4 * count, f"a tensor of shape {tuple(shape)}", Misfit)
     changed = [axis for axis in axes if axis.new != axis.old or axis.scale != 1 or (axis.start, axis.end) != (0.0, 1.0)]
     native = _native(call, x, mode, changed)
     if native is not None:
@@ -193,10 +194,9 @@ def _nearest(call: Call, axis: _Axis) -> Array:
 
 def _weights(call: Call, axis: _Axis, mode: str) -> tuple[Array, Array]:
     """How much every new entry takes of every old one, (new, old); and which new ones lie outside."""
-    positions = _positions(call, axis)
     n, m = axis.old, axis.new
-    if n * m > 2**26:
-        raise Misfit(f"an axis of {n} cannot be sampled anew at {m} places")
+    _numpy.limited((m, n))
+    positions = _positions(call, axis)
     outside = np.zeros(m, np.bool_)
     if _coordinates(call) == "tf_crop_and_resize":
         outside = (positions < 0) | (positions > n - 1)

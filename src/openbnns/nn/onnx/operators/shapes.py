@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import functional as F
-from ... import operations
+from ... import memory_limit, operations
 from ..._value import BatchSize, Value
 from ...converted.sizes import Size
 from ...converted.tensors import Misfit, reshaped
@@ -201,15 +201,11 @@ def tile(call: Call, x: Tensor, repeats: Tensor) -> Tensor:
         shape.append(c if isinstance(c, Size) else n if c == 1 else n * c)
     if any(isinstance(c, Size) for c in copies):
         x = expanded(x, tuple(c if isinstance(c, Size) else n for n, c in zip(x.shape, copies, strict=True)))
-    _limit(shape)
+    count = math.prod(n for n in shape if not isinstance(n, Size))
+    memory_limit.check(4 * count, f"a tensor of shape {tuple(shape)}", Misfit)  # before copies are numbered
     value = x.numbers
     counts = [1] * bool(value.rows) + [c for i, c in enumerate(copies) if i != x.batch]
     return Tensor(F.repeat(value, *counts), shape)
-
-
-def _limit(shape: Sequence[Any]) -> None:
-    if math.prod(n for n in shape if not isinstance(n, Size)) > 2**31:
-        raise Misfit(f"a tensor of shape {tuple(shape)} is too large")
 
 
 @operator(SHAPES, "ConstantOfShape")
@@ -309,7 +305,6 @@ def gather(call: Call, x: Tensor, indices: Tensor) -> Any:
     if numbers.size and (numbers.min() < -size or numbers.max() >= size):
         raise Misfit(f"indices from {numbers.min()} to {numbers.max()} are taken of axis {axis} of {x.shape}")
     shape = (*x.shape[:axis], *numbers.shape, *x.shape[axis + 1 :])
-    _limit(shape)
     value, place = x.numbers, x.axis(axis)
     if not numbers.size:
         raise Misfit("no indices leave nothing")
@@ -350,7 +345,7 @@ def one_hot(call: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Any:
 def trilu(call: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
     offset = 0 if k is None else int(constant_of(k, "k").item())
     x.free([-1, -2], "the triangle")
-    mask = np.ones(x.shape[-2:], np.float32)
+    mask = np.ones(_numpy.limited(x.shape[-2:]), np.float32)
     mask = np.triu(mask, offset) if call.integer("upper", 1) else np.tril(mask, offset)
     return Tensor(F.where(mask, x.numbers, 0.0), x.shape)
 
@@ -433,7 +428,6 @@ def pad(call: Call, x: Tensor, pads: Tensor, value: Tensor | None = None, axes: 
     filled = constant_of(value, "constant_value")
     number = 0.0 if filled is None else float(filled.item())
     shape: list[Any] = [n if isinstance(n, Size) else n + sum(w) for n, w in zip(x.shape, widths, strict=True)]
-    _limit(shape)
     held = x.batched
     if not any(map(any, widths)):
         return x
