@@ -377,7 +377,7 @@ def test_layers_that_are_wrong() -> None:
         ob.EmbeddingLayer(input=vec(4), dictionary=words, output=np.zeros((5, 4), np.float32))
     with pytest.raises(ob.LayerCreationError, match="maximum_norm is -1"):
         ob.EmbeddingLayer(input=vec(4), dictionary=words, maximum_norm=-1.0)
-    with pytest.raises(ob.LayerCreationError, match="float64, but layers compute in float32"):
+    with pytest.raises(ob.LayerCreationError, match="float64, but layers take float32"):
         ob.EmbeddingLayer(input=vec(4), dictionary=words.astype(np.float64))
     with pytest.raises(ob.LayerCreationError, match="9 axes"):
         ob.EmbeddingLayer(

@@ -127,7 +127,7 @@ CREATION_MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: ob.FullyConnectedLayer(weights=np.zeros((4, 6))),
         TypeError,
-        r"^FullyConnectedLayer: weights is float64, but layers compute in float32\. .*\.astype\(np\.float32\)",
+        r"^FullyConnectedLayer: weights is float64, but layers take float32\. .*\.astype\(np\.float32\)",
     ),
     (lambda: ob.FullyConnectedLayer(weights=numbers(6)), ValueError, r"weights has shape \(6,\).*2 axes \(out, in\)"),
     (
@@ -295,3 +295,20 @@ def test_mistakes_with_operands() -> None:
         ob.LayerApplyError, match=r"generating_input_a_gradient and generating_input_b_gradient share memory"
     ):
         layer.apply_backward(a, a.copy(), None, a, shared, shared)
+
+
+def test_float64_arrays_on_the_engine_that_computes_in_float64() -> None:
+    layer = ob.ActivationLayer(function=ob.ActivationFunction.tanh(), input=ob.Shape.vector(3))
+    note = r"The reference engine computes in float64, but it reads and writes float32 as well\.$"
+    with ob.engine("reference"):
+        with pytest.raises(ob.LayerApplyError, match=rf"input is float64, but this layer takes float32 here\..*{note}"):
+            layer.apply(np.zeros(3))
+        with pytest.raises(
+            ob.LayerApplyError, match=rf"output is float64, but this layer writes float32 here\..*{note}"
+        ):
+            layer.apply(np.zeros(3, np.float32), np.empty(3))
+        with pytest.raises(ob.LayerCreationError, match=rf"weights is float64, but layers take float32\..*{note}"):
+            ob.FullyConnectedLayer(weights=np.ones((2, 3)))
+        with pytest.raises(ob.LayerApplyError, match=r"float16, but this layer takes .*\.astype\(np\.float32\)\.$"):
+            layer.apply(np.zeros(3, np.float16))
+        assert layer.apply(np.zeros(3, np.float32)).dtype == np.float32

@@ -85,8 +85,8 @@ def engine(name: str) -> Iterator[None]:
     """Run the filters of a ``with`` block on the named engine.
 
     ``"native"`` uses compiled float32 kernels; ``"reference"`` computes in float64 with NumPy from the formulas on the
-    docs pages. The choice holds for the whole process while the block runs. The environment variable
-    ``OPENBNNS_ENGINE`` sets the engine at import.
+    docs pages. Both read and write the same arrays, float32 for numbers, so that code runs on either. The choice holds for
+    the whole process while the block runs. The environment variable ``OPENBNNS_ENGINE`` sets the engine at import.
 
     >>> import openbnns
     >>> with openbnns.engine("reference"):

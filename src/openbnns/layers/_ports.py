@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import engines
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
@@ -377,7 +378,7 @@ def data_type(array: NDArray[Any], who: str) -> DataType:
         return DataType.from_dtype(array.dtype)
     except TypeError:
         raise Problem(
-            f"{who} is {array.dtype}, but layers compute in float32. Pass the array's .astype(np.float32).",
+            f"{who} is {array.dtype}, but layers take float32. Pass the array's .astype(np.float32).{_of_engine(array)}",
             kind=TypeError,
         ) from None
 
@@ -433,7 +434,16 @@ def require_dtype(array: NDArray[Any], dtype: np.dtype[Any], who: str, *, output
     if array.dtype != dtype and not (dtype == FLOAT and wide.is_wide(array.dtype)):
         cure = f"np.empty({array.shape}, np.{dtype.name})" if output else f"the array's .astype(np.{dtype.name})"
         verb = "writes" if output else "takes"
-        raise Problem(f"{who} is {array.dtype}, but this layer {verb} {dtype.name} here. Pass {cure}.", kind=TypeError)
+        raise Problem(
+            f"{who} is {array.dtype}, but this layer {verb} {dtype.name} here. Pass {cure}.{_of_engine(array)}",
+            kind=TypeError,
+        )
+
+
+def _of_engine(array: NDArray[Any]) -> str:
+    """Why the engine that computes in float64 does not take such arrays either."""
+    refused = array.dtype == np.float64 and engines.current() == engines.REFERENCE
+    return " The reference engine computes in float64, but it reads and writes float32 as well." if refused else ""
 
 
 def require_in_place(array: NDArray[Any], who: str) -> None:
