@@ -56,6 +56,14 @@ def add_form(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="cells that stand for a missing value, besides NA, ? and the like",
     )
+    group.add_argument(
+        "--decimal", metavar="SIGN", help="the decimal sign of numbers in a table: point or comma, or the sign itself"
+    )
+    group.add_argument(
+        "--thousands",
+        metavar="SIGN",
+        help="what separates thousands: comma, point, space or apostrophe, or the sign itself",
+    )
     group.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and say which")
     group.add_argument(
         "--memory-limit", type=byte_limit, default=None, metavar="BYTES",
@@ -98,15 +106,15 @@ def add_meaning(parser: argparse.ArgumentParser) -> None:
 def form(options: argparse.Namespace) -> dict[str, Any]:
     """What the options of :func:`add_form` say to a reader."""
     return {
-        "separator": options.separator, "header": options.header, "missing": options.missing,
-        "memory_limit": options.memory_limit, "skip_bad": options.skip_bad,
+        "separator": options.separator, "header": options.header, "missing": options.missing, "decimal": options.decimal,
+        "thousands": options.thousands, "memory_limit": options.memory_limit, "skip_bad": options.skip_bad,
     }  # fmt: skip
 
 
 def repeated(options: argparse.Namespace) -> list[str]:
     """Whatever was said about the data, as words of a command that says it again."""
     words: list[str] = []
-    for name in ("separator", "memory_limit", "target", "task"):
+    for name in ("separator", "decimal", "thousands", "memory_limit", "target", "task"):
         if (value := getattr(options, name)) is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]
     for name in ("missing", "drop", "categorical"):
@@ -143,6 +151,13 @@ def load(options: argparse.Namespace) -> Any:
         categorical=options.categorical, size=options.size, stream=options.stream, **form(options),
     )  # fmt: skip
     return datasets.with_task(loaded, options.task)
+
+
+def columns(preparation: Any) -> list[tuple[str, str]]:
+    """What became of the columns of a table, for a report."""
+    from ..nn.preprocessing import TablePreparation
+
+    return preparation.by_column() if isinstance(preparation, TablePreparation) else []
 
 
 def in_memory(samples: Any) -> Any:

@@ -17,7 +17,7 @@ from ._value import Array
 from .data import Data, check
 from .files import DataError
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from .reading import delimited, images, room, targets
+from .reading import delimited, images, number_formats, room, targets
 from .reading.rows import ChosenRows, ImageCache, PreparedRows, TableRows
 from .reading.table import Table, find_column
 from .sources import Rows, open_npy, open_npz
@@ -42,6 +42,8 @@ class Options:
     separator: str | None = None
     header: bool | None = None
     missing: Sequence[str] = ()
+    decimal: str = ""
+    thousands: str = ""
     drop: Sequence[str | int] = ()
     categorical: Sequence[str | int] = ()
     size: tuple[int, int] | None = None
@@ -141,13 +143,18 @@ def _from_table(path: Path, options: Options) -> Data:
         from .reading import parquet
 
         table = parquet.read(
-            path, targets=names, ignored=options.drop, categorical=options.categorical, room=options.room
-        )
-        return from_table(table, table.exact_columns, options, path.name)
-    table = delimited.read(
-        path, targets=names, ignored=options.drop, categorical=options.categorical, separator=options.separator,
-        header=options.header, missing=options.missing, limit=options.limit, room=options.room,
-    )  # fmt: skip
+            path, targets=names, ignored=options.drop, categorical=options.categorical, missing=options.missing,
+            room=options.room,
+        )  # fmt: skip
+    else:
+        table = delimited.read(
+            path, targets=names, ignored=options.drop, categorical=options.categorical, separator=options.separator,
+            header=options.header, missing=options.missing, limit=options.limit, room=options.room,
+            decimal=options.decimal,
+        )  # fmt: skip
+    words = [find_column(name, table.names, table.source, "--categorical") for name in options.categorical]
+    words += table.exact_columns if options.task == "classification" else []
+    number_formats.convert(table, decimal=options.decimal, thousands=options.thousands, words=words)
     return from_table(table, table.exact_columns, options, path.name)
 
 
@@ -165,8 +172,9 @@ def from_table(table: Table, target_names: Sequence[str], options: Options, name
     trained, validated, tested = _splitting.three_parts(found.y, *sizes, options.seed)
     categorical = [find_column(c, table.names, table.source, "--categorical") for c in options.categorical]
     prepare, notes = TablePreparation.fit(
-        table, trained, targets=target_names, categorical=categorical, standardize=options.standardize is not False
-    )
+        table, trained, targets=target_names, categorical=categorical, standardize=options.standardize is not False,
+        missing=options.missing,
+    )  # fmt: skip
     rows = {"training": trained, "validation": validated, "test": tested}
     x = _features(table, prepare, rows, options)
     y, mean, std = found.y, None, None

@@ -228,6 +228,8 @@ def load(
     separator: str | None = None,
     header: bool | None = None,
     missing: Sequence[str] = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
     drop: Sequence[str | int] = (),
     categorical: Sequence[str | int] = (),
     size: int | tuple[int, int] | None = None,
@@ -240,8 +242,9 @@ def load(
       line of names are found, or said: ``separator``, ``header``. ``target`` is the column to predict, by name or position,
       or several; by default the last. Columns of numbers are standardized, those of words become one feature for each
       category; missing values (empty, ``NA``, ``?`` and the like, and what ``missing`` lists) are filled and marked.
-      ``drop`` leaves columns out, ``categorical`` takes numbers for categories. ``remarks`` of the result says all that was
-      found and done.
+      ``1,234``, ``81.3%``, ``$3,823.92`` and the like are numbers. Where a table does not tell whether ``27,385`` is 27385
+      or 27.385, ``thousands`` or ``decimal`` says so: ``","``, ``"."``, ``" "`` or ``"'"``. ``drop`` leaves columns out,
+      ``categorical`` takes numbers for categories. ``remarks`` of the result says all that was found and done.
     * ``.npz``: arrays ``x_train, y_train`` and, if there are any, ``x_validation, y_validation`` (also ``x_val, y_val``)
       and ``x_test, y_test``; or just ``x, y``. Nothing else in the file is read.
     * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
@@ -267,6 +270,7 @@ def load(
     """
     from ._loading import Options
     from ._loading import load as read
+    from .reading.number_formats import signs
 
     seed = seed_number(seed, "data.load: seed")
     for share, what in ((test_share, "test_share"), (validation_share, "validation_share")):
@@ -283,8 +287,8 @@ def load(
     return read(
         source,
         Options(
-            target, task, test_share, validation_share, seed, limit, standardize, separator, header, missing, drop,
-            categorical, both, skip_bad, stream,
+            target, task, test_share, validation_share, seed, limit, standardize, separator, header, missing,
+            *signs(decimal, thousands), drop, categorical, both, skip_bad, stream,
         ),
     )  # fmt: skip
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._plural import plural
+from .._description import ModelError
 from .._value import Array
 from ..files import DataError
 from ..memory_limit import shown
+from ..reading._format import MISSING
+from ..reading.number_formats import FEW, NumberFormat, is_number
 from ..reading.table import Table, from_samples
 from ._base import Preparation
 from .arrays import ArrayPreparation, mean_and_deviation, standardizing
@@ -23,6 +26,11 @@ MOST_CATEGORIES = 100
 _VOCABULARY = 1000
 _LONGEST = 60  # characters of a word in a message
 _WORD = re.compile(r"\w+")
+_DATE = re.compile(
+    r"\d{4}([-/.])\d{1,2}\1\d{1,2}(?!\d)|\d{1,2}([-/.])\d{1,2}\2(\d{4}|\d{2})(?![\d.])"
+    r"|\d{1,2}:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?$"
+    r"|\d{1,2}[ .-]{1,2}[A-Za-z]{3,9}\.?[ -]\d{2,4}|[A-Za-z]{3,9}\.? \d{1,2}(,|st|nd|rd|th)? ?,? ?\d{4}|\d{4}-\d{2}$"
+)
 
 
 @dataclass(frozen=True)
@@ -68,15 +76,29 @@ class TablePreparation(Preparation):
 
     kind = "table"
 
-    def __init__(self, columns: Sequence[Column], *, standardized: bool = True) -> None:
-        self.columns, self.standardized = tuple(columns), standardized
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        standardized: bool = True,
+        formats: Mapping[str, NumberFormat] | None = None,
+        missing: Sequence[str] = (),
+        left_out: Mapping[str, str] | None = None,
+    ) -> None:
+        self.columns, self.standardized, self.missing = tuple(columns), standardized, tuple(missing)
+        self.formats = None if formats is None else dict(formats)
+        """Columns of numbers, targets included, that are not written with a decimal point and digits alone. None: they are not
+        known, and found in every file."""
+        self.left_out = dict(left_out or {})
+        """Columns of the training data that are not used, and why."""
         self.unseen: dict[str, list[str]] = {}
         """Words of the latest samples that training has not seen, by column."""
 
     @classmethod
     def fit(
-        cls, table: Table, rows: Array, *, targets: Collection[str], categorical: Collection[str], standardize: bool
-    ) -> tuple[TablePreparation, list[str]]:
+        cls, table: Table, rows: Array, *, targets: Collection[str], categorical: Collection[str], standardize: bool,
+        missing: Sequence[str] = (),
+    ) -> tuple[TablePreparation, list[str]]:  # fmt: skip
         """For a table like this one, whose training rows these are; and what people should know."""
         notes: list[str] = []
         count = len(table.number_columns)
@@ -84,32 +106,32 @@ class TablePreparation(Preparation):
         gaps, counting = _look_through(table)
         words = _count_words(table, rows)
         columns: list[Column] = []
-        constant, counted = [], []
+        left_out = dict(table.left_out)
         for name in table.names:
             if name in targets:
                 continue
             if name in table.number_columns:
                 i = table.number_columns.index(name)
                 if not std[i] > 0:
-                    constant.append(name)
+                    left_out[name] = "it has the same value in all training rows"
                 elif counting[i]:
-                    counted.append(name)
+                    left_out[name] = "it only counts the rows"
                 else:
                     centre, scale = (mean[i] + table.centre[i], std[i]) if standardize else (0.0, 1.0)
                     columns.append(NumberColumn(name, float(centre), float(scale), bool(gaps[i])))
             elif name in table.word_columns:
-                found = _word_column(table, name, words[name], len(rows), name in categorical, notes)
-                if found is not None:
+                found = _word_column(table, name, words[name], len(rows), name in categorical)
+                if isinstance(found, str):
+                    left_out[name] = found
+                else:
                     columns.append(found)
-        for names, why in (
-            (constant, "has the same value in all training rows"),
-            (counted, "only counts the rows"),
-        ):
-            for name in names:
-                notes.append(f"Column {name!r} is left out: it {why}.")
+                    notes += _alike(found)
+        left_out = {name: left_out[name] for name in table.names if name in left_out}
         if not columns:
-            raise DataError(f"{table.source}: no column is left to learn from. {' '.join(notes)}".rstrip())
-        return cls(columns, standardized=standardize), notes
+            said = " ".join(_said_left_out(left_out))
+            raise DataError(f"{table.source}: no column is left to learn from. {said}".rstrip())
+        made = cls(columns, standardized=standardize, formats=table.formats, missing=missing, left_out=left_out)
+        return made, notes
 
     @property
     def width(self) -> int:
@@ -157,7 +179,8 @@ class TablePreparation(Preparation):
     def apply(self, samples: Any, who: str = "predict") -> Array:
         if not isinstance(samples, Table):
             words = [c.name for c in self.columns if not isinstance(c, NumberColumn)]
-            samples = from_samples(samples, [c.name for c in self.columns], words, who)
+            names, missing = [c.name for c in self.columns], {*MISSING, *self.missing}
+            samples = from_samples(samples, names, words, who, self.formats or {}, missing)
         return self.features(samples)
 
     def features_if_room(self, table: Table, room: int | None, *, in_place: bool = False) -> Array | Encoder:
@@ -200,7 +223,15 @@ class TablePreparation(Preparation):
                 columns.append(said)
             else:
                 columns.append({"name": c.name, "kind": "text", "vocabulary": list(c.vocabulary)})
-        return {"kind": self.kind, "columns": columns, "standardized": self.standardized}
+        found = {
+            "kind": self.kind,
+            "columns": columns,
+            "standardized": self.standardized,
+            "missing": list(self.missing),
+        }
+        if self.formats is not None:
+            found["formats"] = {name: asdict(form) for name, form in self.formats.items()}
+        return {**found, "left_out": self.left_out}
 
     @classmethod
     def from_state(cls, said: Said) -> TablePreparation:
@@ -214,11 +245,22 @@ class TablePreparation(Preparation):
                 columns.append(CategoryColumn(name, tuple(part.texts("categories")), part.flag("missing")))
             else:
                 columns.append(TextColumn(name, tuple(part.texts("vocabulary"))))
-        return cls(columns, standardized=said.flag("standardized"))
+        formats = None
+        if said.get("formats") is not None:
+            formats = {
+                name: _format(Said(part, f"{said.where}.formats")) for name, part in said.table("formats").items()
+            }
+        return cls(
+            columns, standardized=said.flag("standardized"), formats=formats,
+            missing=[] if said.get("missing") is None else said.texts("missing"),
+            left_out={name: str(why) for name, why in said.table("left_out").items()},
+        )  # fmt: skip
 
     def said(self) -> list[str]:
         numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
-        found = []
+        found = _said_left_out(self.left_out)
+        for form, names in self._by_format().items():
+            found.append(f"Column{'s' * (len(names) > 1)} {_some([repr(name) for name in names])}: {form.said}.")
         if numbers and self.standardized:
             found.append(
                 f"{_columns(len(numbers))} standardized: mean 0 and deviation 1 in the training rows "
@@ -238,6 +280,30 @@ class TablePreparation(Preparation):
                 found.append(f"Column {c.name!r} holds text; its {len(c.vocabulary)} most common words are counted.")
         return found
 
+    def _by_format(self) -> dict[NumberFormat, list[str]]:
+        found: dict[NumberFormat, list[str]] = {}
+        for name, form in (self.formats or {}).items():
+            if name not in self.left_out:
+                found.setdefault(form, []).append(name)
+        return found
+
+    def by_column(self) -> list[tuple[str, str]]:
+        """What becomes of every column, those that are left out included."""
+        found = []
+        for c in self.columns:
+            if isinstance(c, NumberColumn):
+                text = "numbers, standardized" if self.standardized else "numbers"
+                text += ", those that are missing marked" if c.missing else ""
+            elif isinstance(c, CategoryColumn):
+                text = f"{len(c.categories)} categories: {_some(c.categories)}{', or none' if c.missing else ''}"
+            else:
+                text = f"text, of which the {len(c.vocabulary)} most common words are counted"
+            form = (self.formats or {}).get(c.name)
+            found.append((c.name, f"{text}; {form.said}" if form else text))
+        used = {name for name, _ in found} | self.left_out.keys()
+        found += [(name, f"target; {form.said}") for name, form in (self.formats or {}).items() if name not in used]
+        return found + [(name, f"left out: {why}") for name, why in self.left_out.items()]
+
 
 class Encoder:
     """Turns rows of one table into features; what is the same for all rows is worked out once."""
@@ -250,7 +316,7 @@ class Encoder:
         self._scale = np.array([1 / c.std for c in numbers]).astype(np.float32)
         self._gaps = [i for i, c in enumerate(numbers) if c.missing]
         self.width = sum(map(_width, columns))
-        self.only_scales = self._straight and self.width == len(numbers)
+        self.only_scales = self._straight and self.width == len(numbers) and not table.lookups
         """Whether features take the place of the numbers of the table."""
         self.unseen: dict[str, list[str]] = {}
         """Words of the table that training has not seen, by column."""
@@ -343,15 +409,20 @@ def _count_words(table: Table, rows: Array) -> dict[str, _Words]:
     return found
 
 
-def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool, notes: list[str]) -> Column | None:
+def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool) -> CategoryColumn | TextColumn | str:
+    """What becomes of a column of words, or why it is left out."""
     words, counts = table.words[table.word_columns.index(name)], found.counts
     if name in table.overflowed:
-        notes.append(f"Column {name!r} is left out: it has more than {len(words):,} different words.")
-        return None
+        return f"it has more than {len(words):,} different words"
     there = [word for word, count in zip(words, counts, strict=True) if count]
-    if len(there) < 2 and not found.missing:
-        notes.append(f"Column {name!r} is left out: it has the same value in all training rows.")
-        return None
+    if not there or (len(there) < 2 and not found.missing):
+        return "it has the same value in all training rows"
+    date = next((word for word in there if _DATE.match(word)), None)
+    if date is not None and not forced and np.mean([_DATE.match(word) is not None for word in there]) > 1 - FEW:
+        return (
+            f"it holds dates or times such as {date!r}, which are not used. Add columns of numbers made from them, such as year, "
+            f"month or hour, or take them for categories: --categorical {name}"
+        )
     if len(there) <= MOST_CATEGORIES or forced:
         return CategoryColumn(name, tuple(sorted(there)), found.missing)
     if np.mean([len(_WORD.findall(word)) for word in there[:1000]]) >= 3:
@@ -362,11 +433,39 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
         vocabulary = [word for word, count in common.most_common(_VOCABULARY) if count >= 2]
         if vocabulary:
             return TextColumn(name, tuple(sorted(vocabulary)))
-    notes.append(
-        f"Column {name!r} is left out: it has {len(there):,} different words in {rows:,} rows, too many for categories "
-        f"(--categorical {name} uses them all the same)."
+    mixed = ""
+    if 0 < sum(map(is_number, there)) < len(there):
+        word = next(word for word in there if not is_number(word))
+        mixed = f", some of them numbers, others words such as {word!r}"
+    return (
+        f"it has {len(there):,} different words in {rows:,} rows{mixed}, too many for categories "
+        f"(--categorical {name} uses them all the same)"
     )
-    return None
+
+
+def _alike(column: CategoryColumn | TextColumn) -> list[str]:
+    """A note if categories differ only in case."""
+    known: dict[str, str] = {}
+    for category in column.categories if isinstance(column, CategoryColumn) else ():
+        other = known.setdefault(category.casefold(), category)
+        if other != category:
+            return [
+                f"Column {column.name!r}: {other!r} and {category!r} differ only in upper and lower case, but are two categories."
+            ]
+    return []
+
+
+def _said_left_out(left_out: Mapping[str, str]) -> list[str]:
+    asked = [repr(name) for name, why in left_out.items() if why == "--drop"]
+    found = [f"Left out with --drop: {_some(asked)}."] if asked else []
+    return found + [f"Column {name!r} is left out: {why}." for name, why in left_out.items() if why != "--drop"]
+
+
+def _format(said: Said) -> NumberFormat:
+    signs = said.text("decimal", (".", ",")), said.text("thousands", ("", ",", ".", " ", "'"))
+    if signs[0] == signs[1]:
+        raise ModelError(f"{said.where}: decimal and thousands are both {signs[0]!r}.")
+    return NumberFormat(*signs, said.text("unit"), said.flag("parentheses"))
 
 
 def _tokens(text: str) -> list[str]:

@@ -6,17 +6,24 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..files import DataError
+from . import number_formats
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-MISSING = ("NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "?", "-", "missing")
+MISSING = (
+    "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "NULL", "null", "Null", "None", "?",
+    "-", "--", "\u2013", "\u2014", "missing",
+)  # fmt: skip
 """What stands for a value that is not there, besides an empty cell."""
 _LINES = 200  # that are looked at
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_CELLS = 10_000  # the same for tables with many columns
+_POINTED = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)
+_CODE = re.compile(r"0\d+", re.ASCII)
+_NO_SIGN = "\x01"  # in place of a decimal sign: numbers without any are read as such, all others as words
 
 
 @dataclass(frozen=True)
@@ -25,26 +32,37 @@ class Format:
 
     separator: str
     decimal: str
+    """The decimal sign of cells that native code reads as numbers."""
+    certain: str
+    """The decimal sign if it was given, or cells leave no doubt about it, else ""."""
     names: list[str]
     headed: bool
     """Whether the first line holds the names."""
+    notes: tuple[str, ...] = ()
 
     @property
     def said(self) -> str:
         """For people."""
         named = {**SEPARATORS, " ": "space"}
         parts = [f"{named.get(self.separator, repr(self.separator))} as separator"]
-        if self.decimal != ".":
+        if self.decimal == ",":
             parts.append("comma as decimal sign")
         parts.append("names in the first line" if self.headed else "no line of names")
         return ", ".join(parts)
 
 
 def find(
-    text: str, path: Path, *, separator: str | None, header: bool | None, missing: tuple[str, ...], whole: bool
+    text: str,
+    path: Path,
+    *,
+    separator: str | None,
+    header: bool | None,
+    missing: tuple[str, ...],
+    whole: bool,
+    decimal: str = "",
 ) -> Format:
     """The format of a table that begins with this text; ``whole`` says that it is all of it."""
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text, newline=""))
     if not whole and len(lines) > 1:
         lines.pop()  # which may be cut
     lines = lines[: _LINES * 4]
@@ -52,8 +70,10 @@ def find(
         raise DataError(f"{path}: there are no samples: the file is empty.")
     separator = _separator(lines, path) if separator is None else _given(separator)
     rows = _rows(lines, separator)[:_LINES]
-    decimal = "," if separator != "," and _has_decimal_commas(rows) else "."
-    headed = _is_headed(rows, decimal, missing) if header is None else header
+    headed = _is_headed(rows, missing) if header is None else header
+    below = rows[1:] if headed else rows
+    columns = _columns(below[: max(5, _CELLS // len(rows[0]))], len(rows[0]), missing)
+    native, certain = _decimal(columns, separator, decimal)
     names = [name.strip() for name in rows[0]] if headed else [str(i + 1) for i in range(len(rows[0]))]
     names = [name or str(i + 1) for i, name in enumerate(names)]
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -61,7 +81,34 @@ def find(
         raise DataError(
             f"{path}, line 1: the name {twice[0]!r} stands there twice. Give every column a name of its own."
         )
-    return Format(separator, decimal, names, headed)
+    return Format(separator, native, certain, names, headed, tuple(_notes(names, columns)))
+
+
+def _decimal(columns: list[list[str]], separator: str, given: str) -> tuple[str, str]:
+    """The decimal sign for native code, and the one that is certain."""
+    found = number_formats.decimals_of({cell for column in columns for cell in column})
+    certain = given or (found.pop() if len(found) == 1 else "")
+    if certain == ",":
+        return (_NO_SIGN if separator == "," else ","), certain
+    pointed = [column for column in columns if column and all(map(_POINTED.fullmatch, column))]
+    doubtful = not certain and separator != "," and any(map(number_formats.may_be_thousands, pointed))
+    return (_NO_SIGN if doubtful else "."), certain
+
+
+def _notes(names: list[str], columns: list[list[str]]) -> Iterator[str]:
+    """What people should know about names and cells."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            yield f"Columns {other!r} and {name!r} differ only in upper and lower case: they are two columns."
+    for name, column in zip(names, columns, strict=True):
+        code = next(filter(_CODE.fullmatch, column), None)
+        if code is not None and all(map(_POINTED.fullmatch, column)):
+            yield (
+                f"Column {name!r} has numbers with leading zeros such as {code}, which are read as {code.lstrip('0') or '0'} "
+                f"(--categorical {name} if they are codes)."
+            )
 
 
 def _given(separator: str) -> str:
@@ -98,27 +145,19 @@ def _separator(lines: list[str], path: Path) -> str:
     return best
 
 
-def _has_decimal_commas(rows: list[list[str]]) -> bool:
-    cells = [cell.strip() for row in rows for cell in row]
-    return any(map(_DECIMAL_COMMA.fullmatch, cells)) and not any(
-        "." in cell and _is_number(cell, ".") for cell in cells
-    )
-
-
-def _is_number(cell: str, decimal: str) -> bool:
-    return _NUMBER.fullmatch(cell.strip().replace(decimal, ".")) is not None
-
-
-def _is_headed(rows: list[list[str]], decimal: str, missing: tuple[str, ...]) -> bool:
-    """Whether the first line holds names: no numbers, unlike what is below, or at least nothing that comes again."""
-    first, below = rows[0], rows[1:]
+def _columns(rows: list[list[str]], count: int, missing: tuple[str, ...]) -> list[list[str]]:
+    """The cells of every column, without those that stand for nothing."""
     none = {"", *missing}
-    if any(_is_number(cell, decimal) for cell in first) or any(cell.strip() in none - {""} for cell in first):
+    return [[row[i].strip() for row in rows if i < len(row) and row[i].strip() not in none] for i in range(count)]
+
+
+def _is_headed(rows: list[list[str]], missing: tuple[str, ...]) -> bool:
+    """Whether the first line holds names: no numbers, unlike what is below, or at least nothing that comes again."""
+    first = rows[0]
+    if any(number_formats.is_number(cell) or cell.strip() in missing for cell in first):
         return False
-    columns = [
-        [row[i].strip() for row in below if i < len(row) and row[i].strip() not in none] for i in range(len(first))
-    ]
-    if any(column and all(_is_number(cell, decimal) for cell in column) for column in columns):
+    columns = _columns(rows[1:], len(first), missing)
+    if any(column and all(map(number_formats.is_number, column)) for column in columns):
         return True
     if len(set(map(str.strip, first))) < len(first):
         return False

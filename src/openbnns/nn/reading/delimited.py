@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from ... import _core
 from ..._plural import plural
 from ..files import Budget, DataError, open_expanded
 from ..memory_limit import shown
-from . import _format
+from . import _format, number_formats
 from ._format import MISSING, Format
+from .number_formats import FEW, NumberFormat
 from .store import RowStore
 from .table import Table, find_column, require_columns
 
@@ -23,7 +24,7 @@ _PIECE = 2**23  # bytes that are read at a time
 _HEAD = 2**18  # that kinds of columns are first guessed from
 _LONGEST_LINE = 2**24
 _MOST_WORDS = 20_000  # different ones in a column
-_FEW = 0.1  # a column with a smaller share of cells that are no numbers is one of numbers, with mistakes
+_MOST_NUMBERS = 2**20  # the same for words that are numbers
 
 
 def read(
@@ -37,13 +38,16 @@ def read(
     separator: str | None = None,
     header: bool | None = None,
     missing: Sequence[str] = (),
+    decimal: str = "",
+    formats: Mapping[str, NumberFormat] | None = None,
     limit: int | None = None,
     room: int | None = None,
 ) -> Table:
     """The table in a file. ``targets`` are the columns to predict, kept exactly; without any the last one, with () none.
 
-    With ``kinds``, which a model knows, columns are "number" or "word" as they say, and all others are ignored. A compressed
-    file may expand to ``limit`` bytes. A table of more than ``room`` bytes stays in a temporary file.
+    With ``kinds``, which a model knows, columns are "number" or "word" as they say, and all others are ignored; numbers with a
+    format of their own are read as words, which ``number_formats.convert`` makes numbers of. A compressed file may expand to
+    ``limit`` bytes. A table of more than ``room`` bytes stays in a temporary file.
     """
     nothing = (*MISSING, *missing)
     if path.suffix.lower() != ".gz":
@@ -52,14 +56,16 @@ def read(
         head = file.read(_HEAD)
     text = _format.decoded(head, path)
     form = _format.find(
-        text, path, separator=separator, header=header, missing=nothing, whole=len(head) < _HEAD
+        text, path, separator=separator, header=header, missing=nothing, whole=len(head) < _HEAD, decimal=decimal
     )  # fmt: skip
     reading = _Reading(path, form, nothing, limit, room, head)
-    chosen = _chosen(form, path, targets, ignored, categorical, kinds)
+    chosen = _chosen(form, path, targets, ignored, categorical, kinds, formats or {})
     reading.guess(chosen, centre or {}, fixed=kinds is not None)
     while not reading.run():
-        pass  # once more, with columns as words that turned out to hold some
-    return reading.table()
+        pass  # once more, with columns as words that turned out to hold some, or more of them
+    table = reading.table()
+    table.left_out |= {find_column(name, form.names, str(path), "--drop"): "--drop" for name in ignored}
+    return table
 
 
 def _chosen(
@@ -69,13 +75,16 @@ def _chosen(
     ignored: Collection[str | int],
     categorical: Collection[str | int],
     kinds: Mapping[str, str] | None,
+    formats: Mapping[str, NumberFormat],
 ) -> dict[str, int | None]:
     """The kind of every column, None where it is to be found out."""
     names, source = form.names, str(path)
     found: dict[str, int | None] = dict.fromkeys(names)
     if kinds is not None:
         require_columns(kinds, names, source)
-        found = {name: {"number": _NUMBER, "word": _WORD}.get(kinds.get(name, ""), _IGNORED) for name in names}
+        plain = NumberFormat(form.decimal)
+        found = {name: _WORD if name in kinds else _IGNORED for name in names}
+        found |= {n: _NUMBER for n, kind in kinds.items() if kind == "number" and formats.get(n, plain) == plain}
     for name in categorical:
         found[find_column(name, names, source, "--categorical")] = _WORD
     for name in ignored:
@@ -96,11 +105,13 @@ class _Reading:
         self.kinds: list[int] = []
         self.centre: list[float] = []  # of each column of numbers
         self.fixed = False  # whether kinds may not change
+        self._most_words = _MOST_WORDS
+        self._left_out: dict[str, str] = {}
 
     def _reader(self, kinds: Sequence[int], centre: Sequence[float]) -> Any:
         return _core.DelimitedReader(
             separator=self.form.separator, quote='"', decimal=self.form.decimal, missing=self._missing,
-            columns=list(kinds), centre=list(centre), most_words=_MOST_WORDS,
+            columns=list(kinds), centre=list(centre), most_words=self._most_words,
         )  # fmt: skip
 
     def guess(self, chosen: Mapping[str, int | None], centre: Mapping[str, float], *, fixed: bool) -> None:
@@ -122,7 +133,7 @@ class _Reading:
             kind = chosen[name]
             if kind is None:
                 count, _, cell = reader.odd(i)
-                words = seen and count >= max(1, _FEW * (seen - reader.missing(i))) and self._number(cell) is None
+                words = seen and count >= max(1, FEW * (seen - reader.missing(i))) and not self._is_too_large(cell)
                 kind = _WORD if words else _NUMBER
             if kinds[i] == _NUMBER:
                 if kind == _NUMBER:
@@ -159,26 +170,47 @@ class _Reading:
             del self.centre[place]
             self.kinds[i] = _WORD
             changed = True
-        return not changed
+        return not (changed or self._make_room_for_numbers())
 
-    def _number(self, cell: bytes) -> float | None:
-        """A cell as a number, None if it is none."""
+    def _make_room_for_numbers(self) -> bool:
+        """Whether there are columns of more words than are kept, all of them numbers, for which there is room in another run."""
+        worded = [i for i, kind in enumerate(self.kinds) if kind in (_WORD, _BOTH)]
+        full = {i: place for place, i in enumerate(worded) if self.reader.overflowed(place)}
+        numbers = [
+            i for i, place in full.items()
+            if all(number_formats.is_number(word.decode()) for word in self.reader.words(place)[:_MOST_WORDS:20])
+            and (self.kinds[i] == _WORD or self.reader.odd(i)[0])
+        ]  # fmt: skip
+        if not numbers or self._most_words == _MOST_NUMBERS:
+            return False
+        self._most_words = _MOST_NUMBERS
+        for i in full:
+            if i not in numbers and self.kinds[i] == _WORD:  # which would take as much memory, for nothing
+                self.kinds[i] = _IGNORED
+                self._left_out[self.form.names[i]] = f"it has more than {_MOST_WORDS:,} different words"
+        return True
+
+    def _is_too_large(self, cell: bytes) -> bool:
+        """Whether a cell is a number that float32 does not hold."""
         try:
-            value = float(cell.decode("utf-8", "replace").replace(self.form.decimal, "."))
+            return abs(float(cell.decode("utf-8", "replace").replace(self.form.decimal, "."))) > 3e38
         except ValueError:
-            return None
-        return None if math.isnan(value) else value
+            return False
 
     def _refuse(self, name: str, count: int, line: int, cell: str, there: int) -> None:
         """Refuse a column of numbers in which a few cells are none."""
         where = f"{self.path}, line {line}: column {name!r}"
-        if self._number(cell.encode()) is not None:
+        if self._is_too_large(cell.encode()):
             raise DataError(
                 f"{where} is {cell}, too large to compute with. Correct it, or leave the column out: --drop {name}."
             )
         if self.fixed:
-            raise DataError(f"{where} is {cell!r}, but the model was trained on numbers there.")
-        if count < _FEW * there:
+            example = NumberFormat("," if self.form.decimal == "," else ".").example
+            cure = (
+                " If the file writes all numbers so: --decimal, --thousands." if number_formats.is_number(cell) else ""
+            )
+            raise DataError(f"{where} is {cell!r}, but the model was trained on numbers such as {example} there.{cure}")
+        if count < FEW * there and not number_formats.is_number(cell):
             others = f", and {count - 1:,} more lines have such cells" if count > 1 else ""
             raise DataError(
                 f"{where} is {cell!r}, but other lines have numbers there{others}. Correct it; or say that it stands for a "
@@ -191,7 +223,7 @@ class _Reading:
         expected = int(size / self._row_bytes * 1.02) + 64 if size else 2**14
         self.store = store = RowStore(str(self.path), self._widths(), expected, self._room)
         buffer = bytearray(_PIECE if size is None else min(_PIECE, size + 1))
-        kept, first = 0, True
+        kept, first, self._empty = 0, True, 0
         while True:
             view = memoryview(buffer)
             got = _fill(file, view[kept:])
@@ -209,6 +241,7 @@ class _Reading:
                 self._raise(self.reader)
                 if done == size_now or (not used and count < len(free[0])):
                     break
+            self._empty += self._count_empty(buffer, done)
             if last:
                 break
             kept = size_now - done
@@ -221,6 +254,13 @@ class _Reading:
             if kept > len(buffer) // 2:
                 view.release()
                 buffer.extend(bytes(len(buffer)))
+
+    def _count_empty(self, buffer: bytearray, end: int) -> int:
+        """Lines in the first bytes that have separators only, as spreadsheets write them: native code skips these."""
+        row = self.form.separator.encode() * (len(self.form.names) - 1)
+        if not row or (buffer.find(b"\n" + row, 0, end) < 0 and not buffer.startswith(row)):
+            return 0
+        return len(re.findall(rb"(?m)^" + re.escape(row) + rb"(?=[\r\n]|\Z)", memoryview(buffer)[:end]))
 
     def _widths(self) -> tuple[int, int, int]:
         """Of numbers, of numbers to predict, and of words."""
@@ -255,6 +295,14 @@ class _Reading:
 
         table = Table(str(self.path), list(names))
         table.number_columns = those(_NUMBER)
+        table.decimal, table.comma_separated = self.form.certain, self.form.separator == ","
+        table.left_out = self._left_out
+        if self.form.decimal == ",":
+            plain = [
+                *those(_NUMBER),
+                *(name for i, name in enumerate(names) if kinds[i] == _BOTH and not self.reader.odd(i)[0]),
+            ]
+            table.formats = dict.fromkeys(plain, NumberFormat(","))
         table.centre = np.asarray(self.centre, np.float64)
         table.exact_columns, table.word_columns = those(_BOTH), those(_WORD, _BOTH)
         for i, name in enumerate(table.word_columns):
@@ -268,6 +316,11 @@ class _Reading:
         table.notes.append(
             f"Read {plural(self.store.rows, 'row')} of {plural(len(names), 'column')}: {self.form.said}."
         )
+        table.notes += self.form.notes
+        if self._empty:
+            table.notes.append(
+                f"{plural(self._empty, 'line')} without any value {'is' if self._empty == 1 else 'are'} skipped."
+            )
         self.store.give_to(table)
         return table
 

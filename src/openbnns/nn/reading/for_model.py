@@ -16,8 +16,9 @@ from .._value import Array
 from ..files import DataError
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..sources import Rows, open_npy
-from . import delimited, room, targets
+from . import delimited, number_formats, room, targets
 from .images import SUFFIXES, left_out, list_folder
+from .number_formats import NumberFormat
 from .rows import ChosenRows, TableRows
 from .table import Table
 
@@ -47,6 +48,8 @@ def read(
     separator: str | None = None,
     header: bool | None = None,
     missing: Sequence[str] = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
     memory_limit: int | None = None,
     skip_bad: bool = False,
 ) -> Samples:
@@ -57,8 +60,14 @@ def read(
     if source != "digits" and not path.exists():
         raise DataError(f"{path}: there is no such file or folder.")
     if isinstance(prepare, TablePreparation):
-        form = {"separator": separator, "header": header, "missing": missing, "limit": memory_limit}
-        found = _table(card, prepare, path, with_targets, target, form)
+        form = {
+            "separator": separator,
+            "header": header,
+            "limit": memory_limit,
+            "missing": (*prepare.missing, *missing),
+        }
+        signs = number_formats.signs(decimal, thousands)
+        found = _table(card, prepare, path, with_targets, target, form, signs)
     elif isinstance(prepare, ImagePreparation):
         found = _images(card, prepare, path, with_targets, skip_bad)
     else:
@@ -68,18 +77,27 @@ def read(
 
 
 def _table(
-    card: ModelCard, prepare: TablePreparation, path: Path, with_targets: bool, target: Sequence[str] | None, form: Any
-) -> Samples:
+    card: ModelCard, prepare: TablePreparation, path: Path, with_targets: bool, target: Sequence[str] | None, form: Any,
+    signs: tuple[str, str],
+) -> Samples:  # fmt: skip
     wanted = list(target or card.targets) if with_targets else []
+    formats = _formats(prepare, wanted if card.task != "classification" else [], *signs)
     free = room.for_data(None, form["limit"])
     if path.name.lower().endswith(".parquet"):
         from . import parquet
 
-        table = parquet.read(path, targets=wanted, kinds=prepare.kinds(), room=free)
+        table = parquet.read(
+            path, targets=wanted, kinds=prepare.kinds(), formats=formats, missing=form["missing"], room=free
+        )
     elif path.is_file() and path.name.lower().endswith((".csv", ".tsv", ".txt", ".gz")):
-        table = delimited.read(path, targets=wanted, kinds=prepare.kinds(), centre=prepare.centres(), room=free, **form)
+        decimals = {form.decimal for form in formats.values()}
+        table = delimited.read(
+            path, targets=wanted, kinds=prepare.kinds(), centre=prepare.centres(), formats=formats, room=free,
+            decimal=decimals.pop() if len(decimals) == 1 else "." if decimals else "", **form,
+        )  # fmt: skip
     else:
         raise DataError(f"{path}: the model was trained on a table. Give a .csv, .tsv or .parquet file.")
+    number_formats.convert(table, formats=formats)
     made = prepare.features_if_room(table, free)
     x: Any = made if isinstance(made, np.ndarray) else TableRows(table, made, np.arange(len(table)))
     notes = list(table.notes)
@@ -88,6 +106,17 @@ def _table(
         notes.append(f"Column {name!r} has words that training has not seen, which count as no category: {shown}.")
     y = _table_targets(card, table, wanted) if with_targets else None
     return Samples(x, y, [str(i + 1) for i in range(len(table))], notes)
+
+
+def _formats(
+    prepare: TablePreparation, targets: Sequence[str], decimal: str, thousands: str
+) -> dict[str, NumberFormat]:
+    """The formats of all numbers, as training has found them unless other signs are given; none if nobody knows them."""
+    if prepare.formats is None and not decimal + thousands:
+        return {}
+    known = prepare.formats or {}
+    names = [*(name for name, kind in prepare.kinds().items() if kind == "number"), *targets]
+    return {name: known.get(name, NumberFormat()).written_as(decimal, thousands) for name in names}
 
 
 def _table_targets(card: ModelCard, table: Table, wanted: Sequence[str]) -> Array:

@@ -13,8 +13,10 @@ import numpy as np
 from ..._plural import plural
 from .._value import Array
 from ..files import DataError
+from ._format import MISSING
+from .number_formats import NumberFormat
 from .store import RowStore
-from .table import Table, find_column, require_columns
+from .table import Table, find_column, require_columns, without_marks
 
 _MOST_WORDS = 20_000
 _CENTRED = 10_000  # numbers of a column whose mean is its centre
@@ -30,6 +32,8 @@ class _Column:
     as_number: bool
     """Whether it is a column of numbers to learn from."""
     target: bool
+    missing: Collection[str]
+    """Words that stand for nothing."""
     words: dict[str, int] = field(default_factory=dict)
     overflowed: bool = False
 
@@ -40,7 +44,14 @@ class _Column:
         found: Array = np.array([*places, -1], np.int32)[np.asarray(arrow.fill_null(encoded.indices, -1), np.int64)]
         return found
 
+    def floats(self, column: Any, arrow: Any) -> Array:
+        """The numbers of these rows, NaN for those that are missing."""
+        found = np.array(arrow.fill_null(column.cast("float64"), float("nan")), np.float64)
+        return without_marks(found, self.missing)
+
     def _place(self, word: str) -> int:
+        if not word.strip() or word.strip() in self.missing:
+            return -1
         found = self.words.get(word)
         if found is None and len(self.words) < _MOST_WORDS:
             found = self.words[word] = len(self.words)
@@ -56,6 +67,8 @@ def read(
     ignored: Collection[str | int] = (),
     categorical: Collection[str | int] = (),
     kinds: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
+    formats: Mapping[str, NumberFormat] | None = None,
     room: int | None = None,
 ) -> Table:
     """The table in a file; arguments are those of the reader of CSV files."""
@@ -75,7 +88,7 @@ def read(
     left_out = {find_column(name, names, source, "--drop") for name in ignored}
     as_words = {find_column(name, names, source, "--categorical") for name in categorical}
     require_columns(kinds or (), names, source)
-    table = Table(source, names)
+    table = Table(source, names, left_out=dict.fromkeys(left_out, "--drop"))
     columns: list[_Column] = []
     for name in names:
         if name in left_out or (kinds is not None and name not in kinds and name not in chosen):
@@ -84,14 +97,14 @@ def read(
         kind = kind.value_type if types.is_dictionary(kind) else kind
         numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
         if not numeric and not types.is_string(kind) and not types.is_large_string(kind):
-            table.notes.append(f"Column {name!r} is left out: it holds {kind}, neither numbers nor words.")
+            table.left_out[name] = f"it holds {kind}, neither numbers nor words"
             continue
         forced = None if kinds is None else kinds.get(name)
-        if forced == "number" and not numeric:
+        if forced == "number" and not numeric and name not in (formats or {}):
             raise DataError(f"{path}: column {name!r} holds {kind}, but the model was trained on numbers there.")
         target = name in chosen
         as_number = not target and numeric and name not in as_words and forced != "word"
-        columns.append(_Column(name, numeric, as_number, target))
+        columns.append(_Column(name, numeric, as_number, target, {*MISSING, *missing}))
     if not file.metadata.num_rows:
         raise DataError(f"{path}: there are no samples.")
     _fill(table, _Batches(file, source, [column.name for column in columns]), columns, chosen, arrow, room)
@@ -123,11 +136,11 @@ def _fill(
     exact = [by_name[name] for name in chosen if name in by_name]
     table.number_columns, table.word_columns = [c.name for c in numbers], [c.name for c in words]
     table.exact_columns = [c.name for c in exact]
-    table.centre = _centres(batches, table.number_columns, arrow)
+    table.centre = _centres(batches, numbers, arrow)
     store = RowStore(table.source, (len(numbers), len(exact), len(words)), batches.rows, room)
     for batch in batches:
-        values = [_floats(batch.column(c.name), arrow) - m for c, m in zip(numbers, table.centre, strict=True)]
-        targets = [_floats(batch.column(c.name), arrow) if c.numeric else _NOT_A_NUMBER for c in exact]
+        values = [c.floats(batch.column(c.name), arrow) - m for c, m in zip(numbers, table.centre, strict=True)]
+        targets = [c.floats(batch.column(c.name), arrow) if c.numeric else _NOT_A_NUMBER for c in exact]
         codes = [c.codes(batch.column(c.name), arrow) for c in words]
         done, count = 0, batch.num_rows
         while done < count:
@@ -150,13 +163,13 @@ _NOT_A_NUMBER = np.empty(0)
 """Stands for a column of words in the place of numbers."""
 
 
-def _centres(batches: _Batches, names: list[str], arrow: Any) -> Array:
+def _centres(batches: _Batches, columns: list[_Column], arrow: Any) -> Array:
     """The mean of the first numbers that are there, of every column."""
-    found: list[list[Array]] = [[] for _ in names]
-    missing = dict.fromkeys(range(len(names)), _CENTRED)
-    for batch in batches if names else ():
+    found: list[list[Array]] = [[] for _ in columns]
+    missing = dict.fromkeys(range(len(columns)), _CENTRED)
+    for batch in batches if columns else ():
         for i, left in list(missing.items()):
-            values = _floats(batch.column(names[i]), arrow)
+            values = columns[i].floats(batch.column(columns[i].name), arrow)
             found[i].append(values[np.isfinite(values)][:left])
             missing[i] -= len(found[i][-1])
             if not missing[i]:
@@ -165,7 +178,3 @@ def _centres(batches: _Batches, names: list[str], arrow: Any) -> Array:
             break
     joined = [np.concatenate(parts) for parts in found]
     return np.array([float(values.mean()) if len(values) else 0.0 for values in joined])
-
-
-def _floats(column: Any, arrow: Any) -> Array:
-    return np.asarray(arrow.fill_null(column.cast("float64"), float("nan")), np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from .._value import Array
 from ..choose import nearest
 from ..files import DataError
+from .number_formats import NumberFormat
 
 if TYPE_CHECKING:
     from ..sources.stored import StoredRows
@@ -47,6 +48,16 @@ class Table:
     """Columns of words with too many different ones."""
     odd: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     """Columns to predict in which something is no number: how often, the first line, and what is there."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Columns that were not read, and why."""
+    decimal: str = ""
+    """The decimal sign, if the table leaves no doubt about it."""
+    comma_separated: bool = False
+    formats: dict[str, NumberFormat] = field(default_factory=dict)
+    """Columns of numbers, targets included, that are not written with a decimal point and digits alone."""
+    lookups: dict[str, Array] = field(default_factory=dict)
+    """Columns of words that are numbers, the last of ``number_columns``: the number of every word, as in ``numbers``; the last
+    two are for a word too many and for none."""
     stored: StoredRows | None = None
     """The bits of numbers and, behind them, the codes of every row, if these are not in memory."""
 
@@ -61,9 +72,26 @@ class Table:
     def read(self, chosen: Any) -> tuple[Array, Array]:
         """Numbers and codes of some rows: a slice, or their numbers."""
         if self.stored is None:
-            return self.numbers[chosen], self.codes[chosen]
-        both, count = self.stored[chosen], len(self.number_columns)
-        return both[:, :count].view(np.float32), both[:, count:]
+            numbers, codes = self.numbers[chosen], self.codes[chosen]
+        else:
+            both, count = self.stored[chosen], len(self.number_columns) - len(self.lookups)
+            numbers, codes = both[:, :count].view(np.float32), both[:, count:]
+        if self.lookups:
+            found = [values[codes[:, self.word_columns.index(name)]][:, None] for name, values in self.lookups.items()]
+            numbers = np.concatenate([numbers, *found], axis=1)
+        return numbers, codes
+
+    def take_numbers(self, name: str, values: Array) -> None:
+        """Take a column of words for one of numbers: ``values`` are those of its words, of a word too many, and of none."""
+        if name in self.exact_columns:
+            codes, _ = self.texts(name)
+            self.exact[:, self.exact_columns.index(name)] = values[codes]
+            del self.odd[name]
+            return
+        centre = float(np.nanmean(values))
+        self.number_columns.append(name)
+        self.centre = np.append(self.centre, centre)
+        self.lookups[name] = (values - centre).astype(np.float32)
 
     def pieces(self, rows: Array | None = None) -> Iterator[tuple[Array, Array]]:
         """Numbers and codes of all rows, or of some, a few thousand at a time."""
@@ -116,16 +144,20 @@ def require_columns(needed: Iterable[str], names: Sequence[str], source: str) ->
         )
 
 
-def from_samples(samples: Any, names: Sequence[str], words: Sequence[str], who: str) -> Table:
+def from_samples(
+    samples: Any, names: Sequence[str], words: Sequence[str], who: str, formats: Mapping[str, NumberFormat],
+    missing: Collection[str],
+) -> Table:  # fmt: skip
     """A table from what people have at hand: rows as dictionaries, columns by name, a data frame, or an array.
 
-    ``names`` are the columns that are needed, ``words`` those of them that hold words. An array has just these columns.
+    ``names`` are the columns that are needed, ``words`` those of them that hold words. An array has just these columns. Numbers
+    may be texts in the ``formats`` of their columns; texts that are in ``missing`` stand for nothing.
     """
     columns = _columns(samples, names, who)
-    missing = [name for name in names if name not in columns]
-    if missing:
+    absent = [name for name in names if name not in columns]
+    if absent:
         raise DataError(
-            f"{who}: there is no column {missing[0]!r}{_more(missing)}.{nearest(missing[0], columns)} The model needs "
+            f"{who}: there is no column {absent[0]!r}{_more(absent)}.{nearest(absent[0], columns)} The model needs "
             f"{', '.join(names)}."
         )
     lengths = {len(columns[name]) for name in names}
@@ -139,7 +171,7 @@ def from_samples(samples: Any, names: Sequence[str], words: Sequence[str], who: 
     table.numbers = np.empty((count, len(table.number_columns)), np.float32)
     table.centre = np.zeros(len(table.number_columns))
     for i, name in enumerate(table.number_columns):
-        values = _numbers(columns[name], name, who)
+        values = _numbers(columns[name], name, who, formats.get(name, NumberFormat()), missing)
         there = values[np.isfinite(values)]
         table.centre[i] = there.mean() if len(there) else 0.0
         table.numbers[:, i] = values - table.centre[i]
@@ -148,7 +180,7 @@ def from_samples(samples: Any, names: Sequence[str], words: Sequence[str], who: 
     for i, name in enumerate(table.word_columns):
         known: dict[str, int] = {}
         for row, value in enumerate(columns[name]):
-            text = "" if _is_nothing(value) else str(value).strip()
+            text = "" if _is_nothing(value, missing) else str(value).strip()
             table.codes[row, i] = known.setdefault(text, len(known)) if text else -1
         table.words.append(list(known))
     return table
@@ -173,23 +205,38 @@ def _columns(samples: Any, names: Sequence[str], who: str) -> dict[str, Any]:
     return {name: array[:, i] for i, name in enumerate(names)}
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_nothing(value: Any, missing: Collection[str]) -> bool:
+    if isinstance(value, str):
+        return not value.strip() or value.strip() in missing
     return value is None or (isinstance(value, (float, np.floating)) and bool(np.isnan(value))) or value is np.ma.masked
 
 
-def _numbers(values: Iterable[Any], name: str, who: str) -> Array:
+def _numbers(values: Iterable[Any], name: str, who: str, form: NumberFormat, missing: Collection[str]) -> Array:
     array = np.asarray(values)
     if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
+        return without_marks(array.astype(np.float64), missing)
     found = np.empty(len(array))
     for i, value in enumerate(array):
+        text = isinstance(value, str)
         try:
-            found[i] = np.nan if _is_nothing(value) or value == "" else float(value)
+            number = np.nan if _is_nothing(value, missing) else form.value(value) if text else float(value)
         except (TypeError, ValueError):
+            number = None
+        if number is None:
+            such = f" such as {form.example}" if text else ""
             raise DataError(
-                f"{who}: column {name!r} holds numbers in the model, but row {i + 1} has {str(value)[:60]!r}."
-            ) from None
-    return found
+                f"{who}: column {name!r} holds numbers{such} in the model, but row {i + 1} has {str(value)[:60]!r}."
+            )
+        found[i] = number
+    return without_marks(found, missing)
+
+
+def without_marks(values: Array, missing: Iterable[str]) -> Array:
+    """Numbers with NaN for those that stand for a missing value, such as -999."""
+    marks = [value for value in map(NumberFormat().value, missing) if value is not None]
+    if marks:
+        values[np.isin(values, marks)] = np.nan
+    return values
 
 
 def _more(names: Sequence[str]) -> str:
