@@ -69,12 +69,12 @@ def test_labels_of_a_table(tmp_path: Path, labels: list[str], names: tuple[str, 
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["0", "0.5"], "sample 2 has 0.5"),
+        (["0", "0.5"], "row 2 has 0.5"),
         (["0", "nan"], "is missing in 1 of 2 samples, the first of them sample 2"),
-        (["0", "-inf"], "sample 2 has -inf"),
-        (["1e-300", "2"], "sample 1 has 1e-300"),
-        (["0", "0", "cat"], "sample 3 has 'cat', but others have numbers"),
-        (["1", "1_0"], "sample 2 has '1_0', but others have numbers"),
+        (["0", "-inf"], "row 2 has -inf"),
+        (["1e-300", "2"], "row 1 has 1e-300"),
+        (["0", "0", "cat"], "the target '3' is 'cat' in row 3, but the number 0 in row 1. Correct the cell"),
+        (["1", "1_0"], "the target '3' is '1_0' in row 2, but the number 1 in row 1"),
     ],
 )
 def test_labels_that_are_none(tmp_path: Path, labels: list[str], message: str) -> None:

@@ -388,6 +388,45 @@ def test_states_of_other_versions_and_damaged_ones() -> None:
             nn.preprocessing.from_state({**state, "formats": bad}, "it")
 
 
+# Targets.
+
+
+def table_of(cells: list[str]) -> list[str]:
+    return ["x,y"] + [f"{i * i % 11},{cell}" for i, cell in enumerate(cells)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "message"),
+    [
+        ([f"id{i}" for i in range(60)], {}, r"the target 'y' has 60 classes in 60 rows, .*If it is an identifier, choose"),
+        ([f"id{i % 40}" for i in range(60)], {}, r"has 40 classes in 60 rows"),
+        ([str(i) for i in range(60)], {}, r"60 classes in 60 rows.*If it is a quantity, use --task regression; if it is"),
+        ([f'"${i},000"' for i in range(60)], {"task": "classification"}, r"60 classes in 60 rows.*--task regression"),
+        ([f"{i}.5" for i in range(59)] + ["high"], {}, r"row 60: column 'y' is 'high', but others are numbers .*Correct it"),
+        (["1", "2"] * 20 + ["high", "low"] * 9, {}, r"the target 'y' is 'high' in row 41, but the number 1 in row 1\."),
+        (["1", "2"] * 20 + ["x"], {"task": "classification"}, r"the target 'y' is 'x' in row 41, but the number 1 in row 1"),
+        (["1", "x"] * 20, {"task": "regression"}, r"line 3: the target 'y' is 'x', but numbers are to be predicted\. Correct it"),
+    ],
+)  # fmt: skip
+def test_targets_that_are_refused(tmp_path: Path, cells: list[str], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        data.load(write(tmp_path, table_of(cells)), **options)
+
+
+def test_prices_are_a_regression(tmp_path: Path) -> None:
+    path = write(tmp_path, table_of([f'"${1000 + 37 * i:,}.50"' for i in range(60)]))
+    loaded = data.load(path, test_share=0, validation_share=0)
+    assert loaded.task == "regression"
+    np.testing.assert_allclose(np.sort(loaded.in_units(loaded.train_y).ravel()), 1000.5 + 37 * np.arange(60), rtol=1e-6)
+
+
+def test_few_samples_of_many_classes_may_be_evaluated(tmp_path: Path) -> None:
+    train = write(tmp_path, table_of([f"c{i % 30}" for i in range(90)]), "train.csv")
+    assert main(["train", str(train), "--epochs", "1", "--out", str(tmp_path / "out"), "--quiet", "--no-report"]) == 0
+    more = write(tmp_path, table_of([f"c{i}" for i in range(30)]), "more.csv")
+    assert main(["evaluate", str(tmp_path / "out" / "model.safetensors"), str(more), "--quiet"]) == 0
+
+
 # What else could be misread.
 
 

@@ -443,7 +443,7 @@ def test_csv_with_names_of_classes(tmp_path: Path) -> None:
             np.testing.assert_array_equal(np.array([1, 2, 0])[x[:, 0].astype(int) % 3], y)
     for text, message in [
         ("1,2,cat\n1,2,\n", "the target '3' is missing in 1 of 2 samples"),
-        ("1,2,0\n1,2,cat\n1,2,0.5\n", "sample 2 has 'cat', but others have numbers"),
+        ("1,2,0\n1,2,cat\n1,2,0.5\n", "the target '3' is 'cat' in row 2, but the number 0 in row 1"),
     ]:
         path.write_text(text)
         with pytest.raises(data.DataError, match=message):

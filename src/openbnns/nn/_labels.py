@@ -17,8 +17,8 @@ _NOT_FINITE = {"nan", "inf", "infinity"}
 _PLAIN_DIGITS = 18  # whole numbers of more digits are shown as they were written
 
 
-def number_texts(texts: Sequence[str], samples: Array, who: str) -> tuple[Array, tuple[str, ...]]:
-    """Class numbers from the classes of a table, and what the classes are called if the numbers do not say it.
+def number_texts(texts: Sequence[str], samples: Array, who: str, name: str) -> tuple[Array, tuple[str, ...]]:
+    """Class numbers from the classes in a column of a table, and what the classes are called if the numbers do not say it.
 
     ``samples`` are numbers into ``texts``. If all are whole numbers, they are compared by value, exactly: ``1``, ``01`` and
     ``1.0`` are one class, 9007199254740992 and 9007199254740993 are two. Otherwise they are words, compared as they are written.
@@ -28,17 +28,18 @@ def number_texts(texts: Sequence[str], samples: Array, who: str) -> tuple[Array,
     if not any(numeric):
         values = list(texts)
     elif not all(numeric):
-        word = numeric.index(False)
+        word, number = numeric.index(False), numeric.index(True)
         raise DataError(
-            f"{who}: the target holds classes: sample {_first(samples, word)} has {texts[word]!r}, but others have numbers."
+            f"{who}: the target {name!r} is {texts[word]!r} in row {_first(samples, word)}, but the number {texts[number]} in "
+            f"row {_first(samples, number)}. Correct the cell, or remove the row; if both are classes, write all as words."
         )
     else:
         values = [Decimal(text) for text in texts]
         for i, value in enumerate(values):
             if not value.is_finite() or value != value.to_integral_value():
                 raise DataError(
-                    f"{who}: the target holds class numbers, but sample {_first(samples, i)} has {texts[i]}. To predict numbers "
-                    "use --task regression."
+                    f"{who}: the target {name!r} holds class numbers, but row {_first(samples, i)} has {texts[i]}. To predict "
+                    "numbers use --task regression."
                 )
         values = [int(v) if v.adjusted() < _PLAIN_DIGITS else v for v in values]
     names: dict[Any, str] = {}

@@ -165,6 +165,8 @@ def from_table(table: Table, target_names: Sequence[str], options: Options, name
     ):
         raise DataError(f"{table.source}: there are no columns besides the target, so there is nothing to learn from.")
     found = targets.of_table(table, target_names, options.task)
+    if found.task == "classification":
+        targets.require_rows_of_classes(table, *target_names)
     count = len(table)
     sizes = round(options.test_share * count), round(options.validation_share * count)
     if sum(sizes) >= count:

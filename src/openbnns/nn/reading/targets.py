@@ -11,10 +11,12 @@ import numpy as np
 from .._labels import is_one_hot, number_texts
 from .._value import Array
 from ..files import DataError
+from .number_formats import is_number
 from .table import Table
 
 TASKS = ("classification", "multilabel", "regression")
 _MANY = 100  # different whole numbers: more of them, in more than a tenth of the rows, are quantities
+_FEWEST = 20  # rows in which nearly as many classes are no classes
 
 
 @dataclass
@@ -63,9 +65,26 @@ def of_table(table: Table, names: Sequence[str], task: str | None) -> Targets:
             f"{table.source}: there is one target, {name!r}, but several labels need a column each: --target a,b,c."
         )
     if name in table.overflowed:
-        raise DataError(f"{table.source}: the target {name!r} has more than {len(words):,} different classes.")
-    y, classes = number_texts(words, codes, table.source)
+        raise DataError(
+            f"{table.source}: the target {name!r} has more than {len(words):,} different classes. {_identifier(words)}"
+        )
+    y, classes = number_texts(words, codes, table.source, name)
     return Targets(task, y, classes, notes)
+
+
+def require_rows_of_classes(table: Table, name: str) -> None:
+    """Refuse to learn classes most of which have a single row."""
+    _, words = table.texts(name)
+    if len(table) >= _FEWEST and 2 * len(words) > len(table):
+        raise DataError(
+            f"{table.source}: the target {name!r} has {len(words):,} classes in {len(table):,} rows, too few rows of each to "
+            f"learn from. {_identifier(words)}"
+        )
+
+
+def _identifier(words: Sequence[str]) -> str:
+    quantity = "If it is a quantity, use --task regression; if" if all(map(is_number, words)) else "If"
+    return f"{quantity} it is an identifier, choose another target: --target NAME."
 
 
 def _require_numbers(table: Table, names: Sequence[str]) -> None:
@@ -73,7 +92,8 @@ def _require_numbers(table: Table, names: Sequence[str]) -> None:
         if name in table.odd:
             _, line, cell = table.odd[name]
             raise DataError(
-                f"{table.source}, line {line}: the target {name!r} is {cell!r}, but numbers are to be predicted."
+                f"{table.source}, line {line}: the target {name!r} is {cell!r}, but numbers are to be predicted. Correct it, or "
+                "remove the row; for classes use --task classification."
             )
         values = table.exact[:, table.exact_columns.index(name)]
         if not np.isfinite(values).all():
