@@ -287,6 +287,20 @@ def test_the_model_file_knows_formats_and_columns(tmp_path: Path, capsys: pytest
     assert set(card.preparation.left_out) == {"customer", "joined"}
 
 
+def test_reports_list_the_columns(tmp_path: Path) -> None:
+    path, out = write(tmp_path, messy(200)), tmp_path / "out"
+    assert main(["train", str(path), "--epochs", "1", "--out", str(out), "--quiet"]) == 0
+    other = tmp_path / "evaluated.html"
+    assert main(["evaluate", str(out / "model.safetensors"), str(path), "--report", str(other), "--quiet"]) == 0
+    for page in ((out / "report.html").read_text(), other.read_text()):
+        for piece in (
+            "left out: it holds dates",
+            "left out: it has 140 different words",
+            "standardized; &#x27;%&#x27; removed",
+        ):
+            assert piece in page, piece
+
+
 def test_predict_reads_numbers_as_training_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same numbers in other files, in other formats that are said, and from Python."""
     draw = random.Random(5)

@@ -338,5 +338,6 @@ def _write_report(
         outputs=data.in_units(trainer.predict(data.test_x)) if result else None,
         targets=data.in_units(data.test_y), class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
+        columns=data_options.columns(data.preparation),
         sections=report.rank_sections(trainer.history, baseline),
     )  # fmt: skip

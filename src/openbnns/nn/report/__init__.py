@@ -42,6 +42,7 @@ def write(
     notes: Sequence[str] = (),
     parts: Mapping[str, Array] | None = None,
     task: Task | None = None,
+    columns: Sequence[tuple[str, str]] = (),
     profile: Profile | bool = True,
     images: bool | None = None,
     sections: Iterable[Section] = (),
@@ -52,7 +53,8 @@ def write(
     ``targets`` what it should give; ``test`` are loss and metrics. ``task`` is "classification", "multilabel" or "regression" and
     follows from the targets if it is left out. ``class_names`` are what classes, labels or outputs are called, by default their
     numbers. ``parts`` are the targets of the training, validation and test samples, by these names: the page shows how they are
-    split and balanced, and the baseline is that of the training samples.
+    split and balanced, and the baseline is that of the training samples. ``columns`` are those of a table, each with what became
+    of it.
 
     ``history`` is that of a trainer, ``epoch`` the one whose weights the network has, by default the last. ``settings`` and
     ``command`` say how it was trained; ``notes`` are what readers should know about the data. ``profile`` is the time of the
@@ -78,6 +80,6 @@ def write(
     facts = collect(
         title=title, network=network, settings=settings, command=command, history=history, test=test, samples=samples,
         outputs=outputs, targets=targets, class_names=class_names, epoch=epoch, notes=notes, parts=parts, task=task,
-        profile=profile, images=images,
+        columns=columns, profile=profile, images=images,
     )  # fmt: skip
     write_atomically(path, render(facts, sections).encode())

@@ -75,6 +75,8 @@ class Facts:
     test: Mapping[str, float] | None = None
     task: Task | None = None
     parts: tuple[Part, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
+    """Of a table, each with what became of it."""
     classes: scores.ClassScores | None = None
     labels: scores.LabelScores | None = None
     regressions: tuple[scores.Regression, ...] = ()
@@ -124,6 +126,7 @@ def collect(
     notes: Sequence[str] = (),
     parts: Mapping[str, Array] | None = None,
     task: Task | None = None,
+    columns: Sequence[tuple[str, str]] = (),
     profile: Profile | bool = True,
     images: bool | None = None,
     seconds_since_1970: float | None = None,
@@ -147,7 +150,7 @@ def collect(
     return Facts(
         title=title, settings=settings, command=command, history=list(history), epoch=epoch, test=test, task=kind or task,
         parts=_parts(parts, targets, kind or task, len(found["classes"].names) if "classes" in found else 0),
-        layers=layers, inputs=inputs,
+        columns=tuple(columns), layers=layers, inputs=inputs,
         kinds={} if network is None else {path: type(module).__name__ for path, module in network.named_modules()},
         parameters=0 if network is None else sum(p.size for p in network.parameters()),
         profile=_profiled(network, samples, settings, profile), notes=tuple(notes), machine=describe(),
