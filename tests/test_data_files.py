@@ -221,7 +221,19 @@ def test_compressed_tables_are_bounded(tmp_path: Path, lines: bool, monkeypatch:
         data.load(path)
     if lines:
         path.write_bytes(gzip.compress(b"1,2,0\n1,3,1\n" * 2**17))  # 1.5 MiB
-        assert len(data.load(path, memory_limit="2M").train_x) == 183501
+        assert len(data.load(path, memory_limit="12M").train_x) == 183501
+        with pytest.raises(data.DataError, match=r"expands to at least .*--memory-limit 1G"):
+            data.load(path, memory_limit="2M")  # the text alone would fit
+
+
+def test_tables_of_compressed_files_keep_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a small file expands to is streamed before it takes more than the limit, however much memory is free."""
+    monkeypatch.setattr("openbnns.nn.memory_limit.ALWAYS", 2**23)
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2,3,4,5,6,7,8,9,0\n2,3,4,5,6,7,8,9,0,1\n" * 2**16))
+    loaded = data.load(path)
+    assert not isinstance(loaded.train_x, np.ndarray) and len(loaded.train_x) == 91751
+    assert any("stay in a temporary file" in remark for remark in loaded.remarks)
 
 
 def test_a_long_label_costs_its_own_length(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +48,6 @@ class Options:
     size: tuple[int, int] | None = None
     skip_bad: bool = False
     stream: bool | None = None
-
-    @cached_property
-    def room(self) -> int | None:
-        """The bytes that a table may take in memory."""
-        return room.for_data(self.stream, self.limit)
 
     def split(self, rows: dict[str, Array], samples: int) -> dict[str, Any]:
         """What a model file says about the parts."""
@@ -137,29 +131,29 @@ def _read_npy(path: Path, options: Options) -> Parts:
 
 
 def _from_table(path: Path, options: Options) -> Data:
-    wanted = options.target
+    wanted, free = options.target, room.for_table(path, options.stream, options.limit)
     names = None if wanted is None else [wanted] if isinstance(wanted, (str, int)) else list(wanted)
     if path.name.lower().endswith(".parquet"):
         from .reading import parquet
 
         table = parquet.read(
             path, targets=names, ignored=options.drop, categorical=options.categorical, missing=options.missing,
-            room=options.room,
+            room=free,
         )  # fmt: skip
     else:
         table = delimited.read(
             path, targets=names, ignored=options.drop, categorical=options.categorical, separator=options.separator,
-            header=options.header, missing=options.missing, limit=options.limit, room=options.room,
+            header=options.header, missing=options.missing, limit=options.limit, room=free,
             decimal=options.decimal,
         )  # fmt: skip
     words = [find_column(name, table.names, table.source, "--categorical") for name in options.categorical]
     words += table.exact_columns if options.task == "classification" else []
     number_formats.convert(table, decimal=options.decimal, thousands=options.thousands, words=words)
-    return from_table(table, table.exact_columns, options, path.name)
+    return _from_columns(table, table.exact_columns, options, path.name, free)
 
 
-def from_table(table: Table, target_names: Sequence[str], options: Options, name: str) -> Data:
-    """The data of a table whose targets these columns are."""
+def _from_columns(table: Table, target_names: Sequence[str], options: Options, name: str, free: int | None) -> Data:
+    """The data of a table whose targets these columns are; features may take so many bytes."""
     if len(table.names) - len(target_names) < 1 or not (
         table.number_columns or len(table.word_columns) > len(target_names)
     ):
@@ -178,7 +172,7 @@ def from_table(table: Table, target_names: Sequence[str], options: Options, name
         missing=options.missing,
     )  # fmt: skip
     rows = {"training": trained, "validation": validated, "test": tested}
-    x = _features(table, prepare, rows, options)
+    x = _features(table, prepare, rows, free)
     y, mean, std = found.y, None, None
     if found.task == "regression":
         y, mean, std = targets.standardized(y, trained)
@@ -192,9 +186,9 @@ def from_table(table: Table, target_names: Sequence[str], options: Options, name
     )  # fmt: skip
 
 
-def _features(table: Table, prepare: TablePreparation, rows: dict[str, Array], options: Options) -> dict[str, Any]:
+def _features(table: Table, prepare: TablePreparation, rows: dict[str, Array], free: int | None) -> dict[str, Any]:
     """The samples of every part: arrays, or rows that are made when they are needed if there is no room for arrays."""
-    x = prepare.features_if_room(table, options.room, in_place=True)
+    x = prepare.features_if_room(table, free, in_place=True)
     if isinstance(x, np.ndarray):
         return {part: x[chosen] for part, chosen in rows.items()}
     return {part: TableRows(table, x, chosen) for part, chosen in rows.items()}

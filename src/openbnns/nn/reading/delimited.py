@@ -23,6 +23,7 @@ _IGNORED, _NUMBER, _WORD, _BOTH = range(4)
 _PIECE = 2**23  # bytes that are read at a time
 _HEAD = 2**18  # that kinds of columns are first guessed from
 _LONGEST_LINE = 2**24
+_ROW = 40  # bytes that a row takes in memory in any case: its target and its places in the order of the samples
 _MOST_WORDS = 20_000  # different ones in a column
 _MOST_NUMBERS = 2**20  # the same for words that are numbers
 
@@ -237,6 +238,8 @@ class _Reading:
                 used = self.reader.read(view[done:size_now], size_now - done, last, *free)
                 count = self.reader.rows()
                 store.take(count)
+                if size is None:
+                    budget.take(_ROW * count, at_least=True)
                 done += used
                 self._raise(self.reader)
                 if done == size_now or (not used and count < len(free[0])):

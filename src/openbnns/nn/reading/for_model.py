@@ -82,7 +82,7 @@ def _table(
 ) -> Samples:  # fmt: skip
     wanted = list(target or card.targets) if with_targets else []
     formats = _formats(prepare, wanted if card.task != "classification" else [], *signs)
-    free = room.for_data(None, form["limit"])
+    free = room.for_table(path, None, form["limit"])
     if path.name.lower().endswith(".parquet"):
         from . import parquet
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+from .. import memory_limit
+
 _SHARE = 0.4  # of the free memory that a table may take: its parts are copied out of it, and the network needs some too
 _GROUPS = Path("/sys/fs/cgroup")
 
@@ -22,6 +24,14 @@ def for_data(stream: bool | None, limit: int | None) -> int | None:
     free = free_memory()
     found = None if free is None else int(_SHARE * free)
     return max(1, min((size for size in (found, limit) if size is not None), default=2**62))
+
+
+def for_table(path: Path, stream: bool | None, limit: int | None) -> int | None:
+    """The same for the table in a file; a compressed one takes a share of what files may ask for, however much is free."""
+    found = for_data(stream, limit)
+    if stream is None and limit is None and found is not None and path.suffix.lower() == ".gz":
+        found = min(found, int(_SHARE * memory_limit.limit(path.stat().st_size)))
+    return found
 
 
 def free_memory() -> int | None:
