@@ -138,6 +138,8 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
             **everyone.trainer_options(options),
         )  # fmt: skip
         network.build(data.sample_shape, seed=options.seed)
+        if options.model.endswith(".toml"):
+            nn.models.require_room(network, options.model)
         baseline = ranks.read_baseline(options)
     count = sum(p.size for p in network.parameters())
     sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items())

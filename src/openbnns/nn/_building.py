@@ -19,6 +19,7 @@ from .choose import seed_number
 from .parameter import Parameter, version_of
 
 if TYPE_CHECKING:
+    from ._description import ParameterBudget
     from .model_file import ModelCard
     from .module import Module
 
@@ -39,6 +40,7 @@ class Building(State):
     # The version of the parameters that native code knows, and its number there.
     _known_weights: tuple[tuple[int, int], int] | None = None
     _frozen = False  # whether it is a copy for inference only: see compile_inference
+    _budget: ParameterBudget | None = None  # for the parameters of a network that a file describes
     _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
 
     def __init__(self) -> None:

@@ -14,11 +14,13 @@ layers hold them in lists. What TOML cannot say, or people do not write, is ther
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from .. import ActivationFunction
+from . import memory_limit
 from .choose import arguments_by_name, nearest
 from .containers import Add, Residual, Sequential
 from .converted.parts import ForeignPart
@@ -36,6 +38,19 @@ _DEEPEST = 100
 
 class ModelError(ValueError):
     """A model file that cannot be understood; the message names the place."""
+
+
+class ParameterBudget:
+    """Holds the parameters of a network that a few bytes describe to the limit for memory, before they get values."""
+
+    def __init__(self, source: str) -> None:
+        self._source, self._bytes = source, 0
+
+    def take(self, shape: tuple[int, ...], name: str) -> None:
+        self._bytes += 4 * math.prod(shape)
+        memory_limit.check(
+            self._bytes, f"{self._source}: {name} of shape {shape}, with all parameters before it,", ModelError
+        )
 
 
 class CannotDescribe(ValueError):
@@ -160,10 +175,13 @@ def parameters_of(network: Module) -> dict[str, Parameter]:
 
 
 class Maker:
-    """Makes networks from tables. ``outputs`` stands for "classes"; no number may be larger than ``largest``."""
+    """Makes networks from tables. ``outputs`` stands for "classes"; no number may be larger than ``largest``.
 
-    def __init__(self, outputs: int = 0, largest: int = 2**31 - 1) -> None:
-        self.outputs, self.largest = outputs, largest
+    Without weights that bound their sizes, parameters are held to a ``budget``.
+    """
+
+    def __init__(self, outputs: int = 0, largest: int = 2**31 - 1, budget: ParameterBudget | None = None) -> None:
+        self.outputs, self.largest, self.budget = outputs, largest, budget
         self._made: dict[str, Module] = {}
         self._count = 0
 
@@ -194,6 +212,7 @@ class Maker:
             if field not in allowed:
                 raise ModelError(f"{where} ({name}): unknown field {field!r}.{nearest(field, allowed)}")
         module = self._make(kind, sizes, given, where, path, depth)
+        module._budget = self.budget
         self._made.setdefault(path, module)
         return module
 
@@ -264,10 +283,12 @@ class Maker:
             return tuple(self._value(part, where) for part in value)
         if isinstance(value, int) and abs(value) > self.largest:
             raise ModelError(f"{where} is too large. Sizes of layers are below {self.largest + 1}.")
+        if isinstance(value, int) and self.budget is not None:
+            memory_limit.check(4 * abs(value), f"{where} = {value}: a vector of that size", ModelError)
         if not isinstance(value, Mapping):
             return value
         if "type" in value:
-            return Maker(self.outputs, self.largest).layer(value, where)
+            return Maker(self.outputs, self.largest, self.budget).layer(value, where)
         if set(value) == {"functional"} and value["functional"] in _functions():
             return _functions()[value["functional"]]
         if isinstance(value.get("activation"), str) and not value["activation"].startswith("_"):

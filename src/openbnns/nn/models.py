@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from .._listing import of_module as _of_module
-from ._description import Maker, ModelError, Rows
+from . import memory_limit
+from ._description import Maker, ModelError, ParameterBudget, Rows
 from .choose import nearest
 from .containers import Sequential
 from .files import open_regular
 from .memory_limit import shown
+from .module import Module
 
 
 def mlp(outputs: int) -> Sequential:
@@ -80,7 +83,8 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
         type = "Residual"
         body = [{ type = "Conv2d", out_channels = 16, kernel_size = 3, padding = 1 }, { type = "ReLU" }]
 
-    ``out_features = "classes"`` stands for the number of classes of the data.
+    ``out_features = "classes"`` stands for the number of classes of the data. Parameters that take more than 1 GiB are refused
+    before memory is taken for them, unless ``OPENBNNS_MEMORY_LIMIT`` says otherwise.
     """
     toml = _toml_reader(path)
     try:
@@ -102,8 +106,20 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
     parts = table.get("layers")
     if not isinstance(parts, list) or not parts:
         raise ModelError(f"{path}: has no [[layers]]. Give at least one, with a field type.")
-    make = Maker(outputs)
+    make = Maker(outputs, budget=ParameterBudget(str(path)))
     return Sequential(*(make.layer(part, f"{path}: layers[{i}]", str(i)) for i, part in enumerate(parts)))
+
+
+def require_room(network: Module, source: str) -> None:
+    """Refuse a network from a file whose layers give more for a single sample than the limit for memory allows."""
+    assert network._graph is not None
+    outputs = [operation.output.sample for operation in network._graph.operations]
+    largest = max(outputs, key=math.prod, default=())
+    memory_limit.check(
+        4 * sum(map(math.prod, outputs)),
+        f"{source}: what the layers give for one sample, up to {largest} numbers,",
+        ModelError,
+    )
 
 
 def _toml_reader(path: Any) -> Any:

@@ -112,6 +112,8 @@ class Parameter(Expression):
         """Let the layer give it values, if it has none yet: from this generator, or else from one of its own."""
         if self._maker is not None:
             layer, name = self._maker
+            if layer._budget is not None:
+                layer._budget.take(shape, f"{type(layer).__name__}.{name}")
             made = layer._initial(name, shape, generator or np.random.RandomState(self._seed))
             self._set(np.array(made, np.float32, order="C"), shared=False)
 
