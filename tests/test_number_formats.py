@@ -434,6 +434,15 @@ def test_prices_are_a_regression(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.sort(loaded.in_units(loaded.train_y).ravel()), 1000.5 + 37 * np.arange(60), rtol=1e-6)
 
 
+def test_classes_that_are_written_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Classes are compared by value, in training and evaluation."""
+    path = write(tmp_path, table_of(['"1,000"', "500", "1000", '"2,000"'] * 15))
+    assert main(["train", str(path), "--epochs", "1", "--out", str(tmp_path / "out"), "--no-report"]) == 0
+    assert "3 classes: 500, 1000, 2000" in capsys.readouterr().out
+    assert main(["evaluate", str(tmp_path / "out" / "model.safetensors"), str(path), "--json"]) == 0
+    assert '"accuracy"' in capsys.readouterr().out
+
+
 def test_few_samples_of_many_classes_may_be_evaluated(tmp_path: Path) -> None:
     train = write(tmp_path, table_of([f"c{i % 30}" for i in range(90)]), "train.csv")
     assert main(["train", str(train), "--epochs", "1", "--out", str(tmp_path / "out"), "--quiet", "--no-report"]) == 0

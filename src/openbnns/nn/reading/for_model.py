@@ -81,7 +81,8 @@ def _table(
     signs: tuple[str, str],
 ) -> Samples:  # fmt: skip
     wanted = list(target or card.targets) if with_targets else []
-    formats = _formats(prepare, wanted if card.task != "classification" else [], *signs)
+    numeric = [name for name in wanted if card.task != "classification" or name in (prepare.formats or {})]
+    formats = _formats(prepare, numeric, *signs)
     free = room.for_table(path, None, form["limit"])
     if path.name.lower().endswith(".parquet"):
         from . import parquet

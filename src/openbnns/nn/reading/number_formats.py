@@ -121,6 +121,8 @@ def decimals_of(words: Iterable[str]) -> set[str]:
     """The decimal signs of which these cells leave no doubt."""
     found: set[str] = set()
     for word in words:
+        if "," not in word and word.count(".") == 1 and "." in found:
+            continue  # which says nothing new
         cell = _split(word) if "," in word or "." in word else None
         if cell is not None:
             possible = {d for (d, _), body in _BODIES.items() if body.fullmatch(cell.digits)}

@@ -86,6 +86,8 @@ class Table:
         if name in self.exact_columns:
             codes, _ = self.texts(name)
             self.exact[:, self.exact_columns.index(name)] = values[codes]
+            plain = [str(int(value)) if value == int(value) else repr(value) for value in values[:-2].tolist()]
+            self.words[self.word_columns.index(name)] = plain  # which classes go by
             del self.odd[name]
             return
         centre = float(np.nanmean(values))
