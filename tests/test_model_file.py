@@ -290,7 +290,7 @@ def test_ways_to_pass_rows() -> None:
     for rows, message in (
         ([{"A": 1, "b": "x"}], r"there is no column 'a'\. Did you mean 'A'\? The model needs a, b"),
         ([[1, 2, 3]], r"samples have shape \(1, 3\), but the model was trained on 2 columns: a, b"),
-        ([{"a": "one", "b": "x"}], r"column 'a' holds numbers in the model, but row 1 has 'one'"),
+        ([{"a": "one", "b": "x"}], r"column 'a' holds numbers such as 1234\.5 in the model, but row 1 has 'one'"),
         ({"a": [1, 2], "b": ["x"]}, "columns have"),
     ):
         with pytest.raises(nn.data.DataError, match=message):

@@ -15,9 +15,8 @@ from .._description import ModelError
 from .._value import Array
 from ..files import DataError
 from ..memory_limit import shown
-from ..reading._format import MISSING
 from ..reading.number_formats import FEW, NumberFormat, is_number
-from ..reading.table import Table, from_samples
+from ..reading.table import MISSING, Table, from_samples
 from ._base import Preparation
 from .arrays import ArrayPreparation, mean_and_deviation, standardizing
 from .checks import Said

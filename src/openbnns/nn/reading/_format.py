@@ -14,11 +14,6 @@ from ..files import DataError
 from . import number_formats
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-MISSING = (
-    "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "NULL", "null", "Null", "None", "?",
-    "-", "--", "\u2013", "\u2014", "missing",
-)  # fmt: skip
-"""What stands for a value that is not there, besides an empty cell."""
 _LINES = 200  # that are looked at
 _CELLS = 10_000  # the same for tables with many columns
 _POINTED = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)

@@ -14,10 +14,10 @@ from ..._plural import plural
 from ..files import Budget, DataError, open_expanded
 from ..memory_limit import shown
 from . import _format, number_formats
-from ._format import MISSING, Format
+from ._format import Format
 from .number_formats import FEW, NumberFormat
 from .store import RowStore
-from .table import Table, find_column, require_columns
+from .table import MISSING, Table, find_column, require_columns
 
 _IGNORED, _NUMBER, _WORD, _BOTH = range(4)
 _PIECE = 2**23  # bytes that are read at a time

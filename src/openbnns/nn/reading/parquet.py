@@ -13,10 +13,9 @@ import numpy as np
 from ..._plural import plural
 from .._value import Array
 from ..files import DataError
-from ._format import MISSING
 from .number_formats import NumberFormat
 from .store import RowStore
-from .table import Table, find_column, require_columns, without_marks
+from .table import MISSING, Table, find_column, require_columns, without_marks
 
 _MOST_WORDS = 20_000
 _CENTRED = 10_000  # numbers of a column whose mean is its centre

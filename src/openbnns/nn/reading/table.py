@@ -16,6 +16,11 @@ from .number_formats import NumberFormat
 if TYPE_CHECKING:
     from ..sources.stored import StoredRows
 
+MISSING = (
+    "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "NULL", "null", "Null", "None", "?",
+    "-", "--", "\u2013", "\u2014", "missing",
+)  # fmt: skip
+"""What stands for a value that is not there, besides an empty cell."""
 _ROWS, _CELLS = 2**14, 2**20  # that are read at a time, at most: their numbers fit into a cache
 
 
