@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import label_sets
 from openbnns import nn
-from openbnns.nn import metrics
+from openbnns.nn import evaluation, metrics
+from openbnns.nn.report import scores as report_scores
 
 Array = np.ndarray
 
@@ -80,6 +82,100 @@ def test_precision_recall_and_f1(name: str, classes: int) -> None:
     assert in_batches(kind(average="binary", positive=0), y, t) == pytest.approx(per_class[0])
     mean_of_batches = np.mean([kind()(y[i : i + 7], t[i : i + 7]) for i in range(0, 101, 7)])
     assert abs(usual - mean_of_batches) > 1e-3  # which is why it is not computed in this way
+
+
+def everywhere(outputs: Array, targets: Array) -> dict[str, tuple[float, float]]:
+    """Accuracy and F1 of classes as every part of the product gives them."""
+    count = outputs.shape[1]
+    metric = metrics.Accuracy()(outputs, targets), metrics.F1()(outputs, targets)
+    found = evaluation.scores(nn.Predictions.of(outputs, "classification"), targets)
+    page = report_scores.classes(report_scores.answers(outputs, targets), targets, [], count, None)
+    return {"metrics": metric, "evaluate": (found["accuracy"], found["f1"]), "report": (page.accuracy, page.f1[1])}
+
+
+def test_scores_are_the_same_everywhere() -> None:
+    """Against the formulas, one class at a time."""
+    for outputs, targets, _ in label_sets.classes(200):
+        each = counts(outputs, targets)
+        occurring = [f1(c) for c in each if c[1] or c[2]]
+        expected = f1(each[1]) if len(each) == 2 else sum(occurring) / len(occurring)
+        right = sum(int(row.argmax()) == wanted for row, wanted in zip(outputs, targets, strict=True)) / len(targets)
+        for place, found in everywhere(outputs, targets).items():
+            assert found == pytest.approx((right, expected)), place
+
+
+def test_scores_of_labels_are_the_same_everywhere() -> None:
+    for outputs, targets in label_sets.labels(200):
+        each = [counts(np.stack([0 * y, y], 1), t)[1] for y, t in zip(outputs.T, targets.T, strict=True)]
+        decisions = float(np.mean((outputs > 0) == (targets == 1)))
+        exact = np.mean([all((y > 0) == (t == 1)) for y, t in zip(outputs, targets, strict=True)])
+        expected = sum(map(f1, each)) / len(each)
+        loss = nn.BCEWithLogitsLoss()
+        assert metrics.F1()(outputs, targets, loss) == pytest.approx(expected)
+        assert in_batches(metrics.F1(), outputs, targets, loss) == pytest.approx(expected)
+        together = tuple(sum(c[i] for c in each) for i in range(3))
+        assert metrics.F1(average="micro")(outputs, targets, loss) == pytest.approx(f1(together))  # type: ignore[arg-type]
+        found = evaluation.scores(nn.Predictions.of(outputs, "multilabel"), targets)
+        assert [found["f1"], found["accuracy"], found["exact"]] == pytest.approx([expected, decisions, exact])
+        page = report_scores.labels(outputs, targets, [], None, probabilities=False)
+        assert [page.f1[1], page.exact] == pytest.approx([expected, exact])
+
+
+def test_r2_is_the_same_everywhere() -> None:
+    for outputs, targets in label_sets.numbers(100):
+        y, t = outputs.astype(float), targets.astype(float)
+        each = []
+        for i in range(y.shape[1]):
+            error, spread = ((y[:, i] - t[:, i]) ** 2).sum(), ((t[:, i] - t[:, i].mean()) ** 2).sum()
+            each.append(1 - error / spread if spread else float(error == 0))
+        assert in_batches(metrics.R2(), outputs, targets) == pytest.approx(np.mean(each))
+        found = evaluation.scores(nn.Predictions.of(outputs, "regression"), targets)
+        assert found["r2"] == pytest.approx(np.mean(each))
+        assert found["loss"] == pytest.approx(found["rmse"] ** 2, rel=1e-5)
+        pages = report_scores.regressions(outputs, targets, [], None)
+        assert [one.r2 for one in pages] == pytest.approx(each)
+    assert np.isnan(metrics.R2()(np.ones((1, 1)), np.zeros((1, 1))))
+
+
+def test_the_loss_of_an_evaluation_is_that_of_the_trainer() -> None:
+    """Also where probabilities are 0 in float32: nothing is clipped."""
+    x = np.float32([[1, 0], [0, 1], [1, 1]])
+    net = nn.Linear(2, 2, bias=False)
+    net.weight.data[:] = [[90, 0], [0, -60]]
+    for task, loss, y in (
+        ("classification", "cross_entropy", np.array([1, 1, 0])),
+        ("multilabel", "bce_with_logits", np.float32([[0, 1], [1, 1], [1, 0]])),
+        ("regression", "mse", np.float32([[0, 1], [1, 1], [1, 0]])),
+    ):
+        expected = nn.Trainer(net, loss, quiet=True).evaluate(x, y)["loss"]  # type: ignore[arg-type]
+        found = evaluation.scores(nn.Predictions.of(net.eval()(x), task), y)
+        assert found["loss"] == pytest.approx(expected, rel=1e-6), task
+        assert expected > 20
+
+
+def test_decisions_on_the_edge_are_the_same_everywhere() -> None:
+    """A score of exactly 0 is a no; scores that differ by less than probabilities can tell are still compared."""
+    outputs = np.float32([[0.0, 1e-30], [1.0, -1e-30]])
+    loss = nn.BCEWithLogitsLoss()
+    assert nn.Predictions.of(outputs, "multilabel").labels.tolist() == [[False, True], [True, False]]  # type: ignore[union-attr]
+    assert metrics.Accuracy()(outputs, np.array([[0, 1], [1, 0]]), loss) == 1.0
+    close = np.float32([[100.0, 100.00001], [3e-9, 0.0]])
+    for found in everywhere(close, np.array([1, 0])).values():
+        assert found[0] == 1.0
+    assert nn.Predictions.of(close, "classification").labels.tolist() == [1, 0]  # type: ignore[union-attr]
+
+
+def test_what_f1_is_called() -> None:
+    two, three = np.float32([[1, 2], [2, 1]]), np.float32([[1, 2, 3], [2, 1, 0]])
+    for outputs, task, targets, name in (
+        (two, "classification", np.array([1, 1]), "F1 of class dog 0.667"),
+        (three, "classification", np.array([2, 0]), "macro F1 1.000"),
+        (two - 1.5, "multilabel", np.array([[0, 1], [1, 0]]), "macro F1 1.000"),
+    ):
+        found = nn.Predictions.of(outputs, task, ("cat", "dog", "owl")[: outputs.shape[1]])
+        assert name in evaluation.in_words(evaluation.scores(found, targets), found)
+    with pytest.raises(ValueError, match=r"average is 'binary', but there are 2 labels\. Use 'micro'"):
+        metrics.F1(average="binary")(two, np.array([[0, 1], [1, 0]]), nn.BCEWithLogitsLoss())
 
 
 def test_a_class_that_never_occurs_does_not_count() -> None:

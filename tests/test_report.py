@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import struct
 import zlib
@@ -165,7 +164,7 @@ def test_numbers_without_errors(pages: dict[str, Page]) -> None:
 
 def test_regression(pages: dict[str, Page]) -> None:
     page = pages["regression"]
-    for piece in ("R²", "mean absolute error", "Residuals", "always the mean of the training targets", "Furthest off"):
+    for piece in ("R²", "MAE", "Residuals", "always the mean of the training targets", "Furthest off"):
         assert piece in page.text, piece
     for piece in ("Each output", "RMSE", "angle", "Ranks", "rank seconds 0 1.25", "Evaluation report"):
         assert piece in pages["outputs"].text, piece
@@ -238,9 +237,10 @@ def test_scores_of_classes() -> None:
     assert found.baseline.value == (targets == 3).mean()
     for c in range(5):
         hit, said, of = ((predicted == c) & (targets == c)).sum(), (predicted == c).sum(), (targets == c).sum()
-        np.testing.assert_allclose(found.precision[c], hit / said if said else math.nan)
-        np.testing.assert_allclose(found.recall[c], hit / of if of else math.nan)
-        np.testing.assert_allclose(found.f1[c], 2 * hit / (said + of))
+        np.testing.assert_allclose(found.rates.precision[c], hit / said if said else 0)
+        np.testing.assert_allclose(found.rates.recall[c], hit / of if of else 0)
+        np.testing.assert_allclose(found.rates.f1[c], 2 * hit / (said + of))
+    assert found.f1 == ("macro F1", pytest.approx(found.rates.f1.mean()))  # the mean of what the table shows
     calibration = found.calibration
     right = predicted == targets
     error = 0.0
@@ -282,9 +282,9 @@ def test_scores_of_numbers_and_labels() -> None:
     for given in (logits, 1 / (1 + np.exp(-logits))):
         scored = scores.labels(given, targets, [], None)
         assert scored.exact == (yes == targets).all(axis=1).mean()
-        assert scored.support.tolist() == targets.sum(axis=0).tolist()
-        np.testing.assert_allclose(scored.recall, (yes & (targets == 1)).sum(axis=0) / targets.sum(axis=0))
-        np.testing.assert_allclose(scored.precision, (yes & (targets == 1)).sum(axis=0) / yes.sum(axis=0))
+        assert scored.rates.support.tolist() == targets.sum(axis=0).tolist()
+        np.testing.assert_allclose(scored.rates.recall, (yes & (targets == 1)).sum(axis=0) / targets.sum(axis=0))
+        np.testing.assert_allclose(scored.rates.precision, (yes & (targets == 1)).sum(axis=0) / yes.sum(axis=0))
         assert scored.baseline.value == (targets == 0).all(axis=1).mean()
 
 

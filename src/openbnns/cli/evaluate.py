@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         options, network, with_targets=True, target=options.target, part=options.part
     )
     assert samples.y is not None
-    scores = evaluation.scores(found, samples.y)
+    scores = evaluation.scores(found, samples.y, mean=card.target_mean, std=card.target_std)
     if options.report is not None:
         _write_report(options, network, card, x, found, samples.y, scores)
     if options.json:
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     balance = evaluation.balance(samples.y, card.classes, card.task)
     if balance:
         print(balance)
-    print(evaluation.in_words(scores, card.task, len(samples.names)))
+    print(evaluation.in_words(scores, found))
     if options.report is not None:
         print(f"Written: {options.report}")
     return OK
@@ -82,5 +82,5 @@ def _write_report(
         settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},
         command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=data_options.in_memory(x),
         outputs=values, targets=y, class_names=card.classes, task=card.task,
-        columns=data_options.columns(card.preparation),
+        columns=data_options.columns(card.preparation), probabilities=False,
     )  # fmt: skip

@@ -131,7 +131,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
         if options.model == "cnn":
             data = _with_channels(data)
         trainer = nn.Trainer(
-            network, _LOSSES[data.task], _optimizer(options), metrics=_METRICS[data.task],
+            network, evaluation.LOSSES[data.task](), _optimizer(options), metrics=_METRICS[data.task],
             schedule=options.schedule, batch_size=options.batch_size,
             clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
             force=options.force, quiet=options.quiet or options.json, say=say, accuracy=options.accuracy,
@@ -178,14 +178,15 @@ def _conclude(
     from ..nn import evaluation
     from ..nn.predictions import Predictions
 
-    result = trainer.evaluate(data.test_x, data.test_y) if len(data.test_x) else None
     measured: dict[str, float] = {}
-    if result is not None:
-        outputs = trainer.predict(data.test_x)
+    outputs = trainer.predict(data.test_x) if len(data.test_x) else None
+    if outputs is not None:
         found = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
-        measured = evaluation.scores(found, data.in_units(data.test_y), data.in_units(data.train_y))
-        say(evaluation.in_words(measured, data.task, len(data.test_x), test=True))
-    written = _write_results(options, everyone, trainer, data, baseline, result, measured, notes)
+        measured = evaluation.scores(
+            found, data.in_units(data.test_y), data.in_units(data.train_y), mean=data.target_mean, std=data.target_std
+        )
+        say(evaluation.in_words(measured, found, test=True))
+    written = _write_results(options, everyone, trainer, data, baseline, outputs, measured, notes)
     say(f"Use it: openbnns predict {shlex.quote(str(options.out / 'model.safetensors'))} NEW_DATA")
     say("Written:")
     for path, what in written:
@@ -200,7 +201,6 @@ def _conclude(
         })  # fmt: skip
 
 
-_LOSSES: dict[str, Any] = {"classification": "cross_entropy", "multilabel": "bce_with_logits", "regression": "mse"}
 _METRICS: dict[str, Any] = {"classification": ["accuracy"], "multilabel": ["accuracy"], "regression": ["r2"]}
 
 
@@ -270,7 +270,7 @@ def _optimizer(options: argparse.Namespace) -> Any:
 
 
 def _write_results(
-    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any,
+    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, outputs: Any,
     measured: dict[str, float], notes: list[str],
 ) -> list[tuple[Path, str]]:  # fmt: skip
     from ..nn import checkpoints
@@ -294,7 +294,7 @@ def _write_results(
     ]
     if not options.no_report:
         report = options.out / "report.html"
-        _write_report(report, options, everyone, trainer, data, baseline, result, notes)
+        _write_report(report, options, everyone, trainer, data, baseline, outputs, measured, notes)
         written.append((report, "results, curves and the worst predictions, as a page for a browser"))
     latest = checkpoints.list_files(options.out)
     if latest:
@@ -303,8 +303,8 @@ def _write_results(
 
 
 def _write_report(
-    path: Path, options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, result: Any,
-    notes: list[str],
+    path: Path, options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, outputs: Any,
+    measured: dict[str, float], notes: list[str],
 ) -> None:  # fmt: skip
     from ..nn import report
 
@@ -336,10 +336,10 @@ def _write_report(
     command = everyone.start(command, options)
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
-        command=command, test=result, samples=data_options.in_memory(data.test_x),
-        outputs=data.in_units(trainer.predict(data.test_x)) if result else None,
+        command=command, test=measured or None, samples=data_options.in_memory(data.test_x),
+        outputs=None if outputs is None else data.in_units(outputs),
         targets=data.in_units(data.test_y), class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
-        columns=data_options.columns(data.preparation),
+        columns=data_options.columns(data.preparation), probabilities=False,
         sections=report.rank_sections(trainer.history, baseline),
     )  # fmt: skip

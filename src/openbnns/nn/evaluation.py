@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .._listing import of_module as _of_module
 from ._value import Array
+from .losses import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
+from .metrics import F1, MAE, R2, RMSE, Accuracy, formulas
 from .predictions import Predictions
 
+LOSSES = {"classification": CrossEntropyLoss, "multilabel": BCEWithLogitsLoss, "regression": MSELoss}
+"""The loss of each task: ``openbnns train`` trains by it, and it is the ``loss`` among the scores."""
 
-def scores(predictions: Predictions, targets: Array, reference: Array | None = None) -> dict[str, float]:
+
+def scores(
+    predictions: Predictions,
+    targets: Array,
+    reference: Array | None = None,
+    *,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+) -> dict[str, float]:
     """Measures of predictions by their task. ``targets`` are class numbers, labels of 0 and 1, or numbers as in the data.
+
+    They are those of ``nn.metrics`` and, as ``loss``, that of the task (:data:`LOSSES`): what a trainer gives for the same
+    samples. The loss of a regression is that of standardized numbers, by the ``mean`` and ``std`` of the training targets.
 
     The baseline always says the most common class, or the mean, of the ``reference`` targets: those that were trained on, if
     they are known.
@@ -25,71 +41,80 @@ def scores(predictions: Predictions, targets: Array, reference: Array | None = N
     {'loss': 0.5, 'accuracy': 0.67, 'f1': 0.67, 'baseline_accuracy': 0.67}
     """
     known = targets if reference is None else reference
+    outputs = np.asarray(predictions.outputs)
     if predictions.task == "classification":
-        return _classification(predictions, targets, known)
+        loss = CrossEntropyLoss()
+        return {
+            "loss": float(loss(outputs, targets)[0]),
+            "accuracy": Accuracy()(outputs, targets, loss),
+            "f1": F1()(outputs, targets, loss),
+            "baseline_accuracy": float((targets == most_common(known)).mean()),
+        }
     if predictions.task == "multilabel":
-        return _multilabel(predictions, targets, known)
-    return _regression(predictions, targets, known)
-
-
-def _classification(predictions: Predictions, targets: Array, known: Array) -> dict[str, float]:
-    assert predictions.probabilities is not None
-    chances = np.asarray(predictions.probabilities, np.float64)
-    chosen, classes = chances.argmax(axis=1), chances.shape[1]
-    counts = np.zeros((classes, classes))
-    np.add.at(counts, (targets, chosen), 1)
-    right, there, said = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
-    f1 = 2 * right / np.maximum(there + said, 1)
-    common = np.bincount(known, minlength=classes).argmax()
-    return {
-        "loss": float(-np.log(np.maximum(chances[np.arange(len(targets)), targets], 1e-12)).mean()),
-        "accuracy": float((chosen == targets).mean()),
-        "f1": float(f1[there + said > 0].mean()),
-        "baseline_accuracy": float((targets == common).mean()),
-    }
-
-
-def _multilabel(predictions: Predictions, targets: Array, known: Array) -> dict[str, float]:
-    assert predictions.probabilities is not None and predictions.labels is not None
-    chances, wanted = np.clip(predictions.probabilities.astype(np.float64), 1e-12, 1 - 1e-12), targets > 0.5
-    right = (predictions.labels & wanted).sum(axis=0)
-    f1 = 2 * right / np.maximum(predictions.labels.sum(axis=0) + wanted.sum(axis=0), 1)
-    usual = (known > 0.5).mean(axis=0) >= 0.5
-    return {
-        "loss": float(-np.where(wanted, np.log(chances), np.log(1 - chances)).mean()),
-        "accuracy": float((predictions.labels == wanted).mean()),
-        "exact": float((predictions.labels == wanted).all(axis=1).mean()),
-        "f1": float(f1.mean()),
-        "baseline_accuracy": float((wanted == usual).mean()),
-    }
-
-
-def _regression(predictions: Predictions, targets: Array, known: Array) -> dict[str, float]:
+        decisions, wanted = BCEWithLogitsLoss(), np.asarray(targets > 0.5)
+        return {
+            "loss": float(decisions(outputs, wanted.astype(np.float32))[0]),
+            "accuracy": Accuracy()(outputs, wanted, decisions),
+            "exact": float(((outputs > 0) == wanted).all(axis=1).mean()),
+            "f1": F1()(outputs, wanted, decisions),
+            "baseline_accuracy": float((wanted == most_common_labels(known)).mean()),
+        }
     values = np.asarray(predictions.values, np.float64).reshape(len(targets), -1)
-    wanted = np.asarray(targets, np.float64).reshape(len(targets), -1)
-    mean = np.asarray(known, np.float64).reshape(len(known), -1).mean(axis=0)
-    squares, spread = ((values - wanted) ** 2).mean(axis=0), ((wanted - wanted.mean(axis=0)) ** 2).mean(axis=0)
+    truth = np.asarray(targets, np.float64).reshape(len(targets), -1)
+    usual = np.asarray(known, np.float64).reshape(len(known), -1).mean(axis=0)
+    standardized = (truth - (0.0 if mean is None else np.asarray(mean))) / (1.0 if std is None else np.asarray(std))
     return {
-        "rmse": float(np.sqrt(squares.mean())),
-        "mae": float(np.abs(values - wanted).mean()),
-        "r2": float(np.mean(1 - squares / np.where(spread > 0, spread, 1.0))),
-        "baseline_rmse": float(np.sqrt(((wanted - mean) ** 2).mean())),
+        "loss": float(MSELoss()(outputs.reshape(truth.shape), standardized.astype(np.float32))[0]),
+        "rmse": RMSE()(values, truth),
+        "mae": MAE()(values, truth),
+        "r2": R2()(values, truth),
+        "baseline_rmse": RMSE()(np.broadcast_to(usual, truth.shape), truth),
     }
 
 
-def in_words(found: dict[str, float], task: str | None, count: int, *, test: bool = False) -> str:
+def most_common(classes: Array) -> int:
+    """The class that a baseline always says: the most frequent one, the first of several."""
+    return int(np.bincount(classes.astype(np.int64).ravel()).argmax())
+
+
+def most_common_labels(labels: Array) -> Array:
+    """What a baseline always says: yes or no for every label, whichever is more frequent."""
+    found: Array = (labels > 0.5).mean(axis=0) > 0.5
+    return found
+
+
+def f1_name(task: str | None, names: Sequence[str], count: int) -> str:
+    """What the F1 score of so many classes or labels is called, so that nobody takes it for another one.
+
+    >>> f1_name("classification", ("no", "yes"), 2), f1_name("classification", (), 3)
+    ('F1 of class yes', 'macro F1')
+    """
+    if task == "classification" and formulas.usual_average(count) == "binary":
+        return f"F1 of class {names[1] if len(names) > 1 else 1}"
+    return "macro F1"
+
+
+def in_words(found: dict[str, float], predictions: Predictions, *, test: bool = False) -> str:
     """The measures as a line for people; of the ``test`` samples at the end of a training, or of any others."""
+    count = len(predictions)
     many = f"{count:,} samples" if count != 1 else "1 sample"
     samples = f"{many} that were used for nothing else" if test else many
-    if task == "regression":
+    if predictions.task == "regression":
         return (
             f"{'Test error' if test else 'Error'}: RMSE {found['rmse']:.4g}, MAE {found['mae']:.4g}, R² {found['r2']:.3f} on "
             f"{samples} (always saying the mean: RMSE {found['baseline_rmse']:.4g})."
         )
-    usual = "the most common class" if task == "classification" else "the usual for every label"
+    outputs = np.shape(predictions.outputs)[1]
+    rest = f"{f1_name(predictions.task, predictions.classes, outputs)} {found['f1']:.3f}, loss {found['loss']:.4f}."
+    if predictions.task == "multilabel":
+        return (
+            f"{'Test accuracy' if test else 'Accuracy'}: {found['accuracy']:.2%} of the yes/no decisions about {samples} "
+            f"(always saying the usual for every label: {found['baseline_accuracy']:.2%}); all labels right for "
+            f"{found['exact']:.2%} of the samples; {rest}"
+        )
     return (
-        f"{'Test accuracy' if test else 'Accuracy'}: {found['accuracy']:.2%} of {samples} (always saying {usual}: "
-        f"{found['baseline_accuracy']:.2%}); F1 {found['f1']:.3f}, loss {found['loss']:.4f}."
+        f"{'Test accuracy' if test else 'Accuracy'}: {found['accuracy']:.2%} of {samples} (always saying the most common class: "
+        f"{found['baseline_accuracy']:.2%}); {rest}"
     )
 
 
@@ -107,6 +132,6 @@ def balance(y: Array, names: Any, task: str | None, most: int = 12) -> str:
     return f"{'Classes' if task == 'classification' else 'Labels'}: {', '.join(shown)}{more}."
 
 
-__all__ = ["balance", "in_words", "scores"]
+__all__ = ["balance", "f1_name", "in_words", "most_common", "most_common_labels", "scores"]
 
 __dir__ = _of_module(__name__)

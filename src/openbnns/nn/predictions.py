@@ -58,11 +58,10 @@ class Predictions:
         names = tuple(classes)
         if task == "classification":
             chances = _softmax(outputs)
-            best = chances.argmax(axis=1)
+            best = np.argmax(outputs, axis=1)  # not of probabilities, which rounding may make equal
             return cls(outputs, task, names, chances, np.array(names)[best] if names else best)
         if task == "multilabel":
-            chances = _sigmoid(outputs)
-            return cls(outputs, task, names, chances, chances >= 0.5)
+            return cls(outputs, task, names, _sigmoid(outputs), np.asarray(outputs) > 0)
         if task == "regression":
             scaled = np.asarray(outputs, np.float64)
             if mean is not None and std is not None:

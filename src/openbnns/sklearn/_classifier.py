@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 from sklearn.utils.validation import column_or_1d
 
@@ -65,9 +66,8 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc
         return np.searchsorted(self.classes_, y), False
 
     def _score(self, outputs: Array, targets: Array) -> float:
-        if self._labels:
-            return float(((outputs > 0) == (targets > 0.5)).all(axis=1).mean())
-        return float((outputs.argmax(axis=1) == targets).mean())
+        predicted, wanted = (outputs > 0, targets > 0.5) if self._labels else (outputs.argmax(axis=1), targets)
+        return float(accuracy_score(wanted, predicted))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (n, classes), or (n, labels) of each label."""

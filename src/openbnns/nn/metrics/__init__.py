@@ -6,11 +6,13 @@ those of its batches, so every metric collects what it needs batch by batch (:cl
 =================================  ==========================================================================
 ``accuracy``                       share of right classes, or of right yes/no decisions
 ``top1`` ... ``top100``            share of samples whose class is among those k with the highest scores
-``precision``, ``recall``, ``f1``  of class 1 if there are two classes, else the mean over the classes
+``precision``, ``recall``, ``f1``  of class 1 if there are two classes, else the mean over the classes or labels
 ``auc``                            area under the ROC curve; with more than two classes, the mean of each against the rest
 ``mae``, ``mse``, ``rmse``         mean absolute and mean squared error, and the root of the latter
 ``r2``                             1 - squared error / variance of the targets, the mean over the outputs
 =================================  ==========================================================================
+
+They mean what they mean in scikit-learn, and the report and ``openbnns evaluate`` use the same formulas (``formulas.py``).
 
 Classes are compared by the scores that the loss takes, and positions with its ``ignore_index`` are left out. Without a class
 axis, as with ``BCEWithLogitsLoss``, every output is a decision: yes above ``threshold``, which the loss knows. Weights of samples

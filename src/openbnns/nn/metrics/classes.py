@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,10 @@ from .._parts import Key
 from .._value import Array
 from ..choose import whole_number
 from ..losses import Loss
+from . import formulas
 from ._base import Counts, Gathered, Metric, Running, counts_of
 from .decisions import Decisions
-
-Average = Literal["binary", "macro", "micro", "weighted"]
+from .formulas import Average
 
 
 class _Share(Running):
@@ -105,29 +104,31 @@ class TopK(Metric):
         return _Share(right)
 
 
-class _Confusion(Counts):
-    """Per class: right ones, predicted ones, true ones."""
+class _ClassCounts(Counts):
+    """Counts of every class (3, 1, classes), or of no and yes for every label (3, labels, 2): right, predicted and true ones."""
 
     def __init__(self, classes: Decisions, value: Callable[[Array], float]) -> None:
-        super().__init__(np.zeros((3, 0), np.int64))
+        super().__init__(np.zeros((3, 0, 0), np.int64))
         self._classes, self._value = classes, value
 
     def add(self, outputs: Any, targets: Any) -> None:
         predicted, wanted = self._classes.decisions(outputs, targets)
-        count = self._classes.count(outputs)
-        if not self.counts.size:
-            self.counts = np.zeros((3, count), np.int64)
-        for row, chosen in enumerate((wanted[predicted == wanted], predicted, wanted)):
-            self.counts[row] += np.bincount(chosen, minlength=count)
+        labels, count = self._classes.labels(outputs), self._classes.count(outputs)
+        if labels > 1:  # each has numbers of its own, and stands in its own column
+            first = count * (np.arange(len(predicted)) % labels)
+            predicted, wanted = predicted + first, wanted + first
+        found = formulas.class_counts(predicted, wanted, labels * count).reshape(3, labels, count)
+        self.counts = self.counts + found if self.counts.size else found
 
     def value(self) -> float:
         return self._value(self.counts)
 
 
 class _ByClass(Metric):
-    """Precision, recall and F1, which differ in what they divide."""
+    """Precision, recall and F1, which differ in their formula."""
 
     of_classes = True
+    _formula: staticmethod[[Array], Array]
 
     def __init__(
         self, *, average: Average | None = None, positive: int = 1, threshold: float | None = None, output: Key = None
@@ -141,42 +142,35 @@ class _ByClass(Metric):
         self.average, self.positive, self.threshold = average, int(positive), threshold
 
     def start(self, loss: Loss | None = None) -> Running:
-        return _Confusion(Decisions(loss, self.threshold), self._over_classes)
+        return _ClassCounts(Decisions(loss, self.threshold), self._together)
 
-    def _over_classes(self, counts: Array) -> float:
-        average = self.average or ("binary" if counts.shape[1] == 2 else "macro")
-        if average == "micro":
-            return float(self._shares(counts.sum(1, keepdims=True))[0])
-        shares = self._shares(counts)
-        if average == "binary":
-            if not 0 <= self.positive < counts.shape[1]:
-                raise ValueError(
-                    f"metrics.{type(self).__name__}: positive is {self.positive}, but there are classes 0 to "
-                    f"{counts.shape[1] - 1}."
-                )
-            return float(shares[self.positive])
-        if average == "weighted":
-            return float(shares @ counts[2] / max(counts[2].sum(), 1))
-        present = counts[1] + counts[2] > 0
-        return float(shares[present].mean()) if present.any() else 0.0
-
-    @abstractmethod
-    def _shares(self, counts: Array) -> Array:
-        """Of every class; 0 where there is nothing to divide by."""
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    """part / whole, and 0 where there is no whole."""
-    found: Array = np.divide(part, whole, out=np.zeros(whole.shape), where=whole > 0)
-    return found
+    def _together(self, counts: Array) -> float:
+        _, labels, classes = counts.shape
+        if not counts.size:
+            return float("nan")
+        if not 0 <= self.positive < classes:
+            raise ValueError(
+                f"metrics.{type(self).__name__}: positive is {self.positive}, but there are classes 0 to {classes - 1}."
+            )
+        formula = self._formula
+        if labels == 1:
+            average = self.average or formulas.usual_average(classes)
+            return formulas.averaged(formula, counts[:, 0], average, positive=self.positive)
+        if self.average == "binary":
+            raise ValueError(
+                f"metrics.{type(self).__name__}: average is 'binary', but there are {labels} labels. Use 'micro' for all their "
+                "decisions together, or 'macro' for the mean over the labels."
+            )
+        return formulas.label_average(formula, counts[:, :, self.positive], self.average or "macro")
 
 
 class Precision(_ByClass):
     """Share of the samples said to be of a class that are.
 
-    ``average`` is "binary" (the class ``positive``; usual for two classes), "macro" (the mean over all classes that occur;
-    usual otherwise), "weighted" (the same, by the number of samples), or "micro" (all decisions together). A class that is
-    never predicted counts as 0.
+    ``average`` is "binary" (the class ``positive``; usual for two classes), "macro" (the mean over all classes that occur in
+    predictions or targets; usual otherwise), "weighted" (the same, by the number of samples), or "micro" (all decisions
+    together). A class that is never predicted counts as 0. Several yes/no decisions per sample, (samples, labels), are averaged
+    over the labels. All of this is as in scikit-learn.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -185,9 +179,7 @@ class Precision(_ByClass):
     """
 
     name = "precision"
-
-    def _shares(self, counts: Array) -> Array:
-        return _ratio(counts[0], counts[1])
+    _formula = staticmethod(formulas.precision)
 
 
 class Recall(_ByClass):
@@ -200,9 +192,7 @@ class Recall(_ByClass):
     """
 
     name = "recall"
-
-    def _shares(self, counts: Array) -> Array:
-        return _ratio(counts[0], counts[2])
+    _formula = staticmethod(formulas.recall)
 
 
 class F1(_ByClass):
@@ -215,16 +205,15 @@ class F1(_ByClass):
     """
 
     name = "f1"
-
-    def _shares(self, counts: Array) -> Array:
-        return _ratio(2 * counts[0], counts[1] + counts[2])
+    _formula = staticmethod(formulas.f1)
 
 
 class AUC(Metric):
     """Area under the ROC curve: how often a sample of the class has a higher score than one that is not; half of ties count.
 
     With more than two classes it is the mean, over the classes, of each against the rest by its probability (softmax); with
-    several decisions per sample, the mean over them. NaN if a class and its opposite do not both occur.
+    several labels per sample, (samples, labels), the mean over them. A class or label that all samples have, or none, is left
+    out, and if that leaves nothing, it is NaN.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -240,7 +229,8 @@ class AUC(Metric):
 
         def prepare(outputs: Array, targets: Array) -> tuple[Array, Array]:
             if classes.axis(outputs) is None:
-                return outputs.reshape(len(outputs), -1), targets.reshape(len(outputs), -1) > 0.5
+                labels = classes.labels(outputs)
+                return outputs.reshape(-1, labels), targets.reshape(-1, labels) > 0.5
             scores, wanted = classes.scores(outputs, targets)
             scores = scores.astype(np.float64)
             if scores.shape[1] == 2:
@@ -254,17 +244,6 @@ class AUC(Metric):
 def _mean_area(scores: Array, positive: Array) -> float:
     if scores.ndim < 2:
         return float("nan")
-    areas = [_area(scores[:, i], positive[:, i]) for i in range(scores.shape[1])]
-    known = [area for area in areas if area is not None]
+    areas = [formulas.roc_auc(scores[:, i], positive[:, i]) for i in range(scores.shape[1])]
+    known = [area for area in areas if not np.isnan(area)]
     return float(np.mean(known)) if known else float("nan")
-
-
-def _area(scores: Array, positive: Array) -> float | None:
-    """From the sum of the ranks of the positive ones; equal scores share the mean of their ranks."""
-    count = int(positive.sum())
-    others = len(positive) - count
-    if not count or not others:
-        return None
-    _, inverse, sizes = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(sizes) - (sizes - 1) / 2
-    return float((ranks[inverse.reshape(-1)][positive].sum() - count * (count + 1) / 2) / (count * others))

@@ -53,6 +53,11 @@ class Decisions:
         ignored = wanted == self._ignored
         return (found[~ignored], wanted[~ignored]) if np.count_nonzero(ignored) else (found, wanted)
 
+    def labels(self, outputs: Array) -> int:
+        """The number of labels, each of which is a decision of its own: the columns of (samples, labels) without classes."""
+        return outputs.shape[1] if self.axis(outputs) is None and outputs.ndim == 2 else 1
+
     def count(self, outputs: Array) -> int:
+        """The number of classes; a decision has two, no and yes."""
         axis = self.axis(outputs)
         return 2 if axis is None else outputs.shape[axis]

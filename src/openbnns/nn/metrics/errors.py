@@ -9,6 +9,7 @@ import numpy as np
 
 from .._value import Array
 from ..losses import Loss
+from . import formulas
 from ._base import Counts, Metric, Running
 
 
@@ -70,7 +71,7 @@ class MSE(Metric):
 
 
 class RMSE(Metric):
-    """√ mean (y - t)².
+    """√ mean (y - t)², the root of the mean over all outputs (scikit-learn averages the roots of several outputs).
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -117,15 +118,14 @@ class _Variance(Counts):
             self._take(*other.counts)
 
     def value(self) -> float:
-        _, _, spread, error = self.counts
-        if not self.counts.size:
-            return float("nan")
-        of_constants = np.where(error == 0, 1.0, 0.0)  # nothing to explain
-        return float((1 - np.divide(error, spread, out=1 - of_constants, where=spread > 0)).mean())
+        samples, _, spread, error = self.counts
+        return formulas.r2(error, spread, int(samples[0])) if self.counts.size else float("nan")
 
 
 class R2(Metric):
     """1 - Σ (y - t)² / Σ (t - mean of t)², the mean over the outputs.
+
+    For targets that are all the same it is 1 if they are predicted exactly, else 0; for a single sample it is NaN.
 
     >>> import numpy as np
     >>> from openbnns import nn

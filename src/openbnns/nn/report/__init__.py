@@ -45,6 +45,7 @@ def write(
     columns: Sequence[tuple[str, str]] = (),
     profile: Profile | bool = True,
     images: bool | None = None,
+    probabilities: bool | None = None,
     sections: Iterable[Section] = (),
 ) -> None:
     """Write the page of a training run, or of an evaluation if there is no ``history``.
@@ -59,7 +60,8 @@ def write(
     ``history`` is that of a trainer, ``epoch`` the one whose weights the network has, by default the last. ``settings`` and
     ``command`` say how it was trained; ``notes`` are what readers should know about the data. ``profile`` is the time of the
     layers; True measures it on a batch of the samples, which takes ten training steps. ``images`` says whether samples are
-    pictures, which else follows from their shape. ``sections`` are further parts of the page.
+    pictures, which else follows from their shape, and ``probabilities`` whether ``outputs`` are such, not scores, which else
+    follows from their values. ``sections`` are further parts of the page.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -80,6 +82,6 @@ def write(
     facts = collect(
         title=title, network=network, settings=settings, command=command, history=history, test=test, samples=samples,
         outputs=outputs, targets=targets, class_names=class_names, epoch=epoch, notes=notes, parts=parts, task=task,
-        columns=columns, profile=profile, images=images,
+        columns=columns, profile=profile, images=images, probabilities=probabilities,
     )  # fmt: skip
     write_atomically(path, render(facts, sections).encode())

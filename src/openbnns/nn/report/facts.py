@@ -129,6 +129,7 @@ def collect(
     columns: Sequence[tuple[str, str]] = (),
     profile: Profile | bool = True,
     images: bool | None = None,
+    probabilities: bool | None = None,
     seconds_since_1970: float | None = None,
 ) -> Facts:
     """See :func:`openbnns.nn.report.write`."""
@@ -145,7 +146,7 @@ def collect(
     kind = None if given is None else (task or _guess(*given))
     training = None if parts is None or "training" not in parts else np.asarray(parts["training"])
     if given is not None and kind is not None:
-        found = _scored(kind, *given, class_names, training, samples, images)
+        found = _scored(kind, *given, class_names, training, samples, images, probabilities)
     layers, inputs = ((), ()) if network is None else _layers(network)
     return Facts(
         title=title, settings=settings, command=command, history=list(history), epoch=epoch, test=test, task=kind or task,
@@ -183,6 +184,7 @@ def _scored(
     training: Array | None,
     samples: Array | None,
     images: bool | None,
+    probabilities: bool | None,
 ) -> dict[str, Any]:
     """The scores, and the samples with the worst answers."""
     if kind == "multilabel":
@@ -190,7 +192,7 @@ def _scored(
             raise ValueError(
                 f"report: labels are {targets.shape}, but outputs {outputs.shape}. Pass both in the same shape."
             )
-        return {"labels": scores.labels(outputs, targets, names, training)}
+        return {"labels": scores.labels(outputs, targets, names, training, probabilities=probabilities)}
     if kind == "regression":
         if outputs.size != targets.size:
             raise ValueError(
@@ -210,7 +212,7 @@ def _scored(
             f"report: targets are classes {numbers.min()} to {numbers.max()}, but outputs tell {count} classes. Number them "
             f"from 0 to {count - 1}."
         )
-    answers = scores.answers(outputs, numbers)
+    answers = scores.answers(outputs, numbers, probabilities=probabilities)
     wrong = np.flatnonzero(answers.predicted != numbers)
     return {
         "classes": scores.classes(answers, numbers, names, count, training),

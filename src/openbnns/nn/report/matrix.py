@@ -43,7 +43,7 @@ def pairs(scored: ClassScores, most: int = 10) -> Markup:
     if not found:
         return tag("p", "None: every test sample was recognized.")
     rows = [
-        (scored.names[true], scored.names[said], count(number), percent(number / int(scored.support[true])))
+        (scored.names[true], scored.names[said], count(number), percent(number / int(scored.counts[2, true])))
         for true, said, number in found
     ]
     return table(("true", "predicted", "samples", "of the class"), rows, words=2)

@@ -11,7 +11,7 @@ NOTHING = "\u2013"
 
 _PERCENT = "\u00a0%"  # with a space that does not break a line
 
-PERCENT_METRICS = ("accuracy", "precision", "recall", "f1", "top", "auc", "iou")
+PERCENT_METRICS = ("accuracy", "precision", "recall", "f1", "top", "auc", "iou", "exact")
 """Metrics whose names contain one of these words are shares."""
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._value import Array
+from ..evaluation import f1_name, most_common, most_common_labels
+from ..metrics import R2, formulas
 
 _ROWS = 4096  # at a time, so that probabilities of many classes take little memory
 _BINS = 10
@@ -33,6 +35,21 @@ class Answers:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """Precision, recall and F1 of each class or label; NaN for those that do not count, because they do not occur."""
+
+    support: Array
+    precision: Array
+    recall: Array
+    f1: Array
+
+    @classmethod
+    def of(cls, counts: Array, occurs: Array) -> Rates:
+        formulated = (formulas.precision, formulas.recall, formulas.f1)
+        return cls(counts[2], *(np.where(occurs, formula(counts), math.nan) for formula in formulated))
+
+
+@dataclass(frozen=True)
 class ClassScores:
     """A classifier on test samples. The confusion is sparse: ``cells`` are true classes, predicted classes, and counts."""
 
@@ -42,12 +59,8 @@ class ClassScores:
     interval: tuple[float, float]
     """Within which the accuracy on other samples of the kind is, 19 times of 20 (Wilson's interval)."""
     baseline: Baseline
-    support: Array
-    precision: Array
-    """Of each class; NaN if it was never predicted."""
-    recall: Array
-    """Of each class; NaN if it has no samples."""
-    f1: Array
+    counts: Array
+    """Of each class (3, classes): right, predicted and true ones."""
     cells: tuple[Array, Array, Array]
     calibration: Calibration
 
@@ -56,9 +69,15 @@ class ClassScores:
         return self.right / self.samples
 
     @property
-    def macro_f1(self) -> float:
-        """The mean over the classes that have samples."""
-        return float(self.f1[self.support > 0].mean())
+    def rates(self) -> Rates:
+        return Rates.of(self.counts, self.counts[1] + self.counts[2] > 0)
+
+    @property
+    def f1(self) -> tuple[str, float]:
+        """The F1 score of all classes together, after its name."""
+        count = len(self.names)
+        value = formulas.averaged(formulas.f1, self.counts, formulas.usual_average(count))
+        return f1_name("classification", self.names, count), value
 
     def confused(self, most: int) -> list[tuple[int, int, int]]:
         """True class, predicted class and how often, the most frequent errors first."""
@@ -92,14 +111,19 @@ class LabelScores:
     exact: float
     """Share of the samples with all labels right."""
     baseline: Baseline
-    support: Array
-    precision: Array
-    recall: Array
-    f1: Array
+    counts: Array
+    """Of each label (3, labels): right, predicted and true ones."""
 
     @property
-    def macro_f1(self) -> float:
-        return float(np.nan_to_num(self.f1).mean())
+    def rates(self) -> Rates:
+        return Rates.of(self.counts, np.ones(len(self.names), np.bool_))
+
+    @property
+    def f1(self) -> tuple[str, float]:
+        """The F1 score of all labels together, after its name."""
+        return f1_name("multilabel", self.names, len(self.names)), formulas.label_average(
+            formulas.f1, self.counts, "macro"
+        )
 
 
 @dataclass(frozen=True)
@@ -126,9 +150,8 @@ class Regression:
 
     @property
     def r2(self) -> float:
-        """Share of the variance that is explained; NaN if all targets are the same."""
-        spread = float(np.square(self.truth - self.truth.mean()).sum())
-        return 1 - float(np.square(self.residuals).sum()) / spread if spread else math.nan
+        """Share of the variance that is explained."""
+        return R2()(self.predicted[:, None], self.truth[:, None])
 
 
 def names_of(names: Sequence[str], count: int) -> tuple[str, ...]:
@@ -136,19 +159,21 @@ def names_of(names: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(str(names[i]) if i < len(names) else str(i) for i in range(count))
 
 
-def answers(outputs: Array, targets: Array) -> Answers:
+def answers(outputs: Array, targets: Array, *, probabilities: bool | None = None) -> Answers:
     """From scores (N, classes), or (N,) and (N, 1) for yes or no.
 
-    Rows that are probabilities already stay as they are; of others the softmax is taken, or the sigmoid.
+    Rows that are probabilities already stay as they are; of others the softmax is taken, or the sigmoid. Which they are follows
+    from their values if ``probabilities`` does not say so.
     """
     scores = outputs.reshape(len(outputs), -1)
     predicted = np.empty(len(scores), np.int64)
     confidence, of_truth = np.empty(len(scores)), np.empty(len(scores))
-    ready = _are_probabilities(scores)
+    ready = _are_probabilities(scores) if probabilities is None else probabilities
     for start in range(0, len(scores), _ROWS):
         part = slice(start, start + _ROWS)
         p = _probabilities(scores[part].astype(np.float64), ready)
-        predicted[part] = p.argmax(axis=1)
+        chosen = scores[part, 0] > (0.5 if ready else 0.0) if scores.shape[1] == 1 else scores[part].argmax(axis=1)
+        predicted[part] = chosen
         confidence[part] = p.max(axis=1)
         of_truth[part] = p[np.arange(len(p)), targets[part]]
     return Answers(predicted, confidence, of_truth)
@@ -175,32 +200,16 @@ def classes(found: Answers, targets: Array, names: Sequence[str], count: int, tr
     """``training`` are the targets of the training samples, of which the baseline is the most frequent."""
     truth, predicted = targets.astype(np.int64).ravel(), found.predicted
     called = names_of(names, count)
-    codes, counts = np.unique(truth * count + predicted, return_counts=True)
-    cells = codes // count, codes % count, counts
-    hits = np.zeros(count, np.int64)
-    diagonal = cells[0] == cells[1]
-    hits[cells[0][diagonal]] = counts[diagonal]
-    support, said = np.bincount(truth, minlength=count), np.bincount(predicted, minlength=count)
-    right = int(hits.sum())
-    precision, recall, f1 = _rates(hits, said, support)
-    known = truth if training is None or not len(training) else training.astype(np.int64).ravel()
-    usual = int(np.bincount(known, minlength=count).argmax())
+    counts = formulas.class_counts(predicted, truth, count)
+    right = int(counts[0].sum())
+    usual = most_common(truth if training is None or not len(training) else training)
     baseline = Baseline(
-        f"always the most frequent class, {called[usual]}", float(support[usual]) / len(truth) if usual < count else 0.0
+        f"always the most frequent class, {called[usual] if usual < count else usual}", float((truth == usual).mean())
     )
     return ClassScores(
-        called, len(truth), right, wilson(right, len(truth)), baseline, support, precision, recall, f1, cells,
+        called, len(truth), right, wilson(right, len(truth)), baseline, counts, formulas.confusion(predicted, truth, count),
         calibration(found.confidence, predicted == truth),
     )  # fmt: skip
-
-
-def _rates(hits: Array, said: Array, support: Array) -> tuple[Array, Array, Array]:
-    """Precision, recall and F1; the latter is 0 where a class has samples but none was found."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        precision = np.where(said > 0, hits / np.maximum(said, 1), math.nan)
-        recall = np.where(support > 0, hits / np.maximum(support, 1), math.nan)
-        f1 = np.where(said + support > 0, 2 * hits / np.maximum(said + support, 1), math.nan)
-    return precision, recall, f1
 
 
 def wilson(right: int, samples: int) -> tuple[float, float]:
@@ -231,19 +240,21 @@ def calibration(confidence: Array, right: Array) -> Calibration:
     )  # fmt: skip
 
 
-def labels(outputs: Array, targets: Array, names: Sequence[str], training: Array | None) -> LabelScores:
-    """Of scores (N, labels), above 0 for yes, or probabilities, and targets that are 0 or 1."""
+def labels(
+    outputs: Array, targets: Array, names: Sequence[str], training: Array | None, *, probabilities: bool | None = None
+) -> LabelScores:
+    """Scores (N, labels), above 0 for yes, or probabilities, beside targets that are 0 or 1."""
     count = targets.shape[1]
     scores = outputs.reshape(len(outputs), count)
-    ready = bool(scores.min() >= 0 and scores.max() <= 1)
+    ready = bool(scores.min() >= 0 and scores.max() <= 1) if probabilities is None else probabilities
     said, truth = scores > (0.5 if ready else 0.0), targets > 0.5
-    precision, recall, f1 = _rates((said & truth).sum(axis=0), said.sum(axis=0), truth.sum(axis=0))
-    known = truth if training is None or not len(training) else training.reshape(len(training), count) > 0.5
-    usual = known.mean(axis=0) > 0.5
+    usual = most_common_labels(
+        truth if training is None or not len(training) else training.reshape(len(training), count)
+    )
     return LabelScores(
         names_of(names, count), len(truth), float((said == truth).all(axis=1).mean()),
-        Baseline("always the more frequent answer", float((truth == usual).all(axis=1).mean())), truth.sum(axis=0),
-        precision, recall, f1,
+        Baseline("always the more frequent answer", float((truth == usual).all(axis=1).mean())),
+        formulas.label_counts(said, truth),
     )  # fmt: skip
 
 

@@ -77,11 +77,12 @@ def mistakes(facts: Facts) -> Section | None:
 
 
 def _rates(scored: ClassScores | LabelScores, what: str) -> Markup:
-    order = sorted(range(len(scored.names)), key=lambda i: (_last(float(scored.f1[i])), i))
+    rates = scored.rates
+    order = sorted(range(len(scored.names)), key=lambda i: (_last(float(rates.f1[i])), i))
     rows = [
         (
-            Cell(scored.names[i], scored.names[i]), _amount(int(scored.support[i])), _share(float(scored.precision[i])),
-            _share(float(scored.recall[i])), Cell(_meter(float(scored.f1[i])), _first(float(scored.f1[i]))),
+            Cell(scored.names[i], scored.names[i]), _amount(int(rates.support[i])), _share(float(rates.precision[i])),
+            _share(float(rates.recall[i])), Cell(_meter(float(rates.f1[i])), _first(float(rates.f1[i]))),
         )
         for i in order[:_MOST]
     ]  # fmt: skip

@@ -87,18 +87,20 @@ def _compared(*rows: tuple[str, float, str]) -> Markup:
 
 def _numbers(facts: Facts) -> Panel | None:
     pairs: list[tuple[str, str]] = []
-    if facts.test is not None:
-        pairs += [(f"test {called(name)}", metric(name, value)) for name, value in facts.test.items()]
+    scored = facts.classes or facts.labels
+    for name, value in (facts.test or {}).items():
+        words = scored.f1[0] if name == "f1" and scored is not None else called(name)
+        pairs.append((f"test {words}", metric(name, value)))
+    if scored is not None and "f1" not in (facts.test or {}):
+        pairs.append((scored.f1[0], percent(scored.f1[1], 2)))
     if facts.classes is not None:
-        pairs.append(("F1, mean over classes", percent(facts.classes.macro_f1)))
         pairs.append(("calibration error", percent(facts.classes.calibration.error)))
-    if facts.labels is not None:
-        pairs.append(("F1, mean over labels", percent(facts.labels.macro_f1)))
     if facts.regressions:
         first = facts.regressions[0]
-        pairs.append(("mean absolute error", short(first.mae)))
-        if "r2" not in (facts.test or {}):
-            pairs.append(("R²", short(first.r2, 3)))
+        of = f" of {first.name}" if len(facts.regressions) > 1 else ""
+        for name, value in (("mae", first.mae), ("r2", first.r2)):
+            if name not in (facts.test or {}):
+                pairs.append((f"{called(name)}{of}", short(value)))
     chosen = facts.chosen
     if chosen is not None:
         pairs += [(called(name), metric(name, chosen[name])) for name in chosen if name.startswith("validation_")]
