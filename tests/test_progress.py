@@ -24,7 +24,7 @@ def test_the_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, said = Terminal(), []
     with Progress(3, 10, 10, quiet=False, say=said.append, stream=terminal) as shown:
         for _ in range(5):
-            shown.advance(0.5, 32, rate=0.001, measured=lambda: {"loss": 0.5, "accuracy": 0.75})
+            shown.advance(32, rate=0.001, measured=lambda: {"loss": 0.5, "loss_box": 9.0, "accuracy": 0.75})
     last = terminal.getvalue().split("\r\x1b[K")[-2]
     assert re.fullmatch(
         r"epoch 2/3  \[##########----------\]  batch 5/10  loss 0\.5000  accuracy 75\.0%  [\d,]+ samples/s  lr 0\.001  "
@@ -34,7 +34,7 @@ def test_the_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue().endswith("\r\x1b[K")  # nothing is left behind
     monkeypatch.setenv("COLUMNS", "30")
     with Progress(3, 10, 0, quiet=False, say=said.append, stream=terminal) as shown:
-        shown.advance(0.5, 32)
+        shown.advance(32)
     assert max(len(line) for line in terminal.getvalue().split("\r\x1b[K")[-2:]) < 30
 
 
@@ -42,7 +42,7 @@ def test_plain_lines_elsewhere() -> None:
     said: list[str] = []
     stream = io.StringIO()
     with Progress(2, 4, 0, quiet=False, say=said.append, stream=stream) as shown:
-        shown.advance(0.5, 32, measured=lambda: pytest.fail("asked for without need"))
+        shown.advance(32, measured=lambda: pytest.fail("asked for without need"))
         shown.end_epoch(
             {"epoch": 1, "step": 4, "loss": 0.25, "accuracy": 0.5, "learning_rate": 0.1, "seconds": 1.25}, 2
         )

@@ -10,6 +10,7 @@ import pytest
 from networks import numbers
 from openbnns import nn
 from openbnns.nn.data import DataError
+from openbnns.nn.progress import Progress
 
 Array = np.ndarray
 
@@ -473,3 +474,37 @@ def test_the_learning_rate_finder_finds_and_puts_everything_back() -> None:
     with pytest.raises(ValueError, match="no number, or far too high, after"):
         bad = nn.Trainer(nn.Sequential(nn.Linear(2)), "mse", nn.SGD(), quiet=True)
         bad.find_learning_rate(1e30 * x, 1e30 * x[:, :2])
+
+
+# The loss.
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_the_loss_does_not_depend_on_batches(reduction: Any, accumulate: int) -> None:
+    """With a rate that moves nothing, training, validation and evaluation measure the same, in batches of any size."""
+    x, y = problem(45)
+    weights = np.random.RandomState(0).uniform(0.5, 2, 45).astype(np.float32)
+    for counted in (None, weights):
+        net = nn.Sequential(nn.Linear(2)).build((x.shape[1],), seed=0)
+        each = nn.CrossEntropyLoss(reduction="none")(net.eval()(x), y, sample_weights=counted)[0]
+        total = 45 if reduction != "mean" or counted is None else counted.sum()
+        for size in (7, 16, 45):
+            trainer = nn.Trainer(
+                net, nn.CrossEntropyLoss(reduction=reduction), nn.SGD(1e-12), batch_size=size, accumulate=accumulate,
+                quiet=True,
+            )  # fmt: skip
+            given = (x, y) if counted is None else (x, y, counted)
+            record = trainer.fit(x, y, epochs=1, sample_weights=counted, validation=given)[0]
+            found = [record["loss"], record["validation_loss"]]
+            found.append(trainer.evaluate(x, y, size, sample_weights=counted)["loss"])
+            assert found == pytest.approx([each.sum() / total] * 3, rel=1e-5), size
+
+
+def test_the_progress_line_shows_the_loss_of_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last line of an epoch and its record have one loss."""
+    shown: list[float] = []
+    monkeypatch.setattr(Progress, "advance", lambda self, samples, *, rate, measured: shown.append(measured()["loss"]))
+    x, y = problem(50)
+    history = nn.Trainer(nn.Linear(2), optimizer=nn.SGD(0.5), batch_size=7, quiet=True).fit(x, y, epochs=2)
+    assert [shown[7], shown[15]] == [record["loss"] for record in history]

@@ -98,6 +98,10 @@ class Measures:
     def values(self) -> dict[str, float]:
         return {**self.losses.values(), **{name: running.value() for name, running in self.running.items()}}
 
+    def so_far(self) -> dict[str, float]:
+        """The same in the middle of an epoch, to be shown."""
+        return self.values()
+
     # For checkpoints in the middle of an epoch.
 
     def sums(self) -> dict[str, list[float]]:

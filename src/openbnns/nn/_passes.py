@@ -72,7 +72,7 @@ class Passes:
         self.target_keys: list[Key] = list(keys)
         self.class_weights: ClassWeights | None = None
         self.losses = [0.0] * len(self.loss)
-        self.weights = [0.0] * len(self.loss)  # by which the losses of batches are averaged
+        self.weights = [0.0] * len(self.loss)  # what the means of the last batch divided by; of sums, its samples
         self.outputs: list[Array] = []
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self._bound: dict[int, Bound] = {}
@@ -168,7 +168,7 @@ class Passes:
             share = self.shares[i]
             if share != 1.0 and (gradient := bound.gradients[i]) is not None:
                 gradient *= np.float32(share)
-            self.weights[i] = batch.size if self.loss[i].reduction == "sum" else loss.total_weight
+            self.weights[i] = batch.size if self.loss[i].is_sum else loss.total_weight
             total += share * value
         for gradient, part in bound.joins:
             gradient += part
@@ -177,7 +177,7 @@ class Passes:
     def note(self, bound: Bound, batch: Batch, value: float) -> None:
         """Keep the loss of the one output that a program has, which somebody else has computed."""
         self.outputs, self.losses[0] = bound.program.outputs, value
-        self.weights[0] = batch.size if self.loss[0].reduction == "sum" else bound.losses[0].total_weight
+        self.weights[0] = batch.size if self.loss[0].is_sum else bound.losses[0].total_weight
 
     def backward(self, program: Program) -> None:
         """Compute the gradients of the parameters."""
@@ -187,16 +187,19 @@ class Passes:
 
 
 class LossSums:
-    """The losses of an epoch: the mean over its samples, or over their weights."""
+    """The losses of an epoch: the mean over its samples, or over their weights, however they are cut into batches.
+
+    A loss that is a sum over the samples of a batch is divided by their number.
+    """
 
     def __init__(self, passes: Passes) -> None:
-        self._shares = passes.shares
+        self._shares, self._are_sums = passes.shares, [loss.is_sum for loss in passes.loss]
         self._names = [] if passes.keys == [None] else [f"loss_{label(key)}" for key in passes.keys]
         self.sums, self.weights = [0.0] * len(passes.shares), [0.0] * len(passes.shares)
 
     def add(self, passes: Passes) -> None:
         for i, weight in enumerate(passes.weights):
-            self.sums[i] += passes.losses[i] * weight
+            self.sums[i] += passes.losses[i] * (1.0 if self._are_sums[i] else weight)
             self.weights[i] += weight
 
     def values(self) -> dict[str, float]:

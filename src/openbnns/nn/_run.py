@@ -175,7 +175,7 @@ class Run:
             while self.batch < self.batches:
                 loss, samples = self._train_step(batches)
                 rate = trainer.optimizer.learning_rate
-                progress.advance(loss, samples, rate=rate, measured=self.measures.values)
+                progress.advance(samples, rate=rate, measured=self.measures.so_far)
                 if self._on_step:
                     told = {
                         "epoch": self.epoch + 1,
@@ -242,7 +242,7 @@ class Run:
     @property
     def _means(self) -> bool:
         """Whether the loss of several batches is the mean of theirs, not their sum."""
-        return any(loss.reduction != "sum" for loss in self.passes.loss)
+        return not all(loss.is_sum for loss in self.passes.loss)
 
     def _weight(self, batch: Batch) -> float:
         """What the gradients of a batch count among those of several."""

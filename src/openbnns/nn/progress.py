@@ -34,7 +34,6 @@ class Progress:
         self._stream = sys.stderr if stream is None else stream
         self.shows = not quiet and self._stream.isatty()
         self._samples, self._shown = 0, 0.0
-        self._mean: float | None = None
         self._drawn = False
 
     def __enter__(self) -> Progress:
@@ -48,18 +47,16 @@ class Progress:
 
     def advance(
         self,
-        loss: float,
         samples: int,
         *,
         rate: float | None = None,
         measured: Callable[[], Mapping[str, float]] | None = None,
     ) -> None:
-        """One step is done. ``measured`` gives the metrics of the epoch so far; it is called only if they are shown."""
+        """One step is done. ``measured`` gives loss and metrics of the epoch so far; it is called only if they are shown."""
         self._done += 1
         if not self.shows:
             return
         self._samples += samples
-        self._mean = loss if self._mean is None else 0.95 * self._mean + 0.05 * loss
         now = time.perf_counter()
         if now - self._shown >= _EVERY:
             self._shown = now
@@ -74,19 +71,18 @@ class Progress:
             f"epoch {epoch + 1}/{self.epochs}",
             f"[{'#' * filled}{'-' * (_BAR - filled)}]",
             f"batch {step}/{self.steps}",
-            f"loss {self._mean:.4f}" if self._mean is not None else "",
         ]
         parts += [
             f"{name.replace('_', ' ')} {_number(name, v)}"
             for name, v in measured.items()
-            if not name.startswith("loss")
+            if not name.startswith("loss_")
         ]
         parts.append(f"{self._samples / max(seconds, 1e-9):,.0f} samples/s")
         if rate is not None:
             parts.append(f"lr {rate:.2g}")
         speed = (self._done - self._first) / max(seconds, 1e-9)
         parts.append(f"{_clock((self.epochs * self.steps - self._done) / max(speed, 1e-9))} left")
-        return "  ".join(part for part in parts if part)
+        return "  ".join(parts)
 
     def _draw(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1

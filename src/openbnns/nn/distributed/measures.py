@@ -54,6 +54,10 @@ class ShardMeasures(Measures):
 
         return {**self.losses.values(), **self._comm.once(joined)}
 
+    def so_far(self) -> dict[str, float]:
+        """The losses alone: only one rank shows them, and metrics take all ranks."""
+        return self.losses.values()
+
     def arrays(self) -> dict[str, Array]:
         return {
             f"{shard}.{name}.{part}": array

@@ -233,9 +233,7 @@ class DistributedRun(Run):
 
     def _weights(self, totals: list[float], samples: int) -> list[float]:
         """By which the losses of steps are averaged."""
-        return [
-            samples if loss.reduction == "sum" else total for loss, total in zip(self.passes.loss, totals, strict=True)
-        ]
+        return [samples if loss.is_sum else total for loss, total in zip(self.passes.loss, totals, strict=True)]
 
     def _where(self, given: list[Parts], loss: float, step: int) -> str:
         """Where the numbers went wrong, from the first rank that knows."""

@@ -178,7 +178,7 @@ class ShardedPasses:
                     own[position] += self._lockstep.weigh(position, batch)
         rows = self._comm.gather_rows(own, [b - a for a, b in self._shards.runs])
         sums = [math.fsum(column) for column in rows.T]
-        return [1.0 if loss.reduction in ("none", "sum") else total for loss, total in zip(losses, sums, strict=True)]
+        return [1.0 if loss.is_sum else total for loss, total in zip(losses, sums, strict=True)]
 
     # The gradients of one shard.
 

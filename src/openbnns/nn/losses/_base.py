@@ -121,7 +121,7 @@ class BoundLoss:
     def _total(self, samples: Array | None) -> float:
         """What the sum of the losses is divided by."""
         reduction, counted = self.loss.reduction, self._counted
-        if reduction in ("none", "sum"):
+        if self.loss.is_sum:
             return 1.0
         if reduction == "mean" and self.loss._mean_counts_all:
             return float(self.count)
@@ -192,6 +192,11 @@ class Loss(Listed):
             )
         self.reduction, self._shown = reduction, shown
         self._layers: dict[Any, Any] = {}  # and whatever else is made once for a size
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the loss of a batch is a sum over its samples, not a mean."""
+        return self.reduction in ("none", "sum")
 
     def class_axis(self, rank: int) -> int | None:
         """The axis of an output of so many axes, with the batch in front, that lists the classes; None: there are none."""
