@@ -285,8 +285,12 @@ def test_divergence_fails(tmp_path: Path, points: Path, capsys: pytest.CaptureFi
         "--out",
         str(tmp_path / "d"),
     ]
-    assert run("train", *arguments) == 1
-    assert "The loss became" in capsys.readouterr().err
+    assert run("train", *arguments) == 3
+    assert "openbnns train: The loss became" in capsys.readouterr().err
+    for command in ([], ["train"]):
+        with pytest.raises(SystemExit):
+            run(*command, "--help")
+        assert "\n    3  training diverged" in capsys.readouterr().out
 
 
 def test_check_passes_and_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """The command line: ``openbnns train``, ``predict``, ``evaluate``, ``export``, ``bench`` and others, see ``COMMANDS``.
 
-Exit codes: 0 success; 1 the command ran, and its result is a failure (a wrong gradient, a loss that is not a number); 2 the
-command could not start (bad arguments, data or files); 130 stopped by a signal.
+Exit codes are those of ``arguments.EXIT_CODES``, which ``openbnns --help`` lists.
 
 One module per command: ``add`` declares its options, ``run`` does it.
 """
@@ -21,7 +20,9 @@ COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, 
 
 def parser_of_all() -> Parser:
     """The parser of all commands."""
-    parser = Parser(prog="openbnns", description="Neural-network filters of classic BNNS, on any machine.")
+    parser = Parser(
+        prog="openbnns", description="Neural-network filters of classic BNNS, on any machine.", exit_codes=True
+    )
     parser.add_argument("--version", action="version", version=f"openbnns {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for command in COMMANDS:

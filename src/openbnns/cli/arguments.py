@@ -10,7 +10,14 @@ from typing import Any, NoReturn, TypeAlias
 
 from .launcher import speaks
 
-OK, FAILED, UNUSABLE, STOPPED = 0, 1, 2, 130
+OK, FAILED, UNUSABLE, DIVERGED, STOPPED = 0, 1, 2, 3, 130
+EXIT_CODES = {
+    OK: "success",
+    FAILED: "the command ran, and its result is a failure, such as a wrong gradient",
+    UNUSABLE: "the command could not start or not finish: bad arguments, data or files",
+    DIVERGED: "training diverged: the loss or the weights are no longer finite",
+    STOPPED: "stopped by a signal, after a checkpoint in the case of train",
+}
 UNUSABLE_ERRORS = (ValueError, TypeError, RuntimeError, OSError, OverflowError, MemoryError, ImportError)
 """What a command raises that could not start, or not go on; ImportError because a package is not installed."""
 
@@ -43,10 +50,12 @@ class Parser(argparse.ArgumentParser):
             self._refuse(f"unrecognized arguments: {' '.join(rest)}.{_nearest(rest[0], known)}")
         return found, rest
 
-    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **named: Any) -> None:
-        if examples:
-            named["epilog"] = "examples:\n" + "\n".join(f"  {line}" for line in examples)
-            named["formatter_class"] = _Help
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), exit_codes: bool = False, **named: Any) -> None:
+        lists = {"examples": examples}
+        if exit_codes:
+            lists["exit codes"] = [f"{code:3d}  {meaning}" for code, meaning in EXIT_CODES.items()]
+        parts = ["\n  ".join([f"{title}:", *lines]) for title, lines in lists.items() if lines]
+        named |= {"epilog": "\n\n".join(parts) or None, "formatter_class": _Help}
         super().__init__(*arguments, **named)
 
 
@@ -56,11 +65,11 @@ def _nearest(name: str, choices: Sequence[str]) -> str:
     return nearest(name, choices)
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Leaves examples in their lines, and fills the description."""
+class _Help(argparse.HelpFormatter):
+    """Leaves lists such as the examples in their lines, and fills other text."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith("examples:") else argparse.HelpFormatter._fill_text(self, text, width, indent)
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

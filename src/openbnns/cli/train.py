@@ -13,7 +13,7 @@ from typing import Any, Literal
 from .. import __version__
 from .._plural import plural
 from . import data_options, ranks
-from .arguments import FAILED, OK, STOPPED, Commands, add_output, count, print_json, rate, seed, share
+from .arguments import DIVERGED, OK, STOPPED, Commands, add_output, count, print_json, rate, seed, share
 from .ranks import Ranks
 
 # The names that openbnns.nn knows, which would take too long to import for --help.
@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
             "openbnns train weather.csv --target rain,wind,frost   # several labels of 0 and 1",
             "openbnns train wine.csv --epochs 100 --early-stopping 10 --out runs/wine",
         ),
+        exit_codes=True,
     )  # fmt: skip
     train.add_argument(
         "source", nargs="?", default=None, metavar="DATA", help=f"{data_options.SOURCES} (default: digits)"
@@ -164,7 +165,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
             print(f"openbnns train: {error}", file=sys.stderr)
             if isinstance(error, Interrupted):
                 print(f"To continue: {everyone.again(options, '--resume')}", file=sys.stderr)
-        return STOPPED if isinstance(error, Interrupted) else FAILED
+        return STOPPED if isinstance(error, Interrupted) else DIVERGED
     say(f"Done in {time.perf_counter() - began:.1f} s.")
     everyone.once(lambda: _conclude(options, everyone, trainer, data, baseline, notes, say))
     return OK
