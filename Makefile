@@ -92,7 +92,7 @@ $(VENV)/.train-tools: $(VENV)/.created pyproject.toml
 
 train: $(VENV)/.native $(VENV)/.train-tools
 	@echo "Training: about 10 s"
-	$(BIN)/openbnns train --out out
+	$(BIN)/openbnns train --out out --force
 
 test: install $(VENV)/.test-tools $(VENV)/.train-tools
 	@echo "Testing: about 10 minutes on two cores"

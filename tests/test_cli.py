@@ -49,7 +49,7 @@ def test_the_model_follows_from_the_data(tmp_path: Path, points: Path, capsys: p
     np.savez(tmp_path / "gray.npz", x=random.randint(0, 256, (20, 8, 9)).astype(np.uint8), y=np.arange(20) % 2)
     np.savez(tmp_path / "color.npz", x=random.random_sample((20, 3, 8, 9)), y=np.arange(20) % 2)
     (tmp_path / "named.csv").write_text("".join(f"{i},{-i},{'odd' if i % 2 else 'even'}\n" for i in range(20)))
-    common = ["train", "--epochs", "1", "--no-report", "--out", str(tmp_path / "run"), "--data"]
+    common = ["train", "--epochs", "1", "--no-report", "--force", "--out", str(tmp_path / "run"), "--data"]
     for name, model in (("points.npz", "mlp"), ("named.csv", "mlp"), ("gray.npz", "cnn"), ("color.npz", "cnn")):
         assert run(*common, str(tmp_path / name)) == 0
         assert f"Training {model} (" in capsys.readouterr().out
@@ -147,6 +147,33 @@ def test_resume_gives_the_same_weights(tmp_path: Path, points: Path) -> None:
         np.testing.assert_array_equal(one[name], other[name])
 
 
+def test_a_finished_run_is_not_replaced_by_accident(
+    tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    common = ["train", "--data", str(points), "--epochs", "2", "--out", str(out)]
+    assert run(*common) == 0
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    capsys.readouterr()
+    assert run(*common, "--seed", "1") == 2
+    assert f"{out}: has the model of a finished run, model.safetensors. Give another folder" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
+    assert run(*common, "--resume") == 0
+    assert f"{out}: nothing to do, 2 epochs are done." in capsys.readouterr().out
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert run(*common, "--seed", "1", "--force") == 0
+    assert f"the files of an earlier run are now in {out / 'earlier'}." in capsys.readouterr().out
+    assert {path.name: path.read_bytes() for path in (out / "earlier").iterdir()} == first
+    assert (out / "model.safetensors").read_bytes() != first["model.safetensors"]
+    assert (
+        run(*common, "--seed", "2", "--force", "--no-report") == 0
+    )  # of the run before there is a report, of this one none
+    assert not (out / "report.html").exists() and (out / "earlier" / "report.html").exists()
+    (out / "model.safetensors").unlink()  # a run that did not end is replaced, and its files are kept
+    assert run(*common, "--no-report", "--quiet") == 0
+    assert not (out / "earlier" / "model.safetensors").exists() and (out / "earlier" / "history.json").exists()
+
+
 def test_resume_without_a_checkpoint_says_so(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["train", "--data", str(points), "--model", "mlp", "--epochs", "1", "--no-report", "--resume", "--out"]
     (tmp_path / "empty").mkdir()
@@ -170,7 +197,14 @@ def test_three_parts_and_their_names(
         evaluated.append(feed.source.samples)
         return measure(self, feed)
 
+    predict = nn.Trainer.predict
+
+    def predicted(self: nn.Trainer, x: Any, *more: Any) -> Any:
+        evaluated.append(len(x))
+        return predict(self, x, *more)
+
     monkeypatch.setattr(nn.Trainer, "_measure", counted)
+    monkeypatch.setattr(nn.Trainer, "predict", predicted)
     out = tmp_path / "run"
     arguments = ["--data", str(tmp_path / "a.npz"), "--epochs", "90", "--early-stopping", "4", "--lr", "0.02"]
     assert run("train", *arguments, "--out", str(out)) == 0
@@ -195,7 +229,7 @@ def test_three_parts_and_their_names(
 
 
 def test_missing_parts_are_reported(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    common = ["train", "--data", str(points), "--epochs", "1", "--out", str(tmp_path / "run")]
+    common = ["train", "--data", str(points), "--epochs", "1", "--force", "--out", str(tmp_path / "run")]
     assert run(*common, "--validation-share", "0", "--test-share", "0") == 0
     printed = capsys.readouterr().out
     assert "Note: There are no validation samples." in printed and "Note: There are no test samples." in printed

@@ -64,7 +64,9 @@ def test_what_train_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         "(always saying the most common class: ", "Use it: openbnns predict ",
     ):  # fmt: skip
         assert piece in printed, piece
-    assert run("train", "--data", data, "--epochs", 1, "--no-report", "--out", tmp_path / "out", "--json") == 0
+    assert (
+        run("train", "--data", data, "--epochs", 1, "--no-report", "--out", tmp_path / "out", "--json", "--force") == 0
+    )
     said = json.loads(capsys.readouterr().out)
     assert said["task"] == "classification" and said["classes"] == ["iris", "rose", "tulip"]
     assert said["samples"] == {"training": 63, "validation": 9, "test": 18} and 0 <= said["test"]["accuracy"] <= 1
@@ -158,7 +160,7 @@ def test_several_labels_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixture
     x = draw.standard_normal((120, 3)) * [1, 100, 0.01]
     y = (x / [1, 100, 0.01] > 0).astype(np.int64)
     np.savez(tmp_path / "a.npz", x=x, y=y)
-    common = ["--epochs", 30, "--lr", 0.02, "--no-report", "--out", tmp_path / "out"]
+    common = ["--epochs", 30, "--lr", 0.02, "--no-report", "--force", "--out", tmp_path / "out"]
     assert run("train", "--data", tmp_path / "a.npz", *common) == 0
     printed = capsys.readouterr().out
     assert (
@@ -206,7 +208,7 @@ def test_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("evaluate", out / "model.safetensors", tmp_path / "t.parquet", "--json") == 0
     assert json.loads(capsys.readouterr().out)["scores"]["accuracy"] > 0.85
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 nothing")
-    assert run("train", "--data", tmp_path / "bad.parquet", "--out", out) == 2
+    assert run("train", "--data", tmp_path / "bad.parquet", "--out", tmp_path / "other") == 2
     assert "bad.parquet: cannot be read as Parquet" in capsys.readouterr().err
 
 
@@ -225,7 +227,7 @@ def photos(folder: Path, count: int = 24, size: tuple[int, int] = (16, 16)) -> P
 
 def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, out = photos(tmp_path / "photos"), tmp_path / "out"
-    common = ["--epochs", 20, "--batch-size", 4, "--lr", 0.005, "--no-report", "--out", out]
+    common = ["--epochs", 20, "--batch-size", 4, "--lr", 0.005, "--no-report", "--force", "--out", out]
     assert run("train", "--data", folder, *common) == 0
     printed = capsys.readouterr().out
     assert (
@@ -486,7 +488,7 @@ def test_data_are_an_argument_or_an_option(tmp_path: Path, capsys: pytest.Captur
     common = ["--epochs", "1", "--quiet", "--out", tmp_path / "run"]
     assert run("train", path, *common) == 0
     assert f"openbnns train &#x27;{path}&#x27; --model mlp" in (tmp_path / "run" / "report.html").read_text()
-    assert run("train", "--data", path, "--no-report", *common) == 0
+    assert run("train", "--data", path, "--no-report", "--force", *common) == 0
     assert run("train", path, "--data", "digits", *common) == 2
     assert "data are given twice" in capsys.readouterr().err
 

@@ -342,7 +342,18 @@ def test_the_limit_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     arrays = {"x": np.zeros((4000, 4), np.float32), "y": np.arange(4000) % 2}
     np.savez(tmp_path / "plain.npz", **arrays)
     np.savez_compressed(path := tmp_path / "a.npz", **arrays)
-    common = ["train", "--data", str(path), "--epochs", "1", "--quiet", "--no-report", "--out", str(tmp_path / "run")]
+    common = [
+        "train",
+        "--data",
+        str(path),
+        "--epochs",
+        "1",
+        "--quiet",
+        "--no-report",
+        "--force",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     assert cli.main([*common, "--memory-limit", "50K"]) == 2
     assert "more than 50 KiB, the limit that was given" in capsys.readouterr().err
     assert cli.main([*common, "--memory-limit", "1MiB"]) == 0

@@ -48,6 +48,10 @@ def test_training_needs_one_instruction_set_and_tests_all(stamps: Path) -> None:
     assert f"rm -f {stamps}/.installed" in train, "else tests would run on what training has installed"
 
 
+def test_training_may_be_repeated(stamps: Path) -> None:
+    assert "openbnns train --out out --force" in commands("train", stamps)
+
+
 def test_after_training(stamps: Path) -> None:
     touch(stamps / ".native", later=2000)
     assert "build.py" not in commands("train", stamps)

@@ -198,7 +198,7 @@ def test_a_new_run_in_the_same_folder_keeps_its_own_checkpoints(
     with pytest.raises(Killed):
         run(tmp_path / "both", 6, say=said.append)
     monkeypatch.undo()
-    assert "checkpoints of an earlier run are now in" in said[0]
+    assert "files of an earlier run are now in" in said[0]
     earlier = checkpoints.list_files(tmp_path / "both" / checkpoints.EARLIER)
     assert {p.name: p.read_bytes() for p in earlier} == before
     np.testing.assert_array_equal(run(tmp_path / "both", 6, resume=True), run(tmp_path / "whole", 6))

@@ -21,6 +21,6 @@ rm -rf "$root/site"
 emulated() { env PYTHONPATH="$root/site" QEMU_LD_PREFIX="$root" qemu-aarch64-static "$root/usr/bin/python3.11" "$@"; }
 emulated -m openbnns info
 emulated -m openbnns check
-emulated -m openbnns train --epochs 2 --no-report --out build/roots/arm64-out
+emulated -m openbnns train --epochs 2 --no-report --out build/roots/arm64-out --force
 emulated -m pytest -q -p no:cacheprovider -m "not peers" --portion "${PORTION:-1/10}" \
   ${TESTS:-tests/test_contract.py tests/test_contract_cases.py tests/test_values.py tests/test_gradients.py}

@@ -26,7 +26,7 @@ inside /opt/python/bin/python3.11 -c 'import platform, openbnns; print(*platform
   tee build/roots/debian11.txt
 grep -q '^glibc 2.31 native$' build/roots/debian11.txt
 inside /opt/python/bin/python3.11 -m openbnns check
-inside /opt/python/bin/python3.11 -m openbnns train --epochs 2 --no-report --out /tmp/out
+inside /opt/python/bin/python3.11 -m openbnns train --epochs 2 --no-report --out /tmp/out --force
 
 # A C program, compiled there and run without any help.
 cp examples/c/mlp.c "$root/tmp/mlp.c"

@@ -40,6 +40,6 @@ rm -rf "$root/site"
 inside() { env -u LD_LIBRARY_PATH PYTHONPATH="$root/site" "$root/bin/python3.11" "$@"; }
 inside -m openbnns info
 inside -m openbnns check
-inside -m openbnns train --epochs 2 --no-report --out build/roots/musl-out
+inside -m openbnns train --epochs 2 --no-report --out build/roots/musl-out --force
 inside -m pytest -q -p no:cacheprovider -m "not peers" --portion "${PORTION:-1/10}" \
   ${TESTS:-tests/test_contract.py tests/test_contract_cases.py tests/test_values.py tests/test_gradients.py}

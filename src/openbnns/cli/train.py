@@ -91,8 +91,10 @@ def add(commands: Commands) -> None:
         "--override", action="store_true", help="with --resume: continue even if settings or data have changed"
     )
     train.add_argument(
-        "--force", action="store_true", help="take over the output folder of a process on another host that has ended"
-    )
+        "--force", action="store_true",
+        help="use the output folder even if it has a finished run, whose files move to earlier/, or belongs to a process on "
+        "another host, which has ended",
+    )  # fmt: skip
     train.add_argument("--no-report", action="store_true", help="write no report")
     add_output(train)
     data_options.add_meaning(train)
@@ -126,6 +128,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     with everyone.preparing():
         if options.override and not options.resume:
             raise ValueError("--override has a meaning only with --resume. Use both.")
+        _refuse_finished_run(options)
         data = data_options.load(options)
         options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
         network = _network(options.model, data.outputs)
@@ -171,12 +174,25 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     return OK
 
 
+def _refuse_finished_run(options: argparse.Namespace) -> None:
+    """Keep a model that may have taken days from being replaced by a command that was only repeated."""
+    from ..nn.checkpoints import EARLIER, MODEL
+
+    if (options.out / MODEL).exists() and not (options.resume or options.force):
+        raise ValueError(
+            f"{options.out}: has the model of a finished run, {MODEL}. Give another folder with --out, or continue the run "
+            f"with --resume, or begin a new one there with --force, which moves the files of the old one to "
+            f"{options.out / EARLIER}."
+        )
+
+
 def _conclude(
     options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, notes: list[str],
     say: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Measure the network by samples that it has never seen, and write what the run has given."""
     from ..nn import evaluation
+    from ..nn.checkpoints import MODEL
     from ..nn.predictions import Predictions
 
     measured: dict[str, float] = {}
@@ -188,14 +204,14 @@ def _conclude(
         )
         say(evaluation.in_words(measured, found, test=True))
     written = _write_results(options, everyone, trainer, data, baseline, outputs, measured, notes)
-    say(f"Use it: openbnns predict {shlex.quote(str(options.out / 'model.safetensors'))} NEW_DATA")
+    say(f"Use it: openbnns predict {shlex.quote(str(options.out / MODEL))} NEW_DATA")
     say("Written:")
     for path, what in written:
         say(f"  {path}  {what}")
     if options.json:
         last = {name: value for name, value in trainer.history[-1].items() if isinstance(value, (int, float))}
         print_json({
-            "model": str(options.out / "model.safetensors"), "task": data.task, "classes": list(data.class_names),
+            "model": str(options.out / MODEL), "task": data.task, "classes": list(data.class_names),
             "samples": {part: len(x) for part, (x, _) in data.parts.items()}, "remarks": list(data.remarks),
             "notes": notes, "epochs": len(trainer.history), "last_epoch": last, "test": measured,
             "written": [str(path) for path, _ in written],
@@ -277,7 +293,7 @@ def _write_results(
     from ..nn import checkpoints
     from ..nn.model_file import ModelCard
 
-    model = options.out / "model.safetensors"
+    model = options.out / checkpoints.MODEL
     settings = {
         "data": str(options.data), "model": options.model, "epochs": options.epochs, "batch_size": options.batch_size,
         "optimizer": options.optimizer, "learning_rate": options.lr, "schedule": options.schedule,
@@ -291,10 +307,10 @@ def _write_results(
     trainer.network.save_model(model, card=card)
     written = [
         (model, "the model, for openbnns predict, nn.load_model or any safetensors reader"),
-        (options.out / "history.json", "one record per epoch"),
+        (options.out / checkpoints.HISTORY, "one record per epoch"),
     ]
     if not options.no_report:
-        report = options.out / "report.html"
+        report = options.out / checkpoints.REPORT
         _write_report(report, options, everyone, trainer, data, baseline, outputs, measured, notes)
         written.append((report, "results, curves and the worst predictions, as a page for a browser"))
     latest = checkpoints.list_files(options.out)

@@ -277,8 +277,8 @@ def refuse_or_say(folder: Path, told: dict[str, str], override: bool, say: Calla
         )
         raise CheckpointError(f"{folder}: the checkpoint belongs to another run:\n{listed}\n{cure}")
     say(
-        f"{folder}: going on from the weights of the checkpoint with other settings:\n{listed}\nThe checkpoints so far move to "
-        f"{folder / EARLIER} when the first new one is written."
+        f"{folder}: going on from the weights of the checkpoint with other settings:\n{listed}\nThe files so far move to "
+        f"{folder / EARLIER} when the first new checkpoint is written."
     )
 
 

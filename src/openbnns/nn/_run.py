@@ -292,7 +292,7 @@ class Run:
             call(trainer, record)
         if trainer.out is not None:
             save(self)
-            path, written = trainer.out / "history.json", json.dumps(trainer.history, indent=1).encode()
+            path, written = trainer.out / checkpoints.HISTORY, json.dumps(trainer.history, indent=1).encode()
             self.once(lambda: write_atomically(path, written))
         progress.end_epoch(record, self.epochs)
 

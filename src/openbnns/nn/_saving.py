@@ -57,9 +57,7 @@ def save(run: Run) -> Path:
 def _write(trainer: Trainer, begins: bool, step: int, checkpoint: Checkpoint) -> Path:
     assert trainer.out is not None
     if begins and checkpoints.set_aside(trainer.out):
-        trainer._say(
-            f"{trainer.out}: the checkpoints of an earlier run are now in {trainer.out / checkpoints.EARLIER}."
-        )
+        trainer._say(f"{trainer.out}: the files of an earlier run are now in {trainer.out / checkpoints.EARLIER}.")
     return checkpoints.save(trainer.out, step, checkpoint)
 
 

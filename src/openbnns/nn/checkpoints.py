@@ -23,12 +23,13 @@ from .weights import read as read_weights
 
 FORMAT = "openbnns-checkpoint-3"  # another number for other settings or another state
 KEPT = 2
-EARLIER = "earlier"  # where the checkpoints of a run go when another begins in its folder
+EARLIER = "earlier"  # where the files of a run go when another begins in its folder
+MODEL, HISTORY, REPORT = "model.safetensors", "history.json", "report.html"
 DAMAGED = ".damaged"  # what is added to the name of a checkpoint that was passed over
 _NAME = re.compile(r"checkpoint-(\d{9,18})\.safetensors")
 # What write_atomically leaves behind when the process is killed; only of the files that a run writes.
 _PART = re.compile(
-    r"\.(checkpoint-\d{9,18}\.safetensors|model\.safetensors|history\.json|report\.html)\.[a-z0-9_]{8}\.part"
+    rf"\.(checkpoint-\d{{9,18}}\.safetensors|{re.escape(MODEL)}|{re.escape(HISTORY)}|{re.escape(REPORT)})\.[a-z0-9_]{{8}}\.part"
 )
 
 
@@ -88,19 +89,25 @@ def remove_litter(folder: Path) -> None:
 
 
 def set_aside(folder: Path) -> bool:
-    """Move the checkpoints of an earlier run out of the way of a new one; whether there were any.
+    """Move the files of an earlier run out of the way of a new one; whether there were any.
 
-    Without this they would count as the latest ones, being of later steps, and the new ones would be removed.
+    Its checkpoints would count as the latest ones, being of later steps, and the new ones would be removed; its model and its
+    report would stand beside the history of another run.
     """
-    files = list_files(folder)
+    files = _files_of_run(folder)
     if files:
         aside = folder / EARLIER
         aside.mkdir(exist_ok=True)
-        for old in list_files(aside):
+        for old in _files_of_run(aside):
             old.unlink()
         for path in files:
             path.rename(aside / path.name)
     return bool(files)
+
+
+def _files_of_run(folder: Path) -> list[Path]:
+    results = (folder / name for name in (MODEL, HISTORY, REPORT))
+    return [*list_files(folder), *(path for path in results if path.is_file())]
 
 
 def read(path: Path) -> Checkpoint:
