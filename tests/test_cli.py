@@ -174,6 +174,35 @@ def test_a_finished_run_is_not_replaced_by_accident(
     assert not (out / "earlier" / "model.safetensors").exists() and (out / "earlier" / "history.json").exists()
 
 
+def test_the_best_weights_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also if the run was interrupted after the best epoch; without validation samples the last ones are."""
+    random = np.random.RandomState(0)
+    x = random.standard_normal((120, 8)).astype(np.float32)
+    np.savez(tmp_path / "a.npz", x=x, y=(x[:, 0] + 2 * random.standard_normal(120) > 0).astype(np.int64))
+    data = ["train", str(tmp_path / "a.npz"), "--lr", "0.02", "--schedule", "constant", "--no-report"]
+    assert run(*data, "--epochs", "15", "--out", str(tmp_path / "whole")) == 0
+    printed = capsys.readouterr().out
+    history = json.loads((tmp_path / "whole" / "history.json").read_text())
+    losses = [record["validation_loss"] for record in history]
+    best = losses.index(min(losses)) + 1
+    assert len(history) == 15 and best < 12
+    assert f"The weights are those of epoch {best}: it has the lowest validation loss." in printed
+    model = nn.load_model(tmp_path / "whole" / "model.safetensors")
+    assert model.model_card is not None and model.model_card.training["chosen_epoch"] == best
+    assert (
+        run("evaluate", str(tmp_path / "whole" / "model.safetensors"), data[1], "--part", "validation", "--json") == 0
+    )
+    assert json.loads(capsys.readouterr().out)["scores"]["loss"] == pytest.approx(min(losses), rel=1e-5)
+    parts = ["--epochs", "13", "--quiet"], ["--epochs", "15", "--quiet", "--resume"]
+    for part in parts:
+        assert run(*data, *part, "--out", str(tmp_path / "parts")) == 0
+    again = nn.load_model(tmp_path / "parts" / "model.safetensors")
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(array, again.state_dict()[name])
+    assert run(*data, "--epochs", "3", "--validation-share", "0", "--json", "--out", str(tmp_path / "last")) == 0
+    assert json.loads(capsys.readouterr().out)["chosen_epoch"] == 3
+
+
 def test_resume_without_a_checkpoint_says_so(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["train", "--data", str(points), "--model", "mlp", "--epochs", "1", "--no-report", "--resume", "--out"]
     (tmp_path / "empty").mkdir()
@@ -220,7 +249,7 @@ def test_three_parts_and_their_names(
     assert "% of 40 samples that were used for nothing else (always saying the most common class: " in printed
     page = (out / "report.html").read_text()
     for piece in (
-        f"The weights are those of epoch {best}, chosen by its validation loss.",
+        f"The weights are those of epoch {best}, which has the lowest validation loss.",
         "The test samples were looked at once, at the end; nothing was chosen by them.",
         ">test accuracy<", ">validation accuracy<", ">validation loss<", "40 test samples",
         ">Classes in the test<", ">high<", ">low<",

@@ -112,7 +112,7 @@ def test_a_classifier(pages: dict[str, Page]) -> None:
     page, right = pages["digits"], int((outputs.argmax(1) == targets).sum())
     for piece in (
         numbers.percent(right / 300, 2), f"{right} of 300 test samples are recognized", "always the most frequent class, 0",
-        f"The weights are those of epoch {best}, chosen by its validation loss.", "3 samples occur in two parts.",
+        f"The weights are those of epoch {best}, which has the lowest validation loss.", "3 samples occur in two parts.",
         f"{300 - right} of 300 test samples. All of them.", f"best: epoch {best}", "training 2,100", "validation 150", "test 300",
         "Loss (logarithmic)", "Learning rate", "Gradient norms per layer", "Weight norms per layer", "Time per layer",
         "Conv2d + BatchNorm2d + ReLU", "13 Linear", "processor", "instruction set", "NumPy", "Seed: 3",
@@ -122,6 +122,33 @@ def test_a_classifier(pages: dict[str, Page]) -> None:
     images = [found for tag, found in page.attributes if tag == "img"]
     assert len(images) == min(24, 300 - right)
     assert all((found["alt"] or "").startswith("Test sample ") for found in images)
+
+
+@pytest.mark.parametrize("kept", ["best", "last"])
+def test_the_mark_is_at_the_epoch_whose_weights_are_kept(tmp_path: Path, kept: str) -> None:
+    """Whatever the network was before: what it says about the validation samples is what the record of that epoch says."""
+    random = np.random.RandomState(0)
+    x = random.standard_normal((60, 6)).astype(np.float32)
+    y = (x[:, 0] + 2 * random.standard_normal(60) > 0).astype(np.int64)
+    net = nn.Sequential(nn.Linear(32), nn.ReLU(), nn.Linear(2))
+    trainer = nn.Trainer(
+        net, optimizer=nn.Adam(0.03), early_stopping=nn.EarlyStopping(None) if kept == "best" else None, quiet=True
+    )
+    history = trainer.fit(x[:40], y[:40], epochs=12, validation=(x[40:], y[40:]))
+    losses = history.column("validation_loss")
+    best = losses.index(min(losses)) + 1
+    assert best < 12
+    chosen = best if kept == "best" else 12
+    assert trainer.evaluate(x[40:], y[40:])["loss"] == pytest.approx(losses[chosen - 1], rel=1e-6)
+    report.write(tmp_path / "r.html", title="t", network=net, settings={}, command="", history=history, profile=False)
+    page = Page((tmp_path / "r.html").read_text())
+    for wanted in (
+        [f"best: epoch {best}", f"The weights are those of epoch {best}, which has the lowest validation loss."]
+        if kept == "best"
+        else ["kept: epoch 12", f"those of the last epoch, 12. The validation loss was lowest in epoch {best}."]
+    ):
+        assert wanted in page.text
+    assert ("best: epoch" in page.text) == (kept == "best")
 
 
 def test_names_are_text_and_nothing_else(pages: dict[str, Page]) -> None:

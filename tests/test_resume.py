@@ -216,6 +216,26 @@ def test_an_epoch_starts_again_when_its_order_differs(tmp_path: Path, monkeypatc
     assert "Resuming at epoch 1, step 1." in said
 
 
+def test_another_patience_keeps_the_best_epoch_so_far(tmp_path: Path) -> None:
+    x = np.random.RandomState(0).standard_normal((40, 3)).astype(np.float32)
+    y = ((x[:, 0] > 0) ^ (np.arange(40) > 19)).astype(np.int64)  # the opposite for validation, whose loss therefore rises
+    said: list[str] = []
+
+    def fit(stopping: Any, epochs: int, resume: Any) -> nn.Trainer:
+        trainer = nn.Trainer(
+            nn.Sequential(nn.Linear(16), nn.ReLU(), nn.Linear(2)), optimizer=nn.Adam(0.05), seed=1, out=tmp_path,
+            early_stopping=stopping, say=said.append,
+        )  # fmt: skip
+        trainer.fit(x[:20], y[:20], epochs=epochs, validation=(x[20:], y[20:]), resume=resume)
+        return trainer
+
+    best = fit(nn.EarlyStopping(None), 8, False).chosen_epoch
+    assert best < 8
+    assert fit(20, 10, "override").chosen_epoch == best
+    assert any("early stopping: 'never' in the checkpoint, 20 now" in line for line in said)
+    assert not any("no longer counts" in line for line in said)
+
+
 def test_a_best_epoch_on_other_samples_no_longer_counts(tmp_path: Path) -> None:
     fit(tmp_path, 3, early_stopping=9)
     said: list[str] = []

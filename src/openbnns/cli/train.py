@@ -64,7 +64,8 @@ def add(commands: Commands) -> None:
     train.add_argument("--clip-norm", type=rate, default=None, help="limit for the norm of all gradients together")
     train.add_argument(
         "--early-stopping", type=count, default=None, metavar="EPOCHS",
-        help="stop after this many epochs without a lower validation loss",
+        help="stop after this many epochs without a lower validation loss (default: train all epochs; the weights of the epoch "
+        "with the lowest are kept in any case)",
     )  # fmt: skip
     train.add_argument(
         "--validation-share", type=share, default=0.1, metavar="SHARE",
@@ -137,7 +138,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
         trainer = nn.Trainer(
             network, evaluation.LOSSES[data.task](), _optimizer(options), metrics=_METRICS[data.task],
             schedule=options.schedule, batch_size=options.batch_size,
-            clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
+            clip_norm=options.clip_norm, early_stopping=_stopping(options, data), seed=options.seed, out=options.out,
             force=options.force, quiet=options.quiet or options.json, say=say, accuracy=options.accuracy,
             **everyone.trainer_options(options),
         )  # fmt: skip
@@ -172,6 +173,13 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     say(f"Done in {time.perf_counter() - began:.1f} s.")
     everyone.once(lambda: _conclude(options, everyone, trainer, data, baseline, notes, say))
     return OK
+
+
+def _stopping(options: argparse.Namespace, data: Any) -> Any:
+    """When the run ends, and which weights it keeps: the best by the validation samples, or the last if there are none."""
+    from ..nn import EarlyStopping
+
+    return EarlyStopping(options.early_stopping) if "validation" in data.parts else options.early_stopping
 
 
 def _refuse_finished_run(options: argparse.Namespace) -> None:
@@ -213,7 +221,8 @@ def _conclude(
         print_json({
             "model": str(options.out / MODEL), "task": data.task, "classes": list(data.class_names),
             "samples": {part: len(x) for part, (x, _) in data.parts.items()}, "remarks": list(data.remarks),
-            "notes": notes, "epochs": len(trainer.history), "last_epoch": last, "test": measured,
+            "notes": notes, "epochs": len(trainer.history), "last_epoch": last, "chosen_epoch": trainer.chosen_epoch,
+            "test": measured,
             "written": [str(path) for path, _ in written],
         })  # fmt: skip
 
@@ -355,7 +364,7 @@ def _write_report(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=measured or None, samples=data_options.in_memory(data.test_x),
         outputs=None if outputs is None else data.in_units(outputs),
-        targets=data.in_units(data.test_y), class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
+        targets=data.in_units(data.test_y), class_names=data.class_names, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
         columns=data_options.columns(data.preparation), probabilities=False,
         sections=report.rank_sections(trainer.history, baseline),

@@ -149,7 +149,7 @@ class Run:
     def _finish(self) -> None:
         """Say why the run ended, put back the best weights."""
         trainer = self.trainer
-        trainer.chosen_epoch = len(trainer.history)
+        trainer.history.chosen_epoch = len(trainer.history)
         if trainer._stop_reason is not None:
             if self.batch and trainer.out is not None:
                 save(self)
@@ -159,7 +159,7 @@ class Run:
             trainer._say(self.best.why(self.epoch))
         if self.best_weights:
             trainer.network.load_state_dict(self.best_weights)
-            trainer.chosen_epoch -= self.best.waited
+            trainer.history.chosen_epoch -= self.best.waited
             extreme = "lowest" if self.best.lower else "highest"
             trainer._say(
                 f"The weights are those of epoch {trainer.chosen_epoch}: it has the {extreme} {self.best.words}."

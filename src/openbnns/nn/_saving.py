@@ -137,7 +137,9 @@ def _of_optimizer(settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _chosen_otherwise(run: Run, theirs: dict[str, Any], told: dict[str, str]) -> bool:
     """Whether early stopping went by another number than now; epochs of patience do not matter."""
-    patience = isinstance(theirs["early stopping"], int) and isinstance(run.settings["early stopping"], int)
+    patience = all(
+        isinstance(s["early stopping"], int) or s["early stopping"] == "never" for s in (theirs, run.settings)
+    )
     by_metric = run.best.stopping is not None and not run.best.stopping.metric.endswith("loss")
     return ("early stopping" in told and not patience) or ("metrics" in told and by_metric)
 

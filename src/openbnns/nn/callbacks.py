@@ -117,9 +117,9 @@ class EarlyStopping:
         return f"EarlyStopping({', '.join(shown)})"
 
     def setting(self) -> int | str:
-        """What a checkpoint remembers: a number of epochs if that is all there is to say."""
-        plain = self.patience is not None and (self.metric, self.mode, self.min_delta) == ("validation_loss", None, 0.0)
-        return self.patience if plain and self.patience is not None else repr(self)
+        """What a checkpoint remembers: a number of epochs, or "never", if that is all there is to say."""
+        plain = (self.metric, self.mode, self.min_delta) == ("validation_loss", None, 0.0)
+        return ("never" if self.patience is None else self.patience) if plain else repr(self)
 
     def lower_is_better(self, metrics: Mapping[str, Metric], *, validated: bool, losses: list[str]) -> bool:
         """Whether lower is better; refuses a metric that there is not, or of which one cannot tell."""

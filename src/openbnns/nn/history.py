@@ -25,6 +25,9 @@ class History(list[dict[str, Any]]):
     2
     """
 
+    chosen_epoch = 0
+    """The number of the epoch whose weights the network has after the run, from 1; 0 before that."""
+
     def column(self, name: str) -> list[Any]:
         """One entry of all records; None for epochs that do not have it."""
         if self and not any(name in record for record in self):

@@ -91,7 +91,8 @@ class Trainer(Preparation):
     with several outputs has a tuple or a dictionary of losses, one for each; their sum is trained on, times ``loss_weights``.
     ``schedule`` changes the learning rate over the run. ``accumulate`` takes the gradients of so many batches for one step.
     ``clip_norm`` limits the norm of all gradients together. ``early_stopping`` ends after that many epochs without a lower
-    validation loss and goes back to the best weights; :class:`EarlyStopping` does so by any metric. ``metrics`` are names
+    validation loss and goes back to the best weights; :class:`EarlyStopping` does so by any metric, and
+    ``EarlyStopping(None)`` trains all epochs. Without it the weights are those of the last epoch. ``metrics`` are names
     (``["f1", "auc"]``), objects of ``nn.metrics``, or functions (outputs, targets) -> number by name; accuracy is there without
     asking if there are classes. ``read_ahead`` is how many batches a thread prepares in advance: 2 for iterables and
     memory-mapped arrays, 0 for others, unless given.
@@ -187,7 +188,6 @@ class Trainer(Preparation):
         self.quiet = quiet or not self._is_first
         self._say: Callable[[str], None] = (lambda text: None) if self.quiet else say
         self.history = History()
-        self.chosen_epoch = 0  # whose weights the network has after fit
         self.transforms: list[_transforms.Function] = []  # those of fit, which evaluate and predict apply as well
         self._passes = Passes(network, self._losses, self._shares, self._loss_keys)
         self._validation_split: float | None = None
@@ -200,6 +200,11 @@ class Trainer(Preparation):
         if self.metrics:
             parts["metrics"] = ", ".join(self.metrics)
         return nested("Trainer", f"epochs done: {len(self.history)}" if self.history else "", parts.items())
+
+    @property
+    def chosen_epoch(self) -> int:
+        """The epoch whose weights the network has after ``fit``, from 1 on: the best by ``early_stopping``, else the last."""
+        return self.history.chosen_epoch
 
     # Fitting.
 

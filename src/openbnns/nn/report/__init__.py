@@ -57,11 +57,11 @@ def write(
     split and balanced, and the baseline is that of the training samples. ``columns`` are those of a table, each with what became
     of it.
 
-    ``history`` is that of a trainer, ``epoch`` the one whose weights the network has, by default the last. ``settings`` and
-    ``command`` say how it was trained; ``notes`` are what readers should know about the data. ``profile`` is the time of the
-    layers; True measures it on a batch of the samples, which takes ten training steps. ``images`` says whether samples are
-    pictures, which else follows from their shape, and ``probabilities`` whether ``outputs`` are such, not scores, which else
-    follows from their values. ``sections`` are further parts of the page.
+    ``history`` is that of a trainer, ``epoch`` the one whose weights the network has, by default the one that the trainer has
+    chosen, or the last of a plain list. ``settings`` and ``command`` say how it was trained; ``notes`` are what readers should
+    know about the data. ``profile`` is the time of the layers; True measures it on a batch of the samples, which takes ten
+    training steps. ``images`` says whether samples are pictures, which else follows from their shape, and ``probabilities``
+    whether ``outputs`` are such, not scores, which else follows from their values. ``sections`` are further parts of the page.
 
     >>> import os, tempfile
     >>> import numpy as np

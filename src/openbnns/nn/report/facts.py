@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -99,9 +100,9 @@ class Facts:
 
     @property
     def best(self) -> Mapping[str, Any] | None:
-        """The record with the lowest loss, that of the validation if there is one."""
-        field = "validation_loss" if any("validation_loss" in r for r in self.history) else "loss"
-        return min((r for r in self.history if field in r), key=lambda record: float(record[field]), default=None)
+        """The record with the lowest validation loss, the first of several; None if there is no validation."""
+        known = [r for r in self.history if math.isfinite(r.get("validation_loss", math.nan))]
+        return min(known, key=lambda record: float(record["validation_loss"]), default=None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,6 +149,7 @@ def collect(
     if given is not None and kind is not None:
         found = _scored(kind, *given, class_names, training, samples, images, probabilities)
     layers, inputs = ((), ()) if network is None else _layers(network)
+    epoch = epoch or getattr(history, "chosen_epoch", None)
     return Facts(
         title=title, settings=settings, command=command, history=list(history), epoch=epoch, test=test, task=kind or task,
         parts=_parts(parts, targets, kind or task, len(found["classes"].names) if "classes" in found else 0),

@@ -104,7 +104,7 @@ def _numbers(facts: Facts) -> Panel | None:
     chosen = facts.chosen
     if chosen is not None:
         pairs += [(called(name), metric(name, chosen[name])) for name in chosen if name.startswith("validation_")]
-        pairs.append(("training loss", short(chosen["loss"])))
+        pairs.append((f"training loss in epoch {chosen['epoch']}", short(chosen["loss"])))
         pairs.append(("epochs", count(len(facts.history))))
         took = sum(record["seconds"] for record in facts.history)
         pairs.append(("training time", seconds(took)))
@@ -118,17 +118,19 @@ def _numbers(facts: Facts) -> Panel | None:
 
 def _explanation(facts: Facts) -> list[str]:
     lines = []
-    chosen = facts.chosen
-    if chosen is not None and "validation_loss" in chosen:
+    chosen, best = facts.chosen, facts.best
+    if chosen is not None and best is not None:
+        which = "the last epoch," if chosen is facts.history[-1] else "epoch"
+        if chosen is best:
+            lines.append(f"The weights are those of {which} {chosen['epoch']}, which has the lowest validation loss.")
+        else:
+            lines.append(
+                f"The weights are those of {which} {chosen['epoch']}. The validation loss was lowest in epoch {best['epoch']}."
+            )
         lines.append(
-            f"The weights are those of epoch {chosen['epoch']}, chosen by its validation loss."
-            if chosen is not facts.history[-1]
-            else f"The weights are those of the last epoch, {chosen['epoch']}. The validation samples were never trained on."
+            "All losses are means over samples. That of training is measured while the epoch trains, with weights that still "
+            "change; those of validation and test afterwards, with the weights as they are then."
         )
-    best = facts.best
-    if chosen is not None and best is not None and chosen is facts.history[-1] and best["epoch"] < chosen["epoch"]:
-        name = "validation loss" if "validation_loss" in best else "loss"
-        lines.append(f"The {name} was lowest in epoch {best['epoch']}: early stopping would have kept those weights.")
     tested = facts.test is not None or facts.task is not None
     if not tested:
         lines.append("There are no test samples.")

@@ -82,12 +82,11 @@ def _curve(facts: Facts, name: str) -> Panel:
 
 
 def _marked(facts: Facts) -> tuple[float, str] | None:
-    """The epoch whose weights were chosen, or else the one that was best."""
+    """The epoch whose weights the network has, and whether it was the best one."""
     chosen, best = facts.chosen, facts.best
     if chosen is None or best is None or len(facts.history) < 2:
         return None
-    marked = best if chosen is facts.history[-1] else chosen
-    return marked["epoch"], f"{'best' if marked is best else 'chosen'}: epoch {marked['epoch']}"
+    return chosen["epoch"], f"{'best' if chosen is best else 'kept'}: epoch {chosen['epoch']}"
 
 
 def _learning_rate(facts: Facts) -> Markup:
