@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import random
 import re
@@ -113,6 +114,35 @@ def test_evaluate(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     other = flowers(tmp_path / "other.csv", 30)
     assert run("evaluate", model(trained), other, "--part", "test") == 2
     assert "takes a part of the data that the model was trained on, which had 90 samples" in capsys.readouterr().err
+
+
+def test_evaluate_says_what_was_trained_on(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = trained / "flowers.csv"
+    for part, begins in (("all", "63 of these 90 samples are among"), ("training", "All of these samples are among")):
+        assert run("evaluate", model(trained), data, "--part", part, "--report", tmp_path / "r.html") == 0
+        printed = capsys.readouterr().err
+        assert begins in printed and "so the result is better than it would be on new ones. Use other data" in printed
+        assert begins in (tmp_path / "r.html").read_text()
+    lines = data.read_text().splitlines()
+    new = [f"{4 + i / 7:.3f},blue,{990 + i}.5,iris" for i in range(9)]
+    (tmp_path / "mixed.csv").write_text("\n".join([lines[0], *new, *lines[1:]]))  # in another file, at other places
+    assert run("evaluate", model(trained), tmp_path / "mixed.csv", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["samples"] == 99 and said["trained_on"] == 63 and "63 of these 99 samples" in said["notes"][-1]
+    (tmp_path / "new.csv").write_text("\n".join([lines[0], *new]))
+    for arguments in ([data, "--part", "test"], [data, "--part", "validation"], [tmp_path / "new.csv"]):
+        assert run("evaluate", model(trained), *arguments, "--json") == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["trained_on"] == 0 and not any("trained on" in note for note in said["notes"])
+    card = nn.load_model(model(trained)).model_card
+    assert card is not None
+    split = {name: value for name, value in card.split.items() if name != "trained_on"}
+    nn.load_model(model(trained)).save_model(
+        tmp_path / "older.safetensors", card=dataclasses.replace(card, split=split)
+    )
+    assert run("evaluate", tmp_path / "older.safetensors", data, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["trained_on"] is None and not any("trained on" in note for note in said["notes"])
 
 
 @pytest.mark.parametrize(
@@ -446,6 +476,7 @@ def test_files_with_parts_of_their_own(tmp_path: Path, capsys: pytest.CaptureFix
         assert run("evaluate", file, folder, "--part", part, "--json") == 0
         said = json.loads(capsys.readouterr().out)
         assert said["samples"] == count
+        assert said["trained_on"] == (81 if part == "training" else 0)
         if count == 30:
             assert said["scores"]["accuracy"] == test["accuracy"]
     assert run("evaluate", file, folder) == 0

@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from .. import nn
-    from ..nn import evaluation
+    from ..nn import evaluation, seen_rows
 
     network = nn.load_model(options.model)
     card = network.model_card
@@ -49,13 +49,17 @@ def run(options: argparse.Namespace) -> int:
         options, network, with_targets=True, target=options.target, part=options.part
     )
     assert samples.y is not None
+    seen = seen_rows.count_seen(card.split.get("trained_on"), x)
+    if seen is not None and seen.samples:
+        samples.notes.append(_training_samples(seen, len(samples.names)))
     scores = evaluation.scores(found, samples.y, mean=card.target_mean, std=card.target_std)
     if options.report is not None:
-        _write_report(options, network, card, x, found, samples.y, scores)
+        _write_report(options, network, card, x, found, samples, scores)
     if options.json:
         print_json({
             "model": str(options.model), "data": options.data, "part": options.part, "task": card.task,
-            "samples": len(samples.names), "scores": scores, "notes": samples.notes,
+            "samples": len(samples.names), "trained_on": None if seen is None else seen.samples, "scores": scores,
+            "notes": samples.notes,
         })  # fmt: skip
         return OK
     if options.quiet:
@@ -71,16 +75,31 @@ def run(options: argparse.Namespace) -> int:
     return OK
 
 
+def _training_samples(seen: Any, count: int) -> str:
+    """Say that numbers are too good, because the network was trained on what it is measured by."""
+    if seen.samples >= count:
+        which = "All of these samples are"
+    elif seen.exact:
+        which = f"{seen.samples:,} of these {count:,} samples {'are' if seen.samples > 1 else 'is'}"
+    else:
+        which = f"About {seen.samples / count:.1%} of these {count:,} samples are"
+    return (
+        f"{which} among those that the model was trained on, so the result is better than it would be on new ones. Use other "
+        "data, or --part test if this is the data that the model was trained on."
+    )
+
+
 def _write_report(
-    options: argparse.Namespace, network: Any, card: Any, x: Any, found: Any, y: Any, scores: dict[str, float]
+    options: argparse.Namespace, network: Any, card: Any, x: Any, found: Any, samples: Any, scores: dict[str, float]
 ) -> None:
     from ..nn import report
 
+    y = samples.y
     values = found.values.reshape(len(y), -1) if card.task == "regression" else found.outputs
     report.write(
         options.report, title=f"{options.model.name} on {options.data}", network=network,
         settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},
         command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=data_options.in_memory(x),
         outputs=values, targets=y, class_names=card.classes, task=card.task,
-        columns=data_options.columns(card.preparation), probabilities=False,
+        columns=data_options.columns(card.preparation), probabilities=False, notes=samples.notes,
     )  # fmt: skip
