@@ -55,6 +55,12 @@ def model(trained: Path) -> Path:
     return trained / "out" / "model.safetensors"
 
 
+def card_of(path: Path) -> nn.ModelCard:
+    card = nn.load_model(path).model_card
+    assert card is not None
+    return card
+
+
 def test_what_train_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = flowers(tmp_path / "f.csv")
     assert run("train", "--data", data, "--epochs", 1, "--no-report", "--out", tmp_path / "out") == 0
@@ -105,8 +111,8 @@ def test_evaluate(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         scores[part] = json.loads(capsys.readouterr().out)
     assert scores["all"]["samples"] == 90 and scores["test"]["samples"] == 18
     assert scores["all"]["scores"]["accuracy"] > 0.9
-    card = nn.load_model(model(trained)).model_card
-    assert card is not None and card.results["test"]["accuracy"] == scores["test"]["scores"]["accuracy"]
+    card = card_of(model(trained))
+    assert scores["test"]["scores"] == pytest.approx(card.results["test"], rel=1e-4)
     assert run("evaluate", model(trained), data, "--report", tmp_path / "r.html") == 0
     assert "(always saying the most common class: 33.33%)" in capsys.readouterr().out
     page = (tmp_path / "r.html").read_text()
@@ -134,8 +140,7 @@ def test_evaluate_says_what_was_trained_on(trained: Path, tmp_path: Path, capsys
         assert run("evaluate", model(trained), *arguments, "--json") == 0
         said = json.loads(capsys.readouterr().out)
         assert said["trained_on"] == 0 and not any("trained on" in note for note in said["notes"])
-    card = nn.load_model(model(trained)).model_card
-    assert card is not None
+    card = card_of(model(trained))
     split = {name: value for name, value in card.split.items() if name != "trained_on"}
     nn.load_model(model(trained)).save_model(
         tmp_path / "older.safetensors", card=dataclasses.replace(card, split=split)
@@ -179,6 +184,7 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("evaluate", saved, path, "--part", "test", "--json") == 0
     scores = json.loads(capsys.readouterr().out)["scores"]
     assert scores["rmse"] < 60 and scores["r2"] > 0.95 and scores["baseline_rmse"] > 200
+    assert scores == pytest.approx(card_of(saved).results["test"], rel=1e-4)
     found = nn.load_model(saved).predict([{"a": 0, "b": 0}, {"a": 1, "b": 0}])
     assert abs(found.values[0] - 5000) < 100 and 200 < found.values[1] - found.values[0] < 400
     assert run("predict", saved, path, "-o", tmp_path / "p.csv", "--quiet") == 0
@@ -199,6 +205,8 @@ def test_several_labels_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixture
     saved = tmp_path / "out" / "model.safetensors"
     assert run("evaluate", saved, tmp_path / "a.npz", "--json") == 0
     assert json.loads(capsys.readouterr().out)["scores"]["accuracy"] > 0.9
+    assert run("evaluate", saved, tmp_path / "a.npz", "--part", "test", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["scores"] == pytest.approx(card_of(saved).results["test"], rel=1e-4)
     np.save(tmp_path / "x.npy", x[:5])
     assert run("predict", saved, tmp_path / "x.npy", "-o", tmp_path / "p.csv") == 0
     head, first, *_ = (tmp_path / "p.csv").read_text().splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -163,6 +164,22 @@ def test_decisions_on_the_edge_are_the_same_everywhere() -> None:
     for found in everywhere(close, np.array([1, 0])).values():
         assert found[0] == 1.0
     assert nn.Predictions.of(close, "classification").labels.tolist() == [1, 0]  # type: ignore[union-attr]
+
+
+def test_a_model_file_knows_the_baseline() -> None:
+    random = np.random.RandomState(0)
+    for task, targets, bad in (
+        ("classification", random.randint(0, 3, 50), (3, -1, True, [1], None)),
+        ("multilabel", random.randint(0, 2, (50, 3)), (1, [True], [1, 0, 1], None)),
+        ("regression", random.standard_normal((50, 3)), (1, [1.0], ["a", "b", "c"], [True, 1, 1], None)),
+    ):
+        said = json.loads(json.dumps(evaluation.usual_answer(task, targets)))
+        reference = evaluation.reference_of(task, said, 3)
+        outputs, other = random.standard_normal((20, 3)).astype(np.float32), targets[:20]
+        found = nn.Predictions.of(outputs, task)
+        assert evaluation.scores(found, other, reference) == evaluation.scores(found, other, targets)
+        for answer in bad:
+            assert evaluation.reference_of(task, answer, 3) is None
 
 
 def test_what_f1_is_called() -> None:

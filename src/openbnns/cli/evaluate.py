@@ -52,9 +52,11 @@ def run(options: argparse.Namespace) -> int:
     seen = seen_rows.count_seen(card.split.get("trained_on"), x)
     if seen is not None and seen.samples:
         samples.notes.append(_training_samples(seen, len(samples.names)))
-    scores = evaluation.scores(found, samples.y, mean=card.target_mean, std=card.target_std)
+    outputs = found.outputs.shape[1]
+    reference = evaluation.reference_of(card.task, card.split.get("usual_answer"), outputs)
+    scores = evaluation.scores(found, samples.y, reference, mean=card.target_mean, std=card.target_std)
     if options.report is not None:
-        _write_report(options, network, card, x, found, samples, scores)
+        _write_report(options, network, card, x, found, samples, scores, reference)
     if options.json:
         print_json({
             "model": str(options.model), "data": options.data, "part": options.part, "task": card.task,
@@ -90,8 +92,9 @@ def _training_samples(seen: Any, count: int) -> str:
 
 
 def _write_report(
-    options: argparse.Namespace, network: Any, card: Any, x: Any, found: Any, samples: Any, scores: dict[str, float]
-) -> None:
+    options: argparse.Namespace, network: Any, card: Any, x: Any, found: Any, samples: Any, scores: dict[str, float],
+    reference: Any,
+) -> None:  # fmt: skip
     from ..nn import report
 
     y = samples.y
@@ -102,4 +105,5 @@ def _write_report(
         command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=data_options.in_memory(x),
         outputs=values, targets=y, class_names=card.classes, task=card.task,
         columns=data_options.columns(card.preparation), probabilities=False, notes=samples.notes,
+        reference=reference,
     )  # fmt: skip

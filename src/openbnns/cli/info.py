@@ -12,6 +12,8 @@ from . import ranks
 from .arguments import OK, UNUSABLE, UNUSABLE_ERRORS, Commands, print_json
 from .launcher import launched
 
+_NOT_SHOWN = ("sha256", "trained_on", "usual_answer")  # of the split, which only evaluate reads
+
 
 def add(commands: Commands) -> None:
     info = commands.add_parser(
@@ -69,7 +71,7 @@ def _show_model(options: argparse.Namespace) -> None:
         "written by": f"OpenBNNS {card.library}", "task": card.task or "not said", "classes": ", ".join(card.classes[:20]),
         "shape of a sample": " and ".join(str(tuple(shape)) for shape in inputs), "numbers in weights": f"{parameters:,}",
         "settings": ", ".join(f"{name} {value}" for name, value in card.training.items() if value is not None),
-        "split": ", ".join(f"{name} {value}" for name, value in card.split.items() if name not in ("sha256", "trained_on")),
+        "split": ", ".join(f"{name} {value}" for name, value in card.split.items() if name not in _NOT_SHOWN),
         "results": "; ".join(f"{part}: {_numbers(values)}" for part, values in card.results.items() if values),
     }  # fmt: skip
     for name, value in lines.items():

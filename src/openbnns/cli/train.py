@@ -299,7 +299,7 @@ def _write_results(
     options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, outputs: Any,
     measured: dict[str, float], notes: list[str],
 ) -> list[tuple[Path, str]]:  # fmt: skip
-    from ..nn import seen_rows, checkpoints
+    from ..nn import checkpoints, evaluation, seen_rows
     from ..nn.model_file import ModelCard
 
     model = options.out / checkpoints.MODEL
@@ -311,7 +311,8 @@ def _write_results(
     }  # fmt: skip
     card = ModelCard(
         data.task, data.class_names, data.preparation, data.target_names, data.target_mean, data.target_std, settings,
-        {**data.split, "trained_on": seen_rows.remember(data.train_x)}, {"test": measured},
+        {**data.split, "usual_answer": evaluation.usual_answer(data.task, data.in_units(data.train_y)),
+         "trained_on": seen_rows.remember(data.train_x)}, {"test": measured},
     )  # fmt: skip
     trainer.network.save_model(model, card=card)
     written = [

@@ -72,6 +72,25 @@ def scores(
     }
 
 
+def usual_answer(task: str | None, targets: Array) -> int | list[bool] | list[float]:
+    """What the baseline of these targets always says, as plain JSON; in an array it is a ``reference`` that gives the same."""
+    if task == "classification":
+        return most_common(targets)
+    if task == "multilabel":
+        return [bool(yes) for yes in most_common_labels(targets)]
+    return [float(mean) for mean in np.asarray(targets, np.float64).reshape(len(targets), -1).mean(axis=0)]
+
+
+def reference_of(task: str | None, answer: Any, outputs: int) -> Array | None:
+    """Reference targets from what :func:`usual_answer` gave for so many outputs; None for anything else."""
+    if task == "classification":
+        return np.array([answer]) if type(answer) is int and 0 <= answer < outputs else None
+    if not isinstance(answer, list) or len(answer) != outputs:
+        return None
+    kinds = (bool,) if task == "multilabel" else (int, float)
+    return np.array([answer], np.float64) if all(type(one) in kinds for one in answer) else None
+
+
 def most_common(classes: Array) -> int:
     """The class that a baseline always says: the most frequent one, the first of several."""
     return int(np.bincount(classes.astype(np.int64).ravel()).argmax())
@@ -132,6 +151,15 @@ def balance(y: Array, names: Any, task: str | None, most: int = 12) -> str:
     return f"{'Classes' if task == 'classification' else 'Labels'}: {', '.join(shown)}{more}."
 
 
-__all__ = ["balance", "f1_name", "in_words", "most_common", "most_common_labels", "scores"]
+__all__ = [
+    "balance",
+    "f1_name",
+    "in_words",
+    "most_common",
+    "most_common_labels",
+    "reference_of",
+    "scores",
+    "usual_answer",
+]
 
 __dir__ = _of_module(__name__)

@@ -41,6 +41,7 @@ def write(
     epoch: int | None = None,
     notes: Sequence[str] = (),
     parts: Mapping[str, Array] | None = None,
+    reference: Array | None = None,
     task: Task | None = None,
     columns: Sequence[tuple[str, str]] = (),
     profile: Profile | bool = True,
@@ -54,8 +55,8 @@ def write(
     ``targets`` what it should give; ``test`` are loss and metrics. ``task`` is "classification", "multilabel" or "regression" and
     follows from the targets if it is left out. ``class_names`` are what classes, labels or outputs are called, by default their
     numbers. ``parts`` are the targets of the training, validation and test samples, by these names: the page shows how they are
-    split and balanced, and the baseline is that of the training samples. ``columns`` are those of a table, each with what became
-    of it.
+    split and balanced, and the baseline is that of the training samples. ``reference`` are targets for the baseline alone.
+    ``columns`` are names of the columns of a table, and what became of each.
 
     ``history`` is that of a trainer, ``epoch`` the one whose weights the network has, by default the one that the trainer has
     chosen, or the last of a plain list. ``settings`` and ``command`` say how it was trained; ``notes`` are what readers should
@@ -81,7 +82,7 @@ def write(
     """
     facts = collect(
         title=title, network=network, settings=settings, command=command, history=history, test=test, samples=samples,
-        outputs=outputs, targets=targets, class_names=class_names, epoch=epoch, notes=notes, parts=parts, task=task,
-        columns=columns, profile=profile, images=images, probabilities=probabilities,
+        outputs=outputs, targets=targets, class_names=class_names, epoch=epoch, notes=notes, parts=parts, reference=reference,
+        task=task, columns=columns, profile=profile, images=images, probabilities=probabilities,
     )  # fmt: skip
     write_atomically(path, render(facts, sections).encode())

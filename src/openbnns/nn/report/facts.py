@@ -126,6 +126,7 @@ def collect(
     epoch: int | None = None,
     notes: Sequence[str] = (),
     parts: Mapping[str, Array] | None = None,
+    reference: Array | None = None,
     task: Task | None = None,
     columns: Sequence[tuple[str, str]] = (),
     profile: Profile | bool = True,
@@ -145,7 +146,8 @@ def collect(
         None if outputs is None or targets is None or not len(outputs) else (np.asarray(outputs), np.asarray(targets))
     )
     kind = None if given is None else (task or _guess(*given))
-    training = None if parts is None or "training" not in parts else np.asarray(parts["training"])
+    known = reference if reference is not None else (parts or {}).get("training")
+    training = None if known is None else np.asarray(known)
     if given is not None and kind is not None:
         found = _scored(kind, *given, class_names, training, samples, images, probabilities)
     layers, inputs = ((), ()) if network is None else _layers(network)
