@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,9 @@ class Mismatch(AssertionError):
 class Draw:
     """Choices of one case."""
 
+    elements: Sequence[str] = ("Float32",) * 12 + tuple(STORED)  # of tensors that may have any
+    depthwise = 0.1  # of all convolutions
+
     def __init__(self, seed: int, case: int) -> None:
         self.rng = np.random.default_rng([seed, case])
 
@@ -50,6 +53,10 @@ class Draw:
         if self.chance(0.15):
             return int(self.one([1, 15, 16, 17, 31, 32, 33, 47, 64, 65]))
         return int(self.rng.integers(1, most + 1))
+
+    def function(self, choices: list[int]) -> int:
+        """An activation function."""
+        return int(self.one(choices))
 
     def floats(self, *shape: int) -> Array:
         return self.rng.standard_normal(shape).astype(np.float32)
@@ -240,7 +247,7 @@ EVERY = [f for f in range(36) if f not in (9, 10, 13, 14)]
 
 def draw_activation(draw: Draw, choices: list[int]) -> capi.BNNSActivation:
     alpha, beta = draw.one([(0.5, 1.5), (1.0, 1.0), (0.25, 2.0), (-0.5, 0.5), (0.0, 1.0), (0.7, 0.1)])
-    function = int(draw.one(choices))
+    function = draw.function(choices)
     if (
         function == capi.BNNSActivationFunctionCELU
     ):  # with a negative alpha it grows like exp and overflows float32 first
@@ -255,7 +262,7 @@ def filter_parameters(draw: Draw) -> capi.BNNSFilterParameters | None:
 
 
 def element(draw: Draw) -> str:
-    return str(draw.one(["Float32"] * 12 + list(STORED)))
+    return str(draw.one(draw.elements))
 
 
 def guarded(values: Array) -> Array:

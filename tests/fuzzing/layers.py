@@ -163,7 +163,7 @@ def _convolution(draw: Draw, transposed: bool) -> Case:
     groups = int(draw.one([0, 1, 1, 1, 2, 3])) if not transposed else 0
     g = max(groups, 1)
     channels_in, channels_out = g * draw.size(6), g * draw.size(6)
-    if not transposed and draw.chance(0.1):  # depthwise
+    if not transposed and draw.chance(draw.depthwise):
         groups = g = channels_in
         channels_out = channels_in * int(draw.one([1, 1, 2]))
     sx, dlx, left, right, ow = window(draw, width, kw)

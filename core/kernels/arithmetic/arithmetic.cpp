@@ -8,6 +8,7 @@
 
 #include "common/scratch_uses.h"
 #include "kernels/activation/activation.h"
+#include "kernels/activation/rows.h"
 #include "kernels/arithmetic/blocks.h"
 #include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
@@ -169,8 +170,6 @@ struct Sums {
   int64_t padded() const { return (count + kWidth + 7) / 8 * 8; }
 };
 
-bool is_axiswise(const ActivationSpec& f) { return f.function == 11 || f.function == 21; }
-
 class Arithmetic final : public Plan {
  public:
   Arithmetic(const ArithmeticShape& shape, const ActivationSpec& activation)
@@ -195,7 +194,7 @@ class Arithmetic final : public Plan {
   void forward(const Call& call) override {
     const Space space = make_space(call);
     const Partition partition = choose_partition(space, false);
-    const bool stream = streams(space) && !is_axiswise(activation_);
+    const bool stream = streams(space) && !is_axis_wise(activation_);
     dynamic_items(workers(call, space), partition.tasks, [&](int64_t task) {
       Box box = task_box(space, partition, task);
       for_each_block(space, box, {0, box.size[space.rank - 1]}, block_elements(), column_granule(),
@@ -300,7 +299,7 @@ class Arithmetic final : public Plan {
   int64_t block_elements() const { return is_identity(activation_) ? kPlainBlockElements : kBlockElements; }
   static bool streams(const Space& space) { return space.elements() >= kStreamElements; }
 
-  int64_t column_granule() const { return is_axiswise(activation_) ? row_ : 1; }
+  int64_t column_granule() const { return is_axis_wise(activation_) ? row_ : 1; }
 
   static int workers(const Call& call, const Space& space) {
     return space.elements() < kSerialElements ? 1 : call.threads;

@@ -3,6 +3,7 @@
 
 #include "common/lazy.h"
 #include "kernels/activation/activation.h"
+#include "kernels/activation/rows.h"
 #include "kernels/convolution/depthwise.h"
 #include "kernels/convolution/group_lanes.h"
 #include "kernels/convolution/kernels.h"
@@ -31,11 +32,10 @@ auto first_that_takes(const Make (&list)[kCount], const ConvolutionShape& shape)
 
 class ConvolutionPlan : public WatchedPlan {
  public:
-  // An axis-wise activation sees the rows of the image as it is, and the output of a transposed convolution has a bias
-  // for each channel that it really has.
+  // The output of a transposed convolution has a bias for each channel that it really has.
   ConvolutionPlan(const ConvolutionShape& shape, const ActivationSpec& activation, bool transposed)
-      : shape_(transposed ? shape : simplified(shape)),
-        out_width_(transposed ? shape.in_width : shape.out_width),
+      : shape_(transposed ? shape : simplified(shape, activation)),
+        out_width_(transposed ? shape_.in_width : shape_.out_width),
         activation_(activation),
         transposed_(transposed) {}
 
@@ -139,8 +139,10 @@ ConvolutionShape with_long_rows(ConvolutionShape s) {
   return s;
 }
 
-ConvolutionShape simplified(ConvolutionShape s) {
-  if (s.in_width == 1 && s.out_width == 1 && s.kernel_width == 1 && s.pad_left == 0 && s.in_height > 1) {
+ConvolutionShape simplified(ConvolutionShape s, const ActivationSpec& activation) {
+  const bool one_column =
+      s.in_width == 1 && s.out_width == 1 && s.kernel_width == 1 && s.pad_left == 0 && s.in_height > 1;
+  if (one_column && !is_axis_wise(activation)) {
     std::swap(s.in_width, s.in_height);
     std::swap(s.out_width, s.out_height);
     std::swap(s.kernel_width, s.kernel_height);

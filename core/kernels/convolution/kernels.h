@@ -108,8 +108,9 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_reference_forward(const ConvolutionShape& s);
 
 // The same convolution with longer rows or more channels, on the same memory: an image one pixel wide is one of a
-// single row, and under a kernel that covers all rows each row is a channel of its own.
-ConvolutionShape simplified(ConvolutionShape s);
+// single row, and under a kernel that covers all rows each row is a channel of its own. Rows of the output that an
+// axis-wise activation runs along stay as they are.
+ConvolutionShape simplified(ConvolutionShape s, const ActivationSpec& activation);
 // A 1 x 1 kernel does not care how pixels are arranged: short rows are joined to longer ones, which tiles fill better.
 ConvolutionShape with_long_rows(ConvolutionShape s);
 // The fastest kernel for floats. If it packs weights, they may be stored as any s.w.

@@ -81,13 +81,12 @@ class GroupedPixels final : public PixelMaker {
 class StoredConvolution : public Plan {
  public:
   [[gnu::cold]] StoredConvolution(const ConvolutionShape& shape, const ActivationSpec& activation)
-      : s_(simplified(shape)),
+      : s_(simplified(shape, activation)),
         inputs_(s_.in_channels / s_.groups),
         outputs_(s_.out_channels / s_.groups),
         taps_(s_.kernel_height * s_.kernel_width),
         in_plane_(s_.in_height * s_.in_width),
         out_plane_(s_.out_height * s_.out_width),
-        activation_row_(shape.out_width),
         activation_(activation),
         way_(choose_way()),
         depthwise_(has_planes() && way_ != Way::kGroups),
@@ -292,7 +291,6 @@ class StoredConvolution : public Plan {
     results.sums_are_floats = way_ == Way::kIntegerFloats;
     results.bias = bias;
     results.activation = is_identity(activation_) ? nullptr : &activation_;
-    results.activation_row = activation_row_;
     results.groups = s_.groups;
     results.group_channels = outputs_;
     return results;
@@ -319,7 +317,7 @@ class StoredConvolution : public Plan {
                 weights_of(call, first, channels),
                 bias && !exact() ? bias + first : nullptr,
                 kernel_activation(),
-                activation_row_,
+                s_.out_width,
                 static_cast<float*>(results.y),
                 call.stride[Y],
                 false,
@@ -451,7 +449,7 @@ class StoredConvolution : public Plan {
 
   const ConvolutionShape s_;
   const int64_t inputs_, outputs_, taps_;  // of a group
-  const int64_t in_plane_, out_plane_, activation_row_;
+  const int64_t in_plane_, out_plane_;
   const ActivationSpec activation_;
   IntegerSums sums_ = IntegerSums::kNone;  // set by choose_way(), as
   std::unique_ptr<ByteWindows> windows_;   // these, if any
@@ -468,7 +466,7 @@ class StoredConvolution : public Plan {
 
 // Whether the convolution is a fully connected layer over the pixels of a sample.
 bool covers(const ConvolutionShape& s, const ActivationSpec& f) {
-  const ConvolutionShape whole = simplified(s);
+  const ConvolutionShape whole = simplified(s, f);
   return whole.groups == 1 && whole.in_height == 1 && whole.out_height == 1 && whole.out_width == 1 &&
          whole.kernel_height == 1 && whole.kernel_width == whole.in_width && whole.pad_up == 0 && whole.pad_left == 0 &&
          (whole.dilation_x == 1 || whole.kernel_width == 1) && !is_axis_wise(f);

@@ -156,7 +156,7 @@ void StoredResults::finish_exact(const Sum* from, int64_t n, int64_t channel, vo
       encode_sums(element, from + first, factor, added, count, moved(to, element, first));
   }
   if (!activation) return;
-  activation_forward(*activation, values, values, plane, activation_row);
+  activation_forward(*activation, values, values, plane, width);
   encode(element, values, plane, to);
 }
 

@@ -68,7 +68,7 @@ class ExactTerms {
 struct StoredResults final : PlaneWatcher {
   Element element;
   void* y;                         // of the first sample and channel that kernels count
-  int64_t y_stride, plane, width;  // width: of the rows that `terms` counts
+  int64_t y_stride, plane, width;  // width: of the rows that `terms` counts and that axis-wise activations run along
   const float* sums;               // [samples][sums_stride]: [channels][plane]
   int64_t sums_stride;
   int64_t first_channel = 0;  // of those that kernels count, among all
@@ -78,7 +78,6 @@ struct StoredResults final : PlaneWatcher {
   bool sums_are_floats = false;                // which are integers
   const float* bias = nullptr;                 // by channel, or null
   const ActivationSpec* activation = nullptr;  // or null
-  int64_t activation_row = 1;
   const int32_t* weight_sums = nullptr;
   const int32_t* window_sums = nullptr;  // [samples][groups][plane]
   int64_t groups = 1, group_channels = 1;
