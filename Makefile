@@ -13,6 +13,7 @@ CMAKE_AND_NINJA := $(shell command -v cmake >/dev/null || echo cmake) $(shell co
 WITH_TOOLS := PATH="$(CURDIR)/$(BIN):$$PATH"
 WORKERS ?= 2
 TARGET ?= x86_64-linux-gnu
+ISAS ?= all
 
 .PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check docs test-site format sanitize fuzz stub \
   clean wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist release
@@ -26,7 +27,7 @@ help:
 	@echo "make test-mpi   training on 1 to 4 ranks of an MPI job (part of make test)"
 	@echo "make test-report the page of the report in Chromium, from phone to screen, light and dark"
 	@echo "make test-peers the tests that compare with PyTorch and scikit-learn"
-	@echo "make test-core  the C++ tests of the kernels"
+	@echo "make test-core  the C++ tests of the kernels; ISAS=native: those of this CPU only"
 	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
 	@echo "make scoreboard the capabilities that tests prove, from the latest results"
 	@echo "make bench      operations, products and networks against PyTorch, JAX and onnxruntime; plots in build/bench; BENCH=\"--quick\""
@@ -123,9 +124,9 @@ test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests
 
-# The C++ tests of the kernels, on every instruction set of this CPU.
+# The C++ tests of the kernels, on every instruction set, or with ISAS=native on the best of this CPU.
 test-core: $(VENV)/.build-tools
-	$(WITH_TOOLS) cmake -G Ninja -S . -B build/core -DCMAKE_BUILD_TYPE=Release -DOPENBNNS_CORE_TESTS=ON
+	$(WITH_TOOLS) cmake -G Ninja -S . -B build/core -DCMAKE_BUILD_TYPE=Release -DOPENBNNS_CORE_TESTS=ON -DOPENBNNS_ISAS=$(ISAS)
 	$(WITH_TOOLS) cmake --build build/core
 	$(WITH_TOOLS) ctest --test-dir build/core --output-on-failure -j $(WORKERS)
 

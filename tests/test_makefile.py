@@ -80,3 +80,9 @@ def test_workflows_call_targets_that_exist(stamps: Path) -> None:
     assert called >= {"check", "test", "wheels", "test-wheels", "test-debian11", "test-arm64", "test-sdist"}
     for target in called:
         commands(target, stamps)  # or make says that there is no rule for it
+
+
+def test_core_tests_name_no_instruction_set() -> None:
+    """Each is compiled for one, and a build may have no other: a name would not link (`make test-core ISAS=native`)."""
+    for source in sorted((ROOT / "core" / "tests").iterdir()):
+        assert not re.search(r"\b(base|avx2|avx512)::|kernels_(base|avx2|avx512)\b", source.read_text()), source.name

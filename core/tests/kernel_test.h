@@ -1,4 +1,4 @@
-// What the tests of memory-bound kernels share: instruction sets, guarded buffers, random numbers, comparison.
+// What the tests of memory-bound kernels share: the kernels, guarded buffers, random numbers, comparison.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/dispatch.h"
+#include "kernels/kernels.h"
 #include "runtime/plan.h"
 
 namespace kernel_test {
@@ -16,13 +16,10 @@ namespace kernel_test {
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// One entry per instruction set of this build that the CPU has.
-inline std::vector<const openbnns::Kernels*> instruction_sets() {
-  std::vector<const openbnns::Kernels*> sets;
-  for (const openbnns::InstructionSet& set : openbnns::kInstructionSets)
-    if (set.on_this_cpu()) sets.push_back(&set.kernels());
-  return sets;
-}
+// Those of the one instruction set that this program is for: a build need not have others.
+#define OPENBNNS_JOIN2(a, b) a##b
+#define OPENBNNS_JOIN(a, b) OPENBNNS_JOIN2(a, b)
+inline const openbnns::Kernels& tested_kernels() { return openbnns::OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)(); }
 
 struct Report {
   int checks = 0, failures = 0;

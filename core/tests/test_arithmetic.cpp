@@ -530,15 +530,13 @@ struct Tester {
     check(untouched, "gradient between samples", kernels.name);
   }
 
-  void random_problems(const std::vector<const Kernels*>& sets, int rounds) {
+  void random_problems(const Kernels& kernels, int rounds) {
     for (int round = 0; round < rounds; round++)
       for (int f = 0; f < kFunctions; f++, number++) {
         Problem p(random, f, round % 10 == 9);
-        for (const Kernels* kernels : sets) {
-          forward(*kernels, p, 1, false);
-          forward(*kernels, p, 3, true);
-          backward(*kernels, p);
-        }
+        forward(kernels, p, 1, false);
+        forward(kernels, p, 3, true);
+        backward(kernels, p);
       }
   }
 
@@ -666,12 +664,9 @@ int main(int argc, char** argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 40;
   set_scratch_poison(true);
   Tester tester;
-  auto sets = instruction_sets();
-  tester.random_problems(sets, rounds);
-  for (const Kernels* kernels : sets) {
-    tester.special_values(*kernels);
-    tester.shared_operands(*kernels);
-    tester.long_sums(*kernels);
-  }
+  tester.random_problems(tested_kernels(), rounds);
+  tester.special_values(tested_kernels());
+  tester.shared_operands(tested_kernels());
+  tester.long_sums(tested_kernels());
   return tester.report.finish("arithmetic");
 }

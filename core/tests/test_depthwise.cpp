@@ -4,21 +4,9 @@
 #include <cstdlib>
 
 #include "kernel_test.h"
+#include "kernels/convolution/depthwise.h"
+#include "kernels/convolution/group_lanes.h"
 #include "runtime/scratch.h"
-
-namespace openbnns {
-#define OPENBNNS_DECLARE(isa)                                                                                 \
-  namespace isa {                                                                                             \
-  std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation);      \
-  std::unique_ptr<Plan> make_depthwise_rows(const ConvolutionShape& shape, const ActivationSpec& activation); \
-  std::unique_ptr<Plan> make_group_lanes(const ConvolutionShape& shape, const ActivationSpec& activation);    \
-  }
-OPENBNNS_DECLARE(base)
-#if defined(__x86_64__)
-OPENBNNS_DECLARE(avx2)
-OPENBNNS_DECLARE(avx512)
-#endif
-}  // namespace openbnns
 
 using namespace openbnns;
 using namespace kernel_test;
@@ -27,26 +15,16 @@ namespace {
 
 using Plans = std::vector<std::unique_ptr<Plan>>;
 
-// The kernels of an instruction set that take a shape.
-Plans make_plans([[maybe_unused]] const std::string& isa, const ConvolutionShape& s, const ActivationSpec& f) {
+// The kernels that take a shape.
+Plans make_plans(const ConvolutionShape& s, const ActivationSpec& f) {
   Plans plans;
   auto add = [&](std::unique_ptr<Plan> plan) {
     if (plan) plans.push_back(std::move(plan));
   };
-  auto add_all = [&](auto any, auto rows, auto lanes) {
-    add(lanes(s, f));
-    if (s.groups != s.in_channels) return;
-    add(any(s, f));
-    add(rows(s, f));
-  };
-#if defined(__x86_64__)
-  if (isa == "avx2")
-    add_all(avx2::make_depthwise, avx2::make_depthwise_rows, avx2::make_group_lanes);
-  else if (isa == "avx512")
-    add_all(avx512::make_depthwise, avx512::make_depthwise_rows, avx512::make_group_lanes);
-  else
-#endif
-    add_all(base::make_depthwise, base::make_depthwise_rows, base::make_group_lanes);
+  add(OPENBNNS_ISA::make_group_lanes(s, f));
+  if (s.groups != s.in_channels) return plans;
+  add(OPENBNNS_ISA::make_depthwise(s, f));
+  add(OPENBNNS_ISA::make_depthwise_rows(s, f));
   return plans;
 }
 
@@ -148,7 +126,7 @@ struct Tester {
   long number = 0;
 
   void run(const Kernels& kernels, Problem& p) {
-    for (auto& plan : make_plans(kernels.name, p.s, p.activation)) run(kernels, p, *plan);
+    for (auto& plan : make_plans(p.s, p.activation)) run(kernels, p, *plan);
   }
 
   void run(const Kernels& kernels, Problem& p, Plan& plan) {
@@ -215,7 +193,7 @@ struct Tester {
   // is met by the taps of the upper two rows and the right two columns.
   void infinity_stays_local(const Kernels& kernels, int64_t kernel_height) {
     ConvolutionShape s{1, 5, 20, 1, 5, 20, kernel_height, 3, 1, 1, 1, 1, kernel_height / 2, 1, 1};
-    for (auto& plan : make_plans(kernels.name, s, {})) infinity_stays_local(kernels, kernel_height, *plan);
+    for (auto& plan : make_plans(s, {})) infinity_stays_local(kernels, kernel_height, *plan);
   }
 
   void infinity_stays_local(const Kernels& kernels, int64_t kernel_height, Plan& plan) {
@@ -241,12 +219,10 @@ int main(int argc, char** argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 300;
   set_scratch_poison(true);
   Tester tester;
-  auto sets = instruction_sets();
   for (; tester.number < rounds; tester.number++) {
     Problem p(tester.random, tester.number % 10 == 9);
-    for (const Kernels* kernels : sets) tester.run(*kernels, p);
+    tester.run(tested_kernels(), p);
   }
-  for (const Kernels* kernels : sets)
-    for (int64_t kernel_height : {1, 3}) tester.infinity_stays_local(*kernels, kernel_height);
+  for (int64_t kernel_height : {1, 3}) tester.infinity_stays_local(tested_kernels(), kernel_height);
   return tester.report.finish("depthwise");
 }

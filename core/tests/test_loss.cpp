@@ -207,12 +207,11 @@ int main(int count, char** words) {
   long rounds = count > 1 ? std::atol(words[1]) : 600;
   set_scratch_poison(true);
   Report report;
-  for (const Kernels* set : instruction_sets())
-    for (long i = 0; i < rounds; i++) {
-      Random random(static_cast<uint64_t>(i) + 1);
-      bool large = i % 20 == 0;
-      Problem p(random, large);
-      check(*set, p, large, i, report);
-    }
+  for (long i = 0; i < rounds; i++) {
+    Random random(static_cast<uint64_t>(i) + 1);
+    bool large = i % 20 == 0;
+    Problem p(random, large);
+    check(tested_kernels(), p, large, i, report);
+  }
   return report.finish("loss");
 }

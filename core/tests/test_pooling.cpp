@@ -316,11 +316,10 @@ int main(int argc, char** argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 1000;
   set_scratch_poison(true);
   Tester tester;
-  auto sets = instruction_sets();
   for (; tester.number < rounds; tester.number++) {
     Problem p(tester.random, tester.number % 10 == 9);
-    for (const Kernels* kernels : sets) tester.run(*kernels, p);
+    tester.run(tested_kernels(), p);
   }
-  for (const Kernels* kernels : sets) tester.sum_large_planes(*kernels);
+  tester.sum_large_planes(tested_kernels());
   return tester.report.finish("pooling");
 }
