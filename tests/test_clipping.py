@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import openbnns as bn
-from bad_calls import refused
 from helpers import (
     BFLOAT16,
     COLUMN_MAJOR,
@@ -319,11 +318,21 @@ def test_bad_calls(function: str, arguments: tuple[Any, ...], message: str, engi
             assert np.all(argument.data == 1)
 
 
-def test_shared_targets_and_impossible_types() -> None:
-    memory = np.ones(6, np.float32)
+@both
+def test_shared_targets(engine: str) -> None:
+    """The call runs, and what they do not share is right, even in place of a source."""
+    memory = np.arange(1, 7, dtype=np.float32)
+    sources = [vector(4).descriptor(memory[:4]), vector(4).descriptor(np.arange(4, dtype=np.float32))]
     targets = [vector(4).descriptor(memory[:4]), vector(4).descriptor(memory[2:])]
-    refused(capi.BNNSClipByGlobalNorm(targets, [desc(), desc()], 2, 0.1, 0), "share memory")
-    assert np.all(memory == 1)
+    norm = float(np.sqrt(np.sum(np.arange(1, 5) ** 2) + np.sum(np.arange(4) ** 2)))
+    shared = pytest.warns(bn.StrictWarning, match=r"BNNSClipByGlobalNorm: dest\[0\] and dest\[1\] share memory")
+    with bn.engine(engine), bn.strict(), shared:
+        assert capi.BNNSClipByGlobalNorm(targets, sources, 2, 1, 0) == 0
+    np.testing.assert_allclose(memory[[0, 1, 4, 5]], np.array([1, 2, 2, 3]) / norm, rtol=1e-6)
+
+
+def test_impossible_types() -> None:
+    memory = np.ones(6, np.float32)
     for call in (
         lambda: capi.BNNSClipByValue(memory, desc(), 0, 1),
         lambda: capi.BNNSClipByNorm(desc(), desc(), "1", 0),  # type: ignore[arg-type]

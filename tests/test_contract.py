@@ -14,6 +14,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 import pytest
 
 import openbnns
+from cases import lstm
 from cases._base import Row, succeed
 from cases.contract import ROWS
 from helpers import EPSILON, Array, Storage, assert_bitwise, assert_within
@@ -413,18 +415,19 @@ def unusable(storage: Storage, written: bool) -> list[Any]:
 @declared
 @pytest.mark.covers("norm.inplace")
 def test_results_on_inputs(row: Row, engine: str) -> None:
-    """A result in the very memory of an input has the same bits if the record allows it; if not, or where it begins later,
-    it has them too or is refused."""
+    """A result in the very memory of an input, or some bytes later, has the same bits. A cache shares with nothing."""
     trial = row.trial()
     expected = trial.forward()
-    record = trial.forward_call.record.by_name
     for result in trial.outputs:
         for source, shared in overlaps(trial.outputs[result], trial.inputs):
             if row.draws:
                 trial.filter.draws = 0
             status = trial.try_forward(**{source: shared.read, result: shared.written})
-            allowed = shared.same and source in record[result].may_equal
-            shared.settled(status, expected[result], f"{result} on {source}", allowed)
+            if result == "backprop_cache":
+                refused(status, {}, "share memory")
+                continue
+            succeed(status)
+            assert_bitwise(shared.written[shared.places], expected[result], f"{result} on {source}")
     if not trial.gradients:
         return
     if row.draws:
@@ -439,8 +442,11 @@ def test_results_on_inputs(row: Row, engine: str) -> None:
             for name, memory in given.items():
                 given[name] = tensor_descriptor(trial, record[name], memory) if record[name].described else memory
             status = trial.try_backward({}, instead=given)
-            allowed = shared.same and source in record[result].may_equal
-            shared.settled(status, gradients[result].raw(), f"{result} on {source}", allowed)
+            if source == "backprop_cache":
+                refused(status, {}, "share memory")
+                continue
+            succeed(status)
+            assert_bitwise(shared.written[shared.places], gradients[result].raw(), f"{result} on {source}")
 
 
 class Overlap:
@@ -451,15 +457,7 @@ class Overlap:
         self.read = self.block[: read.elements.nbytes].view(read.elements.dtype)
         self.written = self.block[distance : distance + written.elements.nbytes].view(written.elements.dtype)
         self.read[:] = read.elements
-        self.places, self.before = written.places, self.block.copy()
-        self.same = distance == 0 and (written.tensor, written.batch) == (read.tensor, read.batch)
-
-    def settled(self, status: int, expected: Array, what: str, allowed: bool) -> None:
-        if status == 0:
-            assert_bitwise(self.written[self.places], expected, what)
-        else:
-            assert not allowed, f"{what}: {openbnns.last_error()}"
-            assert np.array_equal(self.block, self.before), f"{what}: written to, although {openbnns.last_error()}"
+        self.places = written.places
 
 
 def overlaps(written: Storage, sources: Mapping[str, Storage]) -> Iterator[tuple[str, Overlap]]:
@@ -471,17 +469,67 @@ def overlaps(written: Storage, sources: Mapping[str, Storage]) -> Iterator[tuple
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in DECLARED if len(row.trial().gradients) > 1])
 def test_results_on_results(row: Row, engine: str) -> None:
-    """Two gradients in one place are refused, unless they are of one tensor."""
+    """Programs point all gradients that they do not want at one place: the one that they want is right."""
     trial = row.trial()
     trial.forward()
-    written = [a for a in trial.backward_arguments if a.writes]
-    for i, first in enumerate(written):
-        for second in written[i + 1 :]:
-            if second.name in first.may_equal | first.adds_up_with:
-                continue
-            larger = max(trial.new_gradients([first.name, second.name]).values(), key=lambda s: s.memory.size)
-            given = {a.name: tensor_descriptor(trial, a, larger.elements) for a in (first, second)}
-            refused(trial.try_backward({}, instead=given), {"both": larger}, first.name, second.name)
+    expected = trial.backward()
+    arguments = {a.name: a for a in trial.backward_arguments}
+    for wanted, storage in expected.items():
+        for step in (0, 1):  # all begin together, or one element after the other
+            others = [name for name in expected if name != wanted]
+            scratch, places = scratch_for([expected[name] for name in others], step)
+            given = {n: tensor_descriptor(trial, arguments[n], p) for n, p in zip(others, places, strict=True)}
+            own = trial.new_gradients([wanted])
+            succeed(trial.try_backward(own, instead=given))
+            same(own, {wanted: storage.raw()}, f"{others} in one place")
+            scratch.check()
+            if len(others) > 1:
+                with openbnns.strict(), warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    succeed(trial.try_backward(trial.new_gradients([wanted]), instead=given))
+                assert any("share memory" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS if row.id.startswith("lstm")])
+def test_lstm_results_on_results(row: Row, engine: str) -> None:
+    trial = row.make()
+    assert isinstance(trial, LstmTrial)
+    trial.forward()
+    expected = trial.backward()
+    for wanted in (*trial.gradients, None):
+        others = {i: s for i, s in expected.items() if i != wanted}
+        scratch, places = scratch_for(list(others.values()), 1)
+        got = trial.backward([i for i in expected if i == wanted], elsewhere=dict(zip(others, places, strict=True)))
+        same(got, {i: expected[i].raw() for i in got}, "all others in one place")
+        scratch.check()
+    with openbnns.strict(), pytest.warns(openbnns.StrictWarning, match="Backward: layer_delta_params.* share memory"):
+        trial.backward([], elsewhere=dict(zip(others, places, strict=True)))
+    before = trial.outputs[lstm.Y].raw()
+    described = trial.run.params.output_descriptor
+    described.hidden_desc.data = described.cell_state_desc.data
+    assert_bitwise(trial.forward()[lstm.Y], before, "the output beside states in one place")
+
+
+class Scratch:
+    """Memory for results that nobody wants, with guards."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.memory = np.full(nbytes + 2 * 64, 0x5A, np.uint8)
+
+    def check(self) -> None:
+        assert (self.memory[:64] == 0x5A).all() and (self.memory[-64:] == 0x5A).all()
+
+
+def scratch_for(results: list[Storage], step: int) -> tuple[Scratch, list[Array]]:
+    """One place for several results, each so many elements after the one before."""
+    begins = [i * step * s.elements.itemsize for i, s in enumerate(results)]
+    ends = [begin + s.elements.nbytes for begin, s in zip(begins, results, strict=True)]
+    scratch = Scratch(max(ends, default=0))
+    places = [
+        scratch.memory[64 + begin : 64 + end].view(s.elements.dtype)
+        for begin, end, s in zip(begins, ends, results, strict=True)
+    ]
+    return scratch, places
 
 
 # The end of a filter.

@@ -98,14 +98,6 @@ def test_tensors_that_are_missing_short_or_of_another_kind(case: tuple[Any, ...]
         memory.storage.assert_unchanged("output")
 
 
-def test_outputs_that_share_memory() -> None:
-    run = LstmRun(BAD)
-    run.params.output_descriptor.hidden_desc.data = run.params.output_descriptor.cell_state_desc.data
-    fails(forward(run.params), "share memory")
-    for memory in run.outputs.values():
-        memory.storage.assert_unchanged("output")
-
-
 def test_parameters_of_another_kind() -> None:
     fails(forward(None), "layer_params is NULL")
     with pytest.raises(TypeError):
@@ -145,7 +137,6 @@ def test_caches_that_are_wrong(engine: str) -> None:
 ONE = LstmCase("bad", 4, 3, 5, 6)
 
 
-STATES = Memory(ONE, H0).descriptor()
 DELTAS: list[tuple[Any, ...]] = [
     ({"hidden_size": 7}, "layer_delta_params.hidden_size is 7, but layer_params.hidden_size is 6"),
     ({"lstm_flags": 3}, "layer_delta_params.lstm_flags is BNNSLayerFlagsLSTMBidirectional"),
@@ -157,7 +148,6 @@ DELTAS: list[tuple[Any, ...]] = [
      "layer_delta_params.input_descriptor.data_desc is", "Set size to (4, 3, 5)"),
     ({"output_descriptor.data_desc.data_type": FLOAT16, "output_descriptor.data_desc.data": np.zeros(72, np.float16)},
      "training works on Float32"),
-    ({"input_descriptor.hidden_desc": STATES, "input_descriptor.cell_state_desc": STATES}, "share memory"),
 ]  # fmt: skip
 
 

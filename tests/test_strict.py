@@ -94,6 +94,14 @@ def dropout(*, back: bool, rate: float = 0.5) -> None:
             layer.apply_backward(output_gradient=ones(2, 3))
 
 
+def gradients(place: Any, other: Any) -> None:
+    dy = vector(2, ones(2, 2))
+    status = capi.BNNSFilterApplyBackwardBatch(
+        dense(ones(2, 3)), 2, ones(2, 3), 3, vector(3, place), 3, None, 0, dy, 2, matrix(3, 2, other)
+    )
+    assert status == 0
+
+
 # What is wrong, and the same done right, which nothing is said about.
 MISTAKES: dict[str, tuple[Callable[[], object], Callable[[], object], str]] = {
     "copied weights": (train, lambda: train(IN_PLACE), r"w_desc\.data has changed since then, .*BNNSFlagsUseClientPtr\)"),
@@ -132,6 +140,11 @@ MISTAKES: dict[str, tuple[Callable[[], object], Callable[[], object], str]] = {
         "moving_variance_desc holds zeros, .* Start the moving variance at 1",
     ),
     "label smoothing": (lambda: smoothing(1.0), lambda: smoothing(0.1), "label_smooth is 1, .* Use less than 1"),
+    "results in one place": (
+        lambda: gradients(*[ones(6)] * 2),
+        lambda: gradients(ones(6), ones(6)),
+        "BNNSFilterApplyBackwardBatch: in_delta and weights_delta share memory, so one result overwrites the other. Give every",
+    ),
     "dropout": (lambda: dropout(back=False), lambda: dropout(back=True), r"DropoutLayer\.apply: this dropout filter runs"),
 }  # fmt: skip
 
@@ -159,7 +172,7 @@ def test_each_mistake_has_its_place_on_the_page() -> None:
         with ob.strict(), pytest.warns(ob.StrictWarning) as caught:
             wrong()
         said += [str(w.message).rpartition("See '")[2].partition("' in docs/mistakes.md.")[0] for w in caught]
-    assert len(set(said)) == 8
+    assert len(set(said)) == 9
     for heading in said:
         assert f"\n## {heading}\n" in page
 
@@ -375,4 +388,4 @@ def test_the_page_of_mistakes_gives_all_of_them() -> None:
             assert len(said) == len(caught)
             seen += [heading] * bool(said)
     assert sorted(seen) == sorted(set(seen))
-    assert len(seen) == 7  # dropout needs a second call
+    assert len(seen) == 8  # dropout needs a second call

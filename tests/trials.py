@@ -242,10 +242,16 @@ class LstmTrial:
         self.run.forward()
         return {i: storage.raw() for i, storage in self.outputs.items()}
 
-    def backward(self, wanted: Any = None, old: Any = None) -> dict[Any, Storage]:
+    def backward(
+        self, wanted: Any = None, old: Any = None, elsewhere: Mapping[int, Array] | None = None
+    ) -> dict[Any, Storage]:
+        """The gradients wanted; more of them go to memory ``elsewhere``."""
         results = {i: Storage(self.case.tensor(i)) for i in (self.gradients if wanted is None else wanted)}
         _fill(results, old)
         described = {i: s.descriptor(int(old is not None)) for i, s in results.items()}
+        for i, place in (elsewhere or {}).items():
+            described[i] = Storage(self.case.tensor(i)).descriptor()
+            described[i].data = place
         delta = lstm.params(self.case, described | {i: s.descriptor() for i, s in self.arriving.items()})
         cache = self.run.cache
         assert cache is not None

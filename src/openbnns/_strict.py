@@ -179,6 +179,15 @@ def full_smoothing(who: str) -> None:
     )
 
 
+def shared_results(who: str, other: str) -> None:
+    """Two results of a call in one place."""
+    warn(
+        f"{who} and {other} share memory, so one result overwrites the other. Give every result that you want its own "
+        "memory.",
+        "Two results in one place",
+    )
+
+
 def dropout_again(who: str) -> None:
     """A dropout filter that runs forward twice without a backward call in between, as in inference."""
     warn(

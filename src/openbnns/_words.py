@@ -48,6 +48,14 @@ class Caller:
     def __str__(self) -> str:
         return self.function
 
+    @property
+    def wants_results(self) -> bool:
+        """Whether every result that a call is given memory for is wanted: in Python, where all others are left out.
+
+        C programs must often point results that they do not want somewhere.
+        """
+        return self.null == "None"
+
     def name(self, argument: str) -> str:
         """What this face calls an argument; an element of a list, or a field, goes by the name of what it belongs to."""
         end = len(argument) if self.names else 0  # C calls everything by its own name

@@ -62,6 +62,7 @@ def run_unary(
     backward = draw.chance(0.8)
     start = draw.floats(1)[0]
     single = batch == 1 and draw.chance(0.3)
+    scratch = draw.chance(0.15)  # for gradients that are not wanted, which are left out otherwise
 
     def target(out: Outcome, name: str, tensor: Tensor) -> Array:
         memory = tensor.empty()
@@ -90,6 +91,10 @@ def run_unary(
             for name, tensor in gradients.items()
             if wanted[name] and tensor is not None
         }
+        if scratch:
+            unwanted = {name: t for name, t in gradients.items() if t is not None and not wanted[name]}
+            place = np.zeros(max((t.length for t in unwanted.values()), default=0), np.float32)
+            descriptors |= {name: t.at(place[: t.length], flags[name]) for name, t in unwanted.items()}
         out.note(
             calls.BNNSFilterApplyBackwardBatch(
                 f,

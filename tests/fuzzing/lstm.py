@@ -50,6 +50,9 @@ class Cells:
             counts = np.sort(draw.rng.integers(1, self.batch + 1, self.steps))[::-1]
             counts[0] = self.batch
             self.steps_of_batch = counts.astype(np.int64)
+        self.scratch: Array | None = None  # where gradients go that are not wanted, if they are not left out
+        if draw.chance(0.2):
+            self.scratch = np.zeros(max(map(math.prod, self.shapes.values())), np.float32)
 
     def _draw_gates(self, draw: Draw) -> None:
         layers, r, h = self.layers, self.directions, self.hidden
@@ -112,6 +115,8 @@ class Cells:
         descriptors = {}
         for name, shape in self.shapes.items():
             if not self.wanted[name]:
+                if self.scratch is not None and name not in self.arriving:
+                    descriptors[name] = self.describe(name, self.scratch[: math.prod(shape)])
                 continue
             if name in self.arriving:
                 descriptors[name] = self.describe(name, self.arriving[name].copy())
@@ -135,7 +140,8 @@ def lstm(draw: Draw) -> Case:
             return
         out.note(calls.BNNSDirectApplyLSTMBatchBackward(p, cells.backward(out), parameters, cache, capacity))
 
-    return f"{cells.__dict__ | {'values': ..., 'arriving': ...}!r} {parameters!r}", run
+    hidden = {"values": ..., "arriving": ..., "scratch": cells.scratch is not None}
+    return f"{cells.__dict__ | hidden!r} {parameters!r}", run
 
 
 FAMILIES = {"lstm": lstm}

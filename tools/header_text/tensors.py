@@ -75,7 +75,7 @@ Axes are counted in the order of size[], but rows first in a RowMajorMatrix.
         enums=("BNNSRelationalOperator", "BNNSShuffleType"),
         functions={
             "BNNSCopy": """
-Copy src to dest, of the same shape; layouts, strides and element types may differ. The two may not overlap.
+Copy src to dest, of the same shape; layouts, strides and element types may differ.
 """,
             "BNNSTranspose": """
 Copy src to dest with two axes (of size[]) swapped. The gradient is the same swap.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Problem
 from ..tensors.descriptors import describe
 from ..tensors.operands import Bound, Operand, Parameter, check_stride, check_training_types, entries, keep_apart
+from ..tensors.sharing import is_checked, object_to_sharing, sharing
 
 if TYPE_CHECKING:
     from .._words import Caller
@@ -34,7 +35,8 @@ def bind(call: Call, caller: Caller, batch: int, given: Given) -> dict[str, Boun
         if found is not None:
             bound[argument.name] = found
     _require_needed(call, caller, bound)
-    _refuse_shared_results(call, caller, bound)
+    if is_checked(caller):
+        _check_sharing(call, caller, bound)
     return bound
 
 
@@ -95,15 +97,9 @@ def _require_needed(call: Call, caller: Caller, bound: Mapping[str, Bound]) -> N
                 raise Problem(need.message(caller, argument.name, wanted))
 
 
-def _refuse_shared_results(call: Call, caller: Caller, bound: Mapping[str, Bound]) -> None:
-    """Two results in one place would overwrite each other."""
-    results = [a for a in call.arguments if a.writes and a.name in bound]
-    for i, first in enumerate(results):
-        for second in results[i + 1 :]:
-            one, other = bound[first.name], bound[second.name]
-            if not one.overlaps(other) or (first.name in second.may_equal and one.same_memory(other)):
-                continue
-            raise Problem(
-                f"{caller(first.name)} and {caller.name(second.name)} share memory, so one result would overwrite the "
-                "other. Give each its own buffer."
-            )
+def _check_sharing(call: Call, caller: Caller, bound: Mapping[str, Bound]) -> None:
+    """Object to results in one place, but for gradients of one tensor, which add up there."""
+    results = {a.name: bound[a.name] for a in call.arguments if a.writes and a.name in bound}
+    for first, second in sharing(results).items():
+        if not call.adds_up(first, second, bound):
+            object_to_sharing(caller, caller(first), caller.name(second))

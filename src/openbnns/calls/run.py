@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
+from ..tensors.sharing import sharing
 
 if TYPE_CHECKING:
     from ..tensors.operands import Bound
@@ -42,7 +43,8 @@ def run_staged(
 ) -> None:  # fmt: skip
     """Run the plan of a call on its tensors and on ``tensors``, the filter's own.
 
-    A result is written directly to the caller's memory if kernels can write there and it shares nothing that they read.
+    A result is written directly to the caller's memory if kernels can write there and it shares nothing that they read or
+    write.
     ``read`` holds inputs whose numbers differ from what their memory says.
     """
     arrays: dict[int, NDArray[Any] | None] = dict(tensors)
@@ -51,14 +53,14 @@ def run_staged(
     for a in sources:
         numbers = None if read is None else read.get(a.name)
         arrays[a.slot] = bound[a.name].for_kernels() if numbers is None else numbers
+    shared = sharing({name: bound[name] for name in call.results & bound.keys()})
     staged: dict[str, NDArray[Any]] = {}
     accumulate = 0
     for a in call.arguments:
         if not a.writes or a.name not in bound:
             continue
         result = bound[a.name]
-        alone = not any(result.same_memory(bound[o]) for o in call.results & bound.keys() - {a.name})
-        target = result.place_for_kernels() if alone and _is_safe(filter, a, sources, bound) else None
+        target = None if a.name in shared or not _is_safe(filter, a, sources, bound) else result.place_for_kernels()
         if target is None:
             if a.updates:
                 target = result.for_kernels().copy()
@@ -70,14 +72,14 @@ def run_staged(
         arrays[a.slot] = target if a.batched else target[0]
     if not run_plan(plan, call.backward, batch, arrays, own, filter.threads, accumulate, call.training):
         raise TrainingLost
-    write_results(staged, bound)
+    write_results(call, staged, bound)
 
 
-def write_results(results: Mapping[str, NDArray[Any]], bound: Mapping[str, Bound]) -> None:
-    """Store results; those that share one place are gradients of one tensor, which gets their sum."""
+def write_results(call: Call, results: Mapping[str, NDArray[Any]], bound: Mapping[str, Bound]) -> None:
+    """Store results; gradients of one tensor that share one place are added up."""
     total: dict[str, NDArray[Any]] = {}
     for name, numbers in results.items():
-        twin = next((t for t in total if bound[t].same_memory(bound[name])), None)
+        twin = next((t for t in total if call.adds_up(t, name, bound)), None)
         if twin is None:
             total[name] = numbers
         else:

@@ -14,7 +14,7 @@ from ..tensors.descriptors import FLOAT32, ElementType
 
 if TYPE_CHECKING:
     from .._words import Caller
-    from ..tensors.operands import Operand, Parameter
+    from ..tensors.operands import Bound, Operand, Parameter
     from .form import Arguments
 
 
@@ -130,6 +130,13 @@ class Call:
     def items(self, name: str) -> list[Argument]:
         """The tensors of an argument that comes as a list."""
         return [argument for argument in self.arguments if argument.name.startswith(f"{name}[")]
+
+    def adds_up(self, first: str, second: str, bound: Mapping[str, Bound]) -> bool:
+        """Whether two results in one place are gradients of one tensor, which gets their sum."""
+        if first not in self.by_name[second].may_equal or not bound[first].same_memory(bound[second]):
+            return False
+        one, other = (bound.get(self.by_name[name].gradient_of) for name in (first, second))
+        return one is None or other is None or one.buffer.address == other.buffer.address
 
     @cached_property
     def results(self) -> frozenset[str]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from .._words import Caller, Named
 from ..abi.structs import BNNSMHAProjectionParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
-from ..tensors.descriptors import describe
 from ..tensors.operands import Bound, bind, resolve_delta
 from .attention_shapes import AXES, canonical_order, check_shape, field, resolve
 
@@ -106,20 +105,10 @@ def check_struct(struct: Any, who: str) -> None:
         raise TypeError(f"{who} must be a BNNSMHAProjectionParameters or None, not {type(struct).__name__}.")
 
 
-def leaders_of(caller: Caller, results: dict[str, Bound]) -> dict[str, str]:
+def leaders_of(results: dict[str, Bound]) -> dict[str, str]:
     """The gradient into whose memory each one goes: its own, or that of an earlier target gradient it shares."""
     leaders: dict[str, str] = {}
     for name, result in results.items():
-        leaders[name] = name
-        for earlier in leaders:
-            if earlier == name or not result.overlaps(results[earlier]):
-                continue
-            if name in TARGETS and earlier in TARGETS and result.same_memory(results[earlier]):
-                leaders[name] = leaders[earlier]
-                break
-            raise Problem(
-                f"{caller(result_name(earlier))} and {result_name(name)} share memory, so one gradient would overwrite the "
-                f"other. Give each its own buffer; only targets of equal form ({describe(result.view)}) may share one, "
-                "which then receives the sum."
-            )
+        twins = (t for t in leaders if t in TARGETS and name in TARGETS and result.same_memory(results[t]))
+        leaders[name] = next(twins, name)
     return leaders

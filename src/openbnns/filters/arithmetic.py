@@ -298,16 +298,8 @@ class Arithmetic(Filter):
         operands = [bound.get(f"in[{i}]") for i in range(self.count)]
         if call.backward:
             self._check_needed(caller, operands, bound.get("out"))
-            self.check_shared_gradients(caller, bound)
             return
         self.check_same_tensors(caller, [o for o in operands if o is not None])
-        for i, operand in enumerate(operands):
-            y = bound["out"]
-            if operand is not None and operand.overlaps(y) and not (self.same_place(i) and operand.same_memory(y)):
-                raise Problem(
-                    f"{caller('out')} overlaps {caller.name(f'in[{i}]')}, but in-place use needs the same address, stride "
-                    "and descriptor. Use the very same buffer or separate memory."
-                )
 
     def check_same_tensors(self, caller: Caller, operands: list[Bound]) -> None:
         for i in range(self.count):
@@ -339,26 +331,6 @@ class Arithmetic(Filter):
                 f"{caller(f'in[{missing[0]}]')} is {caller.null}, but the derivative of {function_name(self.function)} needs "
                 f"its operands{cure}. Pass the forward inputs."
             )
-
-    def check_shared_gradients(self, caller: Caller, bound: dict[str, Bound]) -> None:
-        """Refuse gradients that share memory, unless their operands are one tensor or backward works in place."""
-        dy = bound["out_delta"]
-        results = {i: bound[f"in_delta[{i}]"] for i in range(self.count) if f"in_delta[{i}]" in bound}
-        for i, result in results.items():
-            for j in (j for j in results if j < i and results[j].overlaps(result)):
-                first, second = bound.get(f"in[{j}]"), bound.get(f"in[{i}]")
-                if first is not None and second is not None and first.buffer.address != second.buffer.address:
-                    raise Problem(
-                        f"{caller(f'in_delta[{j}]')} and {caller.name(f'in_delta[{i}]')} share memory, which is allowed only "
-                        "for operands that are one tensor with the same data pointer. Give each its own buffer."
-                    )
-            if result.overlaps(dy) and not (self.backward_in_place and self.same_place(i) and result.same_memory(dy)):
-                raise Problem(
-                    f"{caller(f'in_delta[{i}]')} overlaps {caller.name('out_delta')}, but {function_name(self.function)} cannot "
-                    "run backward in place here. In place: Add, Subtract, Ceil, Floor, Round; and SquareRoot, "
-                    "ReciprocalSquareRoot, Tanh, Exp, Exp2 without an activation; with equal descriptors and strides. Use "
-                    "separate memory."
-                )
 
     # Runs.
 
@@ -395,4 +367,5 @@ class Arithmetic(Filter):
             self.function, numbers, y, bound["out_delta"].read(np.float64), self.activation, wanted, shapes,
             split_ties=self.splits_ties,
         )  # fmt: skip
-        write_results({f"in_delta[{i}]": g for i, g in enumerate(gradients) if g is not None and wanted[i]}, bound)
+        found = {f"in_delta[{i}]": g for i, g in enumerate(gradients) if g is not None and wanted[i]}
+        write_results(call, found, bound)

@@ -46,6 +46,7 @@ from ..tensors.operands import (
     check_training_types,
     keep_apart,
 )
+from ..tensors.sharing import check_sharing, sharing
 from ._activation_rules import as_float32
 from ._attention_gradients import ARGUMENTS, TARGETS, bind_output_gradient, bind_results, leaders_of, result_name
 from ._attention_masks import Masks, bind_masks
@@ -351,7 +352,8 @@ class MultiheadAttention(Filter):
         named = {result_name(name): bound for name, bound in results.items()}
         sources = {ARGUMENTS[name]: bound for name, bound in inputs.items()} | {"output_param_delta.target_desc": dout}
         self._refuse_shared_memory(caller, cache, work, named, sources, masks)
-        leaders = leaders_of(caller, results)
+        leaders = leaders_of(results)
+        check_sharing(caller, {result_name(name): results[name] for name in results if leaders[name] == name})
         if batch == 0:
             for name in results.keys() - set(TARGETS):
                 results[name].write(np.zeros((1, *results[name].shape), np.float32))
@@ -456,6 +458,7 @@ class MultiheadAttention(Filter):
         if work is not None and work.nbytes >= needed:
             call.workspace(work)
         sources = (*inputs.values(), dout, *masks.bounds)
+        shared = sharing({name: result for name, result in results.items() if leaders[name] == name})
         staged: dict[str, NDArray[Any]] = {}
         for name, result in results.items():
             slot = slot_of(name)
@@ -463,7 +466,7 @@ class MultiheadAttention(Filter):
                 call.same(slot, slot_of(leaders[name]))
                 continue
             unsafe = any(result.overlaps(source) for source in sources) or self._touches_parameters(result)
-            target = None if unsafe else result.direct()
+            target = None if unsafe or name in shared else result.direct()
             if target is None:
                 staged[name] = target = np.empty((result.batch, *result.shape), np.float32)
             elif result.accumulate:

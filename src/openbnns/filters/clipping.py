@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..parameters.activation import Activation, Function
 from ..reference import clipping as reference
 from ..tensors.descriptors import PACKED_LAYOUTS, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries, integer, resolve_delta
+from ..tensors.sharing import check_sharing, sharing
 from ._activation_rules import native_activation
 from .base import DX, DY, X, Y
 from .direct import aligned, aligned_without, require_data, require_descriptor, shape_without
@@ -71,7 +71,8 @@ def clip_by_global_norm(caller: Caller, dest: Any, src: Any, count: Any, max_nor
     pairs = [
         _pair(caller, d, s, f"dest[{i}]", f"src[{i}]") for i, (d, s) in enumerate(zip(targets, sources, strict=True))
     ]
-    _check_targets(caller, pairs)
+    targets_by_name = {caller.name(f"dest[{i}]"): y for i, (_, y) in enumerate(pairs)}
+    check_sharing(caller, targets_by_name)
     if not pairs:
         return
     if not engines.is_native():
@@ -80,7 +81,7 @@ def clip_by_global_norm(caller: Caller, dest: Any, src: Any, count: Any, max_nor
             y.write(numbers)
         return
     inputs = [x.read(np.float32) for x, _ in pairs]
-    crossing = any(
+    crossing = bool(sharing(targets_by_name)) or any(
         y.overlaps(x) and not (i == k and y.same_memory(x))
         for i, (_, y) in enumerate(pairs)
         for k, (x, _) in enumerate(pairs)
@@ -210,17 +211,6 @@ def _entries(caller: Caller, name: str, tensors: Any, count: int) -> Sequence[An
     if len(tensors) < count:
         raise Problem(f"{caller(name)} has {len(tensors)} entries, but {caller.name('count')} is {count}.")
     return [tensors[i] for i in range(count)]
-
-
-def _check_targets(caller: Caller, pairs: list[tuple[Bound, Bound]]) -> None:
-    """Refuse outputs that lie on top of each other."""
-    places = sorted((y.buffer.address, y.buffer.address + y.nbytes, i) for i, (_, y) in enumerate(pairs))
-    for (_, end, i), (begin, _, k) in pairwise(places):
-        if begin < end:
-            raise Problem(
-                f"{caller(f'dest[{min(i, k)}]')} and {caller.name(f'dest[{max(i, k)}]')} share memory, so one result would "
-                "overwrite the other. Give each its own."
-            )
 
 
 def _inside(caller: Caller, view: View, axis_flags: Any) -> set[int]:

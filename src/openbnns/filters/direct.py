@@ -215,14 +215,6 @@ def aligned_without(bound: Bound, x: View, removed: set[int]) -> Bound:
     return ordered(bound, tuple(bound.view.numbered_axes[n] for n in numbers))
 
 
-def refuse_overlap(caller: Caller, result: Bound, name: str, source: Bound, source_name: str) -> None:
-    if result.overlaps(source):
-        raise Problem(
-            f"{caller(name)} and {caller.name(source_name)} share memory, but this function reads one "
-            "while it writes the other. Give the result its own memory."
-        )
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Elements
 

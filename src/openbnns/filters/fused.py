@@ -326,7 +326,6 @@ class Fused(Filter):
         if call.backward:
             self._check_inner_activation(caller)
             check_trainable(self.norm.activation, caller.function, self.norm.fused_function)
-            self._check_twins(caller, bound)
             self._require_training_forward(caller, batch)
             return
         if isinstance(self.first, Arithmetic):
@@ -341,20 +340,6 @@ class Fused(Filter):
     def _input_names(self, bound: dict[str, Bound]) -> list[str]:
         names = ["in"] if "in" in bound else [f"in[{i}]" for i in range(len(self.inputs))]
         return [name for name in names if name in bound]
-
-    def _check_twins(self, caller: Caller, bound: dict[str, Bound]) -> None:
-        """Refuse gradients that share memory, unless their operands are one tensor, whose gradient is the sum."""
-        for i in range(len(self.inputs)):
-            for j in range(i):
-                names = f"in_delta[{j}]", f"in_delta[{i}]"
-                if not all(name in bound for name in names) or not bound[names[0]].overlaps(bound[names[1]]):
-                    continue
-                one, other = bound.get(f"in[{j}]"), bound.get(f"in[{i}]")
-                if one is not None and other is not None and one.buffer.address != other.buffer.address:
-                    raise Problem(
-                        f"{caller(names[0])} and {caller.name(names[1])} share memory, so one gradient would overwrite the "
-                        "other. Give each its own buffer."
-                    )
 
     def _check_inner_activation(self, caller: Caller) -> None:
         """In training only the last layer may have an activation."""
@@ -408,7 +393,7 @@ class Fused(Filter):
 
     def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
         if call.backward:
-            self._run_backward_reference(self._require_training_forward(Caller(""), batch), bound)
+            self._run_backward_reference(call, self._require_training_forward(Caller(""), batch), bound)
             return
         state, h = self._run_forward_reference(batch, bound, call.training)
         if call.training:
@@ -476,7 +461,7 @@ class Fused(Filter):
             )
         return trained
 
-    def _run_backward_reference(self, trained: Trained, bound: dict[str, Bound]) -> None:
+    def _run_backward_reference(self, call: Call, trained: Trained, bound: dict[str, Bound]) -> None:
         n = self.norm
         assert trained.state is not None
         count, slots = len(self.inputs), len(self.slots)
@@ -499,7 +484,7 @@ class Fused(Filter):
             trained.h,
         )
         found = zip((*deltas, *parameters), (*of_inputs, *of_parameters), strict=True)
-        write_results({name: np.asarray(gradient) for name, gradient in found if name in bound}, bound)
+        write_results(call, {name: np.asarray(gradient) for name, gradient in found if name in bound}, bound)
 
 
 def _check_flag(value: Any, who: str) -> bool:

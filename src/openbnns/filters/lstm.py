@@ -33,6 +33,7 @@ from ..tensors import buffers
 from ..tensors.buffers import Buffer
 from ..tensors.descriptors import FLOAT32, MAX_ELEMENTS
 from ..tensors.operands import Bound
+from ..tensors.sharing import check_sharing, sharing
 from ._activation_rules import as_float32, native_activation, native_slope, resolve_fused
 from .base import Filter
 from .lstm_tensors import (
@@ -189,7 +190,7 @@ class LSTM(Filter):
             if index in _OUTPUTS and descriptor.data is not None:
                 tensor = self._resolve(index, descriptor, who)
                 outputs[index] = tensor.bind(_data_of(who, index), descriptor.data, output=True)
-        _refuse_collisions(outputs, who)
+        check_sharing(caller, _by_name(outputs), who)
         memory = self._bind_cache(caller, cache, capacity, [*inputs.values(), *outputs.values()], output=True)
         if stream is None:
             stream = Stream(_SEED, 0 if memory is None else next_draw())
@@ -204,9 +205,10 @@ class LSTM(Filter):
         self, inputs: dict[int, Bound], outputs: dict[int, Bound], memory: _Cache | None, stream: Stream
     ) -> None:
         arrays = {index: read(bound, np.float32) for index, bound in inputs.items()}
-        staged = {}
+        staged, shared = {}, sharing(outputs)
         for index, bound in outputs.items():
-            target = None if any(bound.overlaps(source) for source in inputs.values()) else direct(bound)
+            unsafe = index in shared or any(bound.overlaps(source) for source in inputs.values())
+            target = None if unsafe else direct(bound)
             if target is None:
                 staged[index] = target = np.empty(bound.shape, np.float32)
             arrays[index] = target
@@ -359,7 +361,7 @@ class LSTM(Filter):
         missing = absent(p)
         output_gradients, results = self._bind_deltas(delta, delta_who, missing)
         leave_out_unused(results, missing, [*inputs.values(), *output_gradients.values()])
-        _refuse_collisions(results, delta_who)
+        check_sharing(caller, _by_name(results), delta_who)
         memory = self._bind_cache(
             caller, cache, capacity, [*inputs.values(), *output_gradients.values(), *results.values()], output=False
         )
@@ -407,9 +409,11 @@ class LSTM(Filter):
     ) -> None:  # fmt: skip
         tensors = {index: read(bound, np.float32) for index, bound in inputs.items()}
         gradients = {index: read(bound, np.float32) for index, bound in output_gradients.items()}
-        sources, staged, accumulate = [*inputs.values(), *output_gradients.values()], {}, 0
+        sources, shared = [*inputs.values(), *output_gradients.values()], sharing(results)
+        staged, accumulate = {}, 0
         for index, bound in results.items():
-            target = None if any(bound.overlaps(source) for source in sources) else direct(bound)
+            unsafe = index in shared or any(bound.overlaps(source) for source in sources)
+            target = None if unsafe else direct(bound)
             if target is None:
                 staged[index] = target = np.empty(bound.shape, np.float32)
             elif bound.accumulate:
@@ -555,14 +559,8 @@ def _data_of(who: Named, index: int) -> Named:
     return Named(f"{who}{NAMES[index]}.data", who.null)
 
 
-def _refuse_collisions(results: dict[int, Bound], who: str) -> None:
-    ordered = sorted(results.items(), key=lambda item: item[1].buffer.address)
-    for (i, first), (j, second) in itertools.pairwise(ordered):
-        if first.overlaps(second):
-            raise Problem(
-                f"{who}{NAMES[i]} and {NAMES[j]} share memory, so one result would overwrite the other. Give each its own "
-                "buffer."
-            )
+def _by_name(tensors: dict[int, Bound]) -> dict[str, Bound]:
+    return {NAMES[index]: bound for index, bound in tensors.items()}
 
 
 def _bytes_of(cache: Any, who: str) -> Buffer:

@@ -34,7 +34,6 @@ from .direct import (
     copy_elements,
     is_plain_integer,
     ordered,
-    refuse_overlap,
     store,
     stored_as,
     tensor,
@@ -61,9 +60,8 @@ def copy(caller: Caller, dest: Any, src: Any, filter_params: Any) -> None:
             f"{caller('dest')} is {describe(y.view)}, logically {y.view.numbered_shape}, but {caller.name('src')} is "
             f"{describe(x.view)}, logically {x.view.numbered_shape}. Describe both with the same logical shape."
         )
-    refuse_overlap(caller, y, "dest", x, "src")
     source = stored_as(aligned(x, y), y.view)
-    store(y, lambda target: copy_elements(target, source, threads), ())
+    store(y, lambda target: copy_elements(target, source, threads), (x,))
 
 
 def transpose(caller: Caller, dest: Any, src: Any, axis0: Any, axis1: Any, filter_params: Any) -> None:
@@ -80,9 +78,8 @@ def transpose(caller: Caller, dest: Any, src: Any, axis0: Any, axis1: Any, filte
             f"{caller('dest')} is {describe(y.view)}, but {caller.name('src')} is {describe(x.view)}: with axes {first} and "
             f"{second} swapped, its size is {size}."
         )
-    refuse_overlap(caller, y, "dest", x, "src")
     source = stored_as(ordered(x, tuple(swapped[y.view.numbered_axes.index(a)] for a in y.order)), y.view)
-    store(y, lambda target: copy_elements(target, source, threads), ())
+    store(y, lambda target: copy_elements(target, source, threads), (x,))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -147,13 +144,12 @@ def tile(caller: Caller, input: Any, output: Any, filter_params: Any) -> None:
     threads = threads_of(caller, filter_params)
     x, y = tensor(caller, "input", input), tensor(caller, "output", output, output=True)
     _check_multiple(caller, "input", x, "output", y)
-    refuse_overlap(caller, y, "output", x, "input")
     if compat.switches.tile_reversed_axes and x.view.layout is y.view.layout and _tiles_reversed(x.view.layout.name):
         source = contiguous(stored_as(x, y.view), threads)[0]
-        store(y, lambda target: _tile_reversed(target, source, threads), (), packed=True)
+        store(y, lambda target: _tile_reversed(target, source, threads), (x,), packed=True)
         return
     source = stored_as(ordered(x, y.order), y.view)[0]
-    store(y, lambda target: _repeat(target[0], source, threads), ())
+    store(y, lambda target: _repeat(target[0], source, threads), (x,))
 
 
 def _repeat(target: NDArray[Any], source: NDArray[Any], threads: int) -> None:

@@ -20,6 +20,7 @@ from ..reference import nearest_neighbors as reference
 from ..tensors import descriptors
 from ..tensors.descriptors import ELEMENT_TYPES, LAYOUTS, ElementType, View
 from ..tensors.operands import Bound, bind, integer
+from ..tensors.sharing import check_sharing
 
 _INT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeInt32)]
 _TYPES = (BNNSDataType.BNNSDataTypeFloat32, BNNSDataType.BNNSDataTypeFloat16)
@@ -104,8 +105,8 @@ class NearestNeighbors:
         room = queries * self.neighbors
         places = None if indices is None else _bound(caller("indices"), indices, _INT32, room, output=True)
         lengths = None if distances is None else _bound(caller("distances"), distances, self.element, room, output=True)
-        if places is not None and lengths is not None and places.overlaps(lengths):
-            raise Problem(f"{caller('indices')} and {caller('distances')} share memory. Pass separate buffers.")
+        if places is not None and lengths is not None:
+            check_sharing(caller, {caller.name("indices"): places, caller.name("distances"): lengths})
         found, far = self._find(first, queries)
         if places is not None:
             places.write_integers(found.reshape(1, -1))

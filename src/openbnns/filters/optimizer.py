@@ -42,6 +42,7 @@ from ..parameters.optimizer import (
 from ..reference import optimizer as reference
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries
+from ..tensors.sharing import sharing
 from ._optimizer_step import VALUES, native_step, optimizer_values, step_size
 from ._rules import require_float32
 from .direct import require_data, require_descriptor
@@ -330,7 +331,7 @@ def run_checked(
     for i, own in enumerate(w):
         for other in (g[i], *states[i::count]):
             _check_alike(caller, own, other)
-    _check_overlaps(caller, [*w, *states], g)
+    _keep_states_apart(caller, [*w, *states])
     if not count:
         return
     optimizer = replace(rule.optimizer, time_step=t) if isinstance(rule.optimizer, Adam | Adamax) else rule.optimizer
@@ -420,21 +421,10 @@ def _check_alike(caller: Caller, parameter: _Tensor, other: _Tensor) -> None:
     )
 
 
-def _check_overlaps(caller: Caller, written: Sequence[_Tensor], read: Sequence[_Tensor]) -> None:
-    """Refuse written memory that is also used for anything else."""
-    tagged = [(t.bound.buffer.address, t.bound.nbytes, True, t.name) for t in written]
-    tagged += [(t.bound.buffer.address, t.bound.nbytes, False, t.name) for t in read]
-    tagged.sort(key=lambda entry: entry[0])
-    end = written_end = 0
-    last = last_written = ""
-    for address, nbytes, is_written, name in tagged:
-        if address < (end if is_written else written_end):
-            other = last if is_written else last_written
-            raise Problem(
-                f"{caller(name)} and {caller.name(other)} share memory, so one result would overwrite the "
-                "other. Give every parameter, gradient and accumulator its own."
-            )
-        if address + nbytes > end:
-            end, last = address + nbytes, name
-        if is_written and address + nbytes > written_end:
-            written_end, last_written = address + nbytes, name
+def _keep_states_apart(caller: Caller, written: Sequence[_Tensor]) -> None:
+    """Refuse parameters and accumulators that share memory: each is read before it is written, by later steps as well."""
+    for first, second in sharing({t.name: t.bound for t in written}).items():
+        raise Problem(
+            f"{caller(first)} and {caller.name(second)} share memory, so one result would overwrite the other. Give every "
+            "parameter and accumulator its own."
+        )

@@ -20,6 +20,7 @@ from ..parameters.reduction import Function as Reduction
 from ..reference import selection as reference
 from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, check_batch, check_count, integer
+from ..tensors.sharing import check_sharing
 from ..tensors.staging import integer_range
 from .direct import (
     INDEX_CODE,
@@ -332,11 +333,7 @@ def top_k(
     if best_indices is not None:
         results.append(_result(caller, "best_indices", best_indices, x, shape, batch, best_indices_stride))
         _check_holds_indices(caller, results[1].view, x.view.numbered_shape[number])
-        if results[1].overlaps(values):
-            raise Problem(
-                f"{caller('best_indices')} and {caller.name('best_values')} share memory, so one would "
-                "overwrite the other. Give each its own."
-            )
+        check_sharing(caller, {caller.name("best_values"): values, caller.name("best_indices"): results[1]})
     if batch == 0:
         return
     place = 1 + place_of(x, number)

@@ -35,7 +35,7 @@ def copy(
     to: TensorLike | None = None,
     filter_parameters: BNNSFilterParameters | None = None,
 ) -> TensorLike:
-    """y = x for tensors of one logical shape: layouts, strides and element types may differ. They may not overlap.
+    """y = x for tensors of one logical shape: layouts, strides and element types may differ.
 
     >>> import numpy as np
     >>> from openbnns import *

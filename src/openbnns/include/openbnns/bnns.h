@@ -1800,7 +1800,7 @@ OPENBNNS_ENUM(BNNSShuffleType) {
 };
 
 /**
- * Copy src to dest, of the same shape; layouts, strides and element types may differ. The two may not overlap.
+ * Copy src to dest, of the same shape; layouts, strides and element types may differ.
  *
  * Returns 0, or a negative number on failure.
  */
