@@ -191,15 +191,17 @@ stub: install $(VENV)/.check-tools
 
 # AddressSanitizer and UndefinedBehaviorSanitizer for kernels, core, bindings and the C library, in an environment of its own:
 # the C++ tests of the kernels, random calls of the families that fuzzing knows, 100,000 hostile calls of the C library, the
-# programs that are hard on it, and the tests that hand odd memory to kernels. The whole suite would take hours. A small
-# quarantine: one of the tests watches the memory in use. PYTHONMALLOC: Python's own blocks are watched, too.
+# programs that are hard on it, and the tests that hand odd memory to kernels, all on the best instruction set of this CPU and
+# what depends on kernels on AVX2 as well. The whole suite would take hours. A small quarantine: one of the tests watches the
+# memory in use. PYTHONMALLOC: Python's own blocks are watched, too.
 sanitize:
 	$(MAKE) VENV=.venv-sanitize WORKERS=$(WORKERS) sanitize-run
 
 SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
   ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-SANITIZED_TESTS := $(foreach name,buffers contract errors misuse threads attention fused known_calls lstm loss nn_pooled normalization pooling,\
+SANITIZED_TESTS := $(foreach name,axis_activations buffers contract errors misuse threads attention fused known_calls lstm loss nn_pooled normalization pooling,\
   $(wildcard tests/test_$(name)*.py)) $(wildcard tests/test_clib_*.py)
+SANITIZED_KERNELS := $(foreach name,axis_activations buffers contract attention fused lstm loss normalization pooling,$(wildcard tests/test_$(name)*.py))
 
 .PHONY: sanitize-run sanitize-threads sanitize-threads-run
 sanitize-threads:
@@ -221,6 +223,9 @@ sanitize-run: $(VENV)/.created $(VENV)/.test-tools
 	$(SANITIZED) $(BIN)/python tests/fuzz.py --seconds 300
 	$(SANITIZED) $(BIN)/python tests/fuzz_c.py --calls 100000
 	$(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_TESTS)
+	OPENBNNS_ISA=avx2 $(SANITIZED) $(BIN)/python tests/fuzz.py --seconds 150
+	OPENBNNS_ISA=avx2 $(SANITIZED) $(BIN)/python tests/fuzz_c.py --calls 20000
+	OPENBNNS_ISA=avx2 $(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_KERNELS)
 
 fuzz: install $(VENV)/.test-tools
 	$(BIN)/python tests/fuzz.py $(FUZZ)

@@ -15,6 +15,7 @@ from c_compilers import C_PROGRAMS, environment_of_programs
 from openbnns.clib import flags
 
 CASES = ("threads", "errors", "many_threads", "destruction", "allocators", "handles", "leave")
+ISAS = ("avx512", "avx2")  # where the CPU has less, what it has
 
 
 def main() -> int:
@@ -25,15 +26,17 @@ def main() -> int:
              program, *flags.link_flags(), "-pthread"],
             check=True,
         )  # fmt: skip
-        failed = [case for case in CASES if run(program, case) != 0]
+        failed = [f"{case} on {isa}" for isa in ISAS for case in CASES if run(program, case, isa) != 0]
     print(f"races: {', '.join(failed)}" if failed else "no races")
     return 1 if failed else 0
 
 
-def run(program: Path, case: str) -> int:
+def run(program: Path, case: str, isa: str) -> int:
     """The status of one case, whose reports go to stderr."""
-    print(case, flush=True)
-    variables = environment_of_programs(TSAN_OPTIONS="exitcode=66:die_after_fork=0", OPENBNNS_PYTHON=sys.executable)
+    print(f"{case} on {isa}", flush=True)
+    variables = environment_of_programs(
+        TSAN_OPTIONS="exitcode=66:die_after_fork=0", OPENBNNS_PYTHON=sys.executable, OPENBNNS_ISA=isa
+    )
     return subprocess.run([program, case], env=variables, check=False).returncode
 
 
