@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import openbnns as bn
-from openbnns import nn
+from openbnns import engines, nn
 
 # channels in and out, height and width, kernel, stride, padding: all of them by Winograd's method in "fast"
 SHAPES = [
@@ -185,3 +186,27 @@ def test_mistakes() -> None:
     with pytest.raises(TypeError, match=r"set_accuracy: accuracy must be 'fast' or 'exact', not bool\."):
         bn.set_accuracy(True)  # type: ignore[arg-type]
     assert bn.get_accuracy() == "fast"
+
+
+def test_accuracies_of_overlapping_blocks() -> None:
+    """Two trainers build at the same time, in two accuracies; the process keeps its own."""
+    inside, outside = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with engines.using_accuracy("exact"):
+            inside.set()
+            assert outside.wait(10)
+
+    thread = threading.Thread(target=other)
+    with engines.using_accuracy("exact"):
+        thread.start()
+        assert inside.wait(10)
+    assert bn.get_accuracy() == "fast"
+    outside.set()
+    thread.join()
+    assert bn.get_accuracy() == "fast"
+    with engines.using_accuracy("exact"):
+        assert bn.get_accuracy() == "exact"
+        with pytest.raises(ValueError, match="there is no accuracy 'precise'"), engines.using_accuracy("precise"):
+            pass
+        assert bn.get_accuracy() == "exact"

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 reason = ""  # why there is no compiled core
@@ -30,6 +31,7 @@ EXACT = "exact"
 
 _current = REFERENCE
 _accuracy = FAST
+_own_accuracy: ContextVar[str | None] = ContextVar("accuracy", default=None)  # of a block of using_accuracy
 
 
 def current() -> str:
@@ -123,7 +125,7 @@ def accuracy() -> str:
     >>> bn.get_accuracy()
     'fast'
     """
-    return _accuracy
+    return _own_accuracy.get() or _accuracy
 
 
 def select_accuracy(name: str, who: str = "openbnns.set_accuracy") -> None:
@@ -143,13 +145,12 @@ def check_accuracy(name: str, who: str) -> str:
 
 @contextmanager
 def using_accuracy(name: str) -> Iterator[None]:
-    """Create the filters of a ``with`` block with this accuracy."""
-    before = _accuracy
-    select_accuracy(name)
+    """Create the filters of a ``with`` block with this accuracy, whatever other threads do meanwhile."""
+    token = _own_accuracy.set(check_accuracy(name, "using_accuracy"))
     try:
         yield
     finally:
-        select_accuracy(before)
+        _own_accuracy.reset(token)
 
 
 def _initial_accuracy() -> str:
