@@ -53,16 +53,13 @@ def arrays_and_call(module: Module, inputs: tuple[Any, ...], named: Mapping[str,
     if not arrays:
         raise TypeError(f"{type(module).__name__}: there is no array among its arguments. Pass at least one.")
     arguments = [_ARRAY if isinstance(x, np.ndarray) else x for x in flat]
-    calls: list[Call] = module.__dict__.setdefault("_calls", [])
+    calls: list[Call] = module._calls
     shapes = [x.shape[1:] for x in arrays]
     like = (c for c in calls if c._form == form and c._shapes == shapes and all(map(_same, c._arguments, arguments)))
-    call = next(like, None)
-    if call is None:
-        call = Call(module, arguments, form, shapes)
-    else:
-        calls.remove(call)
-    calls.append(call)
-    del calls[:-_KEPT]
+    call = next(like, None) or Call(module, arguments, form, shapes)
+    module.__dict__["_calls"] = [*(c for c in calls if c is not call), call][
+        -_KEPT:
+    ]  # other threads may look through them
     call.training = module.training
     return arrays, call
 

@@ -2,74 +2,95 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from .. import engines
-from ._graph import Graph, recording
+from ._graph import Graph, current_graph, making, recording
 from ._program import Program
 from ._random import next_seed
+from ._recording import Recording
 from ._state import State
 from ._structure import Structure, flatten
 from ._value import Array, Value
 from .choose import seed_number
-from .parameter import Parameter, version_of
+from .parameter import Parameter
 
 if TYPE_CHECKING:
     from ._description import ParameterBudget
     from .model_file import ModelCard
-    from .module import Module
+    from .module import Module, TrainingPass
 
 _SomeBuilding = TypeVar("_SomeBuilding", bound="Building")
 
-_TABLES = ("_children", "_parameters", "_buffers")
-_PROGRAMS = 4  # batch sizes and modes whose memory is kept at a time
+_PROGRAMS = 4  # batch sizes for training whose memory is kept at a time
+_RECORDINGS = 4  # for different modes of the parts
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-_replacements = 0
-"""How often a module, a parameter or an option of a layer has taken the place of another, in any network."""
+def _nothing_built() -> dict[str, Any]:
+    """What a network knows about recordings and calls, before there are any."""
+    return {
+        "_built": None,  # the first recording of the present version
+        "_recordings": [],  # those of the present version, the latest at the end
+        "_found_recordings": {},  # of these, the one for training and the one for inference, as long as no mode changes
+        "_forward_version": object(),  # another one as soon as something changes that ``forward`` may have read
+        "_latest": None,  # the latest pass in training mode, until it was gone back through
+        "_overtaken": weakref.WeakKeyDictionary(),  # threads whose pass in training mode another one has ended
+        "_calls": [],  # in other forms than arrays in a row: _arguments.py
+        "_holders": {},  # networks that were built and hold it, itself among them, by identity
+    }
+
+
+_NOT_COPIED = frozenset((*_nothing_built(), "_turn"))
+_NEVER_READ = _NOT_COPIED | {"_accuracy", "_card", "_frozen", "_made_with", "_programs_kept", "_who"}
+"""Attributes that ``forward`` does not read."""
 
 
 class Building(State):
     """What a module does until it can run."""
 
     _programs_kept = _PROGRAMS
-    # The version of the parameters that native code knows, and its number there.
-    _known_weights: tuple[tuple[int, int], int] | None = None
     _frozen = False  # whether it is a copy for inference only: see compile_inference
     _budget: ParameterBudget | None = None  # for the parameters of a network that a file describes
     _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
 
     def __init__(self) -> None:
-        self._children: dict[str, Module] = {}
-        self._parameters: dict[str, Parameter] = {}
-        self._buffers: dict[str, Array] = {}
-        self._graph: Graph | None = None
-        self._programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
-        self._structure: Structure | None = None  # in which forward gives its values
-        self._latest: Program | None = None
-        self._latest_structure: Structure | None = None  # of its outputs
-        self._recorded: tuple[int, str] = (0, "")
+        self.__dict__.update(_children={}, _parameters={}, _buffers={}, _training=True)
+        self._begin()
         self._accuracy: str | None = None  # of its filters; None: what the process has chosen
         self._who = type(self).__name__  # in messages about calls
         self._card: ModelCard | None = None  # what a model file says about it
-        self._in_use = False  # whether a network that holds it was built, so that changes to it concern that network
-        self.training = True
+
+    def _begin(self) -> None:
+        """Be a network that was never recorded."""
+        self.__dict__.update(_nothing_built())
+
+    _training: bool
+    _built: Recording | None
+    _latest: TrainingPass | None
+    _calls: list[Any]
+    _recordings: list[Recording]
+    _found_recordings: dict[bool, Recording]
+    _forward_version: object
+    _holders: dict[int, weakref.ref[Building]]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if "_children" not in self.__dict__ and name != "_children":
+        if "_children" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}.{name}: call super().__init__() first in __init__.")
+        old = self.__dict__.get(name, self)
+        if name == "training":
+            super().__setattr__(name, value)
+            return
         if isinstance(value, Parameter):
             self._children.pop(name, None)
             self._replace(self._parameters, name, value)
         elif isinstance(value, State):
             self._parameters.pop(name, None)
             self._replace(self._children, name, value)
-        elif name in _TABLES:
-            pass
         elif name in self._parameters:
             if value is not None:
                 raise TypeError(
@@ -87,10 +108,9 @@ class Building(State):
         elif name in self._buffers:
             self._buffers[name][...] = value  # filters hold its memory
             return
-        elif self._is_option(name, value):
-            self._replace(self.__dict__, name, value)
-            return
         super().__setattr__(name, value)
+        if self._holders and self._is_read(name) and not _is_same(old, value):
+            self._changed()
 
     def __delattr__(self, name: str) -> None:
         tables: list[dict[str, Any]] = [self._parameters, self._children, self._buffers]
@@ -99,21 +119,18 @@ class Building(State):
             self._replace(table, name, None)
         if name in self.__dict__ or not held:
             super().__delattr__(name)
+        self._changed()
 
-    def _is_option(self, name: str, value: Any) -> bool:
-        """Whether this sets an option of one of our layers, such as ``momentum``, to another value than it had."""
-        old = self.__dict__.get(name)
-        ours = type(self).__module__.startswith(__package__) and not name.startswith("_")
-        return ours and name != "training" and isinstance(old, (int, float, str, tuple)) and old != value
+    def _is_read(self, name: str) -> bool:
+        """Whether ``forward`` may read this attribute."""
+        ours = type(self).__module__.startswith(__package__)
+        return not (name.startswith("_") and (ours or name in _NEVER_READ))
 
     def _replace(self, parts: dict[str, Any], name: str, new: Any) -> None:
-        """Put a part in its place, or with None remove it; networks that use this one record again at their next call."""
-        global _replacements
+        """Put a part in its place, or with None remove it."""
         old = parts.get(name)
         attribute = old is not None and self.__dict__.get(name) is old
-        if self._in_use and old is not new:
-            _replacements += 1
-        if new is None and parts is not self.__dict__:
+        if new is None:
             parts.pop(name, None)
             if attribute:
                 del self.__dict__[name]
@@ -121,22 +138,45 @@ class Building(State):
             parts[name] = new
             if attribute:
                 self.__dict__[name] = new
+        if old is not new:
+            self._changed()
+
+    def _changed(self) -> None:
+        """Let the networks that hold this module record again at their next call."""
+        for network in self._networks():
+            network.__dict__["_forward_version"] = (
+                object()
+            )  # first: who then finds a recording, finds that it is an old one
+            network.__dict__["_found_recordings"] = {}
+
+    def _mode_changed(self) -> None:
+        """Let the networks that hold this module look for the recording of its mode."""
+        for network in self._networks():
+            network.__dict__["_found_recordings"] = {}
+
+    def _networks(self) -> list[Building]:
+        """The networks that a change of this module concerns: none, if their ``forward`` makes it."""
+        if not self._holders or current_graph() is not None:
+            return []
+        return [network for network in (holder() for holder in list(self._holders.values())) if network is not None]
+
+    def _held_by(self, network: Building) -> None:
+        """Tell a network of every change from now on."""
+        holders, key = self._holders, id(network)
+        if key not in holders:
+            holders[key] = weakref.ref(network, lambda _: holders.pop(key, None))
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
-        shapes = None if self._graph is None else [value.sample for value in self._graph.inputs]
-        made: dict[str, Any] = {
-            "_graph": shapes,
-            "_programs": OrderedDict(),
-            "_latest": None,
-            "_calls": [],
-            "_known_weights": None,
-        }
-        return {**self.__dict__, **made}
+        state = {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
+        return {**state, "_graph": None if self._graph is None else [value.sample for value in self._graph.inputs]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        shapes = state["_graph"]
-        self.__dict__.update(state, _graph=None)
+        own = dict(state)
+        shapes = own.pop("_graph")
+        own.setdefault("_training", own.pop("training", True))  # as earlier versions have it
+        self.__dict__.update(own)
+        self._begin()
         if shapes is not None:
             self.build(*shapes)
 
@@ -180,7 +220,17 @@ class Building(State):
     @property
     def built(self) -> bool:
         """Whether all sizes are known, so that it can be run."""
-        return self._graph is not None
+        return self._built is not None
+
+    @property
+    def _graph(self) -> Graph | None:
+        """What it computes; None as long as sizes are not known."""
+        return None if self._built is None else self._built.graph
+
+    @property
+    def _structure(self) -> Structure | None:
+        """In which ``forward`` gives its values."""
+        return None if self._built is None else self._built.structure
 
     def build(self: _SomeBuilding, *input_shapes: Sequence[int] | int, seed: int | None = None) -> _SomeBuilding:
         """Infer all sizes and make the parameters. ``input_shapes`` are those of one sample, without the batch axis.
@@ -190,50 +240,101 @@ class Building(State):
         shapes changes nothing.
         """
         shapes = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
-        if self._graph is not None and self._recorded != self._recording():
-            self._graph, self._latest = None, None
-            self._programs.clear()
-        if self._graph is not None:
-            if [v.sample for v in self._graph.inputs] != shapes:
-                built = ", ".join(str(v.sample) for v in self._graph.inputs)
-                raise ValueError(
-                    f"{type(self).__name__}.build: the network is built for samples of {built}, not "
-                    f"{', '.join(map(str, shapes))}. Make a new network for other sizes."
-                )
-            return self
-        number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
-        if number is None:
+        built = self._built
+        if built is None or built.version is not self._forward_version:
+            number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
+            self._recording(self._training, shapes, number)
+        elif [v.sample for v in built.graph.inputs] != shapes:
+            wanted = ", ".join(str(v.sample) for v in built.graph.inputs)
+            raise ValueError(
+                f"{type(self).__name__}.build: the network is built for samples of {wanted}, not "
+                f"{', '.join(map(str, shapes))}. Make a new network for other sizes."
+            )
+        return self
+
+    def _recording(
+        self, training: bool, shapes: Sequence[tuple[int, ...]] | None = None, seed: int | None = None
+    ) -> Recording:
+        """What it computes in a pass of this mode, recorded now if that is not known yet.
+
+        ``shapes`` are those of samples, unless it was built before; ``seed`` is for the parameters that are made.
+        """
+        found, accuracy = self._found_recordings, self._accuracy or engines.accuracy()
+        known = found.get(training)
+        if known is not None and known.accuracy == accuracy:
+            return known
+        with making:
+            for module in self.modules():
+                module._held_by(self)
+            version, modes = self._forward_version, self._modes(training)
+            before = self._built
+            current = [r for r in self._recordings if r.version is version and r.accuracy == accuracy]
+            known = next((r for r in reversed(current) if r.serves(training, modes)), None)
+            if known is None:
+                if shapes is None:
+                    assert before is not None
+                    shapes = [value.sample for value in before.graph.inputs]
+                known = self._record_forward(training, modes, shapes, seed, version, accuracy)
+            else:
+                current.remove(known)
+            self._recordings = [*current, known][-_RECORDINGS:]
+            if before is None or before not in current:
+                self._built = known
+        if self._training == training:
+            found[training] = known  # which nobody reads any more if something has changed meanwhile
+        return known
+
+    def _record_forward(
+        self,
+        training: bool,
+        modes: frozenset[Module],
+        shapes: Sequence[tuple[int, ...]],
+        seed: int | None,
+        version: object,
+        accuracy: str,
+    ) -> Recording:
+        if self._built is None and seed is None:
             for parameter in self.parameters():
                 if parameter.sized:
                     parameter.make(parameter.shape)
-        graph, structure = self._traced(shapes, next_seed() if number is None else number)
+        if seed is None:
+            # Of the first recording, so that those after it draw what its seed decides, but nothing twice.
+            seed = (
+                next_seed() if self._built is None else int(self._built.graph.generator.randint(2**32, dtype=np.uint32))
+            )
+        graph, outputs, structure = self._traced_apart(shapes, seed, training=training, modes=modes)
+        with engines.using_accuracy(accuracy):
+            graph.finish(outputs)
         for parameter in self.parameters():
             parameter.reseed(graph.generator)  # those that forward has no use for
-        self._graph, self._recorded, self._structure = graph, self._recording(), structure
-        for module in graph.parts:
-            module._in_use = True
-        return self
+        return Recording(graph, structure, version=version, accuracy=accuracy)
 
-    def _traced(self, shapes: Sequence[tuple[int, ...]], seed: int = 0) -> tuple[Graph, Structure]:
+    def _traced(self, shapes: Sequence[tuple[int, ...]], seed: int = 0, *, training: bool) -> tuple[Graph, Structure]:
         """What ``forward`` does on samples of these shapes, with layers of its own, and how it gives its values.
 
         The network itself stays as it is, but for parameters that are made now, from the seed.
         """
-        graph, outputs, structure = self._traced_apart(shapes, seed)
-        with engines.using_accuracy(self._recording()[1]):
-            graph.finish(outputs)
+        with making:
+            graph, outputs, structure = self._traced_apart(shapes, seed, training=training)
+            with engines.using_accuracy(self._accuracy or engines.accuracy()):
+                graph.finish(outputs)
         return graph, structure
 
-    def _traced_apart(self, shapes: Sequence[tuple[int, ...]], seed: int = 0) -> tuple[Graph, list[Value], Structure]:
+    def _traced_apart(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        seed: int = 0,
+        *,
+        training: bool,
+        modes: frozenset[Module] | None = None,
+    ) -> tuple[Graph, list[Value], Structure]:
         """The same before anything is fused, without layers; and the values that ``forward`` gives."""
-        global _replacements
-        graph = Graph(np.random.RandomState(seed), self.modules(), frozen=self._frozen)
-        values = [graph.input(shape) for shape in shapes]
-        replacements = _replacements
-        module: Any = self
-        with recording(graph):
-            output = module(*values)
-        _replacements = replacements  # sizes that layers note while they are recorded concern no other network
+        with making:
+            graph = self._empty_graph(seed, training, modes)
+            values = [graph.input(shape) for shape in shapes]
+            module: Any = self
+            with recording(graph):
+                output = module(*values)
         outputs, structure = flatten(output)
         wrong = next((type(value).__name__ for value in outputs if not isinstance(value, Value)), None)
         if wrong or not outputs:
@@ -243,32 +344,54 @@ class Building(State):
             )
         return graph, outputs, structure
 
-    def _recording(self) -> tuple[int, str]:
-        """What a graph depends on besides the shapes: when it changes, the network is recorded again."""
-        return _replacements, self._accuracy or engines.accuracy()
+    def _empty_graph(self, seed: int, training: bool, modes: frozenset[Module] | None = None) -> Graph:
+        """A graph for passes of this mode, to record ``forward`` in."""
+        return Graph(
+            np.random.RandomState(seed),
+            self.modules(),
+            frozen=self._frozen,
+            training=training,
+            modes=self._modes(training) if modes is None else modes,
+        )
+
+    def _modes(self, training: bool) -> frozenset[Module]:
+        """The modules that are in another mode than this one in a pass of this mode.
+
+        A network in that mode is taken as it is. One in the other mode would first have to be put into it, with ``train()`` or
+        ``eval()``, and is taken as these would leave it.
+        """
+        modules = list(self.modules())
+        if self._training == training:
+            return frozenset(module for module in modules if module._training != training)
+        if not any(module._chooses_modes() for module in modules):
+            return frozenset()
+        before = [module._training for module in modules]
+        own: Any = self
+        try:
+            own.train(training)
+            return self._modes(training) if self._training == training else frozenset()
+        finally:
+            for module, mode in zip(modules, before, strict=True):
+                module.training = mode
+
+    def _chooses_modes(self) -> bool:
+        """Whether its class has a ``train`` or ``eval`` of its own."""
+        raise NotImplementedError
 
     def _weights_version(self) -> int:
-        """The version of the parameters, for native code (``Steps.run``); 0 while writes to them cannot be seen."""
-        if self._graph is None or engines._core is None:
-            return 0
-        version = version_of(self._graph.parameters)
-        if version is None:
-            return 0
-        if self._known_weights is None or self._known_weights[0] != version:
-            self._known_weights = version, engines._core.new_weights_version()
-        return self._known_weights[1]
+        """The version of the parameters of inference, for native code (``Steps.run``); 0 if writes to them cannot be seen."""
+        return 0 if self._built is None else self._recording(False).weights_version()
 
     def program(self, batch: int, *, training: bool, input_gradients: bool = False) -> Program:
         """The network with memory for this batch size; the last few are kept."""
-        assert self._graph is not None
-        if self._recorded != self._recording():
-            self.build(*(value.sample for value in self._graph.inputs))
-        trained = tuple([p._requires_grad for p in self._graph.parameters]) if training else ()
-        key = (batch, training, input_gradients, trained)
-        program = self._programs.pop(key, None)
-        if program is None:
-            program = Program(self._graph, batch, training=training, input_gradients=input_gradients)
-        self._programs[key] = program
-        while len(self._programs) > self._programs_kept:
-            self._programs.popitem(last=False)
-        return program
+        found = self._recording(training)
+        trained = tuple([p._requires_grad for p in found.graph.parameters]) if training else ()
+        with making:
+            return found.kept((batch, training, input_gradients, trained), self._programs_kept)
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Whether a value was replaced by one like it; any other may have changed, even if it is the same object."""
+    if isinstance(new, tuple) and isinstance(old, tuple):
+        return len(old) == len(new) and all(map(_is_same, old, new))
+    return type(old) is type(new) and type(new) in _PLAIN and bool(old == new)

@@ -59,10 +59,12 @@ class Bundle:
         return self._steps if self._repeated is None else self._repeated.steps
 
     def step(self) -> None:
-        note_step()
         if self._counts:
             self.bnns.time_step = float(self.steps + 1)
-        self.bnns.step(parameters=self.data, gradients=self.gradients, accumulators=self.accumulators)
+        try:
+            self.bnns.step(parameters=self.data, gradients=self.gradients, accumulators=self.accumulators)
+        finally:
+            note_step()
         if self._repeated is None:
             self._steps += 1
         else:

@@ -6,10 +6,12 @@ run. A program (``_program.py``) then gives every value memory for one batch siz
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
 Call = Callable[[], object]
 
 NO_MEMORY: Array = np.empty(0, np.float32)
+
+making = RLock()
+"""Held while a graph is recorded or a program made: modules that networks share note sizes and make parameters then, and
+operations hold what belongs to the program that is being made."""
+if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inherits it locked
+    os.register_at_fork(before=making.acquire, after_in_parent=making.release, after_in_child=making.release)
 
 
 class FunctionCall(NamedTuple):
@@ -55,6 +63,7 @@ class Operation:
         self.modules: list[Module] = []  # whose work this is; several once fused
         self.scratch = self.kept = NO_MEMORY  # of the program, and scratch of the direction, that are being made
         self.functions: list[FunctionCall | None] = []  # that these modules made for it
+        self.trains = False  # whether its module is in training mode while the network is not
 
     @property
     def output(self) -> Value:
@@ -117,8 +126,21 @@ class Operation:
 class Graph:
     """Operations in the order in which they run."""
 
-    def __init__(self, generator: np.random.RandomState, parts: Iterable[Module] = (), *, frozen: bool = False) -> None:
+    def __init__(
+        self,
+        generator: np.random.RandomState,
+        parts: Iterable[Module] = (),
+        *,
+        frozen: bool = False,
+        training: bool = False,
+        modes: frozenset[Module] = frozenset(),
+    ) -> None:
         self.frozen = frozen  # for inference only, on parameters and buffers that nobody will change
+        self.training = training  # the mode of the passes that it is for, unless it serves both
+        self.modes = modes  # the modules that are in the other mode
+        self.asked_for_mode = (
+            False  # whether ``forward`` has read a mode, so that it may do something else in the other one
+        )
         self.generator = generator  # for the parameters that modules make while the graph is recorded
         self.parts = set(parts)  # the modules of the network, whose parameters are trained and saved
         self.parameters: list[Parameter] = []  # those that the operations use, each once
@@ -189,10 +211,27 @@ class Graph:
             if module is not None:
                 self.modules.pop()
 
+    def mode_of(self, module: Module) -> bool:
+        """Whether a module is in training mode, for ``forward`` to know."""
+        self.asked_for_mode = True
+        return self.training != (self._part(module) in self.modes)
+
+    @property
+    def own_mode(self) -> bool | None:
+        """Whether the module being called is in training mode, if that is not the mode of the network; else None."""
+        return not self.training if self.modes and self._part() in self.modes else None
+
+    def _part(self, module: Module | None = None) -> Module | None:
+        """The module, or the one being called, if it is a part of the network; else the innermost part that calls it."""
+        called = [*self.modules, *([] if module is None else [module])]
+        return next((one for one in reversed(called) if one in self.parts), None)
+
     def append(self, operation: Operation) -> Value:
         """Record an operation; gives its first output."""
-        if self.frozen and operation.only_trains:
+        mode = self.own_mode
+        if operation.only_trains and (mode is False or (self.frozen and mode is None)):
             return operation.inputs[0]
+        operation.trains = mode is True
         operation.modules = self.modules[-1:]
         operation.functions = [self.function] * len(operation.modules)
         for value in operation.outputs:

@@ -122,7 +122,8 @@ class Measures:
 def measure(passes: Passes, metrics: Mapping[str, Metric], feed: Feed) -> dict[str, float]:
     """Loss and metrics in inference mode over all batches of a feed."""
     measures = Measures(metrics, passes)
-    for batch in feed.epoch(0):
-        passes.forward(batch, training=False)
-        measures.add(passes, batch)
+    with passes.evaluating() as own:
+        for batch in feed.epoch(0):
+            own.forward(batch, training=False)
+            measures.add(own, batch)
     return measures.values()

@@ -15,9 +15,10 @@ from .._spelling import spelled
 from ._bundle import Bundle, State
 from ._norms import total_norm
 from ._steps import Call
+from ._turns import use_gradients
 from ._value import Array
 from .choose import nearest, whole_number
-from .parameter import Parameter, note_step, trainable
+from .parameter import Parameter, trainable
 
 
 class ParameterGroup(Mapping[str, Any]):
@@ -295,6 +296,7 @@ class Optimizer(Listed):
             self._waiting += 1
             return
         trained = self._refresh()
+        use_gradients(self._parameters, f"{type(self).__name__}.step")
         if self._waiting:
             for parameter, is_trained in zip(self._parameters, trained, strict=True):
                 if is_trained:
@@ -307,7 +309,6 @@ class Optimizer(Listed):
 
     def calls(self) -> list[Call]:
         """What ``step`` does, as calls that native code can keep: the same list for as long as these stay the same."""
-        note_step()
         plain: list[Call] = [self.step]
         if not self._waiting and type(self).step is _STEP:  # which a subclass may have replaced
             self._refresh()

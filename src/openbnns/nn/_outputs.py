@@ -24,9 +24,8 @@ def arrange(network: Module, keys: list[Key], who: str) -> list[int]:
 
 
 def output_keys(network: Module) -> list[Key]:
-    """The keys of what the network gives."""
-    assert network._structure is not None
-    return [as_key(path) for path in _paths(network._structure, ())]
+    """The keys of what the network gives in training."""
+    return [as_key(path) for path in _paths(network._recording(True).structure, ())]
 
 
 def _paths(structure: Structure, path: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +15,7 @@ from ._batches import Batch
 from ._outputs import output_keys
 from ._parts import Key, label
 from ._program import Program
+from ._recording import Recording
 from ._sample_weights import ClassWeights
 from ._structure import Structure
 from ._value import Array
@@ -76,6 +79,7 @@ class Passes:
         self.outputs: list[Array] = []
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self._bound: dict[int, Bound] = {}
+        self._lent: dict[int, tuple[Recording, Bound]] | None = None  # for inference, by size of batch
 
     @property
     def output_keys(self) -> list[Key]:
@@ -93,21 +97,41 @@ class Passes:
 
     def bound(self, batch: int, *, training: bool) -> Bound:
         """The network with memory for so many samples, and its losses on that memory."""
-        program = self.network.program(batch, training=training)
+        if not training:
+            return self._lent_bound(batch)
+        program = self.network.program(batch, training=True)
         found = self._bound.get(id(program))
         if found is None or found.program is not program:
-            kept = self.network._programs.values()
+            kept = [program for known in self.network._recordings for program in known.programs.values()]
             self._bound = {key: bound for key, bound in self._bound.items() if bound.program in kept}
-            found = self._bound[id(program)] = self.bind(program)
+            found = self._bound[id(program)] = self.bind(program, self.network._recording(True).structure)
         return found
+
+    @contextmanager
+    def evaluating(self) -> Iterator[Passes]:
+        """The same for passes in inference mode, which other threads do not disturb while the block lasts."""
+        own = copy(self)
+        own.losses, own.weights, own._lent = list(self.losses), list(self.weights), {}
+        yield own
+        for recording, bound in own._lent.values():
+            recording.give_back(bound.program)
+
+    def _lent_bound(self, batch: int) -> Bound:
+        assert self._lent is not None, "passes in inference mode are for a block of evaluating()"
+        recording = self.network._recording(False)
+        known, bound = self._lent.get(batch, (None, None))
+        if bound is None or known is not recording:
+            bound = self.bind(recording.lend(batch), recording.structure)
+            self._lent[batch] = recording, bound
+        return bound
 
     def all_bound(self) -> Collection[Bound]:
         """Those that are kept."""
         return self._bound.values()
 
-    def bind(self, program: Program) -> Bound:
-        """The losses on the outputs of a program."""
-        return Bound(program, self.loss, self.network._structure if self.joint else None)
+    def bind(self, program: Program, structure: Structure) -> Bound:
+        """The losses on the outputs of a program, which the network gives in this structure."""
+        return Bound(program, self.loss, structure if self.joint else None)
 
     def weigh(self, batch: Batch, *, training: bool) -> list[float]:
         """What the mean of each loss over this batch would divide by."""

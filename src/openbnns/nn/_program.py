@@ -17,7 +17,7 @@ import numpy as np
 
 from ..tensors import wide
 from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
-from ._graph import NO_MEMORY, Call, Graph, Operation
+from ._graph import NO_MEMORY, Call, Graph, Operation, making
 from ._memory import ALIGNMENT, Block, plan
 from ._places import places
 from ._steps import Steps, arrays
@@ -47,6 +47,13 @@ class Program:
         outside: Sequence[tuple[Array, Array | None] | None] = (),
     ) -> None:
         self.graph, self.batch, self.training = graph, batch, training
+        with making:
+            self._make(input_gradients, outside)
+
+    def _make(
+        self, input_gradients: bool | Sequence[int], outside: Sequence[tuple[Array, Array | None] | None]
+    ) -> None:
+        graph, training = self.graph, self.training
         self._wide = wide.active()
         self._number = np.dtype(np.float64) if self._wide else FLOAT32  # of all values that are no whole numbers
         self._steps = graph.operations
@@ -66,7 +73,7 @@ class Program:
         if training:
             self._place_gradients()
         self._scratch_blocks = self._place_scratch()
-        self._kept_blocks = self._place_kept() if training else {}
+        self._kept_blocks = self._place_kept()
         self.arena_bytes = self._allocate()
         self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
         self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
@@ -79,7 +86,7 @@ class Program:
         for i, step in enumerate(self._steps):
             step.scratch, step.kept = self._piece(self._scratch_blocks[i], self._number), self._kept(i)
             x, y = self.arrays(step.inputs), self.arrays(step.outputs)
-            self._forward.calls.append(step.forward_all(x, y, training))
+            self._forward.calls.append(step.forward_all(x, y, training or step.trains))
         self._random = [step for step in self._steps if step.random]
         self._shows_inputs = any(value.storage in graph.inputs for value in graph.outputs)
         self.backward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
@@ -200,10 +207,11 @@ class Program:
         return {
             i: Block(size * step.kept_size(self.batch), i, self._last - i if self._goes_back(step) else i)
             for i, step in enumerate(self._steps)
+            if self.training or step.trains
         }
 
     def _kept(self, index: int) -> Array:
-        return self._piece(self._kept_blocks[index], self._number) if self.training else NO_MEMORY
+        return self._piece(self._kept_blocks[index], self._number) if index in self._kept_blocks else NO_MEMORY
 
     def _join(self, part: Value, whole: Value) -> None:
         """Lay the gradients of both into the same memory."""

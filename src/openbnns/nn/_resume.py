@@ -33,7 +33,7 @@ _BLOCKS, _BLOCK = 2**12, 2**14
 # Settings that may be of several types.
 _NUMBERS_OR_NONE = {"learning rate", "early stopping", "validation data", "validation split", "class weights"}
 # Settings that checkpoints did not always have, and what they were before.
-_LATER = {"shards": 0, "synchronized batch normalization": False}
+_LATER = {"shards": 0, "synchronized batch normalization": False, "parts in inference mode": []}
 
 
 def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any]:
@@ -114,6 +114,7 @@ def settings(run: Run) -> dict[str, Any]:
         "transforms": describe_transforms(feed.changes),
         "optimizer": _optimizer(optimizer),
         "not trained": [name for name, p in network.named_parameters() if id(p) not in trained],
+        "parts in inference mode": [name for name, part in network.named_modules() if part in network._modes(True)],
         "training data": _data(feed),
         "validation data": None if run.validation is None or split is not None else _data(run.validation),
         "validation split": split,
@@ -148,19 +149,14 @@ def _optimizer(optimizer: Any) -> dict[str, str]:
 
 def layers_of(network: Module) -> list[str]:
     """What runs, one text per step, with every plain number of the layers that do it."""
-    assert network._graph is not None
     return [
         f"{' + '.join(map(_layer, operation.modules)) or type(operation).__name__} gives {operation.output.sample}"
-        for operation in network._graph.operations
+        for operation in network._recording(False).graph.operations
     ]
 
 
 def _layer(module: Module) -> str:
-    numbers = {
-        name: value
-        for name, value in vars(module).items()
-        if not name.startswith("_") and name != "training" and is_plain(value)
-    }
+    numbers = {name: value for name, value in vars(module).items() if not name.startswith("_") and is_plain(value)}
     return f"{type(module).__name__}({', '.join(f'{name}={value!r}' for name, value in numbers.items())})"
 
 

@@ -17,6 +17,7 @@ from ._passes import Bound, Passes
 from ._program import Program
 from ._steps import Call, Steps, arrays
 from ._value import Array
+from .parameter import note_step
 
 _TOGETHER = 16  # steps in one call of native code, which signals wait for
 
@@ -59,12 +60,15 @@ class WholeStep:
         if seed is not None:
             program.seed(*seed)
         plain = self._take_plain(batch)
-        if plain and self._plain.is_one and program.reads_anywhere(batch.x):
-            self._plain.run_on(program.inputs[0], batch.x[0])
-        else:
-            passes.fill(program, batch)
-            self._batch = batch
-            (self._plain if plain else self._others).run()
+        try:
+            if plain and self._plain.is_one and program.reads_anywhere(batch.x):
+                self._plain.run_on(program.inputs[0], batch.x[0])
+            else:
+                passes.fill(program, batch)
+                self._batch = batch
+                (self._plain if plain else self._others).run()
+        finally:
+            note_step()
         if plain:
             self._value = float(self._loss.value_array[0])
             passes.note(self._bound, batch, self._value)
@@ -104,7 +108,11 @@ class WholeStep:
             return []
         values = np.empty(count, np.float32)
         streams = [(program.inputs[0], x), (self._loss.labels, reader.labels)]
-        losses: list[float] = values[: self._plain.run_over(streams, self._loss.value_array, values)].tolist()
+        try:
+            made = self._plain.run_over(streams, self._loss.value_array, values)
+        finally:
+            note_step()
+        losses: list[float] = values[:made].tolist()
         return losses
 
     def _may_be_plain(self, batch: Batch) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _turns
 from ._batches import Batch
 from ._loss_arguments import listed, read_losses, read_shares
 from ._optimizer import Optimizer
@@ -57,12 +58,17 @@ class CompiledStep:
         ``x`` and ``y`` are arrays, or tuples or dictionaries of arrays if there are several inputs or outputs.
         ``sample_weights`` are one number per sample.
         """
-        batch = self._read(x, y)
-        whole = self._ready()
-        self._check(batch.y, 1)
-        if sample_weights is not None:
-            batch = batch._replace(weights=self._weights(sample_weights))
-        return whole.run(batch)
+        ours = _turns.take(self.network, _WHO)
+        try:
+            batch = self._read(x, y)
+            whole = self._ready()
+            self._check(batch.y, 1)
+            if sample_weights is not None:
+                batch = batch._replace(weights=self._weights(sample_weights))
+            return whole.run(batch)
+        finally:
+            if ours:
+                _turns.end(self.network)
 
     def epoch(self, x: Array, y: Array) -> list[float]:
         """Train on samples and targets, an array each, batch by batch in their order; gives the loss of every batch.
@@ -76,11 +82,12 @@ class CompiledStep:
             raise ValueError(f"{_WHO}: x has {len(x)} samples, but y {len(y)} targets. Pass one target per sample.")
         if not count:
             return []
-        self._read(x[:size], y[:size])
-        whole = self._ready()
-        self._check([y[:count]], count // size)
-        whole.follow()
-        return whole.steps(x[:count], y[:count])
+        with _turns.taken([self.network], _WHO):
+            self._read(x[:size], y[:size])
+            whole = self._ready()
+            self._check([y[:count]], count // size)
+            whole.follow()
+            return whole.steps(x[:count], y[:count])
 
     def _ready(self) -> WholeStep:
         passes = self._passes

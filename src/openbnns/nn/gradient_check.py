@@ -290,7 +290,7 @@ class _Check:
 
     def _program(self) -> Program:
         """A program with layers of its own, filled with the inputs."""
-        graph, _ = self.network._traced([x.shape[1:] for x in self.arrays])
+        graph, _ = self.network._traced([x.shape[1:] for x in self.arrays], training=True)
         batch = len(self.arrays[0]) if self.arrays else 1
         program = Program(graph, batch, training=True, input_gradients=True)
         for i, x in enumerate(self.arrays):

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import engines
 from ._program import Program
+from ._recording import Recording
 from ._structure import Structure, flatten
 from ._value import Array
 from .module import Module
@@ -93,10 +94,12 @@ class CompiledInference:
         return self._structure.fill([array.copy() for array in program.outputs])
 
     @property
+    def _recording(self) -> Recording:
+        return self._frozen._recording(False)
+
+    @property
     def _structure(self) -> Structure:
-        structure = self._frozen._structure
-        assert structure is not None
-        return structure
+        return self._recording.structure
 
     def _program(self, given: Sequence[Any] | None = None) -> Program:
         """The program of this thread; ``given`` are inputs whose shapes tell what the network is to be built for."""
@@ -109,9 +112,7 @@ class CompiledInference:
                             f"{_WHO}: the shape of samples is not known yet. Build the network, or call this on a batch, first."
                         )
                     self._build(given)
-                graph = self._frozen._graph
-                assert graph is not None
-                program = Program(graph, self.batch_size, training=False)
+                program = Program(self._recording.graph, self.batch_size, training=False)
             self._own.shown = self._structure.fill(program.outputs)
             self._own.program = program
         return program
@@ -177,8 +178,8 @@ def _frozen_copy(network: Module) -> Module:
     for parameter in copied.parameters():
         parameter._grad = None
         parameter.requires_grad = False
-    copied._frozen, copied._graph = True, None
-    copied._programs.clear()
+    copied._begin()
+    copied._frozen = True
     if shapes is not None:
         copied.build(*shapes)
     return copied

@@ -20,17 +20,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import BoundArguments, signature
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from .. import engines
 from .._spelling import spelled
+from . import _turns
 from ._exports import Exports
 from ._flags import flag, with_flags
 from ._graph import current_graph
 from ._parts import is_plain
 from ._program import Program
-from ._structure import flatten
+from ._structure import Structure, flatten
+from ._turns import Worker, this_worker
 from ._value import Array, Value
 
 if TYPE_CHECKING:
@@ -43,6 +46,14 @@ if TYPE_CHECKING:
     from .summary import Summary
 
 _SomeModule = TypeVar("_SomeModule", bound="Module")
+
+
+class TrainingPass(NamedTuple):
+    """A forward pass in training mode, the structure of its outputs, and the thread that made it."""
+
+    program: Program
+    structure: Structure
+    worker: Worker
 
 
 class Module(Exports):
@@ -89,16 +100,53 @@ class Module(Exports):
 
     # Modes.
 
+    @property
+    def training(self) -> bool:
+        """Whether it is in training mode. Every module has its own mode, which may be set; ``train()`` sets those of all.
+
+        A pass of a network can be gone back through if the network itself is in training mode, whatever its parts are in.
+        """
+        graph = current_graph()
+        return self._training if graph is None else graph.mode_of(self)
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        training = flag(mode, f"{type(self).__name__}.training")
+        if training != self._training:
+            self.__dict__["_training"] = training
+            self._mode_changed()
+
     def train(self: _SomeModule, mode: bool = True) -> _SomeModule:
-        """Training mode: batch statistics, dropout, and what backward needs is kept."""
+        """Training mode, for this module and all below it: batch statistics, dropout, and what backward needs is kept.
+
+        A part that is put into inference mode after that, with ``eval()``, stays in it: a batch normalization then uses its
+        running statistics and leaves them as they are, a dropout passes everything on, and gradients go through both. To
+        keep a part so for good, override ``train``:
+
+        >>> import numpy as np
+        >>> from openbnns import nn
+        >>> class Tuned(nn.Sequential):
+        ...     def train(self, mode=True):
+        ...         super().train(mode)
+        ...         self[1].eval()
+        ...         return self
+        >>> net = Tuned(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)).train()
+        >>> y = net(np.float32([[1, 2], [3, 4]]))
+        >>> net.training, net[1].training, net[1].running_mean.tolist()
+        (True, False, [0.0, 0.0, 0.0])
+        """
         training = flag(mode, f"{type(self).__name__}.train: mode")
-        for module in self.modules():
-            module.training = training
+        self.training = training
+        for child in self.children():
+            child.train(training)
         return self
 
     def eval(self: _SomeModule) -> _SomeModule:
-        """Inference mode: moving statistics, no dropout, less memory."""
+        """Inference mode, for this module and all below it: moving statistics, no dropout, less memory."""
         return self.train(False)
+
+    def _chooses_modes(self) -> bool:
+        return type(self).train is not Module.train or type(self).eval is not Module.eval
 
     # Running.
 
@@ -113,26 +161,22 @@ class Module(Exports):
             graph.require_parts(self)
             with graph.calling(module=self):
                 return self.forward(*map(graph.value, inputs), **{name: graph.value(x) for name, x in named.items()})
-        program = None if self.training or named else self._ready(inputs)
-        if program is not None:
-            if self._latest is not None or self._latest_structure is not self._structure:
-                self._latest, self._latest_structure = None, self._structure
-            program.forward_on(inputs[0], self._weights_version())
-            return self._shown([array.copy() for array in program.outputs])
+        if not named and not self._training and inputs and type(inputs[0]) is np.ndarray and inputs[0].ndim:
+            recording = self._found_recordings.get(False)
+            if recording is not None and recording.accuracy == (self._accuracy or engines.accuracy()):
+                program = recording.idle(len(inputs[0]))
+                if program is not None:
+                    if program.fits(inputs):
+                        if self._latest is not None:
+                            self.__dict__["_latest"] = None
+                        program.forward_on(inputs[0], recording.weights_version())
+                        results = [array.copy() for array in program.outputs]
+                        recording.give_back(program)
+                        return recording.structure.fill(results)
+                    recording.give_back(program)
         if not self._in_a_row(inputs, named):
             return self._call_with(inputs, named)[0]
-        return self._shown(array.copy() for array in self._run(inputs, named))
-
-    def _ready(self, inputs: tuple[Any, ...]) -> Program | None:
-        """A program for inference on these inputs; None if there is none yet, or anything about them is to be checked."""
-        if not inputs or type(inputs[0]) is not np.ndarray or not inputs[0].ndim:
-            return None
-        key = (len(inputs[0]), False, False, ())
-        program = self._programs.get(key)
-        if program is None or self._recorded != self._recording() or not program.fits(inputs):
-            return None
-        self._programs.move_to_end(key)
-        return program
+        return self._run(inputs, named)
 
     def _in_a_row(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
         """Whether the arguments are arrays, for all that ``forward`` takes up to the last of them."""
@@ -146,30 +190,63 @@ class Module(Exports):
         from ._arguments import arrays_and_call
 
         arrays, call = arrays_and_call(self, inputs, named)
-        result = call._shown(array.copy() for array in call._run(tuple(arrays), {}))
-        self._latest, self._latest_structure = call._latest, call._structure
+        result = call._run(tuple(arrays), {})
+        self.__dict__["_latest"] = call._latest
         return result, call.apart
 
     def run(self, *inputs: Any, **named: Any) -> Any:
-        """Like a call, but the result lies in memory that the next call on this batch size overwrites."""
-        return self._shown(self._run(inputs, named))
+        """Like a call, but the result lies in memory that the next such call on this batch size overwrites.
 
-    def _shown(self, outputs: Iterable[Any]) -> Any:
-        """The outputs in the structure in which ``forward`` gives them."""
-        assert self._structure is not None
-        return self._structure.fill(outputs)
-
-    def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Array]:
+        It is for one thread at a time: threads overwrite each other's results.
+        """
         arrays = self._inputs(self._in_order(inputs, named) if named else inputs)
-        batch = len(arrays[0])
-        self._latest = None  # a run that is interrupted has no backward, not even that of the run before
-        program = self.program(batch, training=self.training, input_gradients=self.training)
+        if self._training:
+            return self._train_on(arrays, shown=True)
+        recording, program = self._recording(False), self.program(len(arrays[0]), training=False)
         for i, x in enumerate(arrays):
             program.fill(i, x)
-        program.forward(0 if self.training else self._weights_version())
-        self._latest = program if program.training else None
-        self._latest_structure = self._structure
-        return program.outputs
+        program.forward(recording.weights_version())
+        return recording.structure.fill(program.outputs)
+
+    def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """Run on arrays, in the mode of the network; the result is a new array, or several."""
+        arrays = self._inputs(self._in_order(inputs, named) if named else inputs)
+        if self._training:
+            return self._train_on(arrays)
+        self.__dict__["_latest"] = None
+        structure, outputs = self._infer(arrays)
+        return structure.fill(outputs)
+
+    def _infer(self, arrays: Sequence[Array]) -> tuple[Structure, list[Array]]:
+        """The outputs for a batch in inference mode, and the structure in which ``forward`` gives them."""
+        recording = self._recording(False)
+        program = recording.lend(len(arrays[0]))
+        for i, x in enumerate(arrays):
+            program.fill(i, x)
+        program.forward(recording.weights_version())
+        outputs = [array.copy() for array in program.outputs]
+        recording.give_back(program)
+        return recording.structure, outputs
+
+    def _train_on(self, arrays: Sequence[Array], *, shown: bool = False) -> Any:
+        """Run on a batch in training mode, for ``backward``; ``shown`` results lie where the program has them."""
+        ours = _turns.take(self, self._who)
+        try:
+            _turns.begin_pass(self)
+            self.__dict__["_latest"] = (
+                None  # a run that is interrupted has no backward, not even that of the run before
+            )
+            structure = self._recording(True).structure
+            program = self.program(len(arrays[0]), training=True, input_gradients=True)
+            for i, x in enumerate(arrays):
+                program.fill(i, x)
+            program.forward()
+            outputs = program.outputs if shown else [array.copy() for array in program.outputs]
+            self.__dict__["_latest"] = TrainingPass(program, structure, this_worker())
+        finally:
+            if ours:
+                _turns.end(self)
+        return structure.fill(outputs)
 
     def _inputs(self, given: Sequence[Any]) -> list[Array]:
         """The inputs of a call, checked; builds the network for them."""
@@ -225,27 +302,34 @@ class Module(Exports):
         ``accumulate=True`` added to. Frozen parameters get none; with ``input_gradient=False``, which returns None, the
         pass ends at the first layer that is trained.
         """
-        program = self._latest
-        if program is None:
+        _turns.require_pass(self)
+        latest = self._latest
+        if latest is None:
             raise RuntimeError(
                 f"{type(self).__name__}.backward: there is no forward pass in training mode to go back through, or it was gone "
                 "back through already, which uses up what it kept. Call train(), run the network on a batch, then backward."
             )
-        self._take_gradients(program, output_gradient)
-        before = [p.grad.copy() for p in program.trained] if accumulate else []
-        self._latest = None
-        program.backward(input_gradients=input_gradient)
-        for parameter, old in zip(program.trained, before, strict=bool(accumulate)):
-            parameter.grad += old
-        if not input_gradient:
-            return None
-        gradients = tuple(None if g is None else g.copy() for g in program.input_gradients)
+        program = latest.program
+        ours = _turns.take(self, f"{type(self).__name__}.backward")
+        try:
+            self._take_gradients(latest, output_gradient)
+            before = [p.grad.copy() for p in program.trained] if accumulate else []
+            self.__dict__["_latest"] = None
+            program.backward(input_gradients=input_gradient)
+            for parameter, old in zip(program.trained, before, strict=bool(accumulate)):
+                parameter.grad += old
+            _turns.note_gradients(program.trained)
+            if not input_gradient:
+                return None
+            gradients = tuple(None if g is None else g.copy() for g in program.input_gradients)
+        finally:
+            if ours:
+                _turns.end(self)
         return gradients[0] if len(gradients) == 1 else gradients
 
-    def _take_gradients(self, program: Program, output_gradient: Any) -> None:
+    def _take_gradients(self, latest: TrainingPass, output_gradient: Any) -> None:
         """Copy the gradients of the outputs to where the backward pass reads them; None stands for zeros."""
-        wanted = self._latest_structure
-        assert wanted is not None
+        program, wanted, _ = latest
         given, structure = flatten(output_gradient)
         if len(program.outputs) != 1 and structure != wanted:
             raise ValueError(

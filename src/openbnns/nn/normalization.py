@@ -8,7 +8,7 @@ PyTorch's is larger by n / (n - 1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,9 +50,26 @@ class _Normalization(Layer):
     def _record(self, x: Value, kind: NormalizationType, shape: tuple[int, ...], sample: tuple[int, ...]) -> Value:
         """``shape`` is that of the parameters, ``sample`` what the layer sees."""
         weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
+        if x.graph.own_mode is False and kind.case in ("batch", "instance") and kind.moving_mean is not None:
+            return self._record_as_it_is(x, kind, weight, bias)
         of_batch = x.graph.batch_normalization if kind.case == "batch" else None
         made = operations.Normalization if of_batch is None else of_batch
         return x.graph.append(made(x.graph, x, kind, sample, weight, bias, 1 - self.momentum, self.eps))
+
+    def _record_as_it_is(
+        self, x: Value, kind: NormalizationType, weight: Parameter | None, bias: Parameter | None
+    ) -> Value:
+        """Moving statistics in a pass that can be gone back through: they are numbers that the gradient does not change."""
+
+        def of_channel(values: Any) -> Any:
+            return functional.reshape(values, (-1, *(1,) * (len(x.sample) - 1)))
+
+        factor = functional.rsqrt(x.graph.constant(kind.moving_variance) + self.eps)
+        if weight is not None:
+            factor = factor * weight
+        y = (x - of_channel(x.graph.constant(kind.moving_mean))) * of_channel(factor)
+        result: Value = y if bias is None else y + of_channel(x.graph.parameter(bias))
+        return result
 
     def extra_repr(self) -> str:
         return f"eps={self.eps:g}"

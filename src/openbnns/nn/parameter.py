@@ -15,6 +15,7 @@ from .._listing import public
 from .._spelling import spelled
 from ._expression import Expression, numpy_function
 from ._random import next_seed
+from ._turns import Worker
 from ._value import Array, Value
 
 
@@ -42,7 +43,10 @@ class Parameter(Expression):
 
     # _data is for our own modules, which never write to it, but for optimizers (note_step). Others get ``data``: as long as
     # that array lives, or a view of it, somebody may write to it at any time. _writes counts how often that may have begun.
-    __slots__ = ("_data", "_grad", "_held", "_maker", "_requires_grad", "_seed", "_shared", "_shown", "_writes", "used")
+    __slots__ = (
+        "_data", "_grad", "_held", "_lost_by", "_maker", "_requires_grad", "_seed", "_shared", "_shown", "_writes", "_written_by",
+        "used",
+    )  # fmt: skip
 
     @spelled
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
@@ -68,6 +72,9 @@ class Parameter(Expression):
         self._writes, self._shared = 0, True
         self._held: weakref.ref[Any] | None = None  # what lives while anybody has a view of ``data``
         self._shown: weakref.ref[Any] | None = None  # the array that ``data`` gave last
+        # The thread whose gradient no step has used yet, and one that has lost its gradient to another: see _turns.py.
+        self._written_by: Worker | None = None
+        self._lost_by: tuple[Worker, str] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _KEPT}
@@ -328,7 +335,11 @@ and without the compiled core nobody asks."""
 
 
 def note_step() -> None:
-    """An optimizer is about to write to the arrays of its parameters."""
+    """An optimizer has written to the arrays of its parameters, maybe not to all of them.
+
+    After the last write, never before: another thread may run the network meanwhile, and keep what it has made of parameters
+    that were half written. It does so under the number that it knows, and nobody may ask for that one from here on.
+    """
     global _step
     if engines._core is not None:
         _step = engines._core.new_weights_version()

@@ -122,24 +122,14 @@ def _sigmoid(scores: Array) -> Array:
         return (1 / (1 + np.exp(-np.asarray(scores, np.float64)))).astype(np.float32)
 
 
-def run(network: Module, arrays: Sequence[Array]) -> list[Array]:
-    """The outputs of a network for one batch in inference mode, whatever mode it is in."""
-    network.build(*(array.shape[1:] for array in arrays))
-    program = network.program(len(arrays[0]), training=False)
-    for i, array in enumerate(arrays):
-        program.fill(i, array)
-    program.forward()
-    return [output.copy() for output in program.outputs]
-
-
 def run_all(network: Module, arrays: Sequence[Array], batch_size: int = BATCH) -> Any:
-    """The same for all samples, in batches, in the structure in which ``forward`` gives its outputs."""
+    """The outputs of a network for all samples in inference mode, in batches, as its ``forward`` gives them."""
+    network.build(*(array.shape[1:] for array in arrays))
     pieces = [
-        run(network, [array[start : start + batch_size] for array in arrays])
+        network._infer([array[start : start + batch_size] for array in arrays])
         for start in range(0, len(arrays[0]), batch_size)
     ]
-    assert network._structure is not None
-    return network._structure.fill(np.concatenate(outputs) for outputs in zip(*pieces, strict=True))
+    return pieces[0][0].fill(np.concatenate(parts) for parts in zip(*(outputs for _, outputs in pieces), strict=True))
 
 
 __all__ = ["Predictions"]

@@ -147,7 +147,7 @@ def profile(network: Module, arrays: Sequence[Array], repeats: int | None) -> Pr
     """Measure a network on inputs that it is built for. Its own layers, gradients and statistics are not touched."""
     batch = len(arrays[0])
     with untouched(network):
-        graph, _ = network._traced([x.shape[1:] for x in arrays])
+        graph, _ = network._traced([x.shape[1:] for x in arrays], training=network.training)
         program = Program(graph, batch, training=network.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)

@@ -27,8 +27,7 @@ class Summary(str):
 
 def table(network: Module) -> Table:
     """One line per step as it runs: its layers (several where they are fused), output shape and parameters."""
-    graph = network._graph
-    operations = [] if graph is None else graph.operations
+    operations = network._recording(False).graph.operations if network.built else []
     rows = []
     for operation, place in zip(operations, places(network, operations), strict=True):
         values = [value.storage.leaf for value in operation.inputs]

@@ -17,8 +17,8 @@ import numpy as np
 
 from .. import GradientClipping, engines
 from .._spelling import elsewhere, spelled
+from . import _turns, checkpoints, optimizers, schedules
 from . import callbacks as _callbacks
-from . import checkpoints, optimizers, schedules
 from . import metrics as _metrics
 from . import transforms as _transforms
 from ._feed import Feed
@@ -42,7 +42,6 @@ from .losses import Loss, LossName
 from .metrics import Metric, MetricName
 from .module import Module, nested
 from .optimizers import Optimizer, OptimizerName
-from .predictions import run as run_network
 from .schedules import Schedule, ScheduleName
 from .sources import Rows
 from .transforms import Draws
@@ -254,6 +253,15 @@ class Trainer(Preparation):
         change if the learning rate does not depend on it. ``resume="override"`` goes on with the settings of this trainer
         all the same, from the weights of the checkpoint, and says what that means.
         """
+        with _turns.taken(self.network.modules(), "Trainer.fit"):
+            return self._fit(
+                x, y, epochs, validation, validation_split, resume, class_weights, sample_weights, transforms, callbacks
+            )
+
+    def _fit(
+        self, x: Any, y: Any, epochs: int, validation: Any, validation_split: float | None, resume: bool | str,
+        class_weights: Any, sample_weights: Any, transforms: Any, callbacks: Any,
+    ) -> History:  # fmt: skip
         with self._preparing():
             if resume not in (True, False, "override"):
                 raise ValueError(f"Trainer.fit: resume is {resume!r}. Use True, False or 'override'.")
@@ -370,9 +378,9 @@ class Trainer(Preparation):
             arrays = parts_of(self._evaluated(samples, start))
             arrays = [np.asarray(arrays[i]) for i in arrange(self.network, keys, "Trainer.predict")]
             self.network.build(*(array.shape[1:] for array in arrays), seed=self.seed)
-            results.append(run_network(self.network, arrays))
-        assert self.network._structure is not None
-        return self.network._structure.fill(np.concatenate(outputs) for outputs in zip(*results, strict=True))
+            results.append(self.network._infer(arrays))
+        outputs = zip(*(arrays for _, arrays in results), strict=True)
+        return results[0][0].fill(np.concatenate(parts) for parts in outputs)
 
     def _evaluated(self, samples: Any, start: int) -> Any:
         """Samples as evaluation has them."""
@@ -424,5 +432,6 @@ class Trainer(Preparation):
             x, y, sample_weights, "Trainer.find_learning_rate", batch_size=self.batch_size, seed=self.seed
         )
         feed = Feed(source, _transforms.check(transforms), seed=self.seed, training=True, ahead=self.read_ahead)
-        self._prepare(feed)
-        return find(self, feed, lowest, highest, whole_number(steps, "Trainer.find_learning_rate: steps", 10))
+        with _turns.taken(self.network.modules(), "Trainer.find_learning_rate"):
+            self._prepare(feed)
+            return find(self, feed, lowest, highest, whole_number(steps, "Trainer.find_learning_rate: steps", 10))

@@ -89,7 +89,7 @@ def to_coreml(
     if not network.built:
         raise RuntimeError("to_coreml: the network is not built, so its sizes are not known. Call build(...) first.")
     assert network._graph is not None
-    graph, _ = network._traced([value.sample for value in network._graph.inputs])
+    graph, _ = network._traced([value.sample for value in network._graph.inputs], training=False)
     card = network.model_card or ModelCard()
     labels = list(classes if classes is not None else card.classes if card.task == "classification" else ())
     if labels and (len(graph.outputs) != 1 or graph.output.sample != (len(labels),)):

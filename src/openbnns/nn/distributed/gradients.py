@@ -35,8 +35,7 @@ class Gradients:
     """Where the gradients of parameters lie in a vector, and behind them ``extra`` numbers that are summed as well."""
 
     def __init__(self, network: Module, parameters: Sequence[Parameter], extra: int, comm: Communicator) -> None:
-        assert network._graph is not None
-        self.parameters = in_order(network._graph, parameters)
+        self.parameters = in_order(network._recording(True).graph, parameters)
         self.places: list[Span] = []
         end = 0
         cuts = []  # where buckets may end
@@ -56,7 +55,7 @@ class Gradients:
         self.vector = vector
         self.extra = vector[self.size : self.size + self._extra]
         self._place(vector)
-        self._network._programs.clear()  # which write to where the gradients were
+        self._network._recording(True).programs.clear()  # which write to where the gradients were
 
     def fits(self, parameters: Sequence[Parameter]) -> bool:
         """Whether these are still the parameters that are trained."""

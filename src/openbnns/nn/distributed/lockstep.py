@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import engines
 from .._batches import Batch, Parts
-from .._graph import Call, Graph, recording
+from .._graph import Call, Graph, making, recording
 from .._passes import Passes
 from .._program import Program
 from .._steps import Steps
@@ -55,7 +55,7 @@ class _Shard:
 
     def __init__(self, graph: Graph, samples: int, passes: Passes) -> None:
         self.program = Program(graph, samples, training=True)
-        self.bound = passes.bind(self.program)
+        self.bound = passes.bind(self.program, passes.network._recording(True).structure)
         self.forward = _Way([call for _, call in self.program.forward_calls], self.program.lasting)
         self.backward = _Way(self.program.calls_of_parameters, self.program.lasting)
 
@@ -217,13 +217,14 @@ def _sum_rows(rows: Array, joins: Sequence[int]) -> Array:
 def _record(network: Module) -> Graph:
     """The network once more, with layers of its own and normalizations that meet."""
     assert network._graph is not None
-    graph = Graph(np.random.RandomState(0), network.modules())
+    graph = network._empty_graph(0, training=True)
     graph.batch_normalization = SynchronizedNormalization
     values = [graph.input(value.sample) for value in network._graph.inputs]
-    with recording(graph):
-        outputs, _ = flatten(network(*values))
-    with engines.using_accuracy(network._recording()[1]):
-        graph.finish(outputs)
+    with making:
+        with recording(graph):
+            outputs, _ = flatten(network(*values))
+        with engines.using_accuracy(network._accuracy or engines.accuracy()):
+            graph.finish(outputs)
     if RunningStatistics(graph).size:
         raise ValueError(
             "Trainer: sync_batch_norm is for batch normalization, but the network has an instance normalization with running "

@@ -84,12 +84,13 @@ def measure(
     def whole(index: int, samples: int) -> list[Span]:
         return [(0, samples)] if index % shards.count in shards.own else []
 
-    for index, (_, batches) in enumerate(feed.parts(0, 0, whole)):
-        for batch in batches:
-            assert batch is not None
-            passes.forward(batch, training=False)
-            measures.count_shard(index % shards.count, passes, batch)
-            rows[index] = [*passes.losses, *passes.weights]
+    with passes.evaluating() as own:
+        for index, (_, batches) in enumerate(feed.parts(0, 0, whole)):
+            for batch in batches:
+                assert batch is not None
+                own.forward(batch, training=False)
+                measures.count_shard(index % shards.count, own, batch)
+                rows[index] = [*own.losses, *own.weights]
     everyone = comm.gather(rows)
     owners = [rank for rank, (first, last) in enumerate(shards.runs) for _ in range(first, last)]
     for index in range(len(rows)):

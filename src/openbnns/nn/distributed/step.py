@@ -60,9 +60,7 @@ class ShardedPasses:
         self._prepare()
 
     def _prepare(self) -> None:
-        graph = self._network._graph
-        assert graph is not None
-        self._graph = graph
+        self._graph = graph = self._network._recording(True).graph
         self.statistics = RunningStatistics(graph)
         extra = 0 if self._synchronized else self.statistics.size
         self.gradients = Gradients(self._network, self._optimizer.parameters, extra, self._comm)
@@ -89,7 +87,7 @@ class ShardedPasses:
 
     def refresh(self) -> bool:
         """Follow a network that was recorded anew, or whose parameters were frozen or set free; whether anything changed."""
-        if self._network._graph is self._graph and self.gradients.fits(self._optimizer.parameters):
+        if self._network._recording(True).graph is self._graph and self.gradients.fits(self._optimizer.parameters):
             return False
         before = self.exchange
         self._prepare()

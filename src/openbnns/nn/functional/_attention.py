@@ -51,6 +51,7 @@ def scaled_dot_product_attention(
     rate = probability(dropout_p, f"{_WHO}: dropout_p")
     if is_causal and attn_mask is not None:
         raise ValueError(f"{_WHO}: is_causal is a mask of its own. Leave attn_mask out, or put both into it.")
+    rate = 0.0 if q.graph.own_mode is False else float(dropout_p)
     factor = 1.0 / math.sqrt(q.sample[-1]) if scale is None else float(scale)
     if rate < 1 and _fit(q, k, v) and factor > 0 and (attn_mask is None or isinstance(attn_mask, np.ndarray)):
         forbidden = None if attn_mask is None else _mask(attn_mask, q, k)

@@ -36,7 +36,7 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     for name, part in network._named_state():
         names.setdefault(id(part), name)
     file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()})
-    graph, outputs, _ = network._traced_apart([value.sample for value in network._graph.inputs])
+    graph, outputs, _ = network._traced_apart([value.sample for value in network._graph.inputs], training=False)
     graph.outputs = list(outputs)
     graph._drop_unused()
     card = network._card

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,7 +47,7 @@ class NormalizedOperation(ActivatedOperation):
             and following.takes_whole_samples
             and following.inputs[0].sample == self.output.sample
         ):
-            self.normalization = following
+            self.normalization, self.trains = following, following.trains  # whose mode alone makes a difference
             self.parameters = [p for p in (self.weight, self.bias, following.beta, following.gamma) if p is not None]
             self.repeatable = True
             return True
@@ -152,8 +152,11 @@ class NormalizedOperation(ActivatedOperation):
         if pooling is None and not training:
             return apply
 
-        def by_layer() -> Call:
-            return apply if pooling is None else pooling.forward_by_layers(x[0], y, training)
+        if pooling is None:
+            by_layer: Callable[[], Call] = lambda: apply  # noqa: E731
+        else:
+            pooling.images = []
+            by_layer = partial(pooling.forward_by_layers, pooling.images, x[0], y, training)
 
         tensors = {X: x[0], Y: y, BOUNDARY: self.kept.reshape(len(y), -1) if training else None}
         return self.plan.forward(tensors, by_layer, training)
@@ -169,8 +172,10 @@ class NormalizedOperation(ActivatedOperation):
         tensors = {X: x[0], Y: y if self.keeps_output else None, DY: dy, DX: dx[0]}
         tensors |= dict(zip(_PARAMETER_GRADIENTS, gradients, strict=True))
         tensors |= {BOUNDARY: self.kept.reshape(len(dy), -1), BOUNDARY_GRADIENT: self.scratch.reshape(len(dy), -1)}
-        backward_by_layer = self.backward_by_layer if self.pooling is None else self.pooling.backward_by_layers
-        by_layer = partial(backward_by_layer, x[0], dy, dx[0], gradients)
+        chain: Callable[..., Call] = self.backward_by_layer
+        if self.pooling is not None:
+            chain = partial(self.pooling.backward_by_layers, self.pooling.images)
+        by_layer = partial(chain, x[0], dy, dx[0], gradients)
         return self.plan.backward(tensors, _PARAMETER_GRADIENTS, by_layer)
 
     def _by_slot(self, dp: Sequence[Array | None]) -> list[Array | None]:
@@ -201,25 +206,27 @@ class PooledChain:
 
     def __init__(self, operation: NormalizedOperation, pooling: Pooling) -> None:
         self.operation, self.pooling = operation, pooling
-        self._images: list[Array] = []  # the unpooled ones and their gradients, if the layers run by themselves
+        self.images: list[
+            Array
+        ] = []  # of the program being made: the unpooled ones and their gradients, if there are any
 
     @property
     def unpooled_shape(self) -> tuple[int, ...]:
         return self.pooling.inputs[0].sample
 
-    def forward_by_layers(self, x: Array, y: Array, training: bool) -> Call:
-        z, _ = self._unpooled(len(y), x.dtype)
+    def forward_by_layers(self, images: list[Array], x: Array, y: Array, training: bool) -> Call:
+        z, _ = self._unpooled(images, len(y), x.dtype)
         normalize = partial(self.operation.layer.apply, x, z, phase=phase(training))
         return Chain([normalize, partial(self.pooling.layer.apply, z, y)])
 
     def backward_by_layers(
-        self, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array
+        self, images: list[Array], x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array
     ) -> Call:
-        z, dz = self._unpooled(len(dy), x.dtype)
+        z, dz = self._unpooled(images, len(dy), x.dtype)
         spread = partial(self.pooling.layer.apply_backward, z, None, dy, dz)
         return Chain([spread, self.operation.backward_by_layer(x, dz, dx, gradients, z)])
 
-    def _unpooled(self, batch: int, kind: np.dtype[Any]) -> list[Array]:
-        if not self._images or len(self._images[0]) != batch:
-            self._images = [np.empty((batch, *self.unpooled_shape), kind) for _ in range(2)]
-        return self._images
+    def _unpooled(self, images: list[Array], batch: int, kind: np.dtype[Any]) -> list[Array]:
+        if not images:
+            images += [np.empty((batch, *self.unpooled_shape), kind) for _ in range(2)]
+        return images

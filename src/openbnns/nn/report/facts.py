@@ -293,9 +293,9 @@ def _parts(
 
 
 def _layers(network: Module) -> tuple[tuple[Layer, ...], tuple[tuple[int, ...], ...]]:
-    graph = network._graph
-    if graph is None:
+    if not network.built:
         return (), ()
+    graph = network._recording(False).graph
     makers = {output.storage: i for i, operation in enumerate(graph.operations) for output in operation.outputs}
     found = []
     for operation, place in zip(graph.operations, places(network, graph.operations), strict=True):

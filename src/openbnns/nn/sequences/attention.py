@@ -216,9 +216,10 @@ class MultiheadAttention(Module):
         if self.bias_k is not None and self.bias_v is not None:
             pieces += [(self.bias_k, ("key_attention_bias",)), (self.bias_v, ("value_attention_bias",))]
         graph = three[0].graph
+        dropout = 0.0 if graph.own_mode is False else self.dropout
         return graph.append(
             operations.Attention(
-                graph, three, self.num_heads, pieces, self.dropout, masks.causal, add_zero_attn=self.add_zero_attn,
+                graph, three, self.num_heads, pieces, dropout, masks.causal, add_zero_attn=self.add_zero_attn,
                 key_mask=masks.keys, added=masks.scores,
             )
         )  # fmt: skip

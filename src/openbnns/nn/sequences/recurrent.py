@@ -141,8 +141,8 @@ class Recurrent(Module):
 
         The result is the gradient of the input, or (input, states) if states were given to begin with.
         """
-        taken = self._latest_structure
-        if taken is not None and taken.kind is tuple:
+        latest = self._latest
+        if latest is not None and latest.structure.kind is tuple:
             output_gradient = self._all_gradients(output_gradient)
         found = super().backward(output_gradient, accumulate=accumulate, input_gradient=input_gradient)
         if not isinstance(found, tuple):

@@ -43,7 +43,7 @@ def network_source(
     """The network for batches of this size; with a loss and an optimizer also a training step."""
     assert network._graph is not None
     with keeping_descriptions():
-        graph, _ = network._traced([value.sample for value in network._graph.inputs])
+        graph, _ = network._traced([value.sample for value in network._graph.inputs], training=loss is not None)
         for operation in graph.operations:
             if operation.repeatable or hasattr(operation, "plan"):
                 # BNNS keeps what it needs inside its filters, but for the output, which is passed to the backward call.

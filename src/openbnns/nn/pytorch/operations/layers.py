@@ -365,6 +365,9 @@ def normal(call: Call, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
 def by_mode(call: Call, training: Tensor, evaluation: Tensor) -> Any:
     """What a module computes in one way in training and in another one in evaluation."""
     first, second = training.batched, evaluation.batched
+    mode = first.graph.own_mode
+    if mode is not None:
+        return first if mode else second
     return first.graph.append(Choice(first, second))
 
 

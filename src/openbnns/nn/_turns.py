@@ -1,0 +1,122 @@
+"""Training by one thread at a time: a network keeps gradients, and what ``backward`` needs, once.
+
+Whoever trains a network has its turn from the beginning of a pass to its end, or of a whole run. Between the passes of a
+loop that somebody has written, another thread may come in between; the one that loses its values or gradients by that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import current_thread, local
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._building import Building
+    from .parameter import Parameter
+
+_CURE = (
+    "A network can be trained by one thread at a time. For inference call eval() first: any number of threads may run a network "
+    "in that mode. To train in several threads, give each a network of its own: copy.deepcopy(network)."
+)
+
+
+class Worker:
+    """A thread, as long as it lives. Its number may be that of another one later."""
+
+    def __init__(self) -> None:
+        self.name = current_thread().name
+
+
+class _Own(local):
+    def __init__(self) -> None:
+        self.worker = Worker()
+
+
+_own = _Own()
+
+
+def this_worker() -> Worker:
+    """The calling thread."""
+    return _own.worker
+
+
+def take(module: Building, who: str) -> bool:
+    """Take the turn to train a module; gives whether it has to be ended, or refuses it."""
+    own, turns = _own.worker, module.__dict__
+    if turns.get("_turn") is own:  # in a run of the same thread
+        return False
+    held: Worker = turns.setdefault("_turn", own)
+    if held is not own:
+        raise RuntimeError(f"{who}: thread {held.name!r} is training {module._who} at this moment. {_CURE}")
+    return True
+
+
+def end(module: Building) -> None:
+    module.__dict__.pop("_turn", None)
+
+
+@contextmanager
+def taken(modules: Iterable[Building], who: str) -> Iterator[None]:
+    """The turn to train all of these, while the block lasts."""
+    ours: list[Building] = []
+    try:
+        for module in modules:
+            if take(module, who):
+                ours.append(module)
+        yield
+    finally:
+        for module in ours:
+            end(module)
+
+
+# Values and gradients that another thread has overwritten.
+
+
+def begin_pass(network: Any) -> None:
+    """The calling thread is about to run a network in training mode: the pass of any other one can no longer be gone back
+    through."""
+    latest, own, overtaken = network._latest, _own.worker, network._overtaken
+    if overtaken:
+        overtaken.pop(own, None)
+    if latest is not None and latest.worker is not own:
+        overtaken[latest.worker] = own.name
+
+
+def require_pass(network: Any) -> None:
+    """Refuse to go back if the latest pass is that of another thread, which has overwritten the values of this one's."""
+    overtaken = network._overtaken
+    name = overtaken.pop(_own.worker, None) if overtaken else None
+    if name is not None:
+        raise RuntimeError(
+            f"{type(network).__name__}.backward: thread {name!r} has run the network in training mode since this thread did, so "
+            f"the values to go back from are gone. {_CURE}"
+        )
+
+
+def note_gradients(parameters: Iterable[Parameter]) -> None:
+    """The calling thread has computed the gradients of these; those of another one that no step has used are gone."""
+    own = _own.worker
+    for parameter in parameters:
+        writer = parameter._written_by
+        if writer is own:
+            continue
+        if parameter._lost_by is not None and parameter._lost_by[0] is own:
+            parameter._lost_by = None
+        if writer is not None:
+            parameter._lost_by = writer, own.name
+        parameter._written_by = own
+
+
+def use_gradients(parameters: Iterable[Parameter], who: str) -> None:
+    """The calling thread changes these by their gradients; refuses if it has computed others, which are gone."""
+    own = _own.worker
+    for parameter in parameters:
+        lost = parameter._lost_by
+        if lost is not None and lost[0] is own:
+            parameter._lost_by = None
+            raise RuntimeError(
+                f"{who}: thread {lost[1]!r} has overwritten the gradients that this thread computed, of parameters that both "
+                f"train. {_CURE}"
+            )
+        parameter._written_by = None
