@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -231,3 +232,76 @@ def test_networks() -> None:
                 np.testing.assert_array_equal(infer(data[:4]), right)
 
     hammer(work, forget_everything)
+
+
+def test_every_public_object(tmp_path: Path) -> None:
+    """What servers share: networks, compiled ones, models from files, functions, losses and layers, in any order at once."""
+    x, labels = np.random.default_rng(0).standard_normal((8, 12)).astype(np.float32), np.arange(8) % 3
+    images = np.random.default_rng(1).standard_normal((4, 2, 10, 10)).astype(np.float32)
+    sequences = np.random.default_rng(2).standard_normal((3, 5, 6)).astype(np.float32)
+    net = nn.Sequential(nn.Linear(12, 64), nn.BatchNorm1d(64), nn.GELU(), nn.Dropout(0.5), nn.Linear(64, 3))
+    net.build((12,), seed=0).eval()
+    net.save_model(tmp_path / "model.safetensors", task="classification", classes=["a", "b", "c"])
+    loaded = nn.load_model(tmp_path / "model.safetensors")
+    infer = net.compile_inference(8)
+    seen = nn.Sequential(nn.Conv2d(2, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2)).build(
+        (2, 10, 10), seed=0
+    )
+    seen.eval()
+    recurrent, attention = (
+        nn.LSTM(6, 7).build((5, 6), seed=0).eval(),
+        nn.MultiheadAttention(6, 2).build(*[(5, 6)] * 3).eval(),
+    )
+    trainer = nn.Trainer(net, "cross_entropy", quiet=True)
+    entropy, squares = nn.CrossEntropyLoss(), nn.FunctionLoss(lambda y, t: ((y - t) ** 2).mean())
+    layer = bn.FullyConnectedLayer(weights=np.random.default_rng(3).standard_normal((5, 12)).astype(np.float32))
+    F = nn.functional
+    calls: list[Callable[[], object]] = [
+        lambda: net(x), lambda: net(x[:3]), lambda: net(x.tolist()), lambda: net.predict(x, batch_size=3).values,
+        lambda: infer(x), lambda: loaded.predict(x).probabilities, lambda: loaded.predict(x[:5]).labels, lambda: seen(images),
+        lambda: recurrent(sequences), lambda: recurrent(sequences[:2])[1][0], lambda: attention(sequences, sequences, sequences),
+        lambda: list(trainer.evaluate(x, labels).values()), lambda: trainer.predict(x, batch_size=5),
+        lambda: entropy(x[:, :3], labels)[1], lambda: squares(x, 2 * x)[1], lambda: squares(x[:, :4], x[:, 1:5])[0],
+        lambda: F.softmax(x, 1), lambda: F.conv2d(images, images[:, :, :3, :3]), lambda: F.layer_norm(x, 12), lambda: F.relu(x),
+        lambda: layer.apply(x), lambda: net.state_dict()["0.weight"], lambda: net.summary(), lambda: repr(net),
+    ]  # fmt: skip
+    expected = [np.array(call()) for call in calls]
+    before = bn.get_num_threads()
+
+    def work(number: int) -> None:
+        for number_of_call in random.Random(number).choices(range(len(calls)), k=150):
+            with bn.strict(number_of_call % 7 == 0):
+                got = np.array(calls[number_of_call]())
+            np.testing.assert_array_equal(got, expected[number_of_call], f"call {number_of_call}")
+
+    def disturb() -> None:
+        bn.set_num_threads(random.choice([0, 1, 2]))
+        forget_everything()
+        nn.Sequential(nn.Linear(3), nn.ReLU())(x)  # recorded by another thread
+
+    try:
+        hammer(work, disturb)
+    finally:
+        bn.set_num_threads(before)
+
+
+@pytest.mark.parametrize("first", ["native", "reference"])
+def test_blocks_of_threads_that_overlap(first: str) -> None:
+    """Whichever ends first, the engine is that of the blocks that are left, and in the end what it was before."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with bn.engine("reference"), bn.strict():
+            inside.set()
+            assert leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    with bn.engine(first):
+        thread.start()
+        assert inside.wait(10)
+        assert bn.current_engine() == "reference"
+    assert bn.current_engine() == "reference"
+    leave.set()
+    thread.join()
+    assert bn.current_engine() == "native"
+    assert engines._watchers == 0

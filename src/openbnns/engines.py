@@ -29,6 +29,8 @@ REFERENCE = "reference"
 FAST = "fast"
 EXACT = "exact"
 
+_chosen = REFERENCE  # for the process, outside of blocks
+_blocks: list[list[str]] = []  # of all threads, the latest at the end
 _current = REFERENCE
 _accuracy = FAST
 _own_accuracy: ContextVar[str | None] = ContextVar("accuracy", default=None)  # of a block of using_accuracy
@@ -51,7 +53,12 @@ def is_native() -> bool:
 
 def select(name: str) -> None:
     """Choose the engine for the whole process."""
-    global _current
+    global _chosen
+    _chosen = _checked(name)
+    _follow_blocks()
+
+
+def _checked(name: str) -> str:
     if name not in (NATIVE, REFERENCE):
         raise ValueError(f"openbnns.engine: there is no engine {name!r}. Choose 'native' or 'reference'.")
     if name == NATIVE and _core is None:
@@ -59,7 +66,13 @@ def select(name: str) -> None:
             "openbnns.engine: the native engine is not in this installation (openbnns._core cannot be imported). "
             "Install a wheel or build with a C++17 compiler, or use the 'reference' engine."
         )
-    _current = name
+    return name
+
+
+def _follow_blocks() -> None:
+    """Use the engine of the latest block that has not ended, in whatever order threads end theirs."""
+    global _current
+    _current = _blocks[-1][0] if _blocks else _chosen
     update_fast_calls()
 
 
@@ -95,12 +108,16 @@ def engine(name: str) -> Iterator[None]:
     ...     openbnns.current_engine()
     'reference'
     """
-    before = _current
-    select(name)
+    block = [_checked(name)]
+    with _watching:
+        _blocks.append(block)
+        _follow_blocks()
     try:
         yield
     finally:
-        select(before)
+        with _watching:
+            _blocks[:] = [other for other in _blocks if other is not block]
+            _follow_blocks()
 
 
 def _initial() -> str:
