@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,3 +129,103 @@ def test_building_one_network_leaves_the_plans_of_others() -> None:
 def test_optimizers_show_their_settings() -> None:
     assert repr(nn.SGD(0.1, momentum=0.9)) == "SGD(learning_rate=0.1, momentum=0.9)"
     assert repr(nn.Adam()).startswith("Adam(learning_rate=0.001, beta1=0.9,")
+
+
+# Attributes that forward has read.
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 2.0
+        self.shift: Any = np.zeros(2)
+        self._power = 1
+        self.names = ["a"]
+
+    def forward(self, x: Any) -> Any:
+        return (x * self.scale + self.shift) ** self._power * len(self.names)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("deep", [True, False])
+def test_attributes_of_own_modules_are_seen(training: bool, deep: bool) -> None:
+    part = Scaled()
+    net: nn.Module = nn.Sequential(nn.Identity(), nn.Sequential(part)) if deep else part
+    net.train(training)
+    x = np.float32([[1, 3]])
+    assert net(x).tolist() == [[2, 6]]
+    part.scale = 3.0
+    assert net(x).tolist() == [[3, 9]]
+    part.shift = np.array([1.0, 2.0])
+    assert net(x).tolist() == [[4, 11]]
+    part._power = 2
+    assert net(x).tolist() == [[16, 121]]
+    part.names += ["b"]  # an assignment, too
+    assert net(x).tolist() == [[32, 242]]
+    del part.names
+    part.names = ["c"]
+    assert net(x).tolist() == [[16, 121]]
+
+
+def test_options_that_were_none_are_seen() -> None:
+    x = numbers(2, 1, 4, 4)
+    pool = nn.Sequential(nn.AvgPool2d(2)).eval()
+    mean = pool(x)
+    pool[0].divisor_override = 2  # type: ignore[attr-defined]
+    np.testing.assert_allclose(pool(x), 2 * mean, rtol=1e-6)
+    larger = nn.Sequential(nn.Upsample(scale_factor=2)).eval()
+    assert larger(x).shape == (2, 1, 8, 8)
+    larger[0].scale_factor, larger[0].size = None, (5, 6)  # type: ignore[attr-defined]
+    assert larger(x).shape == (2, 1, 5, 6)
+
+
+def test_what_stays_the_same_is_not_recorded_again() -> None:
+    class Counted(nn.Module):
+        recorded = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.factor, self.pair, self.last = 2.0, (1, 2.0), 0
+
+        def forward(self, x: Any) -> Any:
+            type(self).recorded += 1
+            self.last = self.recorded  # by forward itself
+            return x * self.factor
+
+    net, x = Counted().eval(), numbers(2, 3)
+    for _ in range(3):
+        net(x)
+        net.factor, net.pair = 2.0, (1, 2.0)
+        net.eval()
+    assert Counted.recorded == 1
+    net.pair = (1, 2)  # of another type
+    net(x)
+    assert Counted.recorded == 2
+    net.train()(x)
+    net.eval()(x)
+    assert Counted.recorded == 2
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.int64, np.int32, np.uint8, np.bool_])
+def test_arrays_changed_in_place_are_read_as_they_are(kind: type) -> None:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shift = np.ones(3, kind)
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(nn.functional.where(self.shift, x + self.shift, x - self.shift[:1]))
+
+    net, x = Shifted().build((3,), seed=0).eval(), numbers(4, 3)
+
+    def expected() -> Any:
+        shift = net.shift.astype(np.float64)
+        return np.where(shift, x + shift, x - shift[:1]) @ net.linear.weight.data.T + net.linear.bias.data
+
+    step = net.compile_step("mse", nn.SGD(0.1), 4)
+    for number in range(3):
+        np.testing.assert_allclose(net(x), expected(), rtol=1e-5, atol=1e-6)
+        loss = float((expected() ** 2).mean())
+        assert step(x, np.zeros((4, 3), np.float32)) == pytest.approx(loss, rel=1e-5)
+        net.shift[number] = 0

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from .. import engines
-from ._graph import Graph, current_graph, making, recording
+from ._graph import Graph, current_graph, recording
 from ._program import Program
 from ._random import next_seed
 from ._recording import Recording
 from ._state import State
 from ._structure import Structure, flatten
+from ._turns import making
 from ._value import Array, Value
 from .choose import seed_number
 from .parameter import Parameter

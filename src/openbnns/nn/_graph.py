@@ -6,12 +6,10 @@ run. A program (``_program.py``) then gives every value memory for one batch siz
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
-from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,12 +23,6 @@ if TYPE_CHECKING:
 Call = Callable[[], object]
 
 NO_MEMORY: Array = np.empty(0, np.float32)
-
-making = RLock()
-"""Held while a graph is recorded or a program made: modules that networks share note sizes and make parameters then, and
-operations hold what belongs to the program that is being made."""
-if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inherits it locked
-    os.register_at_fork(before=making.acquire, after_in_parent=making.release, after_in_child=making.release)
 
 
 class FunctionCall(NamedTuple):
@@ -153,6 +145,8 @@ class Graph:
         # What is recorded in place of a batch normalization, if anything.
         self.batch_normalization: Callable[..., Operation] | None = None
         self._leaves: dict[int, tuple[object, Value]] = {}  # parameters and constants as values, by identity
+        self._held: set[int] | None = None  # arrays that modules hold, and what was made of them, by identity
+        self._followed: list[tuple[Array, Array, Callable[[Array], Array]]] = []
 
     @property
     def output(self) -> Value:
@@ -185,9 +179,26 @@ class Graph:
         """An array as a value without a batch axis; contiguous float32 arrays, such as buffers, are read where they lie."""
         given = np.asarray(array)
         if id(given) not in self._leaves:
-            numbers = given if given.dtype in (FLOAT32, INT64) else _plain(given)
+            numbers = given if given.dtype in (FLOAT32, INT64) else self.following(given, _plain)
             self._leaves[id(given)] = given, Value(self, numbers.shape, numbers.dtype, rows=0, leaf=numbers)
         return self._leaves[id(given)][1]
+
+    def following(self, source: Array, convert: Callable[[Array], Array]) -> Array:
+        """An array in another form; if a module holds it, every pass converts what it holds then."""
+        if self._held is None:
+            self._held = {
+                id(array) for part in self.parts for array in vars(part).values() if isinstance(array, np.ndarray)
+            }
+        made = convert(source)
+        if id(source) in self._held or (source.base is not None and id(source.base) in self._held):
+            self._held.add(id(made))
+            self._followed.append((made, source, convert))
+        return made
+
+    def read_arrays(self) -> None:
+        """Convert the arrays that modules hold once more; their numbers may have changed."""
+        for made, source, convert in self._followed:
+            np.copyto(made, convert(source))
 
     def value(self, given: Any) -> Any:
         """What a module is called with as a value, if it is a tensor."""

@@ -17,10 +17,11 @@ import numpy as np
 
 from ..tensors import wide
 from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
-from ._graph import NO_MEMORY, Call, Graph, Operation, making
+from ._graph import NO_MEMORY, Call, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
 from ._places import places
 from ._steps import Steps, arrays
+from ._turns import making
 from ._value import FLOAT32, Array, Value
 from .operations import adding
 from .parameter import Parameter
@@ -362,6 +363,7 @@ class Program:
 
     def forward_on(self, samples: Array, weights: int = 0) -> None:
         """Compute the outputs from an array like the only input, where it lies if possible."""
+        self.graph.read_arrays()
         if self._shows_inputs:
             self.fill(0, samples)
             self._forward.run(weights)
@@ -382,6 +384,7 @@ class Program:
 
     def forward(self, weights: int = 0) -> Array:
         """Compute the outputs from ``inputs``; gives the first. For ``weights`` see :meth:`Steps.run`."""
+        self.graph.read_arrays()
         self._forward.run(weights)
         return self.outputs[0]
 

@@ -1,19 +1,27 @@
-"""Training by one thread at a time: a network keeps gradients, and what ``backward`` needs, once.
+"""What threads that share networks do one after the other: making something of them, and training.
 
-Whoever trains a network has its turn from the beginning of a pass to its end, or of a whole run. Between the passes of a
-loop that somebody has written, another thread may come in between; the one that loses its values or gradients by that is told.
+A network keeps gradients, and what ``backward`` needs, once. Whoever trains it has its turn from the beginning of a pass to
+its end, or of a whole run. Between the passes of a loop that somebody has written, another thread may come in between; the
+one that loses its values or gradients by that is told.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from threading import current_thread, local
+from threading import RLock, current_thread, local
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._building import Building
     from .parameter import Parameter
+
+making = RLock()
+"""Held while a graph is recorded, a program made, or a parameter gets its values: networks may share modules, which note sizes
+then, and operations hold what belongs to the program that is being made."""
+if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inherits it locked
+    os.register_at_fork(before=making.acquire, after_in_parent=making.release, after_in_child=making.release)
 
 _CURE = (
     "A network can be trained by one thread at a time. For inference call eval() first: any number of threads may run a network "

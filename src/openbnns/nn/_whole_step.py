@@ -59,6 +59,7 @@ class WholeStep:
         passes, program, began = self._passes, self._bound.program, perf_counter()
         if seed is not None:
             program.seed(*seed)
+        program.graph.read_arrays()
         plain = self._take_plain(batch)
         try:
             if plain and self._plain.is_one and program.reads_anywhere(batch.x):
@@ -108,6 +109,7 @@ class WholeStep:
             return []
         values = np.empty(count, np.float32)
         streams = [(program.inputs[0], x), (self._loss.labels, reader.labels)]
+        program.graph.read_arrays()
         try:
             made = self._plain.run_over(streams, self._loss.value_array, values)
         finally:

@@ -15,7 +15,7 @@ from .._listing import public
 from .._spelling import spelled
 from ._expression import Expression, numpy_function
 from ._random import next_seed
-from ._turns import Worker
+from ._turns import Worker, making
 from ._value import Array, Value
 
 
@@ -117,12 +117,15 @@ class Parameter(Expression):
 
     def make(self, shape: tuple[int, ...], generator: np.random.RandomState | None = None) -> None:
         """Let the layer give it values, if it has none yet: from this generator, or else from one of its own."""
-        if self._maker is not None:
-            layer, name = self._maker
-            if layer._budget is not None:
-                layer._budget.take(shape, f"{type(layer).__name__}.{name}")
-            made = layer._initial(name, shape, generator or np.random.RandomState(self._seed))
-            self._set(np.array(made, np.float32, order="C"), shared=False)
+        if self._maker is None:
+            return
+        with making:
+            if self._maker is not None:  # no other thread was faster
+                layer, name = self._maker
+                if layer._budget is not None:
+                    layer._budget.take(shape, f"{type(layer).__name__}.{name}")
+                made = layer._initial(name, shape, generator or np.random.RandomState(self._seed))
+                self._set(np.array(made, np.float32, order="C"), shared=False)
 
     def reseed(self, generator: np.random.RandomState) -> None:
         """Let values that are not drawn yet follow from this generator when they are."""
@@ -132,15 +135,7 @@ class Parameter(Expression):
     def data(self) -> Array:
         """The values. Assigning to it copies, because layers and optimizers hold this memory."""
         array = None if self._shown is None else self._shown()
-        if array is None:
-            if self._held is not None and self._held() is not None:
-                self._shared = True  # somebody has the memory, but not by the array
-            held = self._array.view()
-            # Every view of this array, however it is made, has its memory from `held`, and keeps it alive.
-            array = np.asarray(memoryview(held))
-            self._held, self._shown = weakref.ref(held), weakref.ref(array)
-            self._writes += 1
-        return array
+        return self._show() if array is None else array
 
     @data.setter
     def data(self, values: Any) -> None:
@@ -150,6 +145,21 @@ class Parameter(Expression):
         else:
             self._data[...] = given
             self._writes += 1
+
+    def _show(self) -> Array:
+        """A new array on the memory of the values, of which we know as long as it lives."""
+        with making:  # of two that threads ask for at once we would know only one
+            array: Array | None = None if self._shown is None else self._shown()
+            if array is not None:
+                return array
+            if self._held is not None and self._held() is not None:
+                self._shared = True  # somebody has the memory, but not by the array
+            held = self._array.view()
+            # Every view of this array, however it is made, has its memory from `held`, and keeps it alive.
+            array = np.asarray(memoryview(held))
+            self._held, self._shown = weakref.ref(held), weakref.ref(array)
+            self._writes += 1
+        return array
 
     @property
     def _array(self) -> Array:

@@ -15,11 +15,12 @@ import numpy as np
 
 from ... import engines
 from .._batches import Batch, Parts
-from .._graph import Call, Graph, making, recording
+from .._graph import Call, Graph, recording
 from .._passes import Passes
 from .._program import Program
 from .._steps import Steps
 from .._structure import flatten
+from .._turns import making
 from .._value import Array
 from ..module import Module
 from .communicator import Communicator
@@ -109,6 +110,7 @@ class Lockstep:
                 if shard is not None and batch is not None:
                     draw = (number + i) * self._shards.count + self._shards.own[position]
                     shard.program.seed(seed, draw)
+                    shard.program.graph.read_arrays()
                     self._passes.fill(shard.program, batch)
             began = perf_counter()
             for meeting, total in enumerate(self._through([None if s is None else s.forward for s in shards], forward)):

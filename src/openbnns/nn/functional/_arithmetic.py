@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from .. import operations
-from .._value import Value
+from .._value import Array, Value
 from ._base import Tensor, function, numbers, value
 
 _ONE, _TWO = ArithmeticUnaryFunction, ArithmeticBinaryFunction
@@ -291,9 +291,14 @@ def where(condition: Tensor, input: Tensor, other: Tensor) -> Any:
     """
     mask = value(condition, "where")
     if isinstance(mask.leaf, np.ndarray) and mask.leaf.dtype != np.float32:
-        mask = mask.graph.constant((mask.leaf != 0).astype(np.float32))
+        mask = mask.graph.constant(mask.graph.following(mask.leaf, _as_mask))
     operands = [numbers(mask, "where"), numbers(input, "where"), numbers(other, "where")]
     return mask.graph.append(operations.Arithmetic(ArithmeticTernaryFunction.SELECT, operands))
+
+
+def _as_mask(array: Array) -> Array:
+    mask: Array = (array != 0).astype(np.float32)
+    return mask
 
 
 @function

@@ -11,7 +11,7 @@ import numpy as np
 from ..._spelling import spelled
 from .._flags import with_flags
 from .._graph import current_graph
-from .._value import FLOAT32, BatchSize, Value
+from .._value import FLOAT32, Array, BatchSize, Value
 from ..parameter import Parameter
 
 Tensor = Any
@@ -76,13 +76,17 @@ def value(given: Tensor, who: str) -> Value:
     )
 
 
+def _as_float32(array: Array) -> Array:
+    return array.astype(np.float32)
+
+
 def numbers(given: Tensor, who: str) -> Value:
     """A value to compute with: whole numbers of constants become float32, those of inputs are refused."""
     found = value(given, who)
     if found.dtype == FLOAT32:
         return found
     if isinstance(found.leaf, np.ndarray):
-        return found.graph.constant(found.leaf.astype(np.float32))
+        return found.graph.constant(found.graph.following(found.leaf, _as_float32))
     raise ValueError(
         f"{who}: {found!r} holds integers that are looked up elsewhere, so it cannot be computed with. Pass it to the network a "
         "second time, as another input."
