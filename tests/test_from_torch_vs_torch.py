@@ -379,3 +379,25 @@ def test_state_dicts_of_our_own_networks() -> None:
     assert state["1.num_batches_tracked"].dtype == torch.int64
     state["0.weight"].fill_(0)  # a copy
     assert ours[0].weight.data.any()
+
+
+def test_modes_of_parts() -> None:
+    """A frozen batch norm and a dropout that is switched off stay so, with PyTorch's gradients through both."""
+    module = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 2)
+    )
+    module[1].running_mean += torch.arange(4)
+    module[1].eval()
+    module[2].eval()
+    x = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
+    net = nn.from_torch(module, x)
+    assert [part.training for part in net.children()] == [True, False, False, True]
+    given = torch.tensor(x, requires_grad=True)
+    y = module(given)
+    y.pow(2).sum().backward()
+    found = net(x)
+    np.testing.assert_allclose(found, y.detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.backward(2 * found), given.grad.numpy(), rtol=1e-4, atol=1e-5)
+    for parameter, theirs in zip(net.parameters(), module.parameters(), strict=True):
+        np.testing.assert_allclose(parameter.grad, theirs.grad.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(net.state_dict()["1.running_mean"], module[1].running_mean.numpy())

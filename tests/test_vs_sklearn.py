@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -217,3 +218,15 @@ def test_nothing_imports_scikit_learn_by_itself() -> None:
     result = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True)
     assert 'pip install "openbnns[sklearn]"' in result.stderr
     assert openbnns.sklearn.__all__ == ["ConvClassifier", "MLPClassifier", "MLPRegressor"]
+
+
+def test_predictions_of_several_threads(wine: tuple[Array, ...]) -> None:
+    a, b, c, _ = wine
+    model = MLPClassifier((200,), max_iter=5, random_state=0).fit(a, c)
+    parts = [b[i::4] for i in range(4)]
+    expected = [model.predict_proba(part) for part in parts]
+    assert len({len(part) for part in parts}) < 4  # some have the same number of rows, and so the same programs
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            for got, wanted in zip(pool.map(model.predict_proba, parts), expected, strict=True):
+                np.testing.assert_array_equal(got, wanted)

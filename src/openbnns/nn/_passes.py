@@ -13,7 +13,7 @@ import numpy as np
 
 from ._batches import Batch
 from ._outputs import output_keys
-from ._parts import Key, label
+from ._parts import Key, called, label
 from ._program import Program
 from ._recording import Recording
 from ._sample_weights import ClassWeights
@@ -73,6 +73,7 @@ class Passes:
         self.network, self.loss, self.shares, self.keys = network, list(losses), list(shares), list(keys)
         self.joint = self.keys == [None] and isinstance(self.loss[0], FunctionLoss)
         self.target_keys: list[Key] = list(keys)
+        self._target_shapes: list[tuple[int, ...]] = []  # of samples, for a function that takes any targets
         self.class_weights: ClassWeights | None = None
         self.losses = [0.0] * len(self.loss)
         self.weights = [0.0] * len(self.loss)  # what the means of the last batch divided by; of sums, its samples
@@ -88,7 +89,7 @@ class Passes:
     def expect_targets(self, keys: list[Key]) -> None:
         """Take targets with these keys from now on."""
         if keys != self.target_keys:
-            self.target_keys = list(keys)
+            self.target_keys, self._target_shapes = list(keys), []
             self._bound.clear()
 
     def forget(self) -> None:
@@ -185,6 +186,7 @@ class Passes:
         total = 0.0
         for i, loss in enumerate(bound.losses):
             if self.joint:
+                self._require_alike(batch.y)
                 loss.take_all(batch.y, self.target_keys)
             else:
                 loss.take(batch.y[i])
@@ -197,6 +199,18 @@ class Passes:
         for gradient, part in bound.joins:
             gradient += part
         return total
+
+    def _require_alike(self, targets: Sequence[Array]) -> None:
+        """Refuse targets of another shape than those before, which the function might broadcast."""
+        if not self._target_shapes:
+            self._target_shapes += [array.shape[1:] for array in targets]
+        for array, key, wanted in zip(targets, self.target_keys, self._target_shapes, strict=True):
+            if array.shape[1:] != wanted:
+                before = (len(array), *wanted)
+                raise ValueError(
+                    f"{self.loss[0]!r}: {called('targets', key)} has shape {array.shape}, but had {before} before. All batches "
+                    "need targets of one shape."
+                )
 
     def note(self, bound: Bound, batch: Batch, value: float) -> None:
         """Keep the loss of the one output that a program has, which somebody else has computed."""

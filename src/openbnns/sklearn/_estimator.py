@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import nn
+from ..nn.predictions import run_all
 
 Array = np.ndarray[Any, Any]
 
@@ -95,8 +96,6 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
 
     def _train_epoch(self, steps: dict[int, Any], size: int, x: Array, y: Array) -> None:
         """All samples once, in their order."""
-        if not self._network.training:
-            self._network.train()
         whole = len(x) // size * size
         total = size * sum(steps[size].epoch(x, y))
         if whole < len(x):
@@ -198,9 +197,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         return self._outputs(self._samples(x, reset=False))
 
     def _outputs(self, samples: Array) -> Array:
-        self._network.eval()
-        found = [self._network(samples[i : i + _ROWS]) for i in range(0, len(samples), _ROWS)]
-        return np.concatenate(found)
+        outputs: Array = run_all(self._network, [samples], _ROWS)
+        return outputs
 
     def _samples(self, x: Any, *, reset: bool) -> Array:
         """Samples as the network takes them."""

@@ -84,7 +84,7 @@ class FunctionLoss(Loss):
         value = bound.run(sample_weights)
         self._layers[form] = bound
         while len(self._layers) > _KEPT:
-            del self._layers[next(iter(self._layers))]
+            self._layers.pop(next(iter(list(self._layers))), None)  # unless another thread was faster
         return LossAndGradient((value, structure.fill(np.array(gradient) for gradient in bound.gradients)))
 
     def check(self, output_shape: tuple[int, ...], targets: Array) -> None:

@@ -34,7 +34,7 @@ def from_torch(module: Any, example: Any) -> Network:
     ``example`` is what the module is called with: an array or tensor, a tuple of them, or a dictionary of them by name; the
     first axis is the batch. The module runs a few times on small batches of it, in training and in evaluation, and what it
     does is taken down. Submodules keep their names, so that ``state_dict()`` has PyTorch's names; what is shared stays shared.
-    The result is in the mode of the module. ``nn.pytorch.supported()`` lists what can be taken over; all else raises
+    Every layer is in the mode that it has there. ``nn.pytorch.supported()`` lists what can be taken over; all else raises
     :class:`openbnns.nn.pytorch.Unsupported`, which names the operation and its place.
 
     ``net = nn.from_torch(torchvision.models.resnet18(), np.zeros((1, 3, 224, 224), np.float32))`` is a residual network that
@@ -58,7 +58,12 @@ def from_torch(module: Any, example: Any) -> Network:
     network = _built(torch, module, steps, result, names, given)
     with _untouched(torch, module):
         _compare(torch, module, network, names if by_name else (), given, steps)
-    return network.train(bool(module.training))
+    network.train(bool(module.training))
+    parts = dict(network._paths())
+    for path, part in module.named_modules():
+        if path in parts:
+            parts[path].training = bool(part.training)
+    return network
 
 
 # The example.
