@@ -16,16 +16,17 @@ namespace OPENBNNS_ISA {
 // One form of the weights.
 class KeptWeights {
  public:
-  // `floats` numbers that fill(address) has written from these weights; without a version into a slot of the calling
-  // thread's scratch. Memory is never replaced, only written again: whoever changes weights while another thread uses
-  // them gets wrong numbers, but nothing worse.
+  // `floats` numbers that fill(address) has written from these weights; without a version, or while another thread
+  // writes them, into a slot of the calling thread's scratch. Memory is never replaced, only written again, by one
+  // thread at a time: whoever changes weights while another thread uses them gets wrong numbers, but only that long.
   template <class Fill>
   const float* get(uint64_t version, int scratch_slot, int64_t floats, Fill&& fill) const {
-    if (version == 0) {
+    const auto make_apart = [&] {
       float* made = scratch(scratch_slot, static_cast<size_t>(floats));
       fill(made);
       return made;
-    }
+    };
+    if (version == 0) return make_apart();
     Form& form = form_.get([&] {
       auto made = std::make_unique<Form>(floats);
       fill(made->data);
@@ -33,9 +34,15 @@ class KeptWeights {
       return made;
     });
     if (form.version.load(std::memory_order_acquire) != version) {
-      form.version.store(0, std::memory_order_relaxed);  // until it is complete, which it is not after an interruption
-      fill(form.data);
-      form.version.store(version, std::memory_order_release);
+      // Two threads that wrote at once, for two versions, would leave a mixture under the version of the last.
+      const Writing writing(form.in_writing);
+      if (!writing.alone) return make_apart();
+      if (form.version.load(std::memory_order_acquire) != version) {
+        form.version.store(0,
+                           std::memory_order_relaxed);  // until it is complete, which it is not after an interruption
+        fill(form.data);
+        form.version.store(version, std::memory_order_release);
+      }
     }
     return form.data;
   }
@@ -52,6 +59,22 @@ class KeptWeights {
 
     float* data;
     std::atomic<uint64_t> version{0};
+    std::atomic<bool> in_writing{false};
+  };
+  // A turn to write, if nobody else has it. Not a lock, for which a child forked at the wrong moment would wait
+  // forever.
+  struct Writing {
+    explicit Writing(std::atomic<bool>& taken)
+        : alone(!taken.exchange(true, std::memory_order_acquire)), taken_(taken) {}
+    Writing(const Writing&) = delete;
+    Writing& operator=(const Writing&) = delete;
+    ~Writing() {
+      if (alone) taken_.store(false, std::memory_order_release);
+    }
+    const bool alone;
+
+   private:
+    std::atomic<bool>& taken_;
   };
   Lazy<Form> form_;
 };
