@@ -21,7 +21,6 @@ from openbnns.tensors.wide import float64_memory
 from random_networks import LARGEST, SMALLEST_KINK, Layer, OnTape, Plan, run_steps, smallest
 from tape import Array, Tensor, tensor
 
-THREADS = False  # whether two threads may call a network at a time
 STEPS = 3  # of the optimizer
 
 
@@ -269,8 +268,7 @@ def _check_inference(where: str, plan: Plan, net: Network, arrays: Sequence[Arra
     for turn in ("first", "second"):
         for i, (y, z) in enumerate(zip(_listed(infer(*arrays)), wanted, strict=True)):
             compare(f"{where}: output {i} of compile_inference, {turn} call", y, z, NARROW)
-    if THREADS:
-        _check_threads(where, plan, net, arrays, found)
+    _check_threads(where, plan, net, arrays, found)
 
 
 def _check_threads(where: str, plan: Plan, net: Network, arrays: Sequence[Array], wanted: Sequence[Array]) -> None:

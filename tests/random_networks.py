@@ -18,7 +18,6 @@ import numpy as np
 import tape_layers
 from tape import Array, Tensor
 
-CHILD_MODES = False  # whether layers have a mode of their own, which counts
 LARGEST = 20.0  # number in a network, so that float32 suffices
 SMALLEST_KINK = 1e-4  # distance that rounding to float32 does not bridge
 
@@ -319,9 +318,7 @@ class Drawing:
 
     def layer(self, kind: str, **options: Any) -> int:
         """The number of a new layer."""
-        training = not (CHILD_MODES and (kind == "Dropout" or self.chance(0.2)))
-        if kind == "Dropout" and training:
-            options["p"] = 0.0  # two libraries do not drop the same
+        training = kind != "Dropout" and not self.chance(0.2)  # two libraries do not drop the same elements
         made = Layer(kind, options, training)
         self.plan = replace(self.plan, layers=(*self.plan.layers, made))
         self.tape.plan = self.plan

@@ -218,7 +218,9 @@ def test_an_epoch_starts_again_when_its_order_differs(tmp_path: Path, monkeypatc
 
 def test_another_patience_keeps_the_best_epoch_so_far(tmp_path: Path) -> None:
     x = np.random.RandomState(0).standard_normal((40, 3)).astype(np.float32)
-    y = ((x[:, 0] > 0) ^ (np.arange(40) > 19)).astype(np.int64)  # the opposite for validation, whose loss therefore rises
+    y = ((x[:, 0] > 0) ^ (np.arange(40) > 19)).astype(
+        np.int64
+    )  # the opposite for validation, whose loss therefore rises
     said: list[str] = []
 
     def fit(stopping: Any, epochs: int, resume: Any) -> nn.Trainer:
