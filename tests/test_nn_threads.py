@@ -137,6 +137,28 @@ def test_inference_side_by_side_on_the_reference_engine(name: str) -> None:
         require(together(work))
 
 
+def test_threads_compute_at_the_same_time() -> None:
+    """Both calls are in the middle of the network before either goes on."""
+    met = threading.Barrier(2)
+    built: list[bool] = []
+
+    class Meeting(nn.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Array) -> Array:
+            if built:  # recording tries it as well
+                met.wait(30)
+            return x
+
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return Meeting.apply(x * 2)
+
+    net = Net().build((3,)).eval()
+    built.append(True)
+    given = [numbers(2, 3, seed=k) for k in range(2)]
+    require(together(lambda k: np.testing.assert_array_equal(net(given[k]), 2 * given[k]), 2))
+
+
 def test_first_calls_build_once() -> None:
     """All threads call a network that nobody has built, and one of its parts by itself, which shares its parameters."""
     for seed in range(20):

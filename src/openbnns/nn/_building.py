@@ -15,7 +15,7 @@ from ._random import next_seed
 from ._recording import Recording
 from ._state import State
 from ._structure import Structure, flatten
-from ._turns import making
+from ._turns import Worker, making
 from ._value import Array, Value
 from .choose import seed_number
 from .parameter import Parameter
@@ -73,6 +73,7 @@ class Building(State):
     _training: bool
     _built: Recording | None
     _latest: TrainingPass | None
+    _overtaken: weakref.WeakKeyDictionary[Worker, str]
     _calls: list[Any]
     _recordings: list[Recording]
     _found_recordings: dict[bool, Recording]
