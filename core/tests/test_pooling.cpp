@@ -242,11 +242,12 @@ struct Tester {
     }
   }
 
-  // db over large planes of either sign, which cancel: sums in single precision may not form long chains.
+  // db over large planes of either sign, which cancel: sums in single precision may not form long chains. One error is
+  // a matter of luck; that of many sums is 4.5e-6 with sums in pairs and 9.4e-6 in chains, to a few percent.
   void sum_large_planes(const Kernels& kernels) {
     PoolingShape s = {};
     s.function = kAverageIncludingPadding;
-    s.channels = 20;
+    s.channels = 100;
     s.in_height = s.in_width = s.out_height = s.out_width = 41;
     s.kernel_height = s.kernel_width = s.stride_y = s.stride_x = s.dilation_y = s.dilation_x = 1;
     const int64_t plane = s.out_height * s.out_width, batch = 8;
@@ -259,12 +260,14 @@ struct Tester {
     call.address[DY] = dy.data();
     call.address[DB] = db.data();
     kernels.make_pooling(s, ActivationSpec())->backward(call);
+    double squares = 0;
     for (int64_t c = 0; c < s.channels; c++) {
       double wanted = 0;
       for (int64_t i = 0; i < batch * plane; i++) wanted += dy[(i / plane * s.channels + c) * plane + i % plane];
-      const double error = std::fabs(db[c] - wanted);
-      report.expect(error <= 1e-5 + 6e-8 * std::fabs(wanted), "db of large planes", kernels.name, c);
+      squares += (db[c] - wanted) * (db[c] - wanted);
     }
+    const double error = std::sqrt(squares / static_cast<double>(s.channels));
+    report.expect(error <= 6.5e-6, "db of large planes", kernels.name, 0);
   }
 
   template <class Body>

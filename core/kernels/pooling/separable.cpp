@@ -45,7 +45,7 @@ OPENBNNS_INLINE Vec picked(const SeparableWindows& w, int64_t at, int64_t window
   Vec result{};
   for (int64_t j = 0; j * kWidth < cells; j++) {
     const IntVec lane = load_int(w.pick.data() + j * kWidth);
-    result = select(lane >= 0, permuted(of(at + j * kWidth), lane), result);
+    result = select(lane >= 0, permuted(of(at + j * kWidth), lane & (kWidth - 1)), result);
   }
   return result;
 }
