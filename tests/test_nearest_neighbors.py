@@ -121,3 +121,13 @@ def test_bad_input() -> None:
     assert small[0] == 7 and (far == 7).all()
     with pytest.raises(TypeError):
         capi.BNNSNearestNeighborsLoad("store", 1, np.zeros(2, np.float32))
+
+
+def test_distances_that_nobody_wants_on_the_indices(engine: str) -> None:
+    """The call runs, what is not shared is right, and strict mode warns."""
+    store = capi.BNNSCreateNearestNeighbors(3, 1, 3, capi.BNNSDataTypeFloat32)
+    assert capi.BNNSNearestNeighborsLoad(store, 3, np.array([0, 1, 3], np.float32)) == 0
+    memory = np.full(5, 7, np.int32)
+    with openbnns.strict(), pytest.warns(openbnns.StrictWarning, match="GetInfo: indices and distances share memory"):
+        assert capi.BNNSNearestNeighborsGetInfo(store, 0, memory[:3], memory[2:].view(np.float32)) == 0
+    assert memory[:2].tolist() == [0, 1] and memory[3:].view(np.float32).tolist() == [1, 3]

@@ -26,7 +26,7 @@ from helpers import (
     Tensor,
     vector,
 )  # fmt: skip
-from openbnns import capi
+from openbnns import Shape, capi
 
 SUM, NONE = capi.BNNSReduceFunctionSum, capi.BNNSReduceFunctionNone
 
@@ -302,3 +302,19 @@ def test_top_k_of_integers_is_exact(engine: str) -> None:
     succeed(capi.BNNSDirectApplyTopK(1, 0, 1, falling.descriptor(np.array([1, 2, -3], np.int8)), 0,
             replace(falling, size=(1,)).descriptor(y), 0, vector(1, data_type=INT32).descriptor(i), 0))  # fmt: skip
     assert (y.tolist(), i.tolist()) == ([-3], [2])
+
+
+def test_indices_that_nobody_wants_on_the_best_values(engine: str) -> None:
+    """The call runs, what is not shared is right, and strict mode warns."""
+    x, memory = np.array([3, 9, 1, 7], np.float32), np.zeros(4, np.int32)
+    values = Shape.vector(3).descriptor(data=memory[:3].view(np.float32))
+    indices = capi.BNNSNDArrayDescriptor(
+        layout=capi.BNNSDataLayoutVector, size=(3,), data_type=capi.BNNSDataTypeInt32, data=memory[1:]
+    )
+    given = (3, 0, 1, Shape.vector(4).descriptor(data=x), 4, values, 3, indices, 3)
+    with bn.strict(), pytest.warns(bn.StrictWarning, match="TopK: best_values and best_indices share memory"):
+        succeed(capi.BNNSDirectApplyTopK(*given))
+    assert memory[:1].view(np.float32).tolist() == [9] and memory[3] == 0
+    memory[:] = 5
+    succeed(capi.BNNSDirectApplyTopK(*given))
+    assert memory[:1].view(np.float32).tolist() == [9] and memory[3] == 0
