@@ -54,6 +54,13 @@ def test_it_is_small_and_well_formed(path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_code_is_narrow(path: Path) -> None:
+    """As on the pages of the documentation: at most 80 columns."""
+    lines = [line.rstrip("\n") for cell in notebooks.code_cells(notebooks.read(path)) for line in cell["source"]]
+    assert [line for line in lines if len(line) > 80] == []
+
+
 def test_a_cell_that_fails_is_named() -> None:
     bad = {"cells": [{"cell_type": "code", "source": ["x = 1\n", "y = x / 0"]}]}
     with pytest.raises(ZeroDivisionError) as raised:
