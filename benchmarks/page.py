@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,33 @@ def inference_picture(results: Results) -> str:
     figures = _compared(results, "inference/")
     title = f"Inference, {results.title}: times as fast as the best peer"
     return _picture(title, _against_best(figures), 90 + 46 * len(figures)) if figures else ""
+
+
+def small_picture(results: Results) -> str:
+    """The same steps for the README: an SVG file of shapes and text alone, which any viewer shows, light or dark."""
+    both = [f for f in _compared(results, "training/") if _ratio(f, "PyTorch") is not None]
+    steps = [(f["name"].partition("/")[2], min(f["peers"].values()) / f["ours"]) for f in both]
+    largest = max((ratio for _, ratio in steps), default=0)
+    left, right, row = 360, 650, 22
+    rows = []
+    for number, (name, ratio) in enumerate(steps):
+        y, end = 40 + row * number, left + (right - left) * ratio / largest
+        rows.append(
+            f'<text x="{left - 10}" y="{y + 12}" text-anchor="end">{escape(name)}</text>'
+            f'<rect x="{left}" y="{y}" width="{end - left:.1f}" height="15" rx="2"/>'
+            f'<text x="{end + 6:.1f}" y="{y + 12}" class="value">{ratio:.1f} x</text>'
+        )
+    bottom, equal = 40 + row * len(steps), left + (right - left) / max(largest, 1)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 {bottom + 24}" width="700" height="{bottom + 24}" role="img">'
+        "<title>Training steps, times as fast as the fastest peer</title><style>"
+        "svg{background:#fff}text{font:12px system-ui,sans-serif;fill:#475569}.value{font-weight:600;fill:#0f172a}"
+        "rect{fill:#2563eb}path{stroke:#b45309}"
+        "@media(prefers-color-scheme:dark){svg{background:#0f172a}text{fill:#9fb0c5}.value{fill:#e2e8f0}rect{fill:#5b9bf3}path{stroke:#f59e0b}}"
+        f'</style><text x="{left}" y="24">times as fast as the faster of PyTorch and JAX</text>{"".join(rows)}'
+        f'<path d="M{equal:.1f} 34V{bottom + 4}" stroke-dasharray="4 3"/>'
+        f'<text x="{equal:.1f}" y="{bottom + 18}" text-anchor="middle">1</text></svg>\n'
+    )
 
 
 def _picture(title: str, content: Markup, height: int) -> str:

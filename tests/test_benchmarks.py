@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmark_results import NAME, SIZES, made_up, page, results
@@ -93,6 +94,21 @@ def test_pictures_are_svg_files_that_need_nothing_else(draw: Any) -> None:
     if draw is page.sweep_picture:
         assert [d.count("L") for d in drawn if "L" in d] == [len(SIZES) - 1] * 4
     assert "under emulation" in "".join(tree.itertext())
+
+
+def test_the_picture_of_the_readme_is_shapes_and_text() -> None:
+    """No HTML inside, which viewers of repositories leave out; a bar for each step that PyTorch was compared in."""
+    tree = ElementTree.fromstring(page.small_picture(made_up()))
+    assert {element.tag for element in tree.iter()} == {
+        SVG + n for n in ("svg", "title", "style", "text", "rect", "path")
+    }
+    steps = [
+        f for f in made_up().figures if f["name"].startswith("training/") and any("PyTorch" in p for p in f["peers"])
+    ]
+    assert len(list(tree.iter(f"{SVG}rect"))) == len(steps) > 0
+    widths = [float(rect.get("width", "")) for rect in tree.iter(f"{SVG}rect")]
+    ratios = [min(f["peers"].values()) / f["ours"] for f in steps]
+    assert np.allclose(widths, np.divide(ratios, max(ratios)) * max(widths), atol=0.1)
 
 
 def test_the_page_of_the_documentation_is_current(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ import page as pages  # noqa: E402
 from results import Results  # noqa: E402
 
 PAGE, FOLDER = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
+SPEED, SPEED_OF = "speed.svg", "amd-epyc-avx512-networks"  # the chart of the README, and whose results it shows
 PICTURES = {"sweep": pages.sweep_picture, "steps": pages.steps_picture, "inference": pages.inference_picture}
 ALT = {
     "sweep": "share of peak over the size of matrix products, for the four transposes",
@@ -34,11 +35,11 @@ compared before they are timed. The peak is the most that multiply-adds on regis
 product is that of its fastest round. Where all sides are limited to AVX2, onnxruntime is not: it has no switch for that.
 
 ```text
-make bench                                            # JSON, and a page with plots, in build/bench
-python benchmarks/run.py --only sweep/                # matrix products
-python benchmarks/run.py --only training/ --isa avx2  # no side uses AVX-512
-python tools/benchmark_gallery.py build/bench/*.json  # keeps them, writes this page
-openbnns bench                                        # three networks
+make bench                        # JSON, and a page with plots, in build/bench
+python benchmarks/run.py --only sweep/                  # matrix products
+python benchmarks/run.py --only training/ --isa avx2    # without AVX-512
+python tools/benchmark_gallery.py build/bench/*.json    # writes this page
+openbnns bench                                          # three networks
 ```
 
 [How fast it is](speed.md) says what the figures mean.
@@ -53,6 +54,8 @@ def known() -> dict[str, Results]:
 def pictures(name: str, results: Results) -> dict[str, str]:
     """The SVG files of some results, by their names."""
     found = {f"{name}-{kind}.svg": draw(results) for kind, draw in PICTURES.items()}
+    if name == SPEED_OF:
+        found[SPEED] = pages.small_picture(results)
     return {file: text for file, text in found.items() if text}
 
 
@@ -78,6 +81,8 @@ def page(kept: dict[str, Results]) -> str:
                 + "\n"
             )
         for file in pictures(name, results):
+            if file == SPEED:
+                continue
             kind = Path(file).stem.rpartition("-")[2]
             parts.append(f"[![{results.title}: {ALT[kind]}](benchmarks/{file})](benchmarks/{file})\n")
     return "\n".join(parts)
