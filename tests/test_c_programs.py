@@ -305,11 +305,11 @@ def test_another_interpreter(tmp_path: Path) -> None:
 
 
 def test_the_programs_of_the_page(tmp_path: Path) -> None:
-    """Each C program of docs/c.md compiles without a warning and prints what the page says."""
+    """Each C program of docs/c.md compiles without a warning and prints what the page says, where long lines are broken."""
     page = (ROOT / "docs" / "c.md").read_text(encoding="utf-8")
     programs = re.findall(r"```c\n(.*?)```\n(?:.*?)```text\n(.*?)```", page, re.DOTALL)
     assert programs
     for number, (program, expected) in enumerate(programs):
         source = tmp_path / f"program{number}.c"
         source.write_text(program, encoding="utf-8")
-        assert output_of(built(C_COMPILERS[0], source, tmp_path)) == expected
+        assert output_of(built(C_COMPILERS[0], source, tmp_path)).split() == expected.split()

@@ -4,6 +4,7 @@ import doctest
 import enum
 import importlib
 import inspect
+import json
 import os
 import pkgutil
 import re
@@ -112,6 +113,21 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in known, f"{page.name} links to {target}#{anchor}, but there is no such heading"
 
 
+OWN_PAGES = [page for page in PAGES if "docs" in page.parts]
+
+
+@pytest.mark.parametrize("page", OWN_PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_code_is_narrow(page: Path) -> None:
+    """At most 80 columns, so that nothing is cut off beside the navigation of the site, and little on a phone."""
+    fenced, wide = False, []
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif (fenced or line.startswith("    ")) and len(line) > 80:
+            wide.append(f"{page.name}:{number}: {line}")
+    assert not fenced and wide == []
+
+
 OTHER_ENGLISH = re.compile(
     r"\b(?:(?:general|initial|normal|optim|organ|quant|real|recogn|special|standard|summar|synchron|vector)is(?:e|ed|es|ing|ation|er|ers)"
     r"|(?:behavi|col|fav|hon|neighb)or(?:s|ed)?|centers?)\b",
@@ -122,7 +138,7 @@ OTHER_ENGLISH = re.compile(
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_pages_are_british_with_ize(page: Path) -> None:
     """CONTRIBUTING.md says so; names in code are what they are."""
-    prose = re.sub(r"^```.*?^```$|`[^`]*`|\]\([^)]*\)", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^```.*?^```$|`[^`]*`|\]\([^)]*\)|<[^>]*>", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     assert OTHER_ENGLISH.findall(prose) == []
 
 
@@ -155,13 +171,19 @@ def test_every_function_is_on_a_page() -> None:
         assert name in (ROOT / "docs" / row[1]).read_text(), f"{row[1]} does not mention {name}"
 
 
-def test_the_page_of_networks_names_every_module() -> None:
-    page = (ROOT / "docs" / "training.md").read_text()
+def test_the_page_of_layers_names_every_module() -> None:
+    page = (ROOT / "docs" / "layers.md").read_text()
     modules = [
         name for name in nn.__all__ if inspect.isclass(thing := getattr(nn, name)) and issubclass(thing, nn.Module)
     ]
     assert len(modules) > 40
     assert [name for name in modules if f"`{name}" not in page] == []
+
+
+def test_the_list_of_filters_links_to_every_family() -> None:
+    page = (ROOT / "docs" / "filters.md").read_text()
+    families = sorted(path.name for path in (ROOT / "docs" / "filters").glob("*.md"))
+    assert [name for name in families if f"](filters/{name})" not in page] == []
 
 
 def test_open_questions_name_every_switch() -> None:
@@ -194,3 +216,17 @@ def test_the_gallery_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(rows) == set(gallery.find_pairs())
     assert gallery.PAGE.read_text() == gallery.page(list(rows.values()))
     assert [name for name in rows if not (gallery.FOLDER / f"{name}.svg").exists()] == []
+
+
+def test_the_page_of_evidence_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tools/evidence.py writes its tables from the counts that are kept; files and commands that they name exist."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    evidence = importlib.import_module("evidence")
+    kept = json.loads(evidence.KEPT.read_text(encoding="utf-8"))
+    rows = {**evidence.OWN, **evidence.FOREIGN}
+    assert set(kept["counts"]) == set(rows) and min(kept["counts"].values()) > 0
+    assert evidence.page(evidence.PAGE.read_text(encoding="utf-8"), kept) == evidence.PAGE.read_text(encoding="utf-8")
+    assert [name for name, row in rows.items() if not (row.count or evidence.files_of(row))] == []
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = {row.command.removeprefix("make ") for row in rows.values() if row.command.startswith("make ")}
+    assert named <= targets
