@@ -113,7 +113,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in known, f"{page.name} links to {target}#{anchor}, but there is no such heading"
 
 
-OWN_PAGES = [page for page in PAGES if "docs" in page.parts]
+OWN_PAGES = [page for page in PAGES if page == ROOT / "README.md" or "docs" in page.parts]
 
 
 @pytest.mark.parametrize("page", OWN_PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -126,6 +126,10 @@ def test_code_is_narrow(page: Path) -> None:
         elif (fenced or line.startswith("    ")) and len(line) > 80:
             wide.append(f"{page.name}:{number}: {line}")
     assert not fenced and wide == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
 OTHER_ENGLISH = re.compile(
