@@ -1,4 +1,4 @@
-"""Trains the networks of examples/vs_pytorch, draws what they have learned, and writes docs/gallery.md with the pictures.
+"""Trains the networks of examples/vs_pytorch, draws their results, and writes docs/gallery.md with the pictures.
 
     python tools/gallery.py                      all of them, some minutes
     python tools/gallery.py lenet unet           these, and the page with what is known of the others
@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from examples.vs_pytorch.pair import Batch, Pair, find_pairs, make_ours, networks  # noqa: E402
 
+import openbnns as bn  # noqa: E402
+import results  # noqa: E402
 from openbnns import nn  # noqa: E402
 from openbnns.nn.report.images import data_url  # noqa: E402
 
@@ -40,34 +45,36 @@ Images = list[tuple[str, Array]]
 
 @dataclass(frozen=True)
 class Show:
-    """What is said about a network: the learning task, what it gives on a new batch, and in how many steps."""
+    """A network's task, the steps it is trained for, and how it is judged on samples that it has never seen."""
 
     learns: str
     steps: int
     look: Callable[[Any, Batch], tuple[str, Images]]
+    held_out: int
+    """Samples for the judgement."""
     losses: tuple[str, ...] = ("loss",)
 
 
 def classes(side: Any, batch: Batch) -> tuple[str, Images]:
     images, labels = batch
-    right = float((side.net(images).argmax(1) == labels).mean())
-    return f"{right:.0%} of a new batch right", [("images of the new batch", images)]
+    found = side.net(images).argmax(1)
+    right = float((found == labels).mean())
+    words = " ".join(map(str, found[:SHOWN]))
+    return f"{right:.1%} of {len(labels)} unseen digits right", [(f"unseen digits, read as {words}", images)]
 
 
 def masks(side: Any, batch: Batch) -> tuple[str, Images]:
     images, wanted = batch
     found = side.net(images) > 0
     overlap = float((found & (wanted > 0.5)).sum() / (found | (wanted > 0.5)).sum())
-    rows = [("photographs", images), ("masks", wanted), ("what the network marks", found.astype(np.float32))]
-    return f"intersection over union {overlap:.2f} on a new batch", rows
+    rows = [("unseen digits", images), ("their ink", wanted), ("pixels that the network marks", found * np.float32(1))]
+    return f"intersection over union {overlap:.2f} on {len(images)} unseen digits", rows
 
 
 def generated(side: Any, batch: Batch) -> tuple[str, Images]:
     images, codes = batch
-    return "both sides learn from each other, and the images are still noise; they take thousands of steps", [
-        ("real", (images + 1) / 2),
-        ("made", (side.generator(codes) + 1) / 2),
-    ]
+    rows = [("real", (images + 1) / 2), ("generated", (side.generator(codes) + 1) / 2)]
+    return "the images are still noise; readable digits take thousands of steps", rows
 
 
 def coded(side: Any, batch: Batch) -> tuple[str, Images]:
@@ -75,45 +82,57 @@ def coded(side: Any, batch: Batch) -> tuple[str, Images]:
     result, *_ = side.net(images, noise)
     error = float(np.abs(result - images).mean())
     square = (-1, 1, 28, 28)
-    rows = [("images", images.reshape(square)), ("decoded from 20 numbers each", result.reshape(square))]
-    return f"mean error of a pixel {error:.2f} on a new batch", rows
+    rows = [("unseen digits", images.reshape(square)), ("decoded from 20 numbers each", result.reshape(square))]
+    return f"mean error of a pixel {error:.3f} on {len(images)} unseen digits", rows
+
+
+def most_common(values: Array) -> float:
+    """The accuracy of always giving the most common answer."""
+    return float(np.unique(values, return_counts=True)[1].max() / values.size)
 
 
 def following(side: Any, batch: Batch) -> tuple[str, Images]:
     text, targets = batch
     right = float((side.net(text).argmax(-1) == targets).mean())
-    return f"{right:.0%} of the next characters of a new batch right; one in five is random", []
+    return f"{right:.0%} of the next characters in unseen text right (always a space: {most_common(targets):.0%})", []
 
 
 def tags(side: Any, batch: Batch) -> tuple[str, Images]:
     words, lengths, wanted = batch
-    known = wanted != -100
-    right = float((side.net(words, lengths).argmax(-1) == wanted)[known].mean())
-    return f"{right:.0%} of the tags of a new batch right", []
+    right = side.net(words, lengths).argmax(-1) == wanted
+    known, marked = wanted != -100, wanted > 0  # tag 0: neither a mark nor a capital
+    share, restored = float(right[known].mean()), float(right[marked].mean())
+    return f"{restored:.0%} of the marks and capitals of unseen text restored, {share:.0%} of all words right", []
 
 
+MANUAL = "which character follows, in Python's manual"
 SHOWS = {
-    "lenet": Show("ten classes of noisy images", 150, classes),
-    "resnet18": Show("ten classes of noisy images in colour", 40, classes),
-    "mobilenet_v2": Show("ten classes of noisy images in colour", 120, classes),
-    "vit_tiny": Show("ten classes of noisy images in colour", 80, classes),
-    "unet": Show("to mark a bright disk before clouds", 150, masks),
-    "dcgan": Show("to make images like the real ones", 60, generated, ("discriminator", "generator")),
-    "vae": Show("to code images in 20 numbers", 600, coded),
-    "char_lstm": Show("which character follows", 150, following),
-    "gpt_nano": Show("which character follows", 100, following),
-    "gru_tagger": Show("the tag of every word", 300, tags),
+    "lenet": Show("handwritten digits", 400, classes, 360),
+    "resnet18": Show("handwritten digits in random colours", 300, classes, 360),
+    "mobilenet_v2": Show("handwritten digits in random colours", 400, classes, 360),
+    "vit_tiny": Show("handwritten digits in random colours", 400, classes, 360),
+    "unet": Show("to mark the ink of a digit before clouds", 120, masks, 64),
+    "dcgan": Show("to draw digits like the real ones", 80, generated, 32, ("discriminator", "generator")),
+    "vae": Show("to code digits in 20 numbers", 2000, coded, 360),
+    "char_lstm": Show(MANUAL, 300, following, 64),
+    "gpt_nano": Show(MANUAL, 800, following, 64),
+    "gru_tagger": Show("to restore the punctuation and capitals of Python's manual", 600, tags, 128),
 }
 
 
-def trained(pair: Pair, show: Show) -> tuple[Any, Array]:
-    """Our side after its steps, each on a new batch, and the losses (steps, losses of a step)."""
+def trained(pair: Pair, show: Show) -> tuple[Any, Array, float]:
+    """Our side after its steps, each on a new batch, the losses (steps, losses of a step), and the least time of a step."""
     side = make_ours(pair, pair.full)
     random = np.random.RandomState(0)
-    losses = [np.atleast_1d(side.step(*pair.batch(pair.full, random))) for _ in range(show.steps)]
+    losses, times = [], []
+    for _ in range(show.steps):
+        batch = pair.batch(pair.full, random)
+        start = time.perf_counter()
+        losses.append(np.atleast_1d(side.step(*batch)))
+        times.append(time.perf_counter() - start)
     for _, network in networks(side, nn.Module):
         network.eval()
-    return side, np.array(losses)
+    return side, np.array(losses), min(times)
 
 
 def smooth(values: Array) -> Array:
@@ -177,7 +196,7 @@ def drawing(losses: Array, show: Show, rows: Images) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """What the page says about a network."""
+    """Facts about a trained network."""
 
     name: str
     title: str
@@ -185,37 +204,48 @@ class Row:
     steps: int
     result: str
     losses: str
+    step_ms: float | None
+    """Least time of a step; None from a busy machine, where it says nothing."""
+    machine: str
 
 
 HEAD = """\
 # Gallery
 
-Ten networks from common practice, each in one file of `examples/vs_pytorch`, written once in PyTorch and once here with the same
-names and weights. The data is made up on the spot and can be learned, so that nothing has to be downloaded. Every picture shows a
-network of OpenBNNS: its loss step by step, and what it then gives for a batch that it has never seen.
+Ten networks from common practice, each in one file of `examples/vs_pytorch`, written once in PyTorch and once here with
+the same names and weights, and trained on real data that nobody has to download: the handwritten digits that come with
+the package, and the English of Python's own manual. Every picture shows a network of OpenBNNS: its loss by step, and
+its results on samples that it has never seen.
 
 `python tools/gallery.py` trains all of them, draws the pictures and writes this page.
 """
 
 NOTES = """\
-PyTorch's losses are the same: from the same weights on the same batches, those of 20 steps differ by at most 1e-4 of their size.
-`make test-peers` tests that at small sizes, and `python -m examples.vs_pytorch --losses` shows it at these.
-
-Times depend on the machine: `python -m examples.vs_pytorch --time` measures both sides on yours, and [how fast it is](speed.md)
-has the figures that were taken so far.
+PyTorch's losses are the same: from the same weights on the same batches, those of 20 steps differ by at most 1e-4 of
+their size. `make test-peers` tests that at small sizes, and `python -m examples.vs_pytorch --losses` shows it at these.
+`python -m examples.vs_pytorch --time` measures the steps of both sides in turns on your machine.
 """
 
 
 def page(rows: list[Row]) -> str:
     """The page of the docs."""
-    lines = [HEAD, "| network | parameters | loss, first to last step |\n|---|---|---|"]
-    lines += [f"| {row.title} | {row.parameters:,} | {row.losses} |" for row in rows]
-    lines += ["", NOTES]
+    timed = [row for row in rows if row.step_ms is not None]
+    columns = ["network", "parameters", "steps", "on unseen samples", *(["fastest step"] if timed else [])]
+    lines = [HEAD, f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    for row in rows:
+        cells = [f"[{row.title}](#{anchor(row.title)})", f"{row.parameters:,}", f"{row.steps:,}", row.result]
+        if timed:
+            cells.append("" if row.step_ms is None else f"{row.step_ms:.3g} ms")
+        lines.append(f"| {' | '.join(cells)} |")
+    lines.append("")
+    if timed:
+        lines += [f"Steps were timed on {'; '.join(dict.fromkeys(row.machine for row in timed))}.", ""]
+    lines.append(NOTES)
     for row in rows:
         show = SHOWS[row.name]
         lines.append(f"## {row.title}\n")
         lines.append(
-            f"Learns {show.learns}. After {row.steps} steps: {row.result}. Source: "
+            f"Learns {show.learns}. After {row.steps:,} steps: {row.result}; loss from {row.losses}. Source:\n"
             f"[{row.name}.py](../examples/vs_pytorch/{row.name}.py).\n"
         )
         picture = f"gallery/{row.name}.svg"
@@ -225,16 +255,29 @@ def page(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def anchor(title: str) -> str:
+    """The end of a link to a heading."""
+    return re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-")
+
+
+def machine() -> str:
+    """The processor, as results of benchmarks name it."""
+    about = results.about("")
+    return f"{about['processor']}, {about['cores']} cores, {about['instruction set']}, {bn.get_num_threads()} threads"
+
+
 def made(name: str, show: Show) -> Row:
-    """Train a network, and draw what it has learned."""
+    """Train a network, and draw its results."""
     pair = find_pairs()[name]
-    side, losses = trained(pair, show)
-    result, images = show.look(side, pair.batch(pair.full, np.random.RandomState(1)))
+    side, losses, seconds = trained(pair, show)
+    held_out = pair.batch(replace(pair.full, batch=show.held_out), np.random.RandomState(1), held_out=True)
+    result, images = show.look(side, held_out)
     (FOLDER / f"{name}.svg").write_text(drawing(losses, show, images), encoding="utf-8")
     count = sum(p.data.size for _, network in networks(side, nn.Module) for p in network.parameters())
     ends = ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(losses[0], losses[-1], strict=True))
-    print(f"{name}: loss {ends}; {result}", flush=True)
-    return Row(name, pair.title, count, show.steps, result, ends)
+    print(f"{name}: loss {ends}; {result}; {1e3 * seconds:.3g} ms", flush=True)
+    busy = os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1)
+    return Row(name, pair.title, count, show.steps, result, ends, None if busy else round(1e3 * seconds, 2), machine())
 
 
 def known() -> dict[str, Row]:

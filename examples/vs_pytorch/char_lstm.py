@@ -21,9 +21,9 @@ class Sizes:
     width: int = 256
 
 
-def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+def batch(sizes: Sizes, random: np.random.RandomState, held_out: bool = False) -> Batch:
     """Characters (N, T) and those that come next (N, T)."""
-    return data.next_characters(random, sizes.batch, sizes.length, sizes.vocabulary)
+    return data.next_characters(random, sizes.batch, sizes.length, sizes.vocabulary, held_out)
 
 
 # In PyTorch.

@@ -1,14 +1,57 @@
-"""Random batches that resemble what the networks are used for, and that can be learned."""
+"""Batches of real data that nobody has to download: handwritten digits, and the English of Python's own manual.
+
+Every function draws from the training part, or with ``held_out`` takes samples that training never sees.
+"""
 
 from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openbnns.datasets import load_digits
+
 from .pair import Array, Batch
 
+Random = np.random.RandomState
+Images = NDArray[np.float32]
+MARKS = ["", ",", ".", ":", ";", ")", "?"]  # what may follow a word
+HELD_OUT = 0.1  # share of a text
 
-def smooth(random: np.random.RandomState, count: int, channels: int, size: int) -> NDArray[np.float32]:
+
+def _enlarged(images: Array, size: int) -> Images:
+    """Images (count, 8, 8) as (count, size, size), by linear interpolation between the centres of pixels."""
+    places = np.clip((np.arange(size) + 0.5) * 8 / size - 0.5, 0, 7)
+    weights = np.maximum(0, 1 - np.abs(places[:, None] - np.arange(8)))  # (size, 8)
+    return np.asarray(weights @ images @ weights.T, np.float32)
+
+
+def _ink(random: Random, count: int, size: int, held_out: bool) -> tuple[Images, Array]:
+    """Handwritten digits (count, size, size) between 0 and 1, and their classes (count,)."""
+    train_x, train_y, test_x, test_y = load_digits()
+    if held_out:
+        return _enlarged(test_x[:count].reshape(-1, 8, 8), size), test_y[:count]
+    drawn = random.randint(0, len(train_x), count)
+    return _enlarged(train_x[drawn].reshape(-1, 8, 8), size), train_y[drawn]
+
+
+def grey_digits(random: Random, count: int, size: int, held_out: bool = False) -> tuple[Images, Array]:
+    """Digits (count, 1, size, size) between 0 and 1, and their classes."""
+    ink, labels = _ink(random, count, size, held_out)
+    return ink[:, None], labels
+
+
+def coloured_digits(random: Random, count: int, size: int, held_out: bool = False) -> tuple[Images, Array]:
+    """Digits (count, 3, size, size) between -1 and 1, in a random light colour on dark paper, and their classes."""
+    ink, labels = _ink(random, count, size, held_out)
+    pen, paper = random.uniform(0.7, 1, (2, len(ink), 3, 1, 1)) * np.array([1, -1]).reshape(2, 1, 1, 1, 1)
+    return np.asarray(paper + (pen - paper) * ink[:, None], np.float32), labels
+
+
+def _clouds(random: Random, count: int, channels: int, size: int) -> Images:
     """Cloudy images (count, channels, size, size) with mean 0 and variance about 1: a few waves in random directions."""
     rows, columns = np.mgrid[:size, :size] / size
     waves = random.uniform(-4, 4, (2, count, channels, 4, 1, 1))
@@ -17,49 +60,71 @@ def smooth(random: np.random.RandomState, count: int, channels: int, size: int) 
     return (image / np.sqrt(2)).astype(np.float32)
 
 
-def labelled_images(
-    random: np.random.RandomState, count: int, channels: int, size: int, classes: int = 10
-) -> tuple[NDArray[np.float32], Array]:
-    """Images with noise, every class around an image of its own; and the classes (count,)."""
-    patterns = smooth(np.random.RandomState(1), classes, channels, size)
-    labels = random.randint(0, classes, count)
-    noise = random.standard_normal((count, channels, size, size)).astype(np.float32)
-    return patterns[labels] + 0.5 * noise, labels
+def digits_before_clouds(random: Random, count: int, size: int, held_out: bool = False) -> tuple[Images, Images]:
+    """Pictures (count, 3, size, size) of a digit before clouds, and masks (count, 1, size, size), 1 where its ink is."""
+    ink, _ = _ink(random, count, size, held_out)
+    masks = (ink[:, None] > 0.5).astype(np.float32)
+    return _clouds(random, len(ink), 3, size) + 1.5 * masks, masks
 
 
-def disks(random: np.random.RandomState, count: int, size: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Photographs (count, 3, size, size) of a bright disk before clouds, and masks (count, 1, size, size), 1 on the disk."""
-    rows, columns = np.mgrid[:size, :size] / size
-    centers = random.uniform(0.25, 0.75, (2, count, 1, 1, 1))
-    radii = random.uniform(0.1, 0.3, (count, 1, 1, 1))
-    masks = ((rows - centers[0]) ** 2 + (columns - centers[1]) ** 2 < radii**2).astype(np.float32)
-    return smooth(random, count, 3, size) + 1.5 * masks, masks
+@cache
+def manual() -> tuple[str, str]:
+    """The topics of Python's manual that come with every Python, without their markup: the training part, and the rest."""
+    from pydoc_data.topics import topics
+
+    text = re.sub(r"[*=~^\"`_|+-]{2,}", " ", " ".join(topics[name] for name in sorted(topics)))
+    text = re.sub(r"\s+", " ", text)
+    end = int(len(text) * (1 - HELD_OUT))
+    return text[:end], text[end:]
 
 
-def sentences(random: np.random.RandomState, count: int, length: int, vocabulary: int) -> Array:
-    """Texts (count, length): most characters are followed by the one that always follows them, some by any other."""
-    follower = np.random.RandomState(1).permutation(vocabulary)
-    surprise = random.uniform(size=(count, length)) < 0.2
-    text = random.randint(0, vocabulary, (count, length))
-    for t in range(1, length):
-        text[:, t] = np.where(surprise[:, t], text[:, t], follower[text[:, t - 1]])
-    return text
+@cache
+def _characters(vocabulary: int) -> tuple[Array, Array]:
+    """Both parts as numbers of characters, the most common ones first; the last number stands for all others."""
+    common = Counter(manual()[0]).most_common(vocabulary - 1)
+    numbers = {character: i for i, (character, _) in enumerate(common)}
+    training, rest = (np.array([numbers.get(c, vocabulary - 1) for c in part]) for part in manual())
+    return training, rest
 
 
-def next_characters(random: np.random.RandomState, count: int, length: int, vocabulary: int) -> Batch:
-    """Texts (count, length), and at every position the character that comes next."""
-    text = sentences(random, count, length + 1, vocabulary)
-    return np.ascontiguousarray(text[:, :-1]), np.ascontiguousarray(text[:, 1:])
+def _passages(random: Random, text: Array, count: int, length: int, held_out: bool) -> Array:
+    """Where pieces of the text begin and all that follows: indices (count, length)."""
+    last = len(text) - length
+    starts = np.linspace(0, last, count).astype(int) if held_out else random.randint(0, last, count)
+    return np.asarray(starts[:, None] + np.arange(length))
 
 
-def tagged_words(random: np.random.RandomState, count: int, length: int, words: int, tags: int) -> Batch:
-    """Sentences (count, length) of different lengths, behind which stand zeros; the lengths; tags, -100 where no word is.
+def next_characters(random: Random, count: int, length: int, vocabulary: int, held_out: bool = False) -> Batch:
+    """Characters of passages of the manual (count, length), and at every position the character that comes next."""
+    text = _characters(vocabulary)[held_out]
+    passages = text[_passages(random, text, count, length + 1, held_out)]
+    return np.ascontiguousarray(passages[:, :-1]), np.ascontiguousarray(passages[:, 1:])
 
-    Some words are frequent, most are rare. The tag of a word depends on the word and on the one behind it.
+
+@cache
+def _words(words: int, tags: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Both parts as numbers of words and their tags. 0 is no word, 1 a rare one.
+
+    Words are in small letters and without the marks that follow them; the tag says what was taken away.
     """
-    text = 1 + np.minimum(random.zipf(1.3, (count, length)), words - 1) % (words - 1)
+    found = [re.findall(r"([A-Za-z']+)([,.:;)?]?)", part) for part in manual()]
+    common = Counter(word.lower() for word, _ in found[0]).most_common(words - 2)
+    numbers = {word: i + 2 for i, (word, _) in enumerate(common)}
+
+    def as_numbers(part: list[tuple[str, str]]) -> tuple[Array, Array]:
+        tag = [2 * MARKS.index(mark) + word[0].isupper() for word, mark in part]
+        return np.array([numbers.get(word.lower(), 1) for word, _ in part]), np.minimum(tag, tags - 1)
+
+    return as_numbers(found[0]), as_numbers(found[1])
+
+
+def stripped_words(random: Random, count: int, length: int, words: int, tags: int, held_out: bool = False) -> Batch:
+    """Words of passages (count, length) without capitals and punctuation, behind which stand zeros; the lengths; tags.
+
+    The tag of a word is the mark that followed it and whether it began with a capital; -100 where no word is.
+    """
+    text, labels = _words(words, tags)[held_out]
+    places = _passages(random, text, count, length, held_out)
     lengths = random.randint(length // 4, length + 1, count)
-    behind = np.roll(text, -1, axis=1) % 2
-    labels = (3 * text + behind) % tags
     absent = np.arange(length) >= lengths[:, None]
-    return np.where(absent, 0, text), lengths, np.where(absent, -100, labels)
+    return np.where(absent, 0, text[places]), lengths, np.where(absent, -100, labels[places])

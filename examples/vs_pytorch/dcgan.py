@@ -22,10 +22,11 @@ class Sizes:
     width: int = 64
 
 
-def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+def batch(sizes: Sizes, random: np.random.RandomState, held_out: bool = False) -> Batch:
     """Images (N, 3, 64, 64) between -1 and 1, and codes (N, 100, 1, 1)."""
     codes = random.standard_normal((sizes.batch, CODE, 1, 1)).astype(np.float32)
-    return np.tanh(data.smooth(random, sizes.batch, 3, 64)), codes
+    images, _ = data.coloured_digits(random, sizes.batch, 64, held_out)
+    return images, codes
 
 
 # In PyTorch.

@@ -24,9 +24,9 @@ class Sizes:
     depth: int = 4
 
 
-def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+def batch(sizes: Sizes, random: np.random.RandomState, held_out: bool = False) -> Batch:
     """Tokens (N, T) and those that come next (N, T)."""
-    return data.next_characters(random, sizes.batch, sizes.length, sizes.vocabulary)
+    return data.next_characters(random, sizes.batch, sizes.length, sizes.vocabulary, held_out)
 
 
 # In PyTorch.

@@ -23,9 +23,9 @@ class Sizes:
     hidden: int = 128
 
 
-def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+def batch(sizes: Sizes, random: np.random.RandomState, held_out: bool = False) -> Batch:
     """Words (N, T) with zeros behind them, lengths (N,), and tags (N, T) with -100 behind them."""
-    return data.tagged_words(random, sizes.batch, sizes.length, sizes.words, sizes.tags)
+    return data.stripped_words(random, sizes.batch, sizes.length, sizes.words, sizes.tags, held_out)
 
 
 # In PyTorch.

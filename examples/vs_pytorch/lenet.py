@@ -19,9 +19,9 @@ class Sizes:
     batch: int = 64
 
 
-def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+def batch(sizes: Sizes, random: np.random.RandomState, held_out: bool = False) -> Batch:
     """Images (N, 1, 28, 28) and their classes (N,)."""
-    return data.labelled_images(random, sizes.batch, channels=1, size=28)
+    return data.grey_digits(random, sizes.batch, 28, held_out)
 
 
 # In PyTorch.

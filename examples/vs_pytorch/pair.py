@@ -36,8 +36,8 @@ class Pair:
     title: str
     ours: Callable[[Any], Any]
     pytorch: Callable[[], Callable[[Any], Any]]
-    batch: Callable[[Any, np.random.RandomState], Batch]
-    """One batch of the given sizes."""
+    batch: Callable[..., Batch]
+    """``batch(sizes, random, held_out=False)``: samples for training, or of the part that is kept for the end."""
     full: Any
     """The sizes that are common practice, for benchmarks."""
     small: Any

@@ -23,9 +23,9 @@ class Sizes:
     width: int = 32
 
 
-def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+def batch(sizes: Sizes, random: np.random.RandomState, held_out: bool = False) -> Batch:
     """Images (N, 3, H, W) and masks (N, 1, H, W)."""
-    return data.disks(random, sizes.batch, sizes.image)
+    return data.digits_before_clouds(random, sizes.batch, sizes.image, held_out)
 
 
 # In PyTorch.

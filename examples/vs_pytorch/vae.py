@@ -23,11 +23,11 @@ class Sizes:
     code: int = 20
 
 
-def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+def batch(sizes: Sizes, random: np.random.RandomState, held_out: bool = False) -> Batch:
     """Images (N, 784) between 0 and 1, and the noise (N, code), which PyTorch and NumPy would draw differently."""
-    images, _ = data.labelled_images(random, sizes.batch, channels=1, size=28)
+    images, _ = data.grey_digits(random, sizes.batch, 28, held_out)
     noise = random.standard_normal((sizes.batch, sizes.code)).astype(np.float32)
-    return np.clip(images.reshape(sizes.batch, PIXELS), 0, 1), noise
+    return images.reshape(sizes.batch, PIXELS), noise
 
 
 # In PyTorch.

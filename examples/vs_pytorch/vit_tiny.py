@@ -29,9 +29,9 @@ class Sizes:
         return 1 + (self.image // PATCH) ** 2
 
 
-def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+def batch(sizes: Sizes, random: np.random.RandomState, held_out: bool = False) -> Batch:
     """Images (N, 3, H, W) and their classes (N,)."""
-    return data.labelled_images(random, sizes.batch, channels=3, size=sizes.image)
+    return data.coloured_digits(random, sizes.batch, sizes.image, held_out)
 
 
 # In PyTorch.
