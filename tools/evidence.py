@@ -186,12 +186,15 @@ def files_of(row: Row) -> list[str]:
 
 
 def tests_by_file(names: list[str]) -> Counter[str]:
-    """Tests in these files, those that need a peer included."""
-    pytest = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "-p", "no:cacheprovider"]
-    run = subprocess.run(
-        [*pytest, *(f"tests/{name}" for name in names)], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    return Counter(line.partition("::")[0].removeprefix("tests/") for line in run.stdout.splitlines() if "::" in line)
+    """Tests in these files, both without and with peers."""
+    found: Counter[str] = Counter()
+    for which in ("not peers", "peers"):
+        pytest = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", which, "-p", "no:cacheprovider"]
+        run = subprocess.run(
+            [*pytest, *(f"tests/{name}" for name in names)], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        found.update(line.partition("::")[0].removeprefix("tests/") for line in run.stdout.splitlines() if "::" in line)
+    return found
 
 
 def counted() -> dict[str, int]:
