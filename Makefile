@@ -48,6 +48,11 @@ help:
 	@echo "make release    check everything, build wheels and source archive, set the tag"
 	@echo "make clean      remove all that the others made"
 
+# The first thing, before anything takes time.
+$(VENV)/.compiler:
+	@$(PYTHON) tools/need_compiler.py
+	@mkdir -p $(VENV) && touch $@
+
 $(VENV)/.created:
 	@echo "Making a virtual environment in $(VENV): about 5 s"
 	@$(PYTHON) -m venv $(VENV)
@@ -61,12 +66,12 @@ $(VENV)/.build-tools: $(VENV)/.created
 
 # Build the wheel and install that, never the source tree: with kernels for all instruction sets, as tests want it, which is
 # good for training, too; or for training only, with those of this CPU.
-$(VENV)/.installed: $(VENV)/.build-tools tools/build.py $(SOURCES)
+$(VENV)/.installed: $(VENV)/.compiler $(VENV)/.build-tools tools/build.py $(SOURCES)
 	@rm -f $(VENV)/.native
 	@$(BIN)/python tools/build.py all
 	@touch $(VENV)/.native $@
 
-$(VENV)/.native: $(VENV)/.build-tools tools/build.py $(SOURCES)
+$(VENV)/.native: $(VENV)/.compiler $(VENV)/.build-tools tools/build.py $(SOURCES)
 	@rm -f $(VENV)/.installed
 	@$(BIN)/python tools/build.py native
 	@touch $@

@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = (".created", ".build-tools", ".test-tools", ".train-tools")
+TOOLS = (".compiler", ".created", ".build-tools", ".test-tools", ".train-tools")
 ALL, NATIVE = "tools/build.py all", "tools/build.py native"
 
 
@@ -65,6 +66,59 @@ def test_after_tests(stamps: Path) -> None:
     touch(stamps / ".build-tools", later=3000)  # as a change of a source does
     assert NATIVE in commands("train", stamps)
     assert ALL in commands("test", stamps)
+
+
+SYSTEMS = {
+    ("ubuntu", "debian"): "apt-get install g++",
+    ("debian", ""): "apt-get install g++",
+    ("fedora", ""): "dnf install gcc-c++",
+    ("rocky", "rhel centos fedora"): "dnf install gcc-c++",
+    ("opensuse-leap", "suse opensuse"): "zypper install gcc-c++",
+    ("manjaro", "arch"): "pacman -S gcc",
+    ("alpine", ""): "apk add g++",
+    ("unheard-of", ""): "GCC 11 or newer, or Clang, with the package manager of this system",
+}
+"""What to install, by ID and ID_LIKE of /etc/os-release."""
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_without_a_compiler_one_line_names_the_package(system: tuple[str, str], tmp_path: Path) -> None:
+    """By make, before it makes or installs anything, on a search path without compilers."""
+    started = tmp_path / "started.py"  # as the Python of that system
+    started.write_text(
+        "import platform, runpy, sys\n"
+        "platform.system = lambda: 'Linux'\n"
+        f"platform.freedesktop_os_release = lambda: dict(ID={system[0]!r}, ID_LIKE={system[1]!r})\n"
+        "runpy.run_path(sys.argv[1], run_name='__main__')\n",
+        encoding="utf-8",
+    )
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "find", "echo", "mkdir", "touch"):
+        if path := shutil.which(name):
+            (programs / name).symlink_to(path)
+    venv = tmp_path / "venv"
+    done = subprocess.run(
+        [str(shutil.which("make")), f"VENV={venv}", f"PYTHON={sys.executable} {started}", "train"],
+        cwd=ROOT, env={"PATH": str(programs)}, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode != 0 and not venv.exists()
+    (line,) = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert line.startswith("There is no C++ compiler (c++, g++, clang++), which building needs. Install one: ")
+    assert line.endswith(SYSTEMS[system])
+
+
+def test_a_compiler_that_is_named_but_not_there() -> None:
+    tool = [sys.executable, "tools/need_compiler.py"]
+    missing = subprocess.run(
+        tool,
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "CXX": "g++-77 -m64"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert missing.stderr == "CXX names the compiler g++-77, which is not there: unset it, or correct it.\n"
 
 
 def test_workflows_call_targets_that_exist(stamps: Path) -> None:
