@@ -16,7 +16,7 @@ TARGET ?= x86_64-linux-gnu
 ISAS ?= all
 
 .PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check docs test-site format sanitize fuzz stub \
-  clean wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist release
+  clean wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist index release
 
 install: $(VENV)/.installed
 
@@ -45,7 +45,8 @@ help:
 	@echo "make test-cross the C++ tests of the kernels for another processor; TARGET=aarch64-linux-gnu"
 	@echo "make test-pythons  these wheels on every Python found, with the oldest and the newest NumPy for it; PYTHONS=\"--compile --portion 1/4\""
 	@echo "make sdist      the source archive; make test-sdist builds and tests it without a network"
-	@echo "make release    check everything, build wheels and source archive, set the tag"
+	@echo "make index      a package index of dist/wheels and dist/sdist, for any web server, in dist/index"
+	@echo "make release    check everything, build wheels, source archive, index and notes, set the tag"
 	@echo "make clean      remove all that the others made"
 
 # The first thing, before anything takes time.
@@ -161,7 +162,7 @@ check: install $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $$(find core examples tests/c -name '*.cpp' -o -name '*.c' -o -name '*.h')
-	$(BIN)/codespell src core docs tests README.md CONTRIBUTING.md CHANGELOG.md
+	$(BIN)/codespell src core docs tests examples changes README.md CONTRIBUTING.md CHANGELOG.md
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/request.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
@@ -278,6 +279,10 @@ test-sdist: sdist
 	build/sdist/.venv/bin/python -m pip install --no-index --no-build-isolation --no-deps -C cmake.define.OPENBNNS_ISAS=native ./build/sdist
 	build/sdist/.venv/bin/openbnns check
 
+# What `pip install --extra-index-url` and `--find-links` take, from a web server or from the disk.
+index:
+	$(PYTHON) tools/package_index.py dist/wheels dist/sdist --out dist/index
+
 # Everything that a release needs, and its tag in the end. Pushing the tag publishes it (.github/workflows/release.yml).
 release: $(VENV)/.wheel-tools
 	$(BIN)/python tools/release.py check
@@ -287,6 +292,8 @@ release: $(VENV)/.wheel-tools
 	$(MAKE) wheels TARGET=aarch64-linux-gnu
 	$(MAKE) test-wheels test-sdist
 	$(BIN)/python -m twine check --strict dist/wheels/*.whl dist/sdist/*.tar.gz
+	$(MAKE) index
+	$(BIN)/python tools/release.py notes > dist/notes.md
 	$(BIN)/python tools/release.py tag
 
 clean:
