@@ -1,19 +1,23 @@
-"""The documentation site in a real browser: no errors, nothing cut off, no other hosts. ``make test-site`` runs this.
+"""The documentation site in a real browser: no errors, nothing cut off, no other hosts, and search that finds things.
 
+``make test-site`` runs this.
 It opens the pages of build/site from the disk, without a network. Screenshots go to the folder of ``OPENBNNS_SCREENSHOTS`` if it
 is set.
 """
 
 from __future__ import annotations
 
+import http.server
 import os
 import shutil
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
 PAGES = (
@@ -21,6 +25,55 @@ PAGES = (
     "api/nn/training", "api/capi/enums", "api/openbnns/fully_connected", "notebooks/first_network", "filters/attention",
 )  # fmt: skip
 WIDTHS = (390, 800, 1280)
+
+EASY = {
+    "csv": "tables", "install": "install", "onnx": "in_and_out", "resume": "saving", "save a model": "saving",
+    "checkpoint": "saving", "keras": "weight_files", "scikit-learn": "sklearn", "swift": "coming_from_swift", "gpu": "faq",
+}  # fmt: skip
+"""Questions by the page that has to come first."""
+QUESTIONS = {
+    **EASY,
+    "how do I install it without a compiler": "install",
+    "does it run on Windows": "install",
+    "train on a table of numbers": "tables",
+    "missing values in a column": "tables",
+    "decimal comma": "tables",
+    "load images from a folder": "data",
+    "openbnns.datasets.load_digits": "data",
+    "freeze layers": "layers",
+    "custom layer": "networks",
+    "gradcheck": "networks",
+    "learning rate schedule": "losses_and_optimizers",
+    "cross entropy": "losses_and_optimizers",
+    "early stopping": "trainer",
+    "interrupted training": "saving",
+    "confusion matrix": "report",
+    "f1 score": "report",
+    "command line options": "commands",
+    "predict": "commands",
+    "convert a PyTorch model": "from_torch",
+    "load PyTorch weights": "weight_files",
+    "safetensors": "weight_files",
+    "fine-tune an ONNX model": "in_and_out",
+    "Core ML": "core_ml",
+    "export to C": "source_code",
+    "compile a C program with gcc": "c",
+    "mpirun": "distributed",
+    "how many threads does it use": "running",
+    "reproducible results": "running",
+    "is it faster than PyTorch": "speed",
+    "error message": "troubleshooting",
+    "add an activation": "contributing",
+    "quantize int8": "filters/quantization",
+    "batch norm": "filters/normalization",
+    "MultiheadAttention": "filters/attention",
+    "nn.Conv2d": "api/nn/convolution",
+    "nn.functional.softmax": "api/nn/module_functional",
+    "BNNSFilterApplyBackward": "api/capi/apply",
+    "BNNSActivationFunctionGELU": "api/capi/enums",
+}
+"""What people type, by a page that has to be among the first three."""
+ADDRESS_OF_ROOT = "document.baseURI.slice(0, document.baseURI.lastIndexOf('/') + 1)"
 
 _TOO_WIDE = """() => {
   const width = document.documentElement.clientWidth;
@@ -67,12 +120,47 @@ def test_a_page_fits_and_is_quiet(browser: Browser, name: str, scheme: Any) -> N
     context.close()
 
 
-def test_search_finds_a_layer_without_a_network(browser: Browser) -> None:
+def first_hits(page: Page, question: str) -> list[str]:
+    """The pages of the first three results, without `.html`."""
+    for text, state in ("", "detached"), (question, "visible"):
+        page.fill(".md-search__input", text)
+        page.press(".md-search__input", "End")  # the theme waits for a key
+        page.locator(".md-search-result__item").first.wait_for(state=state, timeout=60_000)
+    addresses = page.eval_on_selector_all(
+        ".md-search-result__item > a", f"(links) => links.map((link) => link.href.replace({ADDRESS_OF_ROOT}, ''))"
+    )
+    return [address.split("?")[0].split("#")[0].removesuffix(".html") for address in addresses[:3]]
+
+
+def test_search_answers_without_a_network(browser: Browser) -> None:
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.goto((SITE / "index.html").as_uri())
     page.click(".md-search__input")
-    page.keyboard.type("MultiheadAttention")
-    page.wait_for_selector(".md-search-result__item", timeout=20_000)
-    assert "MultiheadAttention" in page.inner_text(".md-search-result__list")
+    missed = {}
+    for question, answer in QUESTIONS.items():
+        found = first_hits(page, question)
+        if answer not in (found[:1] if question in EASY else found):
+            missed[question] = f"{answer} is not among {found}"
     context.close()
+    assert len(QUESTIONS) >= 40 and missed == {}
+
+
+def test_search_answers_on_a_server(browser: Browser) -> None:
+    """Where a worker does it, instead of the frame in pages from the disk."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *unused: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
+    page.click(".md-search__input")
+    assert first_hits(page, "how do I install it")[0] == "install"
+    assert first_hits(page, "fine-tune an ONNX model")[0] == "in_and_out"
+    context.close()
+    server.shutdown()
+    server.server_close()

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import search
 from links import BENCHMARKS, PAGES, SOURCES, RepositoryLinks
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from notebook_pages import markdown as notebook
 from reference import Reference
@@ -16,7 +18,7 @@ sys.path.append(str(ROOT / "tools"))
 
 import benchmark_gallery  # noqa: E402
 
-PROGRAMS = ("examples",)
+PROGRAMS = ("changes", "examples")
 """Folders whose files pages link to."""
 
 _links = RepositoryLinks()
@@ -47,9 +49,12 @@ def on_files(files: Files, config: Any) -> Files:
             if path.is_file() and "__pycache__" not in path.parts:
                 uri = f"{SOURCES}/{path.relative_to(ROOT).as_posix()}.txt"
                 files.append(File.generated(config, uri, abs_src_path=str(path)))
+    if absent := search.missing(file.src_uri for file in files):
+        raise PluginError(f"tools/docs_site/search.py has words for pages that do not exist: {', '.join(absent)}")
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, **unused: Any) -> str:
     _links.page = page.file.src_uri
+    search.describe(page.file.src_uri, page.meta)
     return markdown
