@@ -74,6 +74,12 @@ def losses_in_python() -> list[float]:
 
 
 @pytest.mark.parametrize("compiler", C_COMPILERS, ids=str)
+def test_first_program(compiler: Compiler, tmp_path: Path) -> None:
+    text = output_of(built(compiler, EXAMPLES / "c" / "first.c", tmp_path))
+    assert text.startswith("y = 2.000 x + 1.000, loss ")
+
+
+@pytest.mark.parametrize("compiler", C_COMPILERS, ids=str)
 def test_digits(compiler: Compiler, tmp_path: Path, losses_in_python: list[float]) -> None:
     """The losses are those of the Python program under the C names, to the last bit."""
     text = output_of(built(compiler, EXAMPLES / "c" / "digits.c", tmp_path), "30", "5")

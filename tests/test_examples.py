@@ -1,14 +1,19 @@
 """The embedded data and the example that trains on it."""
 
 import hashlib
+import importlib
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from openbnns import datasets
+from openbnns import cli, datasets, nn
 from openbnns.examples import digits
 
 
@@ -88,3 +93,71 @@ def test_c_names_give_bitwise_the_weights_of_the_layers(examples: None) -> None:
     network, _ = digits_fused.train(seed=3, steps=50)
     for name, array in network.parameters.items():
         np.testing.assert_array_equal(weights[name], array)
+
+
+# Programs to copy: short, linked from the page where people look for them, and run here.
+SHORT = (
+    "c/first.c", "distributed_training.py", "export_to_c.py", "fine_tune_onnx.py", "gradcheck_custom_layer.py",
+    "sklearn_pipeline.py", "train_from_csv.py",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_program_to_copy_is_short_and_easy_to_find(name: str) -> None:
+    assert len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) < 60
+    pages = (EXAMPLES.parent / "docs").glob("*.md")
+    assert any(f"(../examples/{name})" in page.read_text(encoding="utf-8") for page in pages), "no page links to it"
+
+
+def run_program(name: str, *arguments: str | Path, launcher: tuple[str, ...] = ()) -> str:
+    """What an example prints, run by itself."""
+    package = Path(datasets.__file__).resolve().parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])}
+    environment |= {"OPENBNNS_PYTHON": sys.executable}  # for a library that lies in the source tree
+    command = [*launcher, sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_train_from_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, table = tmp_path / "model.safetensors", tmp_path / "line.csv"
+    text = run_program("train_from_csv.py", "--out", model)
+    assert float(re.search(r"'accuracy': ([\d.]+)", text)[1]) > 0.85  # type: ignore[index]
+    command, *arguments = text.splitlines()[-1].split()
+    assert command == "openbnns" and cli.main(arguments) == 0, "the command that it prints has to work"
+    assert len(re.findall("iris|lily", capsys.readouterr().out)) >= 20
+    table.write_text("y,x\n" + "".join(f"{2 * x + 100:.3f},{x}\n" for x in np.linspace(0, 9, 300)), encoding="utf-8")
+    run_program("train_from_csv.py", table, "--target", "y", "--out", model)
+    predicted = nn.load_model(model).predict([{"x": 3.0}, {"x": 8.0}])
+    np.testing.assert_allclose(np.ravel(predicted.values), [106, 116], atol=1)
+
+
+def test_fine_tune_onnx(examples: None) -> None:
+    before, after = importlib.import_module("fine_tune_onnx").main()
+    assert before < 0.8 < after
+
+
+def test_gradcheck_of_a_custom_layer(examples: None, capsys: pytest.CaptureFixture[str]) -> None:
+    program: Any = importlib.import_module("gradcheck_custom_layer")
+    assert program.main() is True
+    assert float(re.search(r"([\d.]+)% of the test digits", capsys.readouterr().out)[1]) > 90  # type: ignore[index]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_export_to_c(tmp_path: Path) -> None:
+    accuracy = re.match(r"([\d.]+)% of 360 test digits are right", run_program("export_to_c.py", tmp_path))
+    assert accuracy and float(accuracy[1]) > 90
+
+
+def test_distributed_training() -> None:
+    mpiexec = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    assert mpiexec, "mpi4py is installed, but there is no mpiexec: pip install mpich"
+    alone = run_program("distributed_training.py")
+    assert re.search(r"^9\d\.\d% of the test digits are right\nweights: \w{16}\n$", alone)
+    assert run_program("distributed_training.py", launcher=(mpiexec, "-n", "2")) == alone
+
+
+@pytest.mark.peers
+def test_sklearn_pipeline(examples: None) -> None:
+    assert importlib.import_module("sklearn_pipeline").main() > 0.8
