@@ -15,7 +15,7 @@ WORKERS ?= 2
 TARGET ?= x86_64-linux-gnu
 ISAS ?= all
 
-.PHONY: install help train test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check docs test-site format sanitize fuzz stub \
+.PHONY: install help train develop test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check docs test-site format sanitize fuzz stub \
   clean wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist index release
 
 install: $(VENV)/.installed
@@ -23,6 +23,7 @@ install: $(VENV)/.installed
 help:
 	@echo "make            build the wheel and install it into $(VENV)"
 	@echo "make train      train a network on built-in digits; weights and a report in out/; kernels for this CPU only"
+	@echo "make develop    build for this CPU only, and install what tests and checks need: the quick way to try a change"
 	@echo "make test       the whole test suite; WORKERS=n tests at a time (now $(WORKERS))"
 	@echo "make test-mpi   training on 1 to 4 ranks of an MPI job (part of make test)"
 	@echo "make test-report the page of the report in Chromium, from phone to screen, light and dark"
@@ -96,6 +97,8 @@ $(VENV)/.train-tools: $(VENV)/.created pyproject.toml
 	@echo "Installing what shows the progress of training: a few seconds"
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "tomli>=2; python_version < '3.11'"
 	@touch $@
+
+develop: $(VENV)/.native $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
 
 train: $(VENV)/.native $(VENV)/.train-tools
 	@echo "Training: about 10 s"
