@@ -63,7 +63,7 @@ $(VENV)/.created:
 $(VENV)/.build-tools: $(VENV)/.created
 	@echo "Installing NumPy and what building needs: about 10 s"
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "$(NUMPY)" "scikit-build-core>=0.10" "nanobind>=2.4" \
-	  $(CMAKE_AND_NINJA)
+	  "tomli>=2; python_version < '3.11'" $(CMAKE_AND_NINJA)
 	@touch $@
 
 # Build the wheel and install that, never the source tree: with kernels for all instruction sets, as tests want it, which is
@@ -93,18 +93,13 @@ $(VENV)/.peers: $(VENV)/.created
 	  "coremltools>=8.0" "keras>=3.5" "h5py>=3.8"
 	@touch $@
 
-$(VENV)/.train-tools: $(VENV)/.created pyproject.toml
-	@echo "Installing what shows the progress of training: a few seconds"
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "tomli>=2; python_version < '3.11'"
-	@touch $@
+develop: $(VENV)/.native $(VENV)/.test-tools $(VENV)/.check-tools
 
-develop: $(VENV)/.native $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
-
-train: $(VENV)/.native $(VENV)/.train-tools
-	@echo "Training: about 10 s"
+train: $(VENV)/.native
+	@echo "Training: about 5 s"
 	$(BIN)/openbnns train --out out --force
 
-test: install $(VENV)/.test-tools $(VENV)/.train-tools
+test: install $(VENV)/.test-tools
 	@echo "Testing: about 10 minutes on two cores"
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
 	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
@@ -159,8 +154,7 @@ bench: install $(VENV)/.peers
 footprint: install
 	$(BIN)/python benchmarks/run.py --only overhead/i
 
-# mypy reads what the bar of training is made with, too.
-check: install $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
+check: install $(VENV)/.test-tools $(VENV)/.check-tools
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy

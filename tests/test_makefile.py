@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = (".compiler", ".created", ".build-tools", ".test-tools", ".train-tools")
+TOOLS = (".compiler", ".created", ".build-tools", ".test-tools")
 ALL, NATIVE = "tools/build.py all", "tools/build.py native"
 
 

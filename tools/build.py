@@ -31,8 +31,19 @@ def main() -> None:
     folder.mkdir(parents=True)
     os.environ.setdefault("NINJA_STATUS", "  [%f of %t, %es] ")
     name = build_wheel(str(folder), {"cmake.define.OPENBNNS_ISAS": isas, "build-dir": "build/install"})
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"]
-    subprocess.run([*pip, str(folder / name)], check=True)
+    print("Installing the wheel: a few seconds", flush=True)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--force-reinstall",
+        "--no-deps",
+    ]
+    later = ["--no-compile"] if isas == "native" else []  # Python compiles the modules that it imports
+    subprocess.run([*pip, *later, str(folder / name)], check=True)
     print(
         f"Installed {name}, {(folder / name).stat().st_size / 1e6:.1f} MB, after {time.perf_counter() - began:.0f} s."
     )
