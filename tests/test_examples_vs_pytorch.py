@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import openbnns
+from openbnns.datasets import load_digits
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "examples" / "vs_pytorch"
@@ -37,6 +38,31 @@ def test_ours_trains_without_pytorch(name: str, monkeypatch: pytest.MonkeyPatch)
     losses = p.train(p.make_ours(pair, pair.small), pair.batches(pair.small, 1) * p.STEPS)
     assert np.isfinite(losses).all()
     assert (losses[-1] < losses[0]).any()  # of two adversaries one gains
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_held_out_samples_are_like_the_others(name: str) -> None:
+    from examples.vs_pytorch import pair as p
+
+    pair = p.find_pairs()[name]
+    training = pair.batch(pair.small, np.random.RandomState(0))
+    held_out = pair.batch(pair.small, np.random.RandomState(0), held_out=True)
+    assert [(x.shape, x.dtype) for x in training] == [(x.shape, x.dtype) for x in held_out]
+    assert not np.array_equal(training[0], held_out[0])
+
+
+def test_held_out_digits_and_texts_are_not_trained_on() -> None:
+    from examples.vs_pytorch import data
+
+    train_x, train_y, test_x, test_y = load_digits()
+    images, labels = data.grey_digits(np.random.RandomState(0), len(test_x), 8, held_out=True)
+    np.testing.assert_allclose(images.reshape(-1, 64), test_x, atol=1e-6)
+    assert np.array_equal(labels, test_y)
+    drawn, labels = data.grey_digits(np.random.RandomState(0), 50, 8)
+    known = {(x.round(4).tobytes(), y) for x, y in zip(train_x, train_y, strict=True)}
+    assert all((x.round(4).tobytes(), y) in known for x, y in zip(drawn.reshape(-1, 64), labels, strict=True))
+    training, rest = data.manual()
+    assert len(training) > 5 * len(rest) > 10_000
 
 
 @pytest.mark.peers
