@@ -23,7 +23,7 @@ def git(folder: Path, *arguments: str) -> None:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A project that can be released."""
-    for name in ("tools/release.py", "src/openbnns/__init__.py", "CITATION.cff", "docs/install.md"):
+    for name in ("tools/release.py", "src/openbnns/__init__.py", "CITATION.cff", "README.md", "docs/install.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "CHANGELOG.md").write_text(
@@ -69,7 +69,7 @@ def test_what_stops_a_release(repository: Path) -> None:
         "CHANGELOG.md has no heading",
         "changes/ has fixed-tables.md; `python tools/release.py gather`",
         "CITATION.cff has another",
-        "docs/install.md installs the wheels of another release",
+        "docs/install.md does not install the wheels of",
     ):
         assert words in refused.stderr
     assert release(repository, "tag").returncode == 1

@@ -91,8 +91,11 @@ def find_problems(tagged: str | None) -> list[str]:
         problems.append(f"{FRAGMENTS}/ has {names}; `python tools/release.py gather` moves them into CHANGELOG.md")
     if f"version: {version()}\n" not in text("CITATION.cff"):
         problems.append(f"CITATION.cff has another version than src/openbnns/__init__.py, which has {version()}")
-    if f"/{name}\n" not in text("docs/install.md"):
-        problems.append(f"docs/install.md installs the wheels of another release than {name}")
+    for page in ("README.md", "docs/install.md"):
+        if f"/releases/expanded_assets/{name}" not in text(page):
+            problems.append(
+                f"{page} does not install the wheels of {name}, by REPOSITORY/releases/expanded_assets/{name}"
+            )
     if tagged and tagged != name:
         problems.append(f"the tag is {tagged}, but src/openbnns/__init__.py has the version {version()}")
     if not tagged and git("tag", "--list", name):
