@@ -27,6 +27,7 @@ ORDER = [
     {"diagnosis", "runtime"},
     {"capi", "layers"},
     {"gradients", "datasets", "clib"},
+    {"graph"},
     {"nn"},
     {"cli", "sklearn"},
     {"__main__"},

@@ -1,0 +1,334 @@
+"""Sizes of axes that remember where they come from.
+
+A graph is recorded by running a function once, on inputs of certain shapes. Some of their sizes are free: the batch, mostly. A
+:class:`Size` is such a size, or what the function computes from it, together with its number in this recording. Arithmetic
+keeps the expression. Whatever needs the plain number (``range(n)``, ``np.zeros(n)``) or a comparison (``if n > 4``) gets it and
+leaves a :class:`Guard`: the recording serves only sizes for which every guard holds.
+
+>>> from openbnns.graph.sizes import FreeSizes
+>>> free = FreeSizes({"N": 32, "T": 16})
+>>> n, t = free.size("N"), free.size("T")
+>>> (n * t, 8), (n, -1 * t + 2 * t), n * t // n
+((N*T, 8), (N, T), T)
+>>> [i for i in range(t // 8)]
+[0, 1]
+>>> free.failing({"N": 5, "T": 16}) is None
+True
+>>> print(free.failing({"N": 5, "T": 24}))
+(T//8) is 2 at <doctest openbnns.graph.sizes[4]>:1
+"""
+
+from __future__ import annotations
+
+import numbers
+import operator
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .polynomials import Polynomial
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+class Guard(NamedTuple):
+    """A comparison of sizes that a recording relies on, and where in the user's code it was made."""
+
+    left: Polynomial
+    relation: str  # "==" or "<"
+    right: Polynomial
+    holds: bool
+    place: str
+
+    def is_met(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the comparison comes out as in the recording."""
+        left, right = self.left.value(sizes), self.right.value(sizes)
+        return (left == right if self.relation == "==" else left < right) is self.holds
+
+    def __str__(self) -> str:
+        words = {("==", True): "is", ("==", False): "is not", ("<", True): "is below", ("<", False): "is not below"}
+        return f"{self.left} {words[self.relation, self.holds]} {self.right} at {self.place}"
+
+
+class FreeSizes:
+    """The free sizes of one run of a function, and what that run took for granted about them.
+
+    ``place`` says where guards come from, if not from the line of the user's code that runs: the operation of a file.
+    """
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self.numbers = dict(numbers)
+        self.guards: list[Guard] = []
+        self.place: str | None = None
+        self._known: dict[tuple[Polynomial, str], bool] = {}  # comparisons with 0 that have a guard
+
+    def size(self, name: str) -> Size:
+        """The free size of this name."""
+        return Size(self, Polynomial.of(name))
+
+    def is_less(self, left: Polynomial, right: Polynomial) -> bool:
+        """Compare two sizes, with a guard unless the result is the same for all."""
+        difference = left - right
+        least, greatest = difference.least(), (-difference).least()
+        if least is not None and least >= 0:
+            return False
+        if greatest is not None and greatest > 0:
+            return True
+        return self._guarded(left, "<", right)
+
+    def is_equal(self, left: Polynomial, right: Polynomial) -> bool:
+        """Compare two sizes, with a guard unless the result is the same for all."""
+        difference = left - right
+        if difference.constant is not None:
+            return difference.constant == 0
+        if any(bound is not None and bound > 0 for bound in (difference.least(), (-difference).least())):
+            return False
+        return self._guarded(left, "==", right)
+
+    def _guarded(self, left: Polynomial, relation: str, right: Polynomial) -> bool:
+        difference = left - right
+        known = self._known.get((difference, relation))
+        if known is None:
+            number = difference.value(self.numbers)
+            known = self._known[difference, relation] = number == 0 if relation == "==" else number < 0
+            self.guards.append(Guard(left, relation, right, known, self.place or _users_line()))
+        return known
+
+    def failing(self, sizes: Mapping[str, int]) -> Guard | None:
+        """The first guard that other sizes do not meet; None if the recording serves them."""
+        return next((guard for guard in self.guards if not guard.is_met(sizes)), None)
+
+
+class Size:
+    """A size of an axis while a graph is recorded: an expression in free sizes, and its ``number`` in this recording.
+
+    It does what an ``int`` does. Reading :attr:`number` leaves no guard, so it must not decide what is recorded.
+    """
+
+    __slots__ = ("expression", "free")
+
+    def __init__(self, free: FreeSizes, expression: Polynomial) -> None:
+        self.free, self.expression = free, expression
+
+    @property
+    def number(self) -> int:
+        return self.expression.value(self.free.numbers)
+
+    # Arithmetic that keeps the expression.
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, operator.add)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._with(other, operator.add, reverse=True)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub, reverse=True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, operator.mul)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._with(other, operator.mul, reverse=True)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._with(other, operator.floordiv)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._with(other, operator.floordiv, reverse=True)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._with(other, operator.mod)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._with(other, operator.mod, reverse=True)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __neg__(self) -> Any:
+        return self._with(-1, operator.mul)
+
+    def __pos__(self) -> Size:
+        return self
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
+
+    __trunc__ = __floor__ = __ceil__ = __pos__
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return self if digits is None or digits >= 0 else round(int(self), digits)
+
+    def _with(self, other: Any, operation: Callable[[Any, Any], Any], reverse: bool = False) -> Any:
+        if isinstance(other, numbers.Integral):
+            left, right = self.expression, expression_of(other)
+            if reverse:
+                left, right = right, left
+            if operation in (operator.floordiv, operator.mod) and self.free.is_equal(right, Polynomial.of(0)):
+                raise ZeroDivisionError("integer division or modulo by zero")
+            return sized(self.free, operation(left, right))
+        return self._as_number(other, operation, reverse)
+
+    # Whatever needs the plain number fixes it.
+
+    def __index__(self) -> int:
+        number = self.number
+        self.free.is_equal(self.expression, Polynomial.of(number))
+        return number
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+    def __complex__(self) -> complex:
+        return complex(self.__index__())
+
+    def __hash__(self) -> int:
+        return hash(self.__index__())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.asarray(self.__index__(), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **named: Any) -> Any:
+        operation = _UFUNCS.get(ufunc) if method == "__call__" and not named else None
+        if operation is not None and all(isinstance(x, numbers.Integral) for x in given):
+            left, right = (x if isinstance(x, Size) else int(x) for x in given)
+            return operation(left, right)
+        return getattr(ufunc, method)(*(int(x) if isinstance(x, Size) else x for x in given), **named)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._as_number(other, operator.truediv)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._as_number(other, operator.truediv, reverse=True)
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is None and isinstance(other, int) and 0 <= other <= 4:
+            result: Any = 1
+            for _ in range(other):
+                result = self * result
+            return result
+        return pow(int(self), other, modulus)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._as_number(other, operator.pow, reverse=True)
+
+    def _as_number(self, other: Any, operation: Callable[[Any, Any], Any], reverse: bool = False) -> Any:
+        if isinstance(other, Size):
+            other = int(other)
+        elif not isinstance(other, numbers.Number):
+            return NotImplemented  # a tensor or an array, which has an operation of its own
+        return operation(other, int(self)) if reverse else operation(int(self), other)
+
+    # Comparisons fix how they come out.
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, numbers.Integral):
+            return isinstance(other, (float, complex, np.generic)) and bool(self.__index__() == other)
+        return self.free.is_equal(self.expression, expression_of(other))
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(other, operator.lt)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(other, operator.gt)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(other, operator.le)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(other, operator.ge)
+
+    def _compared(self, other: Any, relation: Callable[[Any, Any], bool]) -> Any:
+        if not isinstance(other, numbers.Integral):
+            return relation(self.__index__(), other) if isinstance(other, numbers.Number) else NotImplemented
+        mine, its, is_less = self.expression, expression_of(other), self.free.is_less
+        if relation in (operator.lt, operator.ge):
+            return is_less(mine, its) is (relation is operator.lt)
+        return is_less(its, mine) is (relation is operator.gt)
+
+    def __bool__(self) -> bool:
+        return not self.free.is_equal(self.expression, Polynomial.of(0))
+
+    def __repr__(self) -> str:
+        return str(self.expression)
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self), spec) if spec else repr(self)
+
+
+numbers.Integral.register(Size)
+
+# What NumPy's numbers do with a size.
+_UFUNCS: dict[Any, Callable[[Any, Any], Any]] = {
+    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.floor_divide: operator.floordiv,
+    np.remainder: operator.mod, np.equal: operator.eq, np.not_equal: operator.ne, np.less: operator.lt,
+    np.less_equal: operator.le, np.greater: operator.gt, np.greater_equal: operator.ge,
+}  # fmt: skip
+
+AnySize = int | Size
+Shape = tuple[AnySize, ...]
+
+
+def expression_of(size: Any) -> Polynomial:
+    """The expression that a size or a number is."""
+    return size.expression if isinstance(size, Size) else Polynomial.of(int(size))
+
+
+def sized(free: FreeSizes, expression: Polynomial) -> AnySize:
+    """A size for an expression; a number if it is the same for all free sizes."""
+    number = expression.constant
+    return Size(free, expression) if number is None else number
+
+
+def number_of(size: AnySize) -> int:
+    """The number of a size in its recording, without a guard."""
+    return size.number if isinstance(size, Size) else int(size)
+
+
+def bound(shape: Sequence[AnySize], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The numbers of a shape for these free sizes."""
+    return tuple(size.expression.value(sizes) if isinstance(size, Size) else size for size in shape)
+
+
+def broadcast(*shapes: Sequence[AnySize]) -> Shape | None:
+    """The shape that all of these have when axes of size 1 are repeated, matched from the last axis; None if there is none.
+
+    A 1 that is a plain number is repeated; sizes that have to be equal, or that are 1 in this recording, leave a guard.
+    """
+    rank = max(map(len, shapes), default=0)
+    result: list[AnySize] = []
+    for axis in range(-rank, 0):
+        found: AnySize = 1
+        for size in (shape[axis] for shape in shapes if len(shape) >= -axis):
+            if isinstance(size, int) and size == 1:
+                continue
+            if isinstance(found, int) and found == 1:
+                found = size
+            elif found == size or size == 1:
+                continue
+            elif found == 1:
+                found = size
+            else:
+                return None
+        result.append(found)
+    return tuple(result)
+
+
+def _users_line() -> str:
+    """The line of code outside this package that is running."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,202 @@
+"""Sizes that remember where they come from: exact for all sizes that a free's guards allow."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openbnns.graph.polynomials import Polynomial
+from openbnns.graph.sizes import FreeSizes, Size, bound, broadcast, number_of
+
+NAMES = ("N", "T", "H")
+SIZES = st.fixed_dictionaries({name: st.integers(1, 12) for name in NAMES})
+OPERATORS: list[Callable[[Any, Any], Any]] = [
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
+]  # fmt: skip
+COMPARISONS: list[Callable[[Any, Any], bool]] = [
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
+]  # fmt: skip
+
+# A random program: each step makes a new number from two before it, or asks something about them.
+STEPS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=12
+)  # fmt: skip
+
+
+def run(steps: list[tuple[int, int, int]], sizes: list[Any]) -> list[Any]:
+    """What a program computes and finds, on numbers or on sizes; the answers decide what it does next."""
+    numbers: list[Any] = [*sizes, 1, 2, 3, -2]
+    found: list[Any] = []
+    for kind, i, j in steps:
+        a, b = numbers[i % len(numbers)], numbers[j % len(numbers)]
+        if kind < len(OPERATORS):
+            try:
+                numbers.append(OPERATORS[kind](a, b))
+            except ZeroDivisionError:
+                found.append("division by zero")
+        elif kind == 5:
+            found.append(answer := COMPARISONS[i % len(COMPARISONS)](a, b))
+            numbers.append(a if answer else b)
+        elif kind == 6:
+            found.append(len(range(abs(a) % 5 if a else 0)))
+        elif kind == 7:
+            found.append(bool(a))
+        elif kind == 8:
+            numbers.append(max(a, b))
+        else:
+            numbers.append(abs(a))
+    return [*found, *numbers]
+
+
+@given(STEPS, SIZES, SIZES)
+def test_a_recording_is_right_for_all_sizes_that_its_guards_allow(
+    steps: list[tuple[int, int, int]], sizes: dict[str, int], others: dict[str, int]
+) -> None:
+    free = FreeSizes(sizes)
+    recorded = run(steps, [free.size(name) for name in NAMES])
+    assert [number_of(x) if isinstance(x, Size) else x for x in recorded] == run(steps, [sizes[name] for name in NAMES])
+    assert free.failing(sizes) is None
+    if free.failing(others) is None:
+        assert [bound([x], others)[0] if isinstance(x, Size) else x for x in recorded] == run(
+            steps, [others[name] for name in NAMES]
+        )
+
+
+def n_and_t() -> tuple[FreeSizes, Size, Size]:
+    free = FreeSizes({"N": 32, "T": 16})
+    return free, free.size("N"), free.size("T")
+
+
+def test_equal_expressions_are_the_same_without_a_guard() -> None:
+    free, n, t = n_and_t()
+    assert (n + 1) * 2 - 2 == 2 * n
+    assert n * t // t == n
+    assert (n * t * 8) // (n * t) == 8
+    assert (4 * n) % 2 == 0
+    assert (n + 3) // 2 == (n + 1) // 2 + 1
+    assert 3 * n // 2 == n + n // 2
+    assert n * t != n * t + 1
+    assert free.guards == []
+
+
+def test_what_holds_for_every_size_needs_no_guard() -> None:
+    free, n, t = n_and_t()
+    assert n > 0 and n >= 1 and n * t > 0 and n and not n < 1 and n != 0 and n // 2 >= 0 and n + t > 1
+    assert free.guards == []
+
+
+def test_guards_say_what_and_where() -> None:
+    free, n, t = n_and_t()
+    if t > 4:
+        list(range(n))
+    assert [str(guard).replace(__file__, "here") for guard in free.guards] == [
+        f"4 is below T at here:{test_guards_say_what_and_where.__code__.co_firstlineno + 2}",
+        f"N is 32 at here:{test_guards_say_what_and_where.__code__.co_firstlineno + 3}",
+    ]
+    assert free.failing({"N": 32, "T": 5}) is None
+    assert free.failing({"N": 32, "T": 4}) is free.guards[0]
+    assert free.failing({"N": 31, "T": 5}) is free.guards[1]
+    free.place = "Reshape 'flat'"
+    assert int(t) == 16
+    assert str(free.guards[-1]) == "T is 16 at Reshape 'flat'"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda n: [0] * n, lambda n: np.zeros(n), lambda n: np.arange(3) * n, lambda n: n * np.arange(3), lambda n: n / 2,
+        lambda n: 1 / n, lambda n: n * 0.5, lambda n: math.sqrt(n), lambda n: {n: 1}, lambda n: f"{n:03d}", lambda n: 2**n,
+        lambda n: n**7, lambda n: n == 32.0, lambda n: n < 32.5, lambda n: np.float32(n), lambda n: [*range(99)][n],
+        lambda n: pow(n, 2, 7), lambda n: round(n, -1), lambda n: divmod(n, 2.0),
+    ],
+)  # fmt: skip
+def test_whatever_needs_the_number_fixes_it(use: Callable[[Any], Any]) -> None:
+    free, n, _ = n_and_t()
+    given, wanted = use(n), use(32)
+    assert np.array_equal(given, wanted) and type(given) is type(wanted)
+    assert free.failing({"N": 31, "T": 16}) is not None
+    assert free.failing({"N": 32, "T": 1}) is None
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda n: n**3, lambda n: -n, lambda n: +n, lambda n: divmod(n, 3)[0], lambda n: divmod(n, 3)[1], lambda n: round(n),
+        lambda n: math.floor(n), lambda n: sum([n, n]), lambda n: math.prod([n, 3]), lambda n: np.int64(3) * n,
+        lambda n: 100 // n, lambda n: 100 % n, lambda n: n - np.int32(5), lambda n: 7 - n, lambda n: abs(n),
+        lambda n: divmod(100, n)[0],
+    ],
+)  # fmt: skip
+def test_arithmetic_of_whole_numbers_keeps_the_expression(use: Callable[[Any], Any]) -> None:
+    free, n, _ = n_and_t()
+    kept = use(n)
+    assert isinstance(kept, Size)
+    for number in (1, 2, 5, 31, 32):
+        assert kept.expression.value({"N": number}) == use(number)
+    assert free.guards == []
+
+
+def test_division_by_zero() -> None:
+    free, n, _ = n_and_t()
+    with pytest.raises(ZeroDivisionError):
+        n // 0
+    with pytest.raises(ZeroDivisionError):
+        n % (n - 32)
+    assert 5 // (n - 31) == 5  # N is not 31
+    assert free.failing({"N": 31, "T": 16}) is not None
+
+
+def test_other_types_are_not_swallowed() -> None:
+    _, n, _ = n_and_t()
+    with pytest.raises(TypeError):
+        n + "a"
+    with pytest.raises(TypeError):
+        n < "a"  # noqa: B015
+    assert n != "a" and n is not None and n != None  # noqa: E711
+
+
+def test_shapes_are_broadcast_with_guards_where_sizes_have_to_agree() -> None:
+    free, n, t = n_and_t()
+    assert broadcast((n, 3), (1, 3), (3,), ()) == (n, 3)
+    assert broadcast((n, 1), (t,)) == (n, t)
+    assert broadcast((n * 2, 4), (2 * n, 1)) == (2 * n, 4)
+    assert free.guards == []
+    assert broadcast((n, 3), (32, 1)) == (n, 3)
+    assert free.failing({"N": 5, "T": 16}) is not None
+    assert broadcast((n, 3), (t, 3)) is None
+    assert broadcast((n, 3), (4,)) is None
+    assert broadcast() == ()
+
+
+def test_a_size_that_is_one_is_repeated_in_this_recording_only() -> None:
+    free = FreeSizes({"N": 1, "M": 5})
+    n, m = free.size("N"), free.size("M")
+    assert broadcast((n, 3), (m, 1)) == (m, 3)
+    assert free.failing({"N": 2, "M": 5}) is not None
+    assert free.failing({"N": 1, "M": 7}) is None
+
+
+def test_expressions_are_shown_as_python_reads_them() -> None:
+    _, n, t = n_and_t()
+    sizes = {"N": 7, "T": 5}
+    for size in (
+        n,
+        -n,
+        n - t,
+        2 * n * t + 3,
+        3 * (n // 2),
+        (n + t) // (t * 2),
+        n // t // 3,
+        n - 5 * (n // 5),
+        -(-n // 2),
+    ):
+        assert eval(str(size), {}, sizes) == size.expression.value(sizes), str(size)
+    assert str(Polynomial.of(0)) == "0" and str(n * 0) == "0"
+    assert (n * t + 1).expression.names() == {"N", "T"} == (n // (t + 1)).expression.names()
