@@ -33,7 +33,16 @@ class Worker:
     """A thread, as long as it lives. Its number may be that of another one later."""
 
     def __init__(self) -> None:
-        self.name = current_thread().name
+        self._thread = current_thread()
+
+    @property
+    def name(self) -> str:
+        return self._thread.name
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the thread has ended, or is one of another process, as all but one are for the child of a fork."""
+        return not self._thread.is_alive()
 
 
 class _Own(local):
@@ -55,7 +64,9 @@ def take(module: Building, who: str) -> bool:
     if turns.get("_turn") is own:  # in a run of the same thread
         return False
     held: Worker = turns.setdefault("_turn", own)
-    if held is not own:
+    if held is not own and held.is_gone:
+        turns["_turn"] = own
+    elif held is not own:
         raise RuntimeError(f"{who}: thread {held.name!r} is training {module._who} at this moment. {_CURE}")
     return True
 
