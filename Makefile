@@ -38,7 +38,7 @@ help:
 	@echo "make test-site  the site in Chromium, from phone to screen, light and dark, without a network"
 	@echo "make stub       write the stubs of the compiled module and of both faces"
 	@echo "make fuzz       a minute of random calls and networks; the commit is the seed; FUZZ=\"--seed 1\" repeats one"
-	@echo "make sanitize   random calls and tests on a build with sanitizers; most of an hour, not part of make test"
+	@echo "make sanitize   random calls and tests on a build with sanitizers; about an hour, not part of make test"
 	@echo "make sanitize-threads  the C library's threads and forks under ThreadSanitizer"
 	@echo "make wheels     wheels for other machines, for every Python found; TARGET=aarch64-linux-gnu for another processor"
 	@echo "make test-wheels  these wheels as installers, linkers and auditors see them"
