@@ -53,8 +53,7 @@ def observed_values() -> int:
 
 
 def hostile_calls() -> int:
-    (number,) = re.findall(r"fuzz_c\.py --calls (\d+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    return int(number)
+    return sum(map(int, re.findall(r"fuzz_c\.py --calls (\d+)", (ROOT / "Makefile").read_text(encoding="utf-8"))))
 
 
 def damaged_files() -> int:
@@ -78,6 +77,12 @@ def examples() -> int:
 
     found = [doctest.DocTestFinder().find(importlib.import_module(name)) for name in test_docs.MODULES]
     return len(pages.blocks("python")) + sum(bool(test.examples) for tests in found for test in tests)
+
+
+def random_networks() -> int:
+    text = (TESTS / "test_random_networks.py").read_text(encoding="utf-8")
+    (number,) = re.findall(r"^NETWORKS = (\d+)$", text, re.MULTILINE)
+    return int(number)
 
 
 def operator_tests() -> int:
@@ -105,6 +110,11 @@ OWN = {
         "finite differences with random cotangents",
         "openbnns check", files=("test_gradients.py", "test_gradcheck.py", "test_nn_gradcheck.py"),
     ),
+    "networks": Row(
+        "random networks: outputs, every gradient, steps of every optimizer, inference, compiled forms, two threads",
+        "an autograd of the tests' own in float64, which shares no code with the library",
+        "make test", "networks, and others in each `make fuzz`", count=random_networks,
+    ),
     "reference": Row("the reference engine", "definitions and finite differences", "make test", files=("test_reference_*.py",)),
     "contract": Row(
         "rules that hold for every family: linear in the output gradient, the same bits twice and on any number of "
@@ -118,7 +128,8 @@ OWN = {
         "make test", files=("test_*errors*.py", "test_misuse.py", "test_mistakes.py"),
     ),
     "hostile": Row(
-        "the C library under AddressSanitizer and UndefinedBehaviorSanitizer, its threads under ThreadSanitizer",
+        "the C library under AddressSanitizer and UndefinedBehaviorSanitizer, its threads under ThreadSanitizer; with "
+        "AVX-512 and AVX2",
         "random hostile calls",
         "make sanitize", "calls", count=hostile_calls,
     ),
@@ -168,8 +179,8 @@ FOREIGN = {
         "make test-peers", files=("test_core_ml.py", "test_mlmodel.py"),
     ),
     "sklearn": Row(
-        "estimators", "scikit-learn's `check_estimator`, and scores of its networks",
-        "make test-peers", files=("test_vs_sklearn.py",),
+        "estimators and metrics", "scikit-learn: its `check_estimator`, scores of its networks, its metrics",
+        "make test-peers", files=("test_*vs_sklearn.py",),
     ),
     "browser": Row(
         "the report and this site, from phone to wide screen", "Chromium and axe-core: errors, cut-off text, accessibility",
