@@ -50,7 +50,7 @@ class Caller:
 
     @property
     def wants_results(self) -> bool:
-        """Whether every result that a call is given memory for is wanted: in Python, where all others are left out.
+        """True if every result that a call is given memory for is wanted: in Python, where all others are left out.
 
         C programs must often point results that they do not want somewhere.
         """

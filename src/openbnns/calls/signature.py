@@ -132,7 +132,7 @@ class Call:
         return [argument for argument in self.arguments if argument.name.startswith(f"{name}[")]
 
     def adds_up(self, first: str, second: str, bound: Mapping[str, Bound]) -> bool:
-        """Whether two results in one place are gradients of one tensor, which gets their sum."""
+        """True if two results in one place are gradients of one tensor, which gets their sum."""
         if first not in self.by_name[second].may_equal or not bound[first].same_memory(bound[second]):
             return False
         one, other = (bound.get(self.by_name[name].gradient_of) for name in (first, second))

@@ -154,7 +154,7 @@ def load(options: argparse.Namespace) -> Any:
 
 
 def columns(preparation: Any) -> list[tuple[str, str]]:
-    """What became of the columns of a table, for a report."""
+    """The columns of a table with the use that was made of each, for a report."""
     from ..nn.preprocessing import TablePreparation
 
     return preparation.by_column() if isinstance(preparation, TablePreparation) else []

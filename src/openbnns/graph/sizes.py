@@ -44,7 +44,7 @@ class Guard(NamedTuple):
     place: str
 
     def is_met(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the comparison comes out as in the recording."""
+        """True if the comparison comes out as in the recording."""
         left, right = self.left.value(sizes), self.right.value(sizes)
         return (left == right if self.relation == "==" else left < right) is self.holds
 

@@ -33,7 +33,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def _nothing_built() -> dict[str, Any]:
-    """What a network knows about recordings and calls, before there are any."""
+    """The state of a network that has no recordings and calls yet."""
     return {
         "_built": None,  # the first recording of the present version
         "_recordings": [],  # those of the present version, the latest at the end
@@ -124,7 +124,7 @@ class Building(State):
         self._changed()
 
     def _is_read(self, name: str) -> bool:
-        """Whether ``forward`` may read this attribute."""
+        """True if ``forward`` may read this attribute."""
         ours = type(self).__module__.startswith(__package__)
         return not (name.startswith("_") and (ours or name in _NEVER_READ))
 
@@ -226,7 +226,7 @@ class Building(State):
 
     @property
     def _graph(self) -> Graph | None:
-        """What it computes; None as long as sizes are not known."""
+        """The graph of the network; None as long as sizes are not known."""
         return None if self._built is None else self._built.graph
 
     @property
@@ -257,7 +257,7 @@ class Building(State):
     def _recording(
         self, training: bool, shapes: Sequence[tuple[int, ...]] | None = None, seed: int | None = None
     ) -> Recording:
-        """What it computes in a pass of this mode, recorded now if that is not known yet.
+        """The recording of a pass in this mode, made now if there is none yet.
 
         ``shapes`` are those of samples, unless it was built before; ``seed`` is for the parameters that are made.
         """
@@ -377,7 +377,7 @@ class Building(State):
                 module.training = mode
 
     def _chooses_modes(self) -> bool:
-        """Whether its class has a ``train`` or ``eval`` of its own."""
+        """True if its class overrides ``train`` or ``eval``."""
         raise NotImplementedError
 
     def _weights_version(self) -> int:
@@ -393,7 +393,7 @@ class Building(State):
 
 
 def _is_same(old: Any, new: Any) -> bool:
-    """Whether a value was replaced by one like it; any other may have changed, even if it is the same object."""
+    """True if a plain value was replaced by an equal one; any other may have changed, even if it is the same object."""
     if isinstance(new, tuple) and isinstance(old, tuple):
         return len(old) == len(new) and all(map(_is_same, old, new))
     return type(old) is type(new) and type(new) in _PLAIN and bool(old == new)

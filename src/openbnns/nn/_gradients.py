@@ -67,7 +67,7 @@ def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Va
                 additions.setdefault(target.owner, []).append(step.index)
 
     def stay_equal(gradients: Sequence[Value], now: int) -> bool:
-        """Whether no addition from step ``now`` on, its own included, is to one of these before another is read."""
+        """True if no addition from step ``now`` on, its own included, is to one of these before another is read."""
         return not any(
             read[other] < i
             for changed in gradients

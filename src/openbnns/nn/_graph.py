@@ -223,13 +223,13 @@ class Graph:
                 self.modules.pop()
 
     def mode_of(self, module: Module) -> bool:
-        """Whether a module is in training mode, for ``forward`` to know."""
+        """The mode of a module, for ``forward`` to know: true in training."""
         self.asked_for_mode = True
         return self.training != (self._part(module) in self.modes)
 
     @property
     def own_mode(self) -> bool | None:
-        """Whether the module being called is in training mode, if that is not the mode of the network; else None."""
+        """The mode of the module being called, if that is not the mode of the network; else None."""
         return not self.training if self.modes and self._part() in self.modes else None
 
     def _part(self, module: Module | None = None) -> Module | None:

@@ -20,7 +20,7 @@ _IDLE = max(8, 2 * (os.cpu_count() or 1))  # programs of one size that are kept 
 
 
 class Recording:
-    """What a network computes until one of its parts changes: ``version`` is the network's when ``forward`` ran.
+    """A network as recorded, valid until one of its parts changes: ``version`` is the network's when ``forward`` ran.
 
     ``modes`` are the modules whose mode is not that of the pass. If there are none, and ``forward`` has not asked for a mode,
     one recording serves training and inference.
@@ -37,7 +37,7 @@ class Recording:
         self._known_weights: tuple[tuple[int, int], int] | None = None
 
     def serves(self, training: bool, modes: frozenset[Module]) -> bool:
-        """Whether it is what ``forward`` does in such a pass."""
+        """True if ``forward`` does the same in such a pass."""
         graph = self.graph
         same = graph.training == training or not (graph.modes or graph.asked_for_mode)
         return same and graph.modes == modes

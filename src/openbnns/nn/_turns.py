@@ -1,4 +1,4 @@
-"""What threads that share networks do one after the other: making something of them, and training.
+"""Turns of threads that share networks: recording and training are done by one at a time.
 
 A network keeps gradients, and what ``backward`` needs, once. Whoever trains it has its turn from the beginning of a pass to
 its end, or of a whole run. Between the passes of a loop that somebody has written, another thread may come in between; the
@@ -41,7 +41,7 @@ class Worker:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the thread has ended, or is one of another process, as all but one are for the child of a fork."""
+        """True if the thread has ended, or is one of another process, as all but one are for the child of a fork."""
         return not self._thread.is_alive()
 
 

@@ -117,7 +117,7 @@ class EarlyStopping:
         return f"EarlyStopping({', '.join(shown)})"
 
     def setting(self) -> int | str:
-        """What a checkpoint remembers: a number of epochs, or "never", if that is all there is to say."""
+        """The patience as a checkpoint records it: a number of epochs, or "never", if there is nothing else to record."""
         plain = (self.metric, self.mode, self.min_delta) == ("validation_loss", None, 0.0)
         return ("never" if self.patience is None else self.patience) if plain else repr(self)
 

@@ -73,7 +73,7 @@ def scores(
 
 
 def usual_answer(task: str | None, targets: Array) -> int | list[bool] | list[float]:
-    """What the baseline of these targets always says, as plain JSON; in an array it is a ``reference`` that gives the same."""
+    """The constant answer of the baseline of these targets, as plain JSON; as an array, a ``reference`` that gives the same."""
     if task == "classification":
         return most_common(targets)
     if task == "multilabel":
@@ -97,13 +97,13 @@ def most_common(classes: Array) -> int:
 
 
 def most_common_labels(labels: Array) -> Array:
-    """What a baseline always says: yes or no for every label, whichever is more frequent."""
+    """The constant answer of a baseline: yes or no for every label, whichever is more frequent."""
     found: Array = (labels > 0.5).mean(axis=0) > 0.5
     return found
 
 
 def f1_name(task: str | None, names: Sequence[str], count: int) -> str:
-    """What the F1 score of so many classes or labels is called, so that nobody takes it for another one.
+    """The name of the F1 score of so many classes or labels, so that nobody takes it for another one.
 
     >>> f1_name("classification", ("no", "yes"), 2), f1_name("classification", (), 3)
     ('F1 of class yes', 'macro F1')

@@ -171,7 +171,7 @@ def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
 
 
 def _maker(network: Module) -> str:
-    """What a user writes to make such a network."""
+    """The code that makes such a network."""
     foreign = isinstance(network, ForeignPart)
     return "nn.from_torch(module, example)" if foreign else f"{type(network).__name__}(...)"
 

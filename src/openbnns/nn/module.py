@@ -102,7 +102,7 @@ class Module(Exports):
 
     @property
     def training(self) -> bool:
-        """Whether it is in training mode. Every module has its own mode, which may be set; ``train()`` sets those of all.
+        """The mode: true in training. Every module has its own mode, which may be set; ``train()`` sets those of all.
 
         A pass of a network can be gone back through if the network itself is in training mode, whatever its parts are in.
         """

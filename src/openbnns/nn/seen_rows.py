@@ -45,7 +45,7 @@ def _places(samples: Any) -> tuple[Array, Array]:
 
 
 def remember(samples: Any) -> dict[str, Any]:
-    """What a model file says about the samples that were trained on, as plain JSON."""
+    """The record of the training samples in a model file, as plain JSON."""
     places, norms = _places(samples)
     known = np.unique(places.astype("<f4"), axis=0)  # in the order of the first direction
     first = max(0, len(known) - KEPT) // 2
@@ -76,7 +76,7 @@ def count_seen(remembered: Any, samples: Any) -> Seen | None:
 
 
 def _are_near(places: Array, near: Array, kept: Array) -> Array:
-    """Whether one of the kept places is as near as that to each of others."""
+    """True where one of the kept places is as near as that to each of the others."""
     first = np.searchsorted(kept[:, 0], places[:, 0] - near)
     last = np.searchsorted(kept[:, 0], places[:, 0] + near, "right")
     found = np.zeros(len(places), np.bool_)

@@ -43,7 +43,7 @@ def check_sharing(caller: Caller, results: Mapping[str, Bound], who: str | None 
 
 
 def is_checked(caller: Caller) -> bool:
-    """Whether anyone objects to results that share memory."""
+    """True if anyone objects to results that share memory."""
     return caller.wants_results or _strict.active()
 
 

@@ -195,7 +195,7 @@ class Loss(Listed):
 
     @property
     def is_sum(self) -> bool:
-        """Whether the loss of a batch is a sum over its samples, not a mean."""
+        """True if the loss of a batch is a sum over its samples, not a mean."""
         return self.reduction in ("none", "sum")
 
     def class_axis(self, rank: int) -> int | None:

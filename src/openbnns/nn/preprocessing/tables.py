@@ -287,7 +287,7 @@ class TablePreparation(Preparation):
         return found
 
     def by_column(self) -> list[tuple[str, str]]:
-        """What becomes of every column, those that are left out included."""
+        """The use of every column, those that are left out included."""
         found = []
         for c in self.columns:
             if isinstance(c, NumberColumn):
@@ -409,7 +409,7 @@ def _count_words(table: Table, rows: Array) -> dict[str, _Words]:
 
 
 def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool) -> CategoryColumn | TextColumn | str:
-    """What becomes of a column of words, or why it is left out."""
+    """The use of a column of words, or the reason why it is left out."""
     words, counts = table.words[table.word_columns.index(name)], found.counts
     if name in table.overflowed:
         return f"it has more than {len(words):,} different words"

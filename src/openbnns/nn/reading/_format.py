@@ -91,7 +91,7 @@ def _decimal(columns: list[list[str]], separator: str, given: str) -> tuple[str,
 
 
 def _notes(names: list[str], columns: list[list[str]]) -> Iterator[str]:
-    """What people should know about names and cells."""
+    """Notes on names and cells."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.casefold(), name)

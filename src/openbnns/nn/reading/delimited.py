@@ -174,7 +174,7 @@ class _Reading:
         return not (changed or self._make_room_for_numbers())
 
     def _make_room_for_numbers(self) -> bool:
-        """Whether there are columns of more words than are kept, all of them numbers, for which there is room in another run."""
+        """True if there are columns of more words than are kept, all of them numbers, for which there is room in another run."""
         worded = [i for i, kind in enumerate(self.kinds) if kind in (_WORD, _BOTH)]
         full = {i: place for place, i in enumerate(worded) if self.reader.overflowed(place)}
         numbers = [
@@ -192,7 +192,7 @@ class _Reading:
         return True
 
     def _is_too_large(self, cell: bytes) -> bool:
-        """Whether a cell is a number that float32 does not hold."""
+        """True if a cell is a number that float32 does not hold."""
         try:
             return abs(float(cell.decode("utf-8", "replace").replace(self.form.decimal, "."))) > 3e38
         except ValueError:

@@ -63,7 +63,7 @@ class NumberFormat:
     unit: str = ""
     """A percent sign or a currency."""
     parentheses: bool = False
-    """Whether ``(12)`` is -12."""
+    """True if ``(12)`` is -12."""
 
     def value(self, word: str) -> float | None:
         """A cell as a number; None if it does not fit."""
@@ -77,7 +77,7 @@ class NumberFormat:
 
     @property
     def said(self) -> str:
-        """What is done to the cells, for people."""
+        """The treatment of the cells, in words."""
         parts = [f"thousands separators {self.thousands!r} removed"] if self.thousands else []
         parts += [f"{self.unit!r} removed"] if self.unit else []
         parts += ["comma read as the decimal sign"] if self.decimal == "," else []
@@ -112,7 +112,7 @@ def signs(decimal: str | None, thousands: str | None) -> tuple[str, str]:
 
 
 def is_number(word: str) -> bool:
-    """Whether a cell is a number in any format."""
+    """True if a cell is a number in any format."""
     cell = _split(word)
     return cell is not None and any(body.fullmatch(cell.digits) for body in _BODIES.values())
 
@@ -131,7 +131,7 @@ def decimals_of(words: Iterable[str]) -> set[str]:
 
 
 def may_be_thousands(words: Collection[str]) -> bool:
-    """Whether every point may separate thousands: three digits behind each, none before 1 to 999, at least one without."""
+    """True if every point may separate thousands: three digits behind each, none before 1 to 999, at least one without."""
     whole = [word for word in words if "." not in word]
     pointed = [word for word in words if "." in word]
     return (
@@ -172,7 +172,7 @@ def _value(cell: _Cell, decimal: str, thousands: str) -> float:
 
 @dataclass
 class _Study:
-    """What the words of a column allow."""
+    """The readings that the words of a column allow."""
 
     name: str
     words: Sequence[str]
@@ -223,7 +223,7 @@ def convert(
 
 
 def _study(table: Table, name: str, decimal: str, thousands: str) -> _Study | None:
-    """What a column allows, None if it does not hold numbers."""
+    """The readings that a column allows; None if it does not hold numbers."""
     codes, words = table.texts(name)
     if (name in table.exact_columns and name not in table.odd) or not words:
         return None

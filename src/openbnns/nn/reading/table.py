@@ -20,7 +20,7 @@ MISSING = (
     "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "NULL", "null", "Null", "None", "?",
     "-", "--", "\u2013", "\u2014", "missing",
 )  # fmt: skip
-"""What stands for a value that is not there, besides an empty cell."""
+"""Words that stand for a missing value, besides an empty cell."""
 _ROWS, _CELLS = 2**14, 2**20  # that are read at a time, at most: their numbers fit into a cache
 
 

@@ -77,7 +77,7 @@ class Facts:
     task: Task | None = None
     parts: tuple[Part, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
-    """Of a table, each with what became of it."""
+    """The columns of a table, each with the use that was made of it."""
     classes: scores.ClassScores | None = None
     labels: scores.LabelScores | None = None
     regressions: tuple[scores.Regression, ...] = ()

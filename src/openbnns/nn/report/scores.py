@@ -60,7 +60,7 @@ class ClassScores:
     """Within which the accuracy on other samples of the kind is, 19 times of 20 (Wilson's interval)."""
     baseline: Baseline
     counts: Array
-    """Of each class (3, classes): right, predicted and true ones."""
+    """Counts of each class (3, classes): right, predicted and true ones."""
     cells: tuple[Array, Array, Array]
     calibration: Calibration
 
@@ -112,7 +112,7 @@ class LabelScores:
     """Share of the samples with all labels right."""
     baseline: Baseline
     counts: Array
-    """Of each label (3, labels): right, predicted and true ones."""
+    """Counts of each label (3, labels): right, predicted and true ones."""
 
     @property
     def rates(self) -> Rates:
