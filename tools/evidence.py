@@ -112,7 +112,7 @@ OWN = {
     ),
     "networks": Row(
         "random networks: outputs, every gradient, steps of every optimizer, inference, compiled forms, two threads",
-        "an autograd of the tests' own in float64, which shares no code with the library",
+        "a float64 autograd written for the tests, which shares no code with the library",
         "make test", "networks, and others in each `make fuzz`", count=random_networks,
     ),
     "reference": Row("the reference engine", "definitions and finite differences", "make test", files=("test_reference_*.py",)),

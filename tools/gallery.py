@@ -105,15 +105,15 @@ def tags(side: Any, batch: Batch) -> tuple[str, Images]:
     return f"{restored:.0%} of the marks and capitals of unseen text restored, {share:.0%} of all words right", []
 
 
-MANUAL = "which character follows, in Python's manual"
+MANUAL = "to predict the next character in Python's manual"
 SHOWS = {
     "lenet": Show("handwritten digits", 400, classes, 360),
     "resnet18": Show("handwritten digits in random colours", 300, classes, 360),
     "mobilenet_v2": Show("handwritten digits in random colours", 400, classes, 360),
     "vit_tiny": Show("handwritten digits in random colours", 400, classes, 360),
-    "unet": Show("to mark the ink of a digit before clouds", 120, masks, 64),
-    "dcgan": Show("to draw digits like the real ones", 80, generated, 32, ("discriminator", "generator")),
-    "vae": Show("to code digits in 20 numbers", 2000, coded, 360),
+    "unet": Show("to mark the ink of a digit in front of clouds", 120, masks, 64),
+    "dcgan": Show("to draw digits that look like the real ones", 80, generated, 32, ("discriminator", "generator")),
+    "vae": Show("to encode digits in 20 numbers", 2000, coded, 360),
     "char_lstm": Show(MANUAL, 300, following, 64),
     "gpt_nano": Show(MANUAL, 800, following, 64),
     "gru_tagger": Show("to restore the punctuation and capitals of Python's manual", 600, tags, 128),
@@ -212,18 +212,18 @@ class Row:
 HEAD = """\
 # Gallery
 
-Ten networks from common practice, each in one file of `examples/vs_pytorch`, written once in PyTorch and once here with
-the same names and weights, and trained on real data that nobody has to download: the handwritten digits that come with
-the package, and the English of Python's own manual. Every picture shows a network of OpenBNNS: its loss by step, and
-its results on samples that it has never seen.
+Ten well-known networks, each in one file of `examples/vs_pytorch`, written once in PyTorch and once in OpenBNNS with the
+same names and weights. They are trained on real data that needs no download: the handwritten digits that come with the
+package, and the English text of Python's own manual. Every picture shows a network trained in OpenBNNS: its loss by
+step, and its results on samples that it has never seen.
 
 `python tools/gallery.py` trains all of them, draws the pictures and writes this page.
 """
 
 NOTES = """\
-PyTorch's losses are the same: from the same weights on the same batches, those of 20 steps differ by at most 1e-4 of
-their size. `make test-peers` tests that at small sizes, and `python -m examples.vs_pytorch --losses` shows it at these.
-`python -m examples.vs_pytorch --time` measures the steps of both sides in turns on your machine.
+PyTorch's losses are the same: from the same weights on the same batches, the losses of 20 steps differ by at most 1e-4 of
+their size. `make test-peers` tests this at small sizes, and `python -m examples.vs_pytorch --losses` shows it at the sizes
+above. `python -m examples.vs_pytorch --time` measures the steps of both sides in turns on your machine.
 """
 
 
@@ -243,9 +243,10 @@ def page(rows: list[Row]) -> str:
     lines.append(NOTES)
     for row in rows:
         show = SHOWS[row.name]
+        loss = "loss" if len(show.losses) == 1 else f"losses of {' and '.join(show.losses)}"
         lines.append(f"## {row.title}\n")
         lines.append(
-            f"Learns {show.learns}. After {row.steps:,} steps: {row.result}; loss from {row.losses}. Source:\n"
+            f"Learns {show.learns}. After {row.steps:,} steps: {row.result}; {loss} from {row.losses}. Source:\n"
             f"[{row.name}.py](../examples/vs_pytorch/{row.name}.py).\n"
         )
         picture = f"gallery/{row.name}.svg"
