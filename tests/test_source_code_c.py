@@ -213,7 +213,7 @@ def test_layers_that_bnns_has_not_are_all_named(tmp_path: Path) -> None:
     [
         ({"name": "My Net"}, "to_c: name is 'My Net'. It begins all names in the code"),
         ({"name": ""}, "name is ''"),
-        ({"name": "switch"}, "name is 'switch'"),
+        ({"name": "switch"}, "name is 'switch', which the code needs for itself or C and Swift reserve"),
         ({"batch_size": 0}, "to_c: batch_size"),
         ({"training": True}, "training=True needs a loss and an optimizer"),
         ({"loss": "mse"}, "loss and optimizer are for a training step"),

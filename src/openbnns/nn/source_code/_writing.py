@@ -85,8 +85,12 @@ def to_swift(
 def _source(
     who: str, network: Module, training: bool, name: str, batch_size: int | None, loss: Any, optimizer: Any
 ) -> NetworkSource:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in RESERVED:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ValueError(f"{who}: name is {name!r}. It begins all names in the code: use small letters, digits and _.")
+    if name in RESERVED:
+        raise ValueError(
+            f"{who}: name is {name!r}, which the code needs for itself or C and Swift reserve. Use another."
+        )
     if not network.built:
         raise RuntimeError(
             f"{who}: the network is not built, so its sizes are not known. Call build(...) or run it first."
