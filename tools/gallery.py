@@ -108,15 +108,15 @@ def tags(side: Any, batch: Batch) -> tuple[str, Images]:
 MANUAL = "to predict the next character in Python's manual"
 SHOWS = {
     "lenet": Show("handwritten digits", 400, classes, 360),
-    "resnet18": Show("handwritten digits in random colours", 300, classes, 360),
-    "mobilenet_v2": Show("handwritten digits in random colours", 400, classes, 360),
-    "vit_tiny": Show("handwritten digits in random colours", 400, classes, 360),
+    "resnet18": Show("handwritten digits in random colours", 600, classes, 360),
+    "mobilenet_v2": Show("handwritten digits in random colours", 800, classes, 360),
+    "vit_tiny": Show("handwritten digits in random colours", 800, classes, 360),
     "unet": Show("to mark the ink of a digit in front of clouds", 120, masks, 64),
     "dcgan": Show("to draw digits that look like the real ones", 80, generated, 32, ("discriminator", "generator")),
     "vae": Show("to encode digits in 20 numbers", 2000, coded, 360),
     "char_lstm": Show(MANUAL, 300, following, 64),
-    "gpt_nano": Show(MANUAL, 800, following, 64),
-    "gru_tagger": Show("to restore the punctuation and capitals of Python's manual", 600, tags, 128),
+    "gpt_nano": Show(MANUAL, 300, following, 64),
+    "gru_tagger": Show("to restore the punctuation and capitals of Python's manual", 1200, tags, 128),
 }
 
 
