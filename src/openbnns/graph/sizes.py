@@ -23,7 +23,7 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -300,6 +300,29 @@ def number_of(size: AnySize) -> int:
 def bound(shape: Sequence[AnySize], sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The numbers of a shape for these free sizes."""
     return tuple(size.expression.value(sizes) if isinstance(size, Size) else size for size in shape)
+
+
+def product(sizes: Iterable[AnySize]) -> AnySize:
+    """The product of sizes: the number of elements of a shape."""
+    result: AnySize = 1
+    for size in sizes:
+        result = size * result if isinstance(size, Size) else result * size
+    return result
+
+
+def is_same(left: AnySize, right: AnySize) -> bool:
+    """True if two sizes are equal for all free sizes; leaves no guard."""
+    return expression_of(left) == expression_of(right)
+
+
+def is_plain(shape: Sequence[AnySize]) -> bool:
+    """True if no size is free."""
+    return not any(isinstance(size, Size) for size in shape)
+
+
+def is_same_shape(left: Sequence[AnySize], right: Sequence[AnySize]) -> bool:
+    """True if two shapes are equal for all free sizes; leaves no guard."""
+    return len(left) == len(right) and all(map(is_same, left, right))
 
 
 def broadcast(*shapes: Sequence[AnySize]) -> Shape | None:

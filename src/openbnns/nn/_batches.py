@@ -38,6 +38,11 @@ class Batch(NamedTuple):
     def size(self) -> int:
         return len(self.numbers)
 
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Those of the samples, with their number."""
+        return tuple(array.shape for array in self.x)
+
     def part(self, start: int, end: int) -> Batch:
         """Some of the samples."""
         weights = None if self.weights is None else self.weights[start:end]

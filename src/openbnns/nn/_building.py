@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from .. import engines
+from ..graph.sizes import AnySize, FreeSizes
 from ._graph import Graph, current_graph, recording
 from ._program import Program
 from ._random import next_seed
-from ._recording import Recording
+from ._recording import Recording, Shapes
 from ._state import State
 from ._structure import Structure, flatten
 from ._turns import Worker, making
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 _SomeBuilding = TypeVar("_SomeBuilding", bound="Building")
 
-_PROGRAMS = 4  # batch sizes for training whose memory is kept at a time
-_RECORDINGS = 4  # for different modes of the parts
+_PROGRAMS = 4  # for training whose memory is kept at a time, of one recording
+_RECORDINGS = 16  # for different modes of the parts and different shapes of inputs
+_KNOWN_SHAPES = 256  # of inputs whose recording is found without a search
+_SOME_SAMPLES = 7  # to record with where the number is not known: one that other sizes rarely have
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -37,7 +40,7 @@ def _nothing_built() -> dict[str, Any]:
     return {
         "_built": None,  # the first recording of the present version
         "_recordings": [],  # those of the present version, the latest at the end
-        "_found_recordings": {},  # of these, the one for training and the one for inference, as long as no mode changes
+        "_found_recordings": {},  # of these, by training and shapes of the inputs, as long as no mode changes
         "_forward_version": object(),  # another one as soon as something changes that ``forward`` may have read
         "_latest": None,  # the latest pass in training mode, until it was gone back through
         "_overtaken": weakref.WeakKeyDictionary(),  # threads whose pass in training mode another one has ended
@@ -76,7 +79,7 @@ class Building(State):
     _overtaken: weakref.WeakKeyDictionary[Worker, str]
     _calls: list[Any]
     _recordings: list[Recording]
-    _found_recordings: dict[bool, Recording]
+    _found_recordings: dict[tuple[bool, Shapes], Recording]
     _forward_version: object
     _holders: dict[int, weakref.ref[Building]]
 
@@ -171,7 +174,7 @@ class Building(State):
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
         state = {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
-        return {**state, "_graph": None if self._graph is None else [value.sample for value in self._graph.inputs]}
+        return {**state, "_graph": None if self._built is None else self._input_shapes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         own = dict(state)
@@ -180,7 +183,7 @@ class Building(State):
         self.__dict__.update(own)
         self._begin()
         if shapes is not None:
-            self.build(*shapes)
+            self._recording(self._training, shapes)
 
     def register_buffer(self, name: str, array: Array) -> None:
         """Keep an array that is saved with the parameters but not trained, such as a moving mean."""
@@ -241,28 +244,32 @@ class Building(State):
         loaded before stay as they are. Called on its own by the first call with an array; calling it again with the same
         shapes changes nothing.
         """
-        shapes = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
+        samples = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
         built = self._built
-        if built is None or built.version is not self._forward_version:
-            number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
-            self._recording(self._training, shapes, number)
-        elif [v.sample for v in built.graph.inputs] != shapes:
-            wanted = ", ".join(str(v.sample) for v in built.graph.inputs)
-            raise ValueError(
-                f"{type(self).__name__}.build: the network is built for samples of {wanted}, not "
-                f"{', '.join(map(str, shapes))}. Make a new network for other sizes."
-            )
+        current = built is not None and built.version is self._forward_version
+        if current and built is not None and [value.shape[1:] for value in built.graph.inputs] == samples:
+            return self
+        number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
+        self._recording(self._training, tuple((_SOME_SAMPLES, *sample) for sample in samples), number)
         return self
 
-    def _recording(
-        self, training: bool, shapes: Sequence[tuple[int, ...]] | None = None, seed: int | None = None
-    ) -> Recording:
-        """The recording of a pass in this mode, made now if there is none yet.
+    def _input_shapes(self, samples: int | None = None) -> Shapes:
+        """The shapes of the inputs that the network was built with, or with so many samples in place of free sizes."""
+        assert self._built is not None
+        graph = self._built.graph
+        numbers = graph.sizes.numbers if samples is None else dict.fromkeys(graph.sizes.numbers, samples)
+        return tuple(value.concrete(numbers) for value in graph.inputs)
 
-        ``shapes`` are those of samples, unless it was built before; ``seed`` is for the parameters that are made.
+    def _recording(self, training: bool, shapes: Shapes | None = None, seed: int | None = None) -> Recording:
+        """The recording of a pass in this mode on inputs of these shapes, made now if there is none yet.
+
+        Without ``shapes`` they are those that the network was built with; ``seed`` is for the parameters that are made.
         """
         found, accuracy = self._found_recordings, self._accuracy or engines.accuracy()
-        known = found.get(training)
+        if shapes is None:
+            assert self._built is not None
+            shapes = self._input_shapes()
+        known = found.get((training, shapes))
         if known is not None and known.accuracy == accuracy:
             return known
         with making:
@@ -271,11 +278,10 @@ class Building(State):
             version, modes = self._forward_version, self._modes(training)
             before = self._built
             current = [r for r in self._recordings if r.version is version and r.accuracy == accuracy]
-            known = next((r for r in reversed(current) if r.serves(training, modes)), None)
+            known = next(
+                (r for r in reversed(current) if r.serves(training, modes) and r.sizes_of(shapes) is not None), None
+            )
             if known is None:
-                if shapes is None:
-                    assert before is not None
-                    shapes = [value.sample for value in before.graph.inputs]
                 known = self._record_forward(training, modes, shapes, seed, version, accuracy)
             else:
                 current.remove(known)
@@ -283,14 +289,16 @@ class Building(State):
             if before is None or before not in current:
                 self._built = known
         if self._training == training:
-            found[training] = known  # which nobody reads any more if something has changed meanwhile
+            if len(found) >= _KNOWN_SHAPES:
+                found.clear()
+            found[training, shapes] = known  # which nobody reads any more if something has changed meanwhile
         return known
 
     def _record_forward(
         self,
         training: bool,
         modes: frozenset[Module],
-        shapes: Sequence[tuple[int, ...]],
+        shapes: Shapes,
         seed: int | None,
         version: object,
         accuracy: str,
@@ -305,26 +313,28 @@ class Building(State):
                 next_seed() if self._built is None else int(self._built.graph.generator.randint(2**32, dtype=np.uint32))
             )
         graph, outputs, structure = self._traced_apart(shapes, seed, training=training, modes=modes)
+        graph.accuracy = accuracy
         with engines.using_accuracy(accuracy):
             graph.finish(outputs)
         for parameter in self.parameters():
             parameter.reseed(graph.generator)  # those that forward has no use for
         return Recording(graph, structure, version=version, accuracy=accuracy)
 
-    def _traced(self, shapes: Sequence[tuple[int, ...]], seed: int = 0, *, training: bool) -> tuple[Graph, Structure]:
-        """What ``forward`` does on samples of these shapes, with layers of its own, and how it gives its values.
+    def _traced(self, shapes: Shapes, seed: int = 0, *, training: bool) -> tuple[Graph, Structure]:
+        """What ``forward`` does on inputs of these shapes, with layers of its own, and how it gives its values.
 
         The network itself stays as it is, but for parameters that are made now, from the seed.
         """
         with making:
             graph, outputs, structure = self._traced_apart(shapes, seed, training=training)
-            with engines.using_accuracy(self._accuracy or engines.accuracy()):
+            graph.accuracy = self._accuracy or engines.accuracy()
+            with engines.using_accuracy(graph.accuracy):
                 graph.finish(outputs)
         return graph, structure
 
     def _traced_apart(
         self,
-        shapes: Sequence[tuple[int, ...]],
+        shapes: Shapes,
         seed: int = 0,
         *,
         training: bool,
@@ -333,7 +343,7 @@ class Building(State):
         """The same before anything is fused, without layers; and the values that ``forward`` gives."""
         with making:
             graph = self._empty_graph(seed, training, modes)
-            values = [graph.input(shape) for shape in shapes]
+            values = [graph.input(shape) for shape in self._with_free_sizes(shapes, graph.sizes)]
             module: Any = self
             with recording(graph):
                 output = module(*values)
@@ -345,6 +355,15 @@ class Building(State):
                 "returned, or a tuple, list or dictionary of values."
             )
         return graph, outputs, structure
+
+    def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
+        """The shapes of inputs with free sizes in place of some numbers: of the first axis of each.
+
+        Inputs with the same number of samples have the same free size.
+        """
+        names = {shape[0]: f"N{i}" if i else "N" for i, shape in reversed(list(enumerate(shapes))) if shape}
+        free.numbers.update({name: number for number, name in names.items()})
+        return [(free.size(names[shape[0]]), *shape[1:]) if shape else () for shape in shapes]
 
     def _empty_graph(self, seed: int, training: bool, modes: frozenset[Module] | None = None) -> Graph:
         """A graph for passes of this mode, to record ``forward`` in."""
@@ -384,12 +403,15 @@ class Building(State):
         """The version of the parameters of inference, for native code (``Steps.run``); 0 if writes to them cannot be seen."""
         return 0 if self._built is None else self._recording(False).weights_version()
 
-    def program(self, batch: int, *, training: bool, input_gradients: bool = False) -> Program:
-        """The network with memory for this batch size; the last few are kept."""
-        found = self._recording(training)
+    def program(self, inputs: int | Shapes, *, training: bool, input_gradients: bool = False) -> Program:
+        """The network with memory for inputs of these shapes, or for so many samples; the last few are kept."""
+        shapes = self._input_shapes(inputs) if isinstance(inputs, int) else inputs
+        found = self._recording(training, shapes)
         trained = tuple([p._requires_grad for p in found.graph.parameters]) if training else ()
+        sizes = found.sizes_of(shapes)
+        assert sizes is not None
         with making:
-            return found.kept((batch, training, input_gradients, trained), self._programs_kept)
+            return found.kept(sizes, (training, input_gradients, trained), self._programs_kept)
 
 
 def _is_same(old: Any, new: Any) -> bool:

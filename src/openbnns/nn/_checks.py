@@ -60,10 +60,10 @@ def check_size(who: str, what: str, expected: int | None, got: int, *, last: int
 
 
 def check_rank(who: str, x: Value, rank: int, axes: str) -> None:
-    if len(x.sample) != rank:
+    if x.ndim != rank + 1:
         hint = " Put nn.Flatten() before it." if rank == 1 else " Put nn.Reshape(...) before it."
-        if len(x.sample) == rank - 1:
+        if x.ndim == rank:
             hint = " The first axis of an input is the batch: for one sample pass x[None]."
             if axes.startswith("(channels"):
                 hint += " For samples without channels pass x[:, None], or put nn.Reshape(...) before it."
-        raise ValueError(f"{who}: needs samples {axes}, but gets {x.sample}.{hint}")
+        raise ValueError(f"{who}: needs samples {axes}, but gets {x.shape[1:]}.{hint}")

@@ -62,11 +62,11 @@ class Rows(Layer):
 
     def forward(self, *inputs: Any) -> Any:
         (x,) = inputs
-        if len(x.sample) == 3 and x.sample[0] == 1:
-            return x.reshape(*x.sample[1:])
-        if len(x.sample) != 2:
+        if x.ndim == 4 and x.shape[1] == 1:
+            return x.reshape(x.shape[0], *x.shape[2:])
+        if x.ndim != 3:
             raise ValueError(
-                f"transformer: needs samples (length, features) or images of one channel, but gets {x.sample}."
+                f"transformer: needs samples (length, features) or images of one channel, but gets {x.shape[1:]}."
             )
         return x
 

@@ -1,12 +1,12 @@
 """What a network computes, without memory and without a batch size.
 
 Calling modules on a :class:`Value` records :class:`Operation` objects in a :class:`Graph`, in the order in which they
-run. A program (``_program.py``) then gives every value memory for one batch size and runs the operations.
+run. A program (``_program.py``) then binds the free sizes, gives every value memory and runs the operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .. import engines
+from ..graph.sizes import AnySize, FreeSizes, Size
 from ._value import FLOAT32, INT64, Array, Value
 from .parameter import Parameter
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 Call = Callable[[], object]
 
 NO_MEMORY: Array = np.empty(0, np.float32)
+_MADE = 8  # layers that an operation keeps, each for other sizes
 
 
 class FunctionCall(NamedTuple):
@@ -53,7 +56,9 @@ class Operation:
         self.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
         self.parameters = list(parameters)
         self.modules: list[Module] = []  # whose work this is; several once fused
-        self.scratch = self.kept = NO_MEMORY  # of the program, and scratch of the direction, that are being made
+        # Of the program, and scratch of the direction, that are being made.
+        self.scratch = self.kept = NO_MEMORY
+        self.bound_sizes: Mapping[str, int] = {}
         self.functions: list[FunctionCall | None] = []  # that these modules made for it
         self.trains = False  # whether its module is in training mode while the network is not
 
@@ -63,7 +68,20 @@ class Operation:
         return self.outputs[0]
 
     def prepare(self) -> None:
-        """Make what does not depend on the batch size, once all fusing is done."""
+        """Make what does not depend on free sizes, once all fusing is done."""
+
+    def made(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` gives, such as a layer for certain sizes; the latest ones are kept."""
+        kept: dict[Any, Any] = self.__dict__.setdefault("_kept_layers", {})
+        if key not in kept:
+            while len(kept) >= _MADE:
+                del kept[next(iter(kept))]
+            kept[key] = make()
+        return kept[key]
+
+    def all_made(self) -> Iterable[Any]:
+        """All that ``made`` keeps."""
+        return tuple(self.__dict__.get("_kept_layers", {}).values())
 
     def reseed(self, seed: int, step: int, index: int) -> None:
         """Make the next forward pass draw what follows from these numbers, if the operation draws at all."""
@@ -80,11 +98,11 @@ class Operation:
         """Take over the work of the operation that alone reads this one's output; False if that cannot be."""
         return False
 
-    def scratch_size(self, batch: int, backward: bool) -> int:
+    def scratch_size(self, sizes: Mapping[str, int], backward: bool) -> int:
         """Numbers of ``scratch``, memory that holds nothing from one call to the next, for each of the two directions."""
         return 0
 
-    def kept_size(self, batch: int) -> int:
+    def kept_size(self, sizes: Mapping[str, int]) -> int:
         """Numbers of ``kept``, memory that holds in training what a forward pass leaves for the backward pass."""
         return 0
 
@@ -123,16 +141,19 @@ class Graph:
         generator: np.random.RandomState,
         parts: Iterable[Module] = (),
         *,
+        sizes: FreeSizes | None = None,
         frozen: bool = False,
         training: bool = False,
         modes: frozenset[Module] = frozenset(),
     ) -> None:
+        self.sizes = FreeSizes({}) if sizes is None else sizes
         self.frozen = frozen  # for inference only, on parameters and buffers that nobody will change
         self.training = training  # the mode of the passes that it is for, unless it serves both
         self.modes = modes  # the modules that are in the other mode
         self.asked_for_mode = (
             False  # whether ``forward`` has read a mode, so that it may do something else in the other one
         )
+        self.accuracy = engines.accuracy()  # of the layers that programs make
         self.generator = generator  # for the parameters that modules make while the graph is recorded
         self.parts = set(parts)  # the modules of the network, whose parameters are trained and saved
         self.parameters: list[Parameter] = []  # those that the operations use, each once
@@ -153,8 +174,8 @@ class Graph:
         """The first output, which for most networks is the only one."""
         return self.outputs[0]
 
-    def input(self, sample: Sequence[int], dtype: np.dtype[Any] = FLOAT32) -> Value:
-        value = Value(self, sample, dtype)
+    def input(self, shape: Sequence[AnySize], dtype: np.dtype[Any] = FLOAT32) -> Value:
+        value = Value(self, shape, dtype)
         self.inputs.append(value)
         return value
 
@@ -163,7 +184,7 @@ class Graph:
         return value in self.inputs and not any(v.storage is value for op in self.operations for v in op.inputs)
 
     def parameter(self, parameter: Parameter) -> Value:
-        """A parameter as a value without a batch axis."""
+        """A parameter as a value."""
         if id(parameter) not in self._leaves:
             if not any(parameter is own for part in self.parts for own in part._parameters.values()):
                 from ._strays import describe_parameter
@@ -171,17 +192,21 @@ class Graph:
                 raise TypeError(describe_parameter(parameter, self.modules))
             parameter.make(parameter.shape, self.generator)
             parameter.used = True
-            value = Value(self, parameter.shape, rows=0, leaf=parameter)
+            value = Value(self, parameter.shape, leaf=parameter)
             self._leaves[id(parameter)] = parameter, value
         return self._leaves[id(parameter)][1]
 
     def constant(self, array: Any) -> Value:
-        """An array as a value without a batch axis; contiguous float32 arrays, such as buffers, are read where they lie."""
+        """An array as a value; contiguous float32 arrays, such as buffers, are read where they lie."""
         given = np.asarray(array)
         if id(given) not in self._leaves:
             numbers = given if given.dtype in (FLOAT32, INT64) else self.following(given, _plain)
-            self._leaves[id(given)] = given, Value(self, numbers.shape, numbers.dtype, rows=0, leaf=numbers)
+            self._leaves[id(given)] = given, Value(self, numbers.shape, numbers.dtype, leaf=numbers)
         return self._leaves[id(given)][1]
+
+    def size(self, size: Size) -> Value:
+        """A size as a number to compute with, which is known when sizes are bound."""
+        return Value(self, (), leaf=size)
 
     def following(self, source: Array, convert: Callable[[Array], Array]) -> Array:
         """An array in another form; if a module holds it, every pass converts what it holds then."""

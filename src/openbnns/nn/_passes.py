@@ -15,7 +15,7 @@ from ._batches import Batch
 from ._outputs import output_keys
 from ._parts import Key, called, label
 from ._program import Program
-from ._recording import Recording
+from ._recording import Recording, Shapes
 from ._sample_weights import ClassWeights
 from ._structure import Structure
 from ._value import Array
@@ -80,7 +80,7 @@ class Passes:
         self.outputs: list[Array] = []
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self._bound: dict[int, Bound] = {}
-        self._lent: dict[int, tuple[Recording, Bound]] | None = None  # for inference, by size of batch
+        self._lent: dict[Shapes, tuple[Recording, Bound]] | None = None  # for inference
 
     @property
     def output_keys(self) -> list[Key]:
@@ -96,16 +96,16 @@ class Passes:
         """Let go of programs that are not used any more."""
         self._bound.clear()
 
-    def bound(self, batch: int, *, training: bool) -> Bound:
-        """The network with memory for so many samples, and its losses on that memory."""
+    def bound(self, shapes: Shapes, *, training: bool) -> Bound:
+        """The network with memory for samples of these shapes, and its losses on that memory."""
         if not training:
-            return self._lent_bound(batch)
-        program = self.network.program(batch, training=True)
+            return self._lent_bound(shapes)
+        program = self.network.program(shapes, training=True)
         found = self._bound.get(id(program))
         if found is None or found.program is not program:
             kept = [program for known in self.network._recordings for program in known.programs.values()]
             self._bound = {key: bound for key, bound in self._bound.items() if bound.program in kept}
-            found = self._bound[id(program)] = self.bind(program, self.network._recording(True).structure)
+            found = self._bound[id(program)] = self.bind(program, self.network._recording(True, shapes).structure)
         return found
 
     @contextmanager
@@ -117,13 +117,13 @@ class Passes:
         for recording, bound in own._lent.values():
             recording.give_back(bound.program)
 
-    def _lent_bound(self, batch: int) -> Bound:
+    def _lent_bound(self, shapes: Shapes) -> Bound:
         assert self._lent is not None, "passes in inference mode are for a block of evaluating()"
-        recording = self.network._recording(False)
-        known, bound = self._lent.get(batch, (None, None))
+        recording = self.network._recording(False, shapes)
+        known, bound = self._lent.get(shapes, (None, None))
         if bound is None or known is not recording:
-            bound = self.bind(recording.lend(batch), recording.structure)
-            self._lent[batch] = recording, bound
+            bound = self.bind(recording.lend(shapes), recording.structure)
+            self._lent[shapes] = recording, bound
         return bound
 
     def all_bound(self) -> Collection[Bound]:
@@ -136,7 +136,7 @@ class Passes:
 
     def weigh(self, batch: Batch, *, training: bool) -> list[float]:
         """What the mean of each loss over this batch would divide by."""
-        return self.weigh_bound(self.bound(batch.size, training=training), batch)
+        return self.weigh_bound(self.bound(batch.shapes, training=training), batch)
 
     def weigh_bound(self, bound: Bound, batch: Batch) -> list[float]:
         if self.joint:  # a function has a mean over samples, whatever its targets
@@ -160,7 +160,7 @@ class Passes:
         With ``totals``, one for each output, the batch is part of a larger one whose means divide by these.
         """
         began = perf_counter()
-        bound = self.bound(batch.size, training=training)
+        bound = self.bound(batch.shapes, training=training)
         program = bound.program
         if seed is not None:
             program.seed(*seed)
@@ -173,11 +173,6 @@ class Passes:
     def fill(self, program: Program, batch: Batch) -> None:
         """Put samples into the inputs of a program."""
         for i, samples in enumerate(batch.x):
-            if samples.shape != program.inputs[i].shape:  # which NumPy might broadcast
-                raise ValueError(
-                    f"Trainer: a batch has samples of shape {samples.shape[1:]}, but the network is built for "
-                    f"{program.inputs[i].shape[1:]}. All batches must have samples of one shape."
-                )
             program.fill(i, samples)
 
     def evaluate(self, bound: Bound, batch: Batch, totals: Sequence[float] | None) -> float:

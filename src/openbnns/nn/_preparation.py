@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._listing import Listed
+from ..graph.sizes import is_same
 from . import transforms as _transforms
 from ._batches import ArraySource, IterableSource, Source, check_weights
 from ._feed import Feed
@@ -129,11 +130,10 @@ class Preparation(Listed):
         if keys != self._loss_keys:
             self._order_losses(keys)
         feed.arrange(inputs, check_targets(feed.y_keys, keys, who))
-        shapes = self._output_shapes()
 
         def check(batch: Any) -> None:
-            for loss, shape, y in zip(self._losses, shapes, batch.y, strict=True):
-                loss.check((len(y), *shape), y)
+            for loss, shape, y in zip(self._losses, self._output_shapes(batch.size), batch.y, strict=True):
+                loss.check(shape, y)
 
         feed.require(check)
 
@@ -150,7 +150,7 @@ class Preparation(Listed):
         """The order of the parts of the targets, which the loss takes in any structure, but always in the same one."""
         assert self.network._graph is not None
         for key, value in zip(keys, self.network._graph.outputs, strict=True):
-            if value.rows != 1:
+            if not value.shape or not is_same(value.shape[0], self.network._graph.inputs[0].shape[0]):
                 raise ValueError(
                     f"{who}: {called('the output', key)} is {value.shape}, which has no entry for each sample of the batch. A "
                     "loss function takes values of samples: let forward give x * 0 + it, or use nn.Function."
@@ -183,9 +183,12 @@ class Preparation(Listed):
         self._shares = [self._shares[i] for i in order]
         self._passes = Passes(self.network, self._losses, self._shares, keys)
 
-    def _output_shapes(self) -> list[tuple[int, ...]]:
-        assert self.network._graph is not None
-        return [value.sample for value in self.network._graph.outputs]
+    def _output_shapes(self, samples: int) -> list[tuple[int, ...]]:
+        """The shapes of the outputs for so many samples like those that the network was built with."""
+        graph = self.network._graph
+        assert graph is not None
+        sizes = dict.fromkeys(graph.sizes.numbers, samples)
+        return [value.concrete(sizes) for value in graph.outputs]
 
     def _evaluation_feed(self, source: Source, who: str, trained: Feed | None = None) -> Feed:
         feed = Feed(source, self.transforms, seed=self.seed, training=False, ahead=self.read_ahead)

@@ -1,4 +1,4 @@
-"""A graph with memory for one batch size, ready to run.
+"""A graph with its sizes bound and memory for all values, ready to run.
 
 Time runs from 0 to 2 n for n operations: operation i works forward at i and backward at 2 n - i. A value lives from the
 operation that writes it to the last one that reads it, on either side; its gradient lives from the backward step of its
@@ -10,11 +10,13 @@ computed again.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .. import engines
+from ..graph.sizes import Size
 from ..tensors import wide
 from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
 from ._graph import NO_MEMORY, Call, Graph, Operation
@@ -28,7 +30,9 @@ from .parameter import Parameter
 
 
 class Program:
-    """Runs a graph on ``batch`` samples. Inputs are read from ``inputs``, the results stand in ``outputs``.
+    """Runs a graph on inputs of certain ``sizes``: numbers by the names of free sizes, which must meet all guards.
+
+    Inputs are read from ``inputs``, the results stand in ``outputs``.
 
     ``training`` adds the backward pass: it reads ``output_gradients``, and writes the gradients of the parameters that
     require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs, of all or of some by
@@ -41,14 +45,14 @@ class Program:
     def __init__(
         self,
         graph: Graph,
-        batch: int,
+        sizes: Mapping[str, int],
         *,
         training: bool,
         input_gradients: bool | Sequence[int] = False,
         outside: Sequence[tuple[Array, Array | None] | None] = (),
     ) -> None:
-        self.graph, self.batch, self.training = graph, batch, training
-        with making:
+        self.graph, self.sizes, self.training = graph, dict(sizes), training
+        with making, engines.using_accuracy(graph.accuracy):
             self._make(input_gradients, outside)
 
     def _make(
@@ -76,6 +80,7 @@ class Program:
         self._scratch_blocks = self._place_scratch()
         self._kept_blocks = self._place_kept()
         self.arena_bytes = self._allocate()
+        self._numbers_of_sizes: dict[int, Array] = {}
         self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
         self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
         for parameter in graph.parameters:
@@ -85,6 +90,7 @@ class Program:
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = Steps(self._lasting)
         for i, step in enumerate(self._steps):
+            step.bound_sizes = self.sizes
             step.scratch, step.kept = self._piece(self._scratch_blocks[i], self._number), self._kept(i)
             x, y = self.arrays(step.inputs), self.arrays(step.outputs)
             self._forward.calls.append(step.forward_all(x, y, training or step.trains))
@@ -106,6 +112,11 @@ class Program:
             step.scratch = step.kept = NO_MEMORY  # lives as long as the program
         for steps in (self._forward, self._backward, self._backward_of_parameters):
             self._lasting += arrays(steps.calls)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Those of the inputs."""
+        return tuple(array.shape for array in self.inputs)
 
     @property
     def output(self) -> Array:
@@ -198,7 +209,7 @@ class Program:
         times += [(self._last - step.index, step.index, True) for step in self._backward_steps]
         size = self._number.itemsize
         return {
-            time: Block(size * self._steps[i].scratch_size(self.batch, backward), time, time)
+            time: Block(size * self._steps[i].scratch_size(self.sizes, backward), time, time)
             for time, i, backward in times
         }
 
@@ -206,7 +217,7 @@ class Program:
         """What operations leave for their backward steps, by operation."""
         size = self._number.itemsize
         return {
-            i: Block(size * step.kept_size(self.batch), i, self._last - i if self._goes_back(step) else i)
+            i: Block(size * step.kept_size(self.sizes), i, self._last - i if self._goes_back(step) else i)
             for i, step in enumerate(self._steps)
             if self.training or step.trains
         }
@@ -227,7 +238,7 @@ class Program:
     def _bytes(self, value: Value | Parameter) -> int:
         if isinstance(value, Parameter):
             return value._array.nbytes
-        return math.prod(value.concrete(self.batch)) * self._stored(value).itemsize
+        return math.prod(value.concrete(self.sizes)) * self._stored(value).itemsize
 
     def _allocate(self) -> int:
         blocks = [*self._blocks.values(), *self._gradient_blocks.values(), *self._added_blocks.values()]
@@ -240,7 +251,7 @@ class Program:
         return size
 
     def _view(self, block: Block, value: Value) -> Array:
-        return self._piece(block, self._stored(value)).reshape(value.concrete(self.batch))
+        return self._piece(block, self._stored(value)).reshape(value.concrete(self.sizes))
 
     def _piece(self, block: Block, dtype: np.dtype[Any]) -> Array:
         return self._memory[block.offset : block.offset + block.size].view(dtype)
@@ -248,11 +259,20 @@ class Program:
     def _array(self, value: Value) -> Array:
         leaf = value.storage.leaf
         if value.storage in self._outside:
-            return self._outside[value.storage][0].reshape(value.concrete(self.batch))
+            return self._outside[value.storage][0].reshape(value.concrete(self.sizes))
         if leaf is None:
             return self._view(self._blocks[value.storage], value)
+        if isinstance(leaf, Size):
+            return self._size(leaf).reshape(value.concrete(self.sizes))
         array: Array = leaf._array if isinstance(leaf, Parameter) else leaf
-        return array.reshape(value.sample)
+        return array.reshape(value.concrete(self.sizes))
+
+    def _size(self, size: Size) -> Array:
+        """A size as a number in memory."""
+        number = size.expression.value(self.sizes)
+        if number not in self._numbers_of_sizes:
+            self._numbers_of_sizes[number] = np.full((), number, self._number)
+        return self._numbers_of_sizes[number]
 
     def arrays(self, values: list[Value]) -> list[Array]:
         """Where values lie."""
@@ -262,10 +282,10 @@ class Program:
         leaf = value.storage.leaf
         if is_trained(leaf):
             gradient: Array = leaf.grad
-            return gradient.reshape(value.sample)
+            return gradient.reshape(value.concrete(self.sizes))
         if value.storage in self._outside:
             outside = self._outside[value.storage][1] if value.storage in self._wanted else None
-            return None if outside is None else outside.reshape(value.concrete(self.batch))
+            return None if outside is None else outside.reshape(value.concrete(self.sizes))
         block = self._gradient_blocks.get(value.storage)
         return None if block is None else self._view(block, value)
 

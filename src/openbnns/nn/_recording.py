@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from .. import engines
+from ..graph.sizes import Size
 from ._graph import Graph
 from ._program import Program
 from ._structure import Structure
@@ -15,7 +16,10 @@ from .parameter import version_of
 if TYPE_CHECKING:
     from .module import Module
 
-_SIZES = 4  # of batches for inference whose memory is kept at a time
+Shapes = tuple[tuple[int, ...], ...]
+"""Those of all inputs of a network."""
+
+_SIZES = 4  # of inputs for inference whose memory is kept at a time
 _IDLE = max(8, 2 * (os.cpu_count() or 1))  # programs of one size that are kept while nobody runs them
 
 
@@ -32,7 +36,7 @@ class Recording:
     def __init__(self, graph: Graph, structure: Structure, *, version: object, accuracy: str) -> None:
         self.graph, self.structure, self.version, self.accuracy = graph, structure, version, accuracy
         self.programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
-        self._idle: OrderedDict[int, list[Program]] = OrderedDict()  # by size of batch, the latest at the end
+        self._idle: OrderedDict[Shapes, list[Program]] = OrderedDict()  # the latest at the end
         # The version of the parameters that native code knows, and its number there.
         self._known_weights: tuple[tuple[int, int], int] | None = None
 
@@ -54,34 +58,55 @@ class Recording:
             known = self._known_weights = version, engines._core.new_weights_version()
         return known[1]
 
-    def kept(self, key: tuple[Any, ...], limit: int) -> Program:
-        """The program for (batch size, training, gradients of the inputs, trained parameters); the latest ones are kept."""
-        program = self.programs.pop(key, None)
+    def sizes_of(self, shapes: Shapes) -> dict[str, int] | None:
+        """The free sizes for inputs of these shapes; None if the recording is not for them."""
+        sizes: dict[str, int] = {}
+        if len(shapes) != len(self.graph.inputs):
+            return None
+        for value, shape in zip(self.graph.inputs, shapes, strict=True):
+            if len(shape) != value.ndim:
+                return None
+            for size, number in zip(value.shape, shape, strict=True):
+                known = sizes.setdefault(str(size), number) if isinstance(size, Size) else size
+                if known != number:
+                    return None
+        return None if self.graph.sizes.failing(sizes) else sizes
+
+    def kept(self, sizes: dict[str, int], key: tuple[Any, ...], limit: int) -> Program:
+        """The program for these sizes and (training, gradients of the inputs, trained parameters); the latest ones are kept."""
+        whole = (*sizes.values(), *key)
+        program = self.programs.pop(whole, None)
         if program is None:
-            batch, training, input_gradients, _ = key
-            program = Program(self.graph, batch, training=training, input_gradients=input_gradients)
-        self.programs[key] = program
+            training, input_gradients, _ = key
+            program = Program(self.graph, sizes, training=training, input_gradients=input_gradients)
+        self.programs[whole] = program
         while len(self.programs) > limit:
             self.programs.popitem(last=False)
         return program
 
-    def idle(self, batch: int) -> Program | None:
+    def idle(self, shapes: Shapes) -> Program | None:
         """A program for inference that nobody else runs until it is given back, if there is one."""
         try:
-            self._idle.move_to_end(batch)
-            return self._idle[batch].pop()
+            self._idle.move_to_end(shapes)
+            return self._idle[shapes].pop()
         except (KeyError, IndexError):
             return None
 
-    def lend(self, batch: int) -> Program:
+    def lend(self, shapes: Shapes) -> Program:
         """The same, made now if there is none."""
-        return self.idle(batch) or Program(self.graph, batch, training=False)
+        program = self.idle(shapes)
+        if program is None:
+            sizes = self.sizes_of(shapes)
+            assert sizes is not None, "a recording is found by the shapes that it serves"
+            program = Program(self.graph, sizes, training=False)
+        return program
 
     def give_back(self, program: Program) -> None:
         """Let others run a program, whose results have been copied. One that has failed is not given back."""
-        idle = self._idle.get(program.batch)
+        shapes = program.shapes
+        idle = self._idle.get(shapes)
         if idle is None:
-            idle = self._idle.setdefault(program.batch, [])
+            idle = self._idle.setdefault(shapes, [])
             while len(self._idle) > _SIZES:
                 self._idle.popitem(last=False)
         if len(idle) < _IDLE:

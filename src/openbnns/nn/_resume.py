@@ -150,7 +150,7 @@ def _optimizer(optimizer: Any) -> dict[str, str]:
 def layers_of(network: Module) -> list[str]:
     """What runs, one text per step, with every plain number of the layers that do it."""
     return [
-        f"{' + '.join(map(_layer, operation.modules)) or type(operation).__name__} gives {operation.output.sample}"
+        f"{' + '.join(map(_layer, operation.modules)) or type(operation).__name__} gives {operation.output.shape[1:]}"
         for operation in network._recording(False).graph.operations
     ]
 

@@ -220,7 +220,7 @@ class Run:
     def _whole_step(self, batches: Iterator[Any], step: int) -> tuple[float, int]:
         """One step over one batch."""
         batch = self._next(batches)
-        bound = self.passes.bound(batch.size, training=True)
+        bound = self.passes.bound(batch.shapes, training=True)
         if bound not in self._whole_steps:
             kept = self.passes.all_bound()
             self._whole_steps = {known: whole for known, whole in self._whole_steps.items() if known in kept}
@@ -309,7 +309,7 @@ class Run:
     def _require_finite(self) -> None:
         network = self.trainer.network
         if not all(np.isfinite(p.data).all() for p in used_parameters(network).values()):
-            program = self.passes.bound(self.feed.first.size, training=True).program
+            program = self.passes.bound(self.feed.first.shapes, training=True).program
             raise Diverged(self._diagnosis(program, math.nan, self.step - 1))
 
     def _interrupt(self, name: str) -> None:

@@ -29,11 +29,11 @@ class ClassWeights:
         loss, shape = losses[self.output], shapes[self.output]
         if getattr(loss, "weight", None) is not None:
             raise ValueError(f"{who}: {loss!r} has class weights already. Give them in one place.")
-        axis = loss.class_axis(len(shape) + 1)
+        axis = loss.class_axis(len(shape))
         assert axis is not None
-        self._axis, self._rank = axis, len(shape) + 1
+        self._axis, self._rank = axis, len(shape)
         self._ignored = getattr(loss, "ignore_index", None)
-        classes = shape[axis - 1]
+        classes = shape[axis]
         self.table = self._table(given, classes, who, source)
 
     def _table(self, given: Any, classes: int, who: str, source: Source) -> Array:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._listing import public
+from ..graph.sizes import AnySize, Shape, Size, bound, is_same, number_of, product
 from ._expression import Expression, numpy_function
 from .choose import nearest
 
@@ -21,52 +21,8 @@ FLOAT32: np.dtype[Any] = np.dtype(np.float32)
 INT64: np.dtype[Any] = np.dtype(np.int64)
 
 
-class BatchSize:
-    """The first size of a value: not known while ``forward`` is recorded, because one recording serves all batches.
-
-    It may be passed on as a size (``x.reshape(x.shape[0], -1)``) and multiplied (``x.reshape(n * t, c)``).
-    """
-
-    __slots__ = ("rows",)
-
-    def __init__(self, rows: int = 1) -> None:
-        self.rows = rows
-
-    def __mul__(self, factor: int) -> BatchSize:
-        return BatchSize(self.rows * factor) if isinstance(factor, int) else NotImplemented
-
-    __rmul__ = __mul__
-
-    def __floordiv__(self, divisor: int) -> BatchSize:
-        if not isinstance(divisor, int):
-            return NotImplemented
-        if divisor < 1 or self.rows % divisor:
-            raise ValueError(f"the first size is {self}, which cannot be divided by {divisor} for every batch size N.")
-        return BatchSize(self.rows // divisor)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, (int, float)):
-            self._refuse()
-        return isinstance(other, BatchSize) and other.rows == self.rows
-
-    def __hash__(self) -> int:
-        return hash(("batch", self.rows))
-
-    def _refuse(self, *_: Any) -> NoReturn:
-        raise TypeError(
-            "forward() is recorded once for all batch sizes, so the size of the batch is no number there. Pass it on as a size, "
-            "x.reshape(x.shape[0], -1), use mean() in place of sum() / N, and make what depends on N outside the network."
-        )
-
-    __index__ = __int__ = __float__ = __bool__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __mod__ = __pow__ = _refuse
-
-    def __repr__(self) -> str:
-        return "N" if self.rows == 1 else f"N*{self.rows}"
-
-
 class Value(Expression):
-    """A tensor of a network while it is put together. Its first axis is the batch, whose size ``shape`` shows as N.
+    """A tensor of a network while it is put together. Sizes that differ from call to call, such as that of a batch, have names.
 
     Modules take values and give values. Operators and methods are those of PyTorch's tensors, NumPy's functions of elements
     act on values too, and :mod:`openbnns.nn.functional` holds everything else.
@@ -83,24 +39,18 @@ class Value(Expression):
     def __init__(
         self,
         graph: Graph,
-        sample: Sequence[int],
+        shape: Sequence[AnySize],
         dtype: np.dtype[Any] = FLOAT32,
         *,
-        rows: int = 1,
         source: Value | None = None,
         leaf: Any = None,
     ) -> None:
         self.graph = graph
-        self.sample = tuple(int(n) for n in sample)  # the shape without the batch axis
+        self.shape: Shape = tuple(n if isinstance(n, Size) else int(n) for n in shape)
         self._dtype = dtype
-        self.rows = rows  # how long the first axis is per sample of the batch; 0: there is no batch axis
         self.source = source  # the value whose memory this one shows in another shape
-        self.leaf = leaf  # the parameter or the constant array that it stands for
+        self.leaf = leaf  # the parameter, the constant array or the size that it stands for
         self.producer: Operation | None = None  # what computes it
-
-    def like(self, sample: Sequence[int], dtype: np.dtype[Any] | None = None) -> Value:
-        """A new value with the same batch axis."""
-        return Value(self.graph, sample, self.dtype if dtype is None else dtype, rows=self.rows)
 
     @property
     def storage(self) -> Value:
@@ -113,23 +63,18 @@ class Value(Expression):
         return self.storage._dtype
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        """All sizes; that of the batch is N, which stands for whatever number of samples arrives."""
-        return (BatchSize(self.rows), *self.sample) if self.rows else self.sample
-
-    @property
     def ndim(self) -> int:
-        """The number of axes, with that of the batch."""
-        return len(self.sample) + bool(self.rows)
+        """The number of axes."""
+        return len(self.shape)
 
     @property
-    def count(self) -> int:
-        """Elements of one row of the first axis, or of all there are without a batch axis."""
-        return math.prod(self.sample)
+    def count(self) -> AnySize:
+        """The number of elements."""
+        return product(self.shape)
 
-    def concrete(self, batch: int) -> tuple[int, ...]:
-        """The shape with this many samples in the batch."""
-        return (batch * self.rows, *self.sample) if self.rows else self.sample
+    def concrete(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape for these free sizes."""
+        return bound(self.shape, sizes)
 
     def as_indices(self, who: str) -> Value:
         """The value as whole numbers that look something up; an input of the network becomes one of integers thereby."""
@@ -146,37 +91,38 @@ class Value(Expression):
     def reshape(self, *shape: Any) -> Value:
         """The same elements in another shape; one size may be -1.
 
-        Sizes are PyTorch's if the first is that of the batch (``x.shape[0]``, or -1); without it they are those of a sample.
+        Where the size of the first axis is free, sizes that leave it out are those of a sample: ``x.reshape(4, 8)`` of
+        (N, 32) is (N, 4, 8).
         """
-        sizes = list(shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, BatchSize)) else shape)
-        if self.rows and sizes and not isinstance(sizes[0], BatchSize):
-            behind = math.prod(sizes[1:])
-            if sizes[0] == -1 and behind > 0 and self.rows * self.count % behind == 0:
-                sizes[0] = BatchSize(self.rows * self.count // behind)
-            else:
-                sizes.insert(0, BatchSize(self.rows))
-        rows = sizes.pop(0).rows if self.rows and sizes else 0
-        sample = _filled(sizes, self.rows * self.count // rows if rows else self.count)
-        if sample is None or (rows or 1) * math.prod(sample) != (self.rows or 1) * self.count:
+        given = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+        # What holds for all free sizes comes first: N samples of 32 elements do not become (4, 8) just because N is 1 now.
+        sizes = filled(given, self.count, is_same)
+        if sizes is None and self.shape and isinstance(self.shape[0], Size):
+            sample = filled(given, product(self.shape[1:]), is_same)
+            sizes = None if sample is None else [self.shape[0], *sample]
+        if sizes is None:
+            sizes = filled(given, self.count, _equal_here)
+        if sizes is None:
             raise ValueError(
-                f"reshape: a sample of {self.shape} has {self.count} elements, which do not fill {_plain_tuple(shape)}. Sizes "
-                "must multiply to that number, at most one may be -1, and the batch stays the first axis."
+                f"reshape: {self.shape} has {self.count} elements, which do not fill {tuple(given)}. Sizes must multiply to that "
+                "number, and at most one may be -1."
             )
         if isinstance(self.leaf, np.ndarray):
-            return self.graph.constant(self.leaf.reshape(sample))
-        return Value(self.graph, sample, rows=rows, source=self)
+            return self.graph.constant(self.leaf.reshape(tuple(map(int, sizes))))
+        return Value(self.graph, sizes, source=self)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or one size of it."""
         return self.shape if dim is None else self.shape[dim]
 
     def dim(self) -> int:
-        """The number of axes, with that of the batch."""
+        """The number of axes."""
         return self.ndim
 
     def __len__(self) -> int:
-        first = self.shape[0] if self.shape else 0
-        return first.__index__()
+        if not self.shape:
+            raise TypeError("len() of a value without axes.")
+        return int(self.shape[0])
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **named: Any) -> Any:
         return numpy_function(ufunc, method)(*given, **named)
@@ -223,7 +169,7 @@ _OF_NUMPY = {
 
 # What modules of this package use of a value, and others need not know.
 _UNLISTED = (
-    "as_indices", "concrete", "count", "graph", "leaf", "like", "producer", "rows", "sample", "source", "storage",
+    "as_indices", "concrete", "count", "graph", "leaf", "producer", "source", "storage",
 )  # fmt: skip
 
 
@@ -233,17 +179,21 @@ def _functional() -> Any:
     return functional
 
 
-def _filled(sizes: list[Any], count: int) -> list[int] | None:
-    """The sizes with -1 replaced, or None if that cannot be."""
-    if any(not isinstance(n, (int, np.integer)) or n < -1 for n in sizes) or sizes.count(-1) > 1:
+def filled(sizes: Sequence[Any], count: AnySize, equal: Callable[[AnySize, AnySize], bool]) -> list[AnySize] | None:
+    """The sizes with -1 replaced so that they multiply to ``count``; None if that cannot be."""
+    given = [n if isinstance(n, Size) else int(n) for n in sizes if hasattr(n, "__index__")]
+    plain = [n for n in given if not isinstance(n, Size)]
+    if len(given) != len(sizes) or min(plain, default=0) < -1 or plain.count(-1) > 1:
         return None
-    if -1 in sizes:
-        known = math.prod(n for n in sizes if n != -1)
-        if not known or count % known:
+    if -1 in plain:
+        known = product(n for n in given if isinstance(n, Size) or n != -1)
+        if number_of(known) == 0:
             return None
-        sizes = [count // known if n == -1 else n for n in sizes]
-    return [int(n) for n in sizes]
+        missing = count // known
+        given = [missing if not isinstance(n, Size) and n == -1 else n for n in given]
+    return given if equal(product(given), count) else None
 
 
-def _plain_tuple(shape: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+def _equal_here(left: AnySize, right: AnySize) -> bool:
+    """True if two sizes are equal in this recording, which is a guard then."""
+    return number_of(left) == number_of(right) and left == right

@@ -38,7 +38,7 @@ class WholeStep:
         self._times = np.zeros(4)  # before the forward pass, the backward pass and the optimizer, and after it
         self._of_optimizer: list[Call] | None = None
         self._readers: dict[int, Any] = {}  # of the targets of so many batches
-        self._numbers = np.arange(bound.program.batch)
+        self._numbers = np.arange(len(bound.program.inputs[0]))
         self._loss: Any = bound.losses[0] if len(bound.losses) == 1 and not bound.joins else None
         if self._loss is not None and (passes.joint or passes.shares[0] != 1.0):
             self._loss = None
@@ -82,7 +82,7 @@ class WholeStep:
 
     def steps(self, x: Array, y: Array) -> list[float]:
         """The same for whole batches that lie one after the other, where possible without Python in between."""
-        size = self._bound.program.batch
+        size = len(self._numbers)
         values: list[float] = []
         while (first := len(values) * size) < len(x):
             batch = Batch([x[first : first + size]], [y[first : first + size]], None, self._numbers)

@@ -7,15 +7,19 @@ and eight for a normalization, whatever they cost. Moving elements is none, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
 from .. import ConvolutionType, InterpolationMethod
+from ..graph.sizes import bound
 from . import operations
 from ._graph import Operation
 from ._value import Value
 from .operations.fused import NormalizedOperation
+
+Sizes = Mapping[str, int]
+"""Numbers by the names of free sizes."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,14 @@ class Work:
         return self.products * (operands if self.gradients is None else self.gradients) + self.others
 
 
-def count(value: Value, batch: int) -> int:
+def count(value: Value, sizes: Sizes) -> int:
     """Elements of a value."""
-    return math.prod(value.concrete(batch))
+    return math.prod(value.concrete(sizes))
 
 
 @singledispatch
-def work(operation: Operation, batch: int) -> Work:
-    """The work of a forward pass on so many samples."""
+def work(operation: Operation, sizes: Sizes) -> Work:
+    """The work of a forward pass."""
     return Work()
 
 
@@ -58,18 +62,18 @@ def work(operation: Operation, batch: int) -> Work:
 @work.register(operations.Dropout)
 @work.register(operations.Prelu)
 @work.register(operations.Forbidden)
-def _elementwise(operation: Operation, batch: int) -> Work:
-    return Work(others=count(operation.output, batch))
+def _elementwise(operation: Operation, sizes: Sizes) -> Work:
+    return Work(others=count(operation.output, sizes))
 
 
 @work.register
-def _activation(operation: operations.Activation, batch: int) -> Work:
-    return Work(others=count(operation.output, batch) * (5 if "softmax" in operation.function.case else 1))
+def _activation(operation: operations.Activation, sizes: Sizes) -> Work:
+    return Work(others=count(operation.output, sizes) * (5 if "softmax" in operation.function.case else 1))
 
 
 @work.register
-def _normalization(operation: operations.Normalization, batch: int) -> Work:
-    return Work(others=count(operation.output, batch) * (8 + _activates(operation)))
+def _normalization(operation: operations.Normalization, sizes: Sizes) -> Work:
+    return Work(others=count(operation.output, sizes) * (8 + _activates(operation)))
 
 
 def _activates(operation: operations.Normalization | NormalizedOperation) -> bool:
@@ -83,88 +87,87 @@ def _behind(operation: NormalizedOperation, results: int) -> int:
 
 
 @work.register
-def _linear(operation: operations.Linear, batch: int) -> Work:
-    results = count(operation.output, batch)
+def _linear(operation: operations.Linear, sizes: Sizes) -> Work:
+    results = count(operation.output, sizes)
     return Work(2 * results * operation.weight.shape[1], _behind(operation, results))
 
 
 @work.register
-def _convolution(operation: operations.Convolution, batch: int) -> Work:
-    weight, rows = operation.weight, batch * (operation.output.rows or 1)
-    sample = operation.output.sample if operation.pooling is None else operation.pooling.unpooled_shape
-    results = rows * math.prod(sample)
+def _convolution(operation: operations.Convolution, sizes: Sizes) -> Work:
+    weight, pooling = operation.weight, operation.pooling
+    results = math.prod(operation.output.concrete(sizes) if pooling is None else pooling.unpooled_shape(sizes))
     # Every element of the smaller image meets all weights of its channel.
-    small = count(operation.inputs[0], batch) if operation.type is ConvolutionType.TRANSPOSED else results
+    small = count(operation.inputs[0], sizes) if operation.type is ConvolutionType.TRANSPOSED else results
     return Work(2 * small * (weight.size // weight.shape[0]), _behind(operation, results))
 
 
 @work.register
-def _grouped(operation: operations.GroupedTransposedConvolution, batch: int) -> Work:
+def _grouped(operation: operations.GroupedTransposedConvolution, sizes: Sizes) -> Work:
     weight = operation.weight
-    biased = count(operation.output, batch) if operation.bias is not None else 0
-    return Work(2 * count(operation.inputs[0], batch) * (weight.size // weight.shape[0]), biased)
+    biased = count(operation.output, sizes) if operation.bias is not None else 0
+    return Work(2 * count(operation.inputs[0], sizes) * (weight.size // weight.shape[0]), biased)
 
 
 @work.register
-def _matrix_product(operation: operations.MatrixProduct, batch: int) -> Work:
-    a = operation.inputs[0].concrete(batch)
-    return Work(2 * count(operation.output, batch) * a[-2 if operation.transposed[0] else -1])
+def _matrix_product(operation: operations.MatrixProduct, sizes: Sizes) -> Work:
+    a = operation.inputs[0].concrete(sizes)
+    return Work(2 * count(operation.output, sizes) * a[-2 if operation.transposed[0] else -1])
 
 
 @work.register
-def _contraction(operation: operations.Contraction, batch: int) -> Work:
-    sizes: dict[str, int] = {}
+def _contraction(operation: operations.Contraction, sizes: Sizes) -> Work:
+    axes: dict[str, int] = {}
     for value, letters in zip(operation.inputs, operation.letters, strict=True):
-        sizes |= zip(letters, value.concrete(batch), strict=True)
-    return Work(2 * math.prod(sizes.values()))
+        axes |= zip(letters, value.concrete(sizes), strict=True)
+    return Work(2 * math.prod(axes.values()))
 
 
 @work.register
-def _attention(operation: operations.Attention, batch: int) -> Work:
+def _attention(operation: operations.Attention, sizes: Sizes) -> Work:
     query = operation.output
-    targets, width = query.concrete(batch)[-2:]
-    samples = batch * (query.rows or 1)
+    samples, targets, width = query.concrete(sizes)
+    (source,) = bound((operation.source,), sizes)
     # Projections of queries and results, of keys and values; scores and their sums of values.
-    projections = 4 * samples * width * width * (targets + operation.source)
-    scores = samples * operation.heads * targets * operation.source
-    return Work(projections + 4 * samples * targets * operation.source * width, 5 * scores)
+    projections = 4 * samples * width * width * (targets + source)
+    scores = samples * operation.heads * targets * source
+    return Work(projections + 4 * samples * targets * source * width, 5 * scores)
 
 
 @work.register
-def _heads(operation: operations.AttentionHeads, batch: int) -> Work:
-    q, k, v = operation.parts
-    scores = batch * (operation.output.rows or 1) * q.heads * q.length * k.length
+def _heads(operation: operations.AttentionHeads, sizes: Sizes) -> Work:
+    q, k, v = (part.bound(sizes) for part in operation.parts)
+    scores = operation.output.concrete(sizes)[0] * q.heads * q.length * k.length
     return Work(2 * scores * (q.width + v.width), 5 * scores, gradients=2)
 
 
 @work.register(operations.Lstm)
 @work.register(operations.Recurrent)
-def _recurrent(operation: operations.Lstm | operations.Recurrent, batch: int) -> Work:
-    steps = count(operation.output, batch) // operation.hidden
+def _recurrent(operation: operations.Lstm | operations.Recurrent, sizes: Sizes) -> Work:
+    steps = count(operation.output, sizes) // operation.hidden
     gates = operation.weights[0].shape[0]
     return Work(2 * steps * sum(w.size for w in operation.weights), 3 * steps * gates)
 
 
 @work.register
-def _pooling(operation: operations.Pooling, batch: int) -> Work:
-    return Work(others=count(operation.output, batch) * math.prod(operation.window.kernel))
+def _pooling(operation: operations.Pooling, sizes: Sizes) -> Work:
+    return Work(others=count(operation.output, sizes) * math.prod(operation.window.kernel))
 
 
 @work.register
-def _pooling_with_indices(operation: operations.MaxPoolingWithIndices, batch: int) -> Work:
-    return Work(others=count(operation.output, batch) * math.prod(operation.window.kernel))
+def _pooling_with_indices(operation: operations.MaxPoolingWithIndices, sizes: Sizes) -> Work:
+    return Work(others=count(operation.output, sizes) * math.prod(operation.window.kernel))
 
 
 @work.register
-def _reduction(operation: operations.Reduction, batch: int) -> Work:
-    return Work(others=count(operation.inputs[0], batch))
+def _reduction(operation: operations.Reduction, sizes: Sizes) -> Work:
+    return Work(others=count(operation.inputs[0], sizes))
 
 
 @work.register
-def _rotation(operation: operations.Rotate, batch: int) -> Work:
-    return Work(others=3 * count(operation.output, batch))
+def _rotation(operation: operations.Rotate, sizes: Sizes) -> Work:
+    return Work(others=3 * count(operation.output, sizes))
 
 
 @work.register
-def _resize(operation: operations.Resize, batch: int) -> Work:
-    return Work(others=8 * count(operation.output, batch) if operation.method is InterpolationMethod.LINEAR else 0)
+def _resize(operation: operations.Resize, sizes: Sizes) -> Work:
+    return Work(others=8 * count(operation.output, sizes) if operation.method is InterpolationMethod.LINEAR else 0)

@@ -411,7 +411,7 @@ class PReLU(Layer):
 
     def forward(self, input: Value) -> Value:
         x = input
-        if self.num_parameters > 1 and (not x.sample or x.sample[0] != self.num_parameters):
+        if self.num_parameters > 1 and (x.ndim < 2 or x.shape[1] != self.num_parameters):
             raise ValueError(
                 f"PReLU: made for {self.num_parameters} channels, which are axis 1, but gets {x.shape}. Use as many as there "
                 "are channels, or 1."

@@ -14,6 +14,7 @@ from ._optimizer import Optimizer
 from ._outputs import arrange, check_targets, output_keys
 from ._parts import Key, called, keys_of, parts_of
 from ._passes import Passes
+from ._recording import Shapes
 from ._value import Array
 from ._whole_step import WholeStep
 from .module import Module
@@ -45,6 +46,7 @@ class CompiledStep:
         self._last: Any = None  # shapes and types of the last batch, if it was of two arrays
         self._whole: WholeStep | None = None
         self._bound: Any = None
+        self._shapes: Shapes = ()  # of the inputs of the network
 
     def __repr__(self) -> str:
         losses = ", ".join(map(repr, self._losses))
@@ -92,7 +94,7 @@ class CompiledStep:
     def _ready(self) -> WholeStep:
         passes = self._passes
         assert passes is not None
-        bound = passes.bound(self.batch_size, training=True)
+        bound = passes.bound(self._shapes, training=True)
         if bound is not self._bound or self._whole is None:
             self._bound, self._whole = bound, WholeStep(passes, bound, self.optimizer, finite=False)
         return self._whole
@@ -146,7 +148,8 @@ class CompiledStep:
         """Build the network for such samples, and bring losses and targets into the order of its outputs."""
         network, (x_keys, y_keys) = self.network, keys
         inputs = arrange(network, x_keys, _WHO)
-        network.build(*(samples[i].shape[1:] for i in inputs))
+        self._shapes = tuple(samples[i].shape for i in inputs)
+        network._recording(True, self._shapes)
         passes = Passes(network, self._losses, self._shares, self._loss_keys)
         if passes.joint:
             passes.expect_targets(y_keys)

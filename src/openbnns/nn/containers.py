@@ -366,9 +366,9 @@ class Residual(Layer):
         x = input
         y: Value = self.body(x)
         straight: Value = x if self.shortcut is None else self.shortcut(x)
-        if straight.sample != y.sample:
+        if straight.shape[1:] != y.shape[1:]:
             raise ValueError(
-                f"Residual: the body turns {x.sample} into {y.sample}, so its input cannot be added to its output. Give a "
-                f"shortcut module that yields {y.sample}."
+                f"Residual: the body turns {x.shape[1:]} into {y.shape[1:]}, so its input cannot be added to its output. Give a "
+                f"shortcut module that yields {y.shape[1:]}."
             )
         return straight + y

@@ -108,8 +108,8 @@ class _Convolution(Layer):
         x = input
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, AXES[self.axes])
-        channels, *image = x.sample
-        check_size(who, "channels", self.in_channels, channels, last=x.sample[-1])
+        channels, image = int(x.shape[1]), x.shape[2:]
+        check_size(who, "channels", self.in_channels, channels, last=x.shape[-1])
         self._check_groups(channels)
         sizes = [self._output_size(n, axis) for axis, n in enumerate(image)]
         if min(sizes) < 1:
@@ -124,10 +124,10 @@ class _Convolution(Layer):
         bias = self._fit_optional("bias", (self.out_channels,), x.graph.generator)
         edges = self._edges()
         if self.padding_mode != "zeros" and any(map(any, edges)):
-            x = operations.pad(x, [(0, 0), *edges], self.padding_mode, f"{who}: padding")
+            x = operations.pad(x, [(0, 0), (0, 0), *edges], self.padding_mode, f"{who}: padding")
             edges = [(0, 0)] * self.axes
         window = operations.Window(self.kernel_size, self.stride, self.dilation, tuple(edges))
-        shape = (self.out_channels, *sizes)
+        shape = (x.shape[0], self.out_channels, *sizes)
         if self.transposed and self.groups > 1:
             return x.graph.append(operations.GroupedTransposedConvolution(x, weight, bias, shape, window, self.groups))
         return x.graph.append(operations.Convolution(x, weight, bias, shape, window, self.groups, self.transposed))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ..graph.sizes import AnySize, Size
 from . import operations
 from ._graph import current_graph
 from ._value import FLOAT32, INT64, Value
 from .operations.function import Context, as_list
 from .parameter import Parameter
 
-_TRIES = (2, 3)  # batch sizes that tell which axis of a result is the batch
+_TRIES = (2, 3)  # for the free size of the inputs
 
 
 class Function:
@@ -68,35 +70,49 @@ class Function:
 
     @classmethod
     def _outputs(cls, arguments: list[Any], inputs: list[Value]) -> tuple[list[Value], bool]:
-        """Values for the results of a trial, in batches of two sizes, and whether there are several."""
-        found = []
-        for batch in _TRIES:
-            trial = [
-                np.ones(x.concrete(batch), x.dtype) if isinstance(x, Value) else x for x in arguments
-            ]  # ones, because zeros have no logarithm
-            try:
-                with np.errstate(all="ignore"):
-                    results = cls.forward(Context(tuple(False for _ in arguments), False), *trial)
-            except NotImplementedError:
-                raise
-            except Exception as error:
-                shapes = ", ".join(str(x.shape) for x in inputs)
-                raise type(error)(f"{cls.__name__}.forward on {shapes}, tried with {batch} samples: {error}") from error
-            found.append(results)
-        first, second = (as_list(results) for results in found)
-        graph = inputs[0].graph
-        outputs = []
-        for one, other in zip(first, second, strict=True):
-            a, b = np.asarray(one), np.asarray(other)
-            rows = 0
-            if a.shape != b.shape:
-                batched = a.shape and b.shape and a.shape[0] % _TRIES[0] == b.shape[0] % _TRIES[1] == 0
-                if a.shape[1:] != b.shape[1:] or not batched or a.shape[0] // _TRIES[0] != b.shape[0] // _TRIES[1]:
-                    raise ValueError(
-                        f"{cls.__name__}.forward gives {a.shape} for {_TRIES[0]} samples and {b.shape} for {_TRIES[1]}. The "
-                        "batch must be the first axis of a result, or none of them."
-                    )
-                rows = a.shape[0] // _TRIES[0]
-            sample = a.shape[1:] if rows else a.shape
-            outputs.append(Value(graph, sample, INT64 if a.dtype.kind in "iub" else FLOAT32, rows=rows))
+        """Values for the results of trials, and whether there are several.
+
+        Trials with two numbers in place of the one free size of the inputs tell which sizes of a result are multiples of it.
+        Where that does not say everything, the result is for the sizes of this recording alone.
+        """
+        graph, shapes = inputs[0].graph, [x.shape for x in inputs]
+        free = {str(n): n for shape in shapes for n in shape if isinstance(n, Size)}
+        names = {name for n in free.values() for name in n.expression.names()}
+        results = None
+        if len(names) == 1:
+            found = [cls._trial(arguments, dict.fromkeys(names, number)) for number in _TRIES]
+            results = [
+                (_multiples(one.shape, other.shape, graph.sizes.size(*names)), one.dtype)
+                for one, other in zip(*map(as_list, found), strict=True)
+            ]
+        if results is None or any(shape is None for shape, _ in results):
+            found = [cls._trial(arguments, graph.sizes.numbers)]
+            for size in free.values():
+                int(size)  # leaves a guard
+            results = [(one.shape, one.dtype) for one in as_list(found[0])]
+        outputs = [Value(graph, shape or (), INT64 if dtype.kind in "iub" else FLOAT32) for shape, dtype in results]
         return outputs, isinstance(found[0], (tuple, list))
+
+    @classmethod
+    def _trial(cls, arguments: list[Any], sizes: Mapping[str, int]) -> Any:
+        """The results of ``forward``, as arrays, for arguments of ones, because zeros have no logarithm."""
+        trial = [np.ones(x.concrete(sizes), x.dtype) if isinstance(x, Value) else x for x in arguments]
+        try:
+            with np.errstate(all="ignore"):
+                results = cls.forward(Context(tuple(False for _ in arguments), False), *trial)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            shapes = ", ".join(str(x.shape) for x in trial if isinstance(x, np.ndarray))
+            raise type(error)(f"{cls.__name__}.forward, tried on ones of shape {shapes}: {error}") from error
+        return tuple(map(np.asarray, results)) if isinstance(results, (tuple, list)) else np.asarray(results)
+
+
+def _multiples(one: tuple[int, ...], other: tuple[int, ...], size: Size) -> tuple[AnySize, ...] | None:
+    """The shape that is ``one`` and ``other`` in the trials; None if its sizes are not multiples of the free one."""
+    shape: list[AnySize] = []
+    for a, b in zip(one, other, strict=False):
+        if a != b and (a % _TRIES[0] or b % _TRIES[1] or a // _TRIES[0] != b // _TRIES[1]):
+            return None
+        shape.append(a if a == b else size * (a // _TRIES[0]))
+    return tuple(shape) if len(one) == len(other) else None

@@ -168,7 +168,7 @@ def _drawn(network: Module) -> list[Array]:
             "network that is built, and takes no integers, can they be drawn."
         )
     random = np.random.default_rng(0)
-    return [random.standard_normal((_BATCH, *value.sample)) for value in network._graph.inputs]
+    return [random.standard_normal(shape) for shape in network._input_shapes(_BATCH)]
 
 
 # Runs.
@@ -290,9 +290,8 @@ class _Check:
 
     def _program(self) -> Program:
         """A program with layers of its own, filled with the inputs."""
-        graph, _ = self.network._traced([x.shape[1:] for x in self.arrays], training=True)
-        batch = len(self.arrays[0]) if self.arrays else 1
-        program = Program(graph, batch, training=True, input_gradients=True)
+        graph, _ = self.network._traced(tuple(x.shape for x in self.arrays), training=True)
+        program = Program(graph, graph.sizes.numbers, training=True, input_gradients=True)
         for i, x in enumerate(self.arrays):
             program.fill(i, x)
         return program
@@ -331,7 +330,7 @@ class _Check:
     def _rows(
         self, point: Point, tensors: list[_Tensor], slopes: Slopes, samples: int | None, on_engine: Mapping[str, Array]
     ) -> tuple[list[GradientRow], list[str]]:
-        forward = sum(work(operation, point.program.batch).forward for operation in point.program.graph.operations)
+        forward = sum(work(operation, point.program.sizes).forward for operation in point.program.graph.operations)
         affordable = _BUDGET / (2 * len(tensors) * forward + 1)
         notes, found, together = [], {}, []
         if affordable >= 2:

@@ -112,7 +112,8 @@ class CompiledInference:
                             f"{_WHO}: the shape of samples is not known yet. Build the network, or call this on a batch, first."
                         )
                     self._build(given)
-                program = Program(self._recording.graph, self.batch_size, training=False)
+                sizes = dict.fromkeys(self._recording.graph.sizes.numbers, self.batch_size)
+                program = Program(self._recording.graph, sizes, training=False)
             self._own.shown = self._structure.fill(program.outputs)
             self._own.program = program
         return program
@@ -167,7 +168,7 @@ def _frozen_copy(network: Module) -> Module:
     network._require_built(_WHO)
     for parameter in network.parameters():
         parameter.make(parameter.shape)  # now, so that both have the same values
-    shapes = None if network._graph is None else [value.sample for value in network._graph.inputs]
+    shapes = None if network._built is None else network._input_shapes()
     try:
         copied = deepcopy(network).eval()
     except Exception as error:
@@ -181,7 +182,7 @@ def _frozen_copy(network: Module) -> Module:
     copied._begin()
     copied._frozen = True
     if shapes is not None:
-        copied.build(*shapes)
+        copied._recording(False, shapes)
     return copied
 
 

@@ -68,13 +68,13 @@ class Linear(Layer):
 
     def forward(self, input: Value) -> Value:
         x = input
-        if not x.sample:
+        if x.ndim < 2:
             raise ValueError(
                 "Linear: needs samples with at least one axis, but the first axis, the batch, is the only one. Pass x[None] for "
                 "one sample, or x[:, None] for samples of one number each."
             )
-        check_size("Linear", "inputs", self.in_features, x.sample[-1])
-        self.in_features = x.sample[-1]
+        check_size("Linear", "inputs", self.in_features, x.shape[-1])
+        self.in_features = int(x.shape[-1])
         weight = self._fit("weight", (self.out_features, self.in_features), x.graph.generator)
         bias = self._fit_optional("bias", (self.out_features,), x.graph.generator)
         return x.graph.append(operations.Linear(x.graph, x, weight, bias))
@@ -240,7 +240,7 @@ class EmbeddingBag(Layer):
     def forward(self, input: Value, per_sample_weights: Value | None = None) -> Value:
         x, shares = input, per_sample_weights
         check_rank("EmbeddingBag", x, 1, "(bag,) of whole numbers")
-        if shares is not None and (self.mode != "sum" or shares.sample != x.sample):
+        if shares is not None and (self.mode != "sum" or shares.shape[1:] != x.shape[1:]):
             raise ValueError(
                 f"EmbeddingBag: per_sample_weights {shares.shape} need mode='sum' and the shape of the numbers, {x.shape}."
             )
@@ -299,7 +299,7 @@ class Bilinear(Layer):
         if len(inputs) != 2:
             raise TypeError(f"Bilinear takes two inputs, not {len(inputs)}.")
         a, b = inputs
-        if a.shape[:-1] != b.shape[:-1] or (a.sample[-1:], b.sample[-1:]) != (
+        if a.shape[:-1] != b.shape[:-1] or (a.shape[-1:], b.shape[-1:]) != (
             (self.in1_features,),
             (self.in2_features,),
         ):
@@ -337,7 +337,7 @@ class Flatten(Layer):
 
     def forward(self, input: Value) -> Value:
         x = input
-        if not x.sample and self.start_dim == 1:
+        if x.ndim < 2 and self.start_dim == 1:
             return x.reshape(x.shape[0], 1)
         y: Value = functional.flatten(x, self.start_dim, self.end_dim)
         return y
@@ -424,10 +424,10 @@ class Concatenate(Layer):
 
     def forward(self, *inputs: Value) -> Value:
         parts = [branch(*inputs) for branch in self.children()] or list(inputs)
-        rank = len(parts[0].sample)
+        rank = parts[0].ndim - 1
         if not -rank <= self.axis < rank:
             raise ValueError(
-                f"Concatenate: axis {self.axis} is not one of the {rank} axes of a sample {parts[0].sample}."
+                f"Concatenate: axis {self.axis} is not one of the {rank} axes of a sample {parts[0].shape[1:]}."
             )
         joined: Value = functional.cat(parts, self.axis % rank + 1)
         return joined

@@ -158,7 +158,7 @@ def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
         "class": type(network).__name__,
         "maker": _maker(network),
         "reason": reason,
-        "inputs": [{"shape": list(v.sample), "dtype": str(v.dtype)} for v in network._graph.inputs],
+        "inputs": [{"shape": list(v.shape[1:]), "dtype": str(v.dtype)} for v in network._graph.inputs],
     }
     try:
         text = json.dumps(said, allow_nan=False, separators=(",", ":"))
@@ -179,7 +179,7 @@ def _maker(network: Module) -> str:
 def _description(network: Module) -> dict[str, Any]:
     """The table of a network, tried: it gives one that does the same."""
     assert network._graph is not None
-    state, shapes = network.state_dict(), [value.sample for value in network._graph.inputs]
+    state, shapes = network.state_dict(), [value.shape[1:] for value in network._graph.inputs]
     table: dict[str, Any] = {
         "layers": describe(network),
         "shared": [names for names in shared_names(parameters_of(network)).values() if len(names) > 1],
@@ -246,13 +246,13 @@ def _said(network: Module, outputs: Any) -> Predictions:
 def input_shapes(network: Module) -> list[tuple[int, ...]]:
     """The shapes of samples that a network was built for."""
     assert network._graph is not None
-    return [value.sample for value in network._graph.inputs]
+    return [value.shape[1:] for value in network._graph.inputs]
 
 
 def fit_inputs(network: Module, samples: Array) -> Array:
     """Samples in the shape that the network takes them in; gray images may lack the axis of channels."""
     if network._graph is not None and len(network._graph.inputs) == 1:
-        wanted = network._graph.inputs[0].sample
+        wanted = network._graph.inputs[0].shape[1:]
         if samples.shape[1:] != wanted and math.prod(samples.shape[1:]) == math.prod(wanted):
             return samples.reshape(-1, *wanted)
     return samples
@@ -374,7 +374,7 @@ def _make(
         raise ModelError(f"{where}: weights and layers do not fit each other. {error}") from None
     assert network._graph is not None
     for operation in network._graph.operations:
-        sample = operation.output.sample
+        sample = operation.output.shape[1:]
         memory_limit.check(4 * math.prod(sample), f"{where}: the result {sample} of a layer for one sample", ModelError)
     own = parameters_of(network)
     for name in said.texts("frozen"):

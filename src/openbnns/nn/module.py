@@ -32,6 +32,7 @@ from ._flags import flag, with_flags
 from ._graph import current_graph
 from ._parts import is_plain
 from ._program import Program
+from ._recording import Recording, Shapes
 from ._structure import Structure, flatten
 from ._turns import Worker, this_worker
 from ._value import Array, Value
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
     from .summary import Summary
 
 _SomeModule = TypeVar("_SomeModule", bound="Module")
+
+
+def _shapes(arrays: Sequence[Array]) -> Shapes:
+    return tuple(array.shape for array in arrays)
 
 
 class TrainingPass(NamedTuple):
@@ -162,9 +167,10 @@ class Module(Exports):
             with graph.calling(module=self):
                 return self.forward(*map(graph.value, inputs), **{name: graph.value(x) for name, x in named.items()})
         if not named and not self._training and inputs and type(inputs[0]) is np.ndarray and inputs[0].ndim:
-            recording = self._found_recordings.get(False)
+            shapes = (inputs[0].shape,)
+            recording = self._found_recordings.get((False, shapes))
             if recording is not None and recording.accuracy == (self._accuracy or engines.accuracy()):
-                program = recording.idle(len(inputs[0]))
+                program = recording.idle(shapes)
                 if program is not None:
                     if program.fits(inputs):
                         if self._latest is not None:
@@ -202,7 +208,8 @@ class Module(Exports):
         arrays = self._inputs(self._in_order(inputs, named) if named else inputs)
         if self._training:
             return self._train_on(arrays, shown=True)
-        recording, program = self._recording(False), self.program(len(arrays[0]), training=False)
+        shapes = _shapes(arrays)
+        recording, program = self._recording(False, shapes), self.program(shapes, training=False)
         for i, x in enumerate(arrays):
             program.fill(i, x)
         program.forward(recording.weights_version())
@@ -219,8 +226,9 @@ class Module(Exports):
 
     def _infer(self, arrays: Sequence[Array]) -> tuple[Structure, list[Array]]:
         """The outputs for a batch in inference mode, and the structure in which ``forward`` gives them."""
-        recording = self._recording(False)
-        program = recording.lend(len(arrays[0]))
+        shapes = _shapes(arrays)
+        recording = self._recording(False, shapes)
+        program = recording.lend(shapes)
         for i, x in enumerate(arrays):
             program.fill(i, x)
         program.forward(recording.weights_version())
@@ -236,8 +244,9 @@ class Module(Exports):
             self.__dict__["_latest"] = (
                 None  # a run that is interrupted has no backward, not even that of the run before
             )
-            structure = self._recording(True).structure
-            program = self.program(len(arrays[0]), training=True, input_gradients=True)
+            shapes = _shapes(arrays)
+            structure = self._recording(True, shapes).structure
+            program = self.program(shapes, training=True, input_gradients=True)
             for i, x in enumerate(arrays):
                 program.fill(i, x)
             program.forward()
@@ -255,11 +264,29 @@ class Module(Exports):
         if not given:
             raise TypeError(f"{self._who}: there is no input. Pass an array, the batch axis in front.")
         arrays = [self._input_array(x, i) for i, x in enumerate(given)]
-        self.build(*(x.shape[1:] for x in arrays))
-        if any(len(x) != len(arrays[0]) for x in arrays):
-            counts = ", ".join(str(len(x)) for x in arrays)
-            raise ValueError(f"{self._who}: inputs have {counts} samples. Pass the same number of each.")
+        shapes = _shapes(arrays)
+        built = self._built
+        try:
+            self._recording(self._training, shapes)
+        except (ValueError, TypeError, IndexError) as error:
+            if built is None or self._built is not built or built.sizes_of(shapes) is not None:
+                raise
+            raise type(error)(self._misfit(built, shapes, error)) from error
         return arrays
+
+    def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
+        """Why a network that was built for other inputs does not take these."""
+        wanted = [value.shape for value in built.graph.inputs]
+        pairs = zip(shapes, wanted, strict=False)
+        index = next((i for i, (shape, known) in enumerate(pairs) if shape[1:] != known[1:]), 0)
+        if len(shapes) != len(wanted):
+            return f"{self._who}: {len(shapes)} input(s) given, but the network was built for {len(wanted)}. {error}"
+        shape, known = shapes[index], wanted[index]
+        cure = " For one sample pass x[None]." if shape == known[1:] else ""
+        return (
+            f"{self._who}: input {index} has shape {shape}, but the network is built for {known}, and forward does not take "
+            f"the other: {error} The first axis is the batch.{cure}"
+        )
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> BoundArguments:
         try:
@@ -284,14 +311,6 @@ class Module(Exports):
                 f"{self._who}: input {index} is {array.dtype} of shape {array.shape}. Pass an array of numbers "
                 "with at least one sample, batch axis first."
             )
-        if self._graph is not None and index < len(self._graph.inputs):
-            wanted = self._graph.inputs[index].sample
-            if array.shape[1:] != wanted:
-                cure = " For one sample pass x[None]." if array.shape == wanted else ""
-                raise ValueError(
-                    f"{self._who}: input {index} has shape {array.shape}, but the network is built for "
-                    f"(N, {', '.join(map(str, wanted))}). The first axis is the batch.{cure}"
-                )
         return array
 
     @spelled

@@ -62,7 +62,7 @@ class _Normalization(Layer):
         """Moving statistics in a pass that can be gone back through: they are numbers that the gradient does not change."""
 
         def of_channel(values: Any) -> Any:
-            return functional.reshape(values, (-1, *(1,) * (len(x.sample) - 1)))
+            return functional.reshape(values, (-1, *(1,) * (x.ndim - 2)))
 
         factor = functional.rsqrt(x.graph.constant(kind.moving_variance) + self.eps)
         if weight is not None:
@@ -118,13 +118,13 @@ class _ChannelNorm(_Normalization):
     def forward(self, input: Value) -> Value:
         x = input
         who = type(self).__name__
-        if len(x.sample) not in self.ranks:
+        if x.ndim - 1 not in self.ranks:
             check_rank(who, x, self.ranks[0], self.axes)
-        check_size(who, "channels", self.num_features, x.sample[0])
-        self.num_features = x.sample[0]
-        self._make_statistics(x.sample[0])
-        sample = (x.sample[0], 1, x.sample[1]) if len(x.sample) == 2 else x.sample
-        return self._record(x, self._kind(), x.sample[:1], sample)
+        check_size(who, "channels", self.num_features, x.shape[1])
+        self.num_features = int(x.shape[1])
+        self._make_statistics(self.num_features)
+        sample = (x.shape[1], 1, x.shape[2]) if x.ndim == 3 else x.shape[1:]
+        return self._record(x, self._kind(), (int(x.shape[1]),), sample)
 
     def extra_repr(self) -> str:
         sizes = f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
@@ -233,15 +233,15 @@ class GroupNorm(_Normalization):
 
     def forward(self, input: Value) -> Value:
         x = input
-        if len(x.sample) not in (1, 2, 3):
+        if x.ndim not in (2, 3, 4):
             raise ValueError(
-                f"GroupNorm: needs samples (channels, height, width), (channels, length) or (channels,), but gets {x.sample}."
+                f"GroupNorm: needs samples (channels, height, width), (channels, length) or (channels,), but gets {x.shape[1:]}."
             )
-        check_size("GroupNorm", "channels", self.num_channels, x.sample[0])
-        self._check_groups(x.sample[0])
-        self.num_channels = x.sample[0]
-        sample = (x.sample[0], *(1,) * (3 - len(x.sample)), *x.sample[1:])
-        return self._record(x, NormalizationType.group(group_count=self.num_groups), x.sample[:1], sample)
+        check_size("GroupNorm", "channels", self.num_channels, x.shape[1])
+        self._check_groups(x.shape[1])
+        self.num_channels = int(x.shape[1])
+        sample = (x.shape[1], *(1,) * (4 - x.ndim), *x.shape[2:])
+        return self._record(x, NormalizationType.group(group_count=self.num_groups), (int(x.shape[1]),), sample)
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels or '?'}, eps={self.eps:g}" + options(self, affine=True)
@@ -335,7 +335,7 @@ def sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] |
 
 def fitting_end(sizes: tuple[int, ...] | None, x: Value, who: str) -> tuple[int, ...]:
     """The last axes of a value, which must be of these sizes; one axis if there are none."""
-    shape = x.sample[-1:] if sizes is None else sizes
-    if x.sample[len(x.sample) - len(shape) :] != shape or not shape:
-        raise ValueError(f"{who}: made for samples that end in {shape}, but gets {x.sample}.")
+    shape = tuple(map(int, x.shape[-1:])) if sizes is None else sizes
+    if x.ndim <= len(shape) or x.shape[x.ndim - len(shape) :] != shape or not shape:
+        raise ValueError(f"{who}: made for samples that end in {shape}, but gets {x.shape[1:]}.")
     return shape

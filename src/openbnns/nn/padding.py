@@ -34,7 +34,7 @@ class _Pad(Layer):
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, _AXES[self.axes])
         pairs = [(self.padding[i], self.padding[i + 1]) for i in range(0, 2 * self.axes, 2)][::-1]
-        return operations.pad(x, [(0, 0), *pairs], self.mode, f"{who}: padding", self.value)
+        return operations.pad(x, [(0, 0), (0, 0), *pairs], self.mode, f"{who}: padding", self.value)
 
     def extra_repr(self) -> str:
         return str(self.padding)

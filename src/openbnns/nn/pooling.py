@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import PoolingType
+from ..graph.sizes import AnySize
 from . import functional, operations
 from ._checks import Pair, check_rank, per_axis, positive
 from ._tree import options
@@ -46,11 +47,11 @@ class _Windows(Layer):
         edges = tuple((p, p) for p in self.padding)
         return operations.Window(self.kernel_size, self.stride, self.dilation, edges)
 
-    def _output_shape(self, x: Value) -> tuple[int, ...]:
+    def _output_shape(self, x: Value) -> tuple[AnySize, ...]:
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, _AXES[self.axes])
         sizes = []
-        for n, extent, s, p in zip(x.sample[1:], self._extents(), self.stride, self.padding, strict=True):
+        for n, extent, s, p in zip(x.shape[2:], self._extents(), self.stride, self.padding, strict=True):
             room = n + 2 * p - extent
             count = (room + (s - 1 if self.ceil_mode else 0)) // s + 1
             if self.ceil_mode and (count - 1) * s >= n + p:
@@ -59,10 +60,10 @@ class _Windows(Layer):
         if min(sizes) < 1:
             kind = "an image of {} x {}" if self.axes == 2 else "a signal of length {}"
             raise ValueError(
-                f"{who}: {kind.format(*x.sample[1:])} is smaller than the window {self.kernel_size}. Use larger inputs or "
+                f"{who}: {kind.format(*x.shape[2:])} is smaller than the window {self.kernel_size}. Use larger inputs or "
                 "smaller windows."
             )
-        return (x.sample[0], *sizes)
+        return (*x.shape[:2], *sizes)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}" + options(
@@ -134,21 +135,24 @@ class _AvgPool(_Windows):
         factors = self._factors(x, shape) if divided else None
         return x.graph.append(operations.Pooling(x, kind, shape, window, factors))
 
-    def _factors(self, x: Value, shape: tuple[int, ...]) -> Array | float | None:
+    def _factors(self, x: Value, shape: tuple[AnySize, ...]) -> Array | float | None:
         """What multiplies a sum over the whole window, divided by its size: PyTorch divides by less at the end."""
         if self.divisor_override is not None:
             return math.prod(self.kernel_size) / self.divisor_override
-        return overhang(x.sample, shape, self.kernel_size, self.stride, self.padding)
+        return overhang(x.shape, shape, self.kernel_size, self.stride, self.padding) if self.ceil_mode else None
 
 
 def overhang(
-    sample: Sequence[int], shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int]
+    x: Sequence[AnySize], y: Sequence[AnySize], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int]
 ) -> Array | None:
-    """The size of a window over that of its part on the padded image, for every window; None if all are whole."""
+    """The size of a window over that of its part on the padded image, for every window; None if all are whole.
+
+    ``x`` and ``y`` are the shapes of the images and of the result.
+    """
     factors: Array = np.ones((), np.float32)
-    for n, count, k, s, p in zip(sample[1:], shape[1:], kernel, stride, padding, strict=True):
-        starts = np.arange(count) * s - p
-        inside = np.minimum(starts + k, n + p) - starts
+    for n, count, k, s, p in zip(x[2:], y[2:], kernel, stride, padding, strict=True):
+        starts = np.arange(int(count)) * s - p
+        inside = np.minimum(starts + k, int(n) + p) - starts
         factors = factors[..., None] * (k / inside).astype(np.float32)
     return None if (factors == 1).all() else factors
 
@@ -206,8 +210,8 @@ class GlobalAvgPool2d(Layer):
     def forward(self, input: Value) -> Value:
         x = input
         check_rank("GlobalAvgPool2d", x, 3, "(channels, height, width)")
-        pooled: Value = AvgPool2d(x.sample[1:])(x)
-        return pooled.reshape(x.sample[0])
+        means: Value = functional.mean(x, (2, 3))
+        return means
 
 
 class _Adaptive(Layer):
@@ -231,7 +235,8 @@ class _Adaptive(Layer):
         """The first entry of every part and the one behind its last, along each axis."""
         check_rank(type(self).__name__, x, self.axes + 1, _AXES[self.axes])
         parts = []
-        for n, given in zip(x.sample[1:], self.output_size, strict=True):
+        for n, given in zip(x.shape[2:], self.output_size, strict=True):
+            n = int(n)
             m = n if given is None else given
             numbers = np.arange(m)
             parts.append((numbers * n // m, -(-(numbers + 1) * n // m)))
@@ -240,7 +245,7 @@ class _Adaptive(Layer):
     def _even(self, x: Value, parts: list[tuple[Array, Array]]) -> operations.Window | None:
         """The window of a plain pooling that does the same, if all parts along an axis are of one size."""
         kernel = []
-        for n, (starts, _) in zip(x.sample[1:], parts, strict=True):
+        for n, (starts, _) in zip(x.shape[2:], parts, strict=True):
             if n % len(starts):
                 return None
             kernel.append(n // len(starts))
@@ -256,9 +261,9 @@ class _AdaptiveAvg(_Adaptive):
         parts = self._parts(x)
         window = self._even(x, parts)
         if window is not None:
-            shape = (x.sample[0], *(len(starts) for starts, _ in parts))
+            shape = (*x.shape[:2], *(len(starts) for starts, _ in parts))
             return x.graph.append(operations.Pooling(x, PoolingType.average(), shape, window))
-        return resampled(x, [_shares(n, *part) for n, part in zip(x.sample[1:], parts, strict=True)])
+        return resampled(x, [_shares(int(n), *part) for n, part in zip(x.shape[2:], parts, strict=True)])
 
 
 def _shares(n: int, starts: Array, ends: Array) -> Array:
@@ -302,12 +307,12 @@ class _AdaptiveMax(_Adaptive):
         x = input
         parts = self._parts(x)
         window = self._even(x, parts)
-        shape = (x.sample[0], *(len(starts) for starts, _ in parts))
+        shape = (*x.shape[:2], *(len(starts) for starts, _ in parts))
         if self.return_indices:
             if window is None:
                 raise ValueError(
                     f"{type(self).__name__}: return_indices needs parts of one size, but {self.output_size} does not divide "
-                    f"{x.sample[1:]}. Use sizes that divide, or leave return_indices out."
+                    f"{x.shape[2:]}. Use sizes that divide, or leave return_indices out."
                 )
             operation = operations.MaxPoolingWithIndices(x, shape, window)
             x.graph.append(operation)
@@ -356,7 +361,9 @@ class _LPPool(_Windows):
     def forward(self, input: Value) -> Value:
         x = input
         shape, window, p = self._output_shape(x), self._window(), self.norm_type
-        factors = overhang(x.sample, shape, self.kernel_size, self.stride, (0,) * self.axes)
+        factors = None
+        if self.ceil_mode:
+            factors = overhang(x.shape, shape, self.kernel_size, self.stride, (0,) * self.axes)
         if p == 2:
             roots = None if factors is None else np.sqrt(factors)
             return x.graph.append(operations.Pooling(x, PoolingType.l2_norm(), shape, window, roots))
@@ -402,9 +409,9 @@ class _MaxUnpool(_Windows):
             raise TypeError(f"{who} takes two inputs: values, and the indices of a pooling with return_indices=True.")
         x, indices = inputs[0], inputs[1].as_indices(who)
         check_rank(who, x, self.axes + 1, _AXES[self.axes])
-        if x.sample != indices.sample:
+        if x.shape[1:] != indices.shape[1:]:
             raise ValueError(f"{who}: values {x.shape} and indices {indices.shape} must have the same shape.")
-        window = zip(x.sample[1:], self.kernel_size, self.stride, self.padding, strict=True)
+        window = zip(x.shape[2:], self.kernel_size, self.stride, self.padding, strict=True)
         sizes = [(n - 1) * s - 2 * p + k for n, k, s, p in window]
         if output_size is not None:
             wanted = list(output_size)[-self.axes :]
@@ -414,7 +421,7 @@ class _MaxUnpool(_Windows):
                     f"stride {self.stride} more or less."
                 )
             sizes = wanted
-        return x.graph.append(operations.MaxUnpooling(x, indices, (x.sample[0], *sizes)))
+        return x.graph.append(operations.MaxUnpooling(x, indices, (*x.shape[:2], *sizes)))
 
 
 class MaxUnpool2d(_MaxUnpool):

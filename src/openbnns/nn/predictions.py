@@ -124,7 +124,6 @@ def _sigmoid(scores: Array) -> Array:
 
 def run_all(network: Module, arrays: Sequence[Array], batch_size: int = BATCH) -> Any:
     """The outputs of a network for all samples in inference mode, in batches, as its ``forward`` gives them."""
-    network.build(*(array.shape[1:] for array in arrays))
     pieces = [
         network._infer([array[start : start + batch_size] for array in arrays])
         for start in range(0, len(arrays[0]), batch_size)

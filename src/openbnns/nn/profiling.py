@@ -145,10 +145,9 @@ class Profile:
 
 def profile(network: Module, arrays: Sequence[Array], repeats: int | None) -> Profile:
     """Measure a network on inputs that it is built for. Its own layers, gradients and statistics are not touched."""
-    batch = len(arrays[0])
     with untouched(network):
-        graph, _ = network._traced([x.shape[1:] for x in arrays], training=network.training)
-        program = Program(graph, batch, training=network.training)
+        graph, _ = network._traced(tuple(x.shape for x in arrays), training=network.training)
+        program = Program(graph, graph.sizes.numbers, training=network.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)
         random = np.random.default_rng(0)
@@ -207,20 +206,20 @@ class _Measured:
         ]
         forward, backward = self.passes
         return Profile(
-            type(self.network).__name__, program.batch, training, engines.current(), get_num_threads(), runs, tuple(rows),
-            _median_ms(forward), _median_ms(backward), _min_ms(forward), _min_ms(backward), program.arena_bytes,
-            sum(_bytes(p, training) for p in self.network.parameters()),
+            type(self.network).__name__, len(program.inputs[0]), training, engines.current(), get_num_threads(), runs,
+            tuple(rows), _median_ms(forward), _median_ms(backward), _min_ms(forward), _min_ms(backward),
+            program.arena_bytes, sum(_bytes(p, training) for p in self.network.parameters()),
         )  # fmt: skip
 
     def _row(self, operation: Operation, place: Place, total_ms: float) -> ProfileRow:
-        program, batch = self.program, self.program.batch
+        program, sizes = self.program, self.program.sizes
         forward, backward = self.forward[operation], self.backward[operation]
-        done = work(operation, batch)
+        done = work(operation, sizes)
         took = _median_ms(forward) + _median_ms(backward)
         return ProfileRow(
             place.path,
             place.kind,
-            operation.output.concrete(batch),
+            operation.output.concrete(sizes),
             sum(p.size for p in operation.parameters),
             _median_ms(forward),
             _median_ms(backward),
@@ -229,7 +228,7 @@ class _Measured:
             took / total_ms if total_ms else 0.0,
             done.forward,
             done.backward(operation, program.wanted_gradients(operation)) if backward else 0,
-            sum(count(value, batch) * value.dtype.itemsize for value in operation.outputs),
+            sum(count(value, sizes) * value.dtype.itemsize for value in operation.outputs),
             sum(_bytes(p, program.training) for p in operation.parameters),
         )
 

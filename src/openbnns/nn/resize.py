@@ -66,10 +66,10 @@ class Upsample(Layer):
 
     def forward(self, input: Value) -> Value:
         x = input
-        who, axes = type(self).__name__, len(x.sample) - 1
+        who, axes = type(self).__name__, x.ndim - 2
         if axes not in _MODES[self.mode]:
             check_rank(who, x, _MODES[self.mode][-1] + 1, _AXES[_MODES[self.mode][-1]])
-        image = x.sample[1:]
+        image = x.shape[2:]
         ratios: list[float | None] = [None] * axes  # pixels of the input per pixel of the output, if not the sizes tell
         if self.size is not None:
             sizes = per_axis(self.size, axes, f"{who}: size", 1)
@@ -89,7 +89,7 @@ class Upsample(Layer):
                 ratios = [None if e else 1 / f for e, f in zip(exact, factors, strict=True)]
         if self.mode in ("nearest", "linear", "bilinear") and not any(ratios):
             linear = self.mode != "nearest"
-            return x.graph.append(operations.Resize(x, (x.sample[0], *sizes), linear, self.align_corners))
+            return x.graph.append(operations.Resize(x, (*x.shape[:2], *sizes), linear, self.align_corners))
         if self.mode.startswith("nearest"):
             places = [self._nearest(*each) for each in zip(image, sizes, ratios, strict=True)]
             for axis, numbers in enumerate(places):
@@ -197,12 +197,12 @@ class PixelShuffle(Layer):
     def forward(self, input: Value) -> Value:
         x = input
         check_rank("PixelShuffle", x, 3, _AXES[2])
-        (c, h, w), r = x.sample, self.upscale_factor
+        (c, h, w), r = x.shape[1:], self.upscale_factor
         if c % (r * r):
             raise ValueError(
                 f"PixelShuffle: {c} channels do not make blocks of {r} x {r} pixels. Use a multiple of {r * r} channels."
             )
-        return x.graph.append(operations.PixelShuffle(x, (c // (r * r), h * r, w * r), back=False))
+        return x.graph.append(operations.PixelShuffle(x, (x.shape[0], c // (r * r), h * r, w * r), back=False))
 
     def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"
@@ -224,12 +224,12 @@ class PixelUnshuffle(Layer):
     def forward(self, input: Value) -> Value:
         x = input
         check_rank("PixelUnshuffle", x, 3, _AXES[2])
-        (c, h, w), r = x.sample, self.downscale_factor
+        (c, h, w), r = x.shape[1:], self.downscale_factor
         if h % r or w % r:
             raise ValueError(
                 f"PixelUnshuffle: images of {h} x {w} pixels are not made of blocks of {r} x {r}. Use multiples of {r}."
             )
-        return x.graph.append(operations.PixelShuffle(x, (c * r * r, h // r, w // r), back=True))
+        return x.graph.append(operations.PixelShuffle(x, (x.shape[0], c * r * r, h // r, w // r), back=True))
 
     def extra_repr(self) -> str:
         return f"downscale_factor={self.downscale_factor}"
@@ -250,11 +250,11 @@ class ChannelShuffle(Layer):
 
     def forward(self, input: Value) -> Value:
         x = input
-        if not x.sample or x.sample[0] % self.groups:
+        if x.ndim < 2 or x.shape[1] % self.groups:
             raise ValueError(
-                f"ChannelShuffle: {self.groups} groups do not divide the channels of samples {x.sample}. Choose another number."
+                f"ChannelShuffle: {self.groups} groups do not divide the channels of {x.shape}. Choose another number."
             )
-        apart = x.reshape(x.shape[0], self.groups, -1, *x.sample[1:])
+        apart = x.reshape(x.shape[0], self.groups, -1, *x.shape[2:])
         mixed: Value = functional.transpose(apart, 1, 2)
         return mixed.reshape(x.shape)
 

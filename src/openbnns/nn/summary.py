@@ -32,7 +32,7 @@ def table(network: Module) -> Table:
     for operation, place in zip(operations, places(network, operations), strict=True):
         values = [value.storage.leaf for value in operation.inputs]
         count = sum(p.size for p in (*operation.parameters, *values) if isinstance(p, Parameter))
-        rows.append((place.path, place.kind, str(operation.output.sample), f"{count:,}" if count else "-"))
+        rows.append((place.path, place.kind, str(operation.output.shape[1:]), f"{count:,}" if count else "-"))
     total = sum(p.size for p in network.parameters())
     header = ("layer", "computes", "output of a sample", "parameters")
     return Table(header, rows, footer=f"{total:,} parameters, {4 * total / 1e6:.2f} MB", words=3)

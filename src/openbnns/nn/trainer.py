@@ -286,7 +286,7 @@ class Trainer(Preparation):
             self._passes.class_weights = (
                 None
                 if class_weights is None
-                else ClassWeights(class_weights, self._losses, self._output_shapes(), source)
+                else ClassWeights(class_weights, self._losses, self._output_shapes(1), source)
             )
         with self._running(), ExitStack() as held:
             if self.distributed is not None:  # what ranks do together follows from these

@@ -55,7 +55,7 @@ class _Shard:
     """The network with memory for one shard of so many samples, cut where its normalizations meet."""
 
     def __init__(self, graph: Graph, samples: int, passes: Passes) -> None:
-        self.program = Program(graph, samples, training=True)
+        self.program = Program(graph, dict.fromkeys(graph.sizes.numbers, samples), training=True)
         self.bound = passes.bind(self.program, passes.network._recording(True).structure)
         self.forward = _Way([call for _, call in self.program.forward_calls], self.program.lasting)
         self.backward = _Way(self.program.calls_of_parameters, self.program.lasting)
@@ -221,11 +221,13 @@ def _record(network: Module) -> Graph:
     assert network._graph is not None
     graph = network._empty_graph(0, training=True)
     graph.batch_normalization = SynchronizedNormalization
-    values = [graph.input(value.sample) for value in network._graph.inputs]
+    shapes = network._with_free_sizes(network._input_shapes(), graph.sizes)
+    values = [graph.input(shape) for shape in shapes]
     with making:
         with recording(graph):
             outputs, _ = flatten(network(*values))
-        with engines.using_accuracy(network._accuracy or engines.accuracy()):
+        graph.accuracy = network._accuracy or engines.accuracy()
+        with engines.using_accuracy(graph.accuracy):
             graph.finish(outputs)
     if RunningStatistics(graph).size:
         raise ValueError(

@@ -240,7 +240,7 @@ class DistributedRun(Run):
         batch = next((batch for parts in given for batch in parts.batches if batch is not None), None)
         own = ""
         if batch is not None:
-            own = first_not_finite(self.trainer.network, self.passes.bound(batch.size, training=True).program)
+            own = first_not_finite(self.trainer.network, self.passes.bound(batch.shapes, training=True).program)
         told = next((text for text in self.comm.gather(own) if text), "")
         return (
             f"The loss became {loss} in epoch {self.epoch + 1}, step {step + 1}.{told} Use a smaller learning rate, clip_norm, "

@@ -9,11 +9,12 @@ the second goes on with the sums over the batch.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ... import NormalizationType, engines
+from ...graph.sizes import AnySize
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
@@ -35,13 +36,13 @@ class SynchronizedNormalization(Operation):
     keeps_inputs = True
 
     def __init__(
-        self, graph: Graph, x: Value, type: NormalizationType, sample: tuple[int, ...], gamma: Parameter | None,
+        self, graph: Graph, x: Value, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
         beta: Parameter | None, momentum: float, epsilon: float,
     ) -> None:  # fmt: skip
         self.gamma, self.beta, self.keep, self.epsilon = gamma, beta, momentum, epsilon
         self.running = type.moving_mean, type.moving_variance
-        self.channels, self.pixels = sample[0], math.prod(sample[1:])
-        super().__init__([x], x.like(x.sample), [p for p in (beta, gamma) if p is not None])
+        self.channels = int(sample[0])
+        super().__init__([x], Value(graph, x.shape), [p for p in (beta, gamma) if p is not None])
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         assert training, "inference has no need of others"
@@ -56,7 +57,7 @@ class SynchronizedNormalization(Operation):
 
         def first() -> None:
             channel_sums(x[0], x[0], sums[:-1], batch, channels)
-            sums[-1] = batch * self.pixels
+            sums[-1] = x[0].size // channels
 
         def second() -> None:
             mean[...], variance = self._statistics(sums)
@@ -88,7 +89,7 @@ class SynchronizedNormalization(Operation):
 
         def first() -> None:
             channel_sums(dy, x[0], sums[:-1], batch, channels)
-            sums[-1] = batch * self.pixels
+            sums[-1] = x[0].size // channels
             sums[channels:-1] -= mean * sums[:channels]
             sums[channels:-1] *= scale  # Σ dy z
             if of_beta is not None:

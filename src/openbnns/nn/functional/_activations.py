@@ -11,7 +11,7 @@ from .. import operations
 from .._value import Value
 from ..parameter import Parameter
 from ._arithmetic import mul, sub
-from ._base import Tensor, axis_of, function, keep_batch, numbers
+from ._base import Tensor, axis_of, function, numbers
 
 _F = ActivationFunction
 
@@ -44,15 +44,15 @@ def prelu(input: Tensor, weight: Tensor) -> Any:
     """x for x > 0, else weight x; one weight, or one per channel, which is axis 1."""
     x, slope = numbers(input, "prelu"), numbers(weight, "prelu")
     channels = x.shape[1] if x.ndim > 1 else 1
-    if slope.rows or slope.sample not in ((), (1,), (channels,)):
+    if slope.shape not in ((), (1,), (channels,)):
         raise ValueError(
             f"prelu: weight has shape {slope.shape}, but ({channels},), one per channel of {x.shape}, or (1,) is needed."
         )
     leaf = slope.leaf  # not of a reshaped value: a layer holds the parameter itself
-    if x.rows and (isinstance(leaf, (np.ndarray, Parameter))):
+    if x.ndim > 1 and isinstance(leaf, (np.ndarray, Parameter)):
         held = leaf if isinstance(leaf, Parameter) else Parameter(leaf, requires_grad=False)
         return x.graph.append(operations.Prelu(x, held))
-    if slope.count > 1:
+    if slope.ndim and slope.count != 1:
         slope = slope.reshape(channels, *[1] * (x.ndim - 2))
     return sub(relu(x), mul(slope, relu(mul(x, -1.0))))
 
@@ -182,8 +182,7 @@ def glu(input: Tensor, dim: int = -1) -> Any:
 def _along(f: ActivationFunction, input: Tensor, dim: int | None, who: str) -> Value:
     x = numbers(input, who)
     axis = axis_of(x, -1 if dim is None else dim, who)
-    keep_batch(x, axis, who)
-    return _activated(f, x, who, axis - bool(x.rows))
+    return _activated(f, x, who, axis)
 
 
 @function

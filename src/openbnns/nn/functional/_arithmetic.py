@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
+from ...graph.sizes import Size
 from .. import operations
 from .._value import Array, Value
 from ._base import Tensor, function, numbers, value
@@ -36,7 +37,7 @@ def _line(input: Tensor, slope: float, start: float, who: str) -> Value:
 
 
 def _is_number(given: Tensor) -> bool:
-    return isinstance(given, (int, float, np.floating, np.integer))
+    return isinstance(given, (int, float, np.floating, np.integer)) and not isinstance(given, Size)
 
 
 @function

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import is_same, is_same_shape
 from .. import operations
 from .._checks import probability
 from .._value import Array, Value
@@ -46,20 +47,20 @@ def scaled_dot_product_attention(
     (2, 4, 5, 8)
     """
     q, k, v = numbers(query, _WHO), numbers(key, _WHO), numbers(value, _WHO)
-    if min(len(q.sample), len(k.sample)) < 2:
+    if min(q.ndim, k.ndim) < 2:
         raise ValueError(f"{_WHO}: query {q.shape} and key {k.shape} must end in (positions, features).")
     rate = probability(dropout_p, f"{_WHO}: dropout_p")
     if is_causal and attn_mask is not None:
         raise ValueError(f"{_WHO}: is_causal is a mask of its own. Leave attn_mask out, or put both into it.")
     rate = 0.0 if q.graph.own_mode is False else float(dropout_p)
-    factor = 1.0 / math.sqrt(q.sample[-1]) if scale is None else float(scale)
+    factor = 1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     if rate < 1 and _fit(q, k, v) and factor > 0 and (attn_mask is None or isinstance(attn_mask, np.ndarray)):
         forbidden = None if attn_mask is None else _mask(attn_mask, q, k)
         if attn_mask is None or forbidden is not None:
             return _heads(q, k, v, factor, forbidden, bool(is_causal), rate)
     scores: Any = product(q, transpose(k, -1, -2), factor)
     if is_causal:
-        attn_mask = np.tril(np.ones((q.sample[-2], k.sample[-2]), np.bool_))
+        attn_mask = np.tril(np.ones((int(q.shape[-2]), int(k.shape[-2])), np.bool_))
     if attn_mask is not None:
         if isinstance(attn_mask, np.ndarray) and attn_mask.dtype == np.bool_:
             attn_mask = np.where(attn_mask, np.float32(0), np.float32(-np.inf))
@@ -70,18 +71,18 @@ def scaled_dot_product_attention(
 
 def _fit(q: Value, k: Value, v: Value) -> bool:
     """Whether the operation takes them: the same heads, and elements that follow each other in memory."""
-    if len(v.sample) < 2 or 0 in (*q.sample, *k.sample, *v.sample):
+    if min(q.ndim, k.ndim, v.ndim) < 3 or any(is_same(n, 0) for x in (q, k, v) for n in x.shape):
         return False
     leaves = [x.storage.leaf for x in (q, k, v)]
     plain = all(leaf.flags.c_contiguous for leaf in leaves if isinstance(leaf, np.ndarray))
-    heads = q.rows == k.rows == v.rows and q.sample[:-2] == k.sample[:-2] == v.sample[:-2]
-    return plain and heads and q.sample[-1] == k.sample[-1] and k.sample[-2] == v.sample[-2]
+    heads = is_same_shape(q.shape[:-2], k.shape[:-2]) and is_same_shape(k.shape[:-1], v.shape[:-1])
+    return plain and heads and is_same(q.shape[-1], k.shape[-1])
 
 
 def _mask(mask: Array, q: Value, k: Value) -> Array | None:
     """A mask of all samples as the operation takes it; None if it is not one."""
-    whole = (q.sample[-2], k.sample[-2])
-    leading = q.sample[:-2]
+    whole = (int(q.shape[-2]), int(k.shape[-2]))
+    leading = tuple(map(int, q.shape[1:-2]))
     while mask.ndim > 2 and mask.shape[0] == 1:
         mask = mask[0]
     if mask.dtype != np.bool_ and mask.dtype != np.float32:
@@ -101,7 +102,7 @@ def _mask(mask: Array, q: Value, k: Value) -> Array | None:
 def _heads(q: Value, k: Value, v: Value, scale: float, added: Array | None, causal: bool, rate: float) -> Value:
     operation = operations.AttentionHeads(q.graph, operations.parts_of([q, k, v]), scale, added, causal, rate)
     y = q.graph.append(operation)
-    if operation.by_position and len(y.sample) == 3 and y.sample[1] > 1:
+    if operation.by_position and q.ndim == 4:
         result: Value = permute(y, 0, 2, 1, 3)
         return result
-    return y.reshape(*([y.shape[0]] if y.rows else []), *q.sample[:-1], v.sample[-1])
+    return y.reshape((*q.shape[:-1], v.shape[-1]))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from ..._spelling import spelled
+from ...graph.sizes import Size
 from .._flags import with_flags
 from .._graph import current_graph
-from .._value import FLOAT32, Array, BatchSize, Value
+from .._value import FLOAT32, Array, Value
 from ..parameter import Parameter
 
 Tensor = Any
@@ -67,6 +68,8 @@ def value(given: Tensor, who: str) -> Value:
     assert graph is not None
     if isinstance(given, Parameter):
         return graph.parameter(given)
+    if isinstance(given, Size):
+        return graph.size(given)
     if isinstance(given, (bool, int, float, np.number, np.bool_)):
         return graph.constant(np.array(given, np.float32))
     if isinstance(given, np.ndarray):
@@ -94,7 +97,7 @@ def numbers(given: Tensor, who: str) -> Value:
 
 
 def axis_of(x: Value, dim: Any, who: str, *, extra: int = 0) -> int:
-    """The axis that ``dim`` means, counted from 0, the batch included; ``extra`` for one that is to be made."""
+    """The axis that ``dim`` means, counted from 0; ``extra`` for one that is to be made."""
     rank = x.ndim + extra
     if isinstance(dim, bool) or not hasattr(dim, "__index__") or not -rank <= int(dim) < rank:
         raise ValueError(f"{who}: dim is {dim!r}, but {x.shape} has the axes 0 to {rank - 1}.")
@@ -109,18 +112,3 @@ def axes_of(x: Value, dim: Any, who: str) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise ValueError(f"{who}: dim {dim} names an axis twice.")
     return tuple(sorted(found))
-
-
-def keep_batch(x: Value, axis: int, who: str) -> None:
-    """Refuse what would mix the samples of a batch."""
-    if x.rows and axis == 0:
-        raise ValueError(f"{who}: dim 0 of {x.shape} is the batch, which stays the first axis, whole. Use another dim.")
-
-
-def whole_shape(sizes: Sequence[Any], who: str) -> tuple[int, list[int]]:
-    """(rows, sample) of a shape that may begin with the size of the batch."""
-    given = list(sizes)
-    rows = given.pop(0).rows if given and isinstance(given[0], BatchSize) else 0
-    if any(isinstance(n, BatchSize) for n in given):
-        raise ValueError(f"{who}: the batch stays the first axis, but {tuple(sizes)} has it elsewhere.")
-    return rows, given

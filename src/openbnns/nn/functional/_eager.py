@@ -39,7 +39,7 @@ def run_at_once(body: Callable[..., Any], given: Sequence[Any], named: Mapping[s
     with recording(graph):
         outputs, structure = flatten(body(*next(arrays), **next(arrays)))
     graph.finish(outputs)
-    program = Program(graph, 1, training=False)
+    program = Program(graph, {}, training=False)
     program.forward()
     return structure.fill(array.copy() for array in program.outputs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from typing import Any
 
+from ...graph.sizes import AnySize, broadcast, is_same
 from .. import operations
 from .._value import Value
 from ..parameter import Parameter
@@ -31,10 +32,6 @@ def product(a: Value, b: Value, alpha: float = 1.0) -> Value:
     if a.ndim == 1 or b.ndim == 1:
         return _vector_product(a, b, alpha)
     (a, a_swapped), (b, b_swapped) = _untransposed(a), _untransposed(b)
-    if (b.rows and b.ndim == 2) or (a.rows and a.ndim == 2 and a_swapped):
-        raise ValueError(
-            "matmul: the batch is an axis of the matrices, whose samples would be mixed. Use einsum or sum."
-        )
     rows, inner = a.shape[-2:][::-1] if a_swapped else a.shape[-2:]
     other, columns = b.shape[-2:][::-1] if b_swapped else b.shape[-2:]
     if inner != other:
@@ -42,28 +39,24 @@ def product(a: Value, b: Value, alpha: float = 1.0) -> Value:
             f"matmul: {_named(a, a_swapped)} and {_named(b, b_swapped)} do not fit: the columns of the first must be as many as "
             "the rows of the second."
         )
-    if a.rows and a.ndim == 2:
-        return a.graph.append(operations.MatrixProduct(a, b, a.like([columns]), (a_swapped, b_swapped), alpha))
-    leading = operations.broadcast([_without_matrix(a), _without_matrix(b)], "matmul")
-    output = leading.like([*leading.sample, rows, columns])
+    leading = broadcast(a.shape[:-2], b.shape[:-2])
+    if leading is None:
+        raise ValueError(
+            f"matmul: the axes in front of the matrices of {_named(a, a_swapped)} and {_named(b, b_swapped)} do not fit "
+            "together. They are matched from the last one, where sizes are equal or 1."
+        )
+    output = Value(a.graph, (*leading, rows, columns))
     return a.graph.append(operations.MatrixProduct(a, b, output, (a_swapped, b_swapped), alpha))
 
 
 def _vector_product(a: Value, b: Value, alpha: float) -> Value:
     """A vector is a matrix of one row on the left, of one column on the right."""
-    if a.rows and a.ndim == 1:
-        raise ValueError(
-            "matmul: a value of one number per sample is no matrix. Use * for products element by element."
-        )
-    left = a.reshape(1, -1) if a.ndim == 1 else a
-    right = b.reshape(-1, 1) if b.ndim == 1 else b
+    left = a.reshape((1, *a.shape)) if a.ndim == 1 else a
+    right = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
     result = product(left, right, alpha)
-    sample = list(result.sample)
-    if b.ndim == 1:
-        sample.pop()
-    if a.ndim == 1:
-        sample.pop()
-    return Value(result.graph, sample, rows=result.rows, source=result)
+    *leading, rows, columns = result.shape
+    kept = [*leading, *([] if a.ndim == 1 else [rows]), *([] if b.ndim == 1 else [columns])]
+    return Value(result.graph, kept, source=result)
 
 
 def _untransposed(value: Value) -> tuple[Value, bool]:
@@ -72,11 +65,6 @@ def _untransposed(value: Value) -> tuple[Value, bool]:
     if isinstance(producer, operations.Permute) and producer.swaps_last_two:
         return producer.inputs[0], True
     return value, False
-
-
-def _without_matrix(value: Value) -> Value:
-    """A value of the axes in front of the matrices, to see how they broadcast."""
-    return value.like(value.sample[:-2])
 
 
 def _named(value: Value, swapped: bool) -> str:
@@ -95,10 +83,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor = None) -> Any:
     x = numbers(input, "linear")
     if isinstance(weight, Parameter) and (bias is None or isinstance(bias, Parameter)):
         graph = x.graph
-        outputs, inputs = graph.parameter(weight).sample
-        if not x.sample or x.sample[-1] != inputs:
+        outputs, inputs = graph.parameter(weight).shape
+        if x.ndim < 1 or x.shape[-1] != inputs:
             raise ValueError(f"linear: the last axis of {x.shape} must be as long as that of weight {weight.shape}.")
-        if bias is not None and graph.parameter(bias).sample != (outputs,):
+        if bias is not None and graph.parameter(bias).shape != (outputs,):
             raise ValueError(f"linear: bias has shape {bias.shape}, but {(outputs,)} is needed.")
         return graph.append(operations.Linear(graph, x, weight, bias))
     from ._shapes import transpose
@@ -110,8 +98,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor = None) -> Any:
 @function
 def einsum(equation: str, *operands: Tensor) -> Any:
     """Sums of products over named axes: ``einsum("nid,njd->nij", a, b)``; ``...`` stands for all further axes.
-
-    The batch of values keeps one letter, the first of each of them and of the result.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -158,31 +144,20 @@ def _letters(equation: str, values: list[Value]) -> tuple[list[str], str]:
 
 
 def _contracted(values: list[Value], letters: list[str], result: str, equation: str) -> Value:
-    sizes: dict[str, int] = {}
-    rows = max(x.rows for x in values)
-    batch = next((part[0] for part, x in zip(letters, values, strict=True) if x.rows), "")
+    sizes: dict[str, AnySize] = {}
     for part, x in zip(letters, values, strict=True):
-        if x.rows and (part[0] != batch or x.rows != rows):
-            raise ValueError(
-                f"einsum: {equation!r} gives the batch of {x.shape} another letter than that of the others."
-            )
-        for letter, size in zip(part[1:] if x.rows else part, x.sample, strict=True):
-            if letter == batch or sizes.setdefault(letter, size) not in (size, 1):
+        for letter, size in zip(part, x.shape, strict=True):
+            known = sizes.setdefault(letter, size)
+            if is_same(known, 1):
+                sizes[letter] = size
+            elif not is_same(size, 1) and known != size:
                 raise ValueError(f"einsum: {equation!r} has axes of different sizes under the letter {letter!r}.")
-            sizes[letter] = max(sizes[letter], size)
-    if batch and result[:1] != batch:
-        raise ValueError(
-            f"einsum: the result of {equation!r} must begin with the batch, {batch!r}. Reduce over it afterwards with sum()."
-        )
-    unknown = [c for c in result if c not in sizes and c != batch]
-    if unknown or len(set(result)) != len(result):
+    if any(c not in sizes for c in result) or len(set(result)) != len(result):
         raise ValueError(f"einsum: the result of {equation!r} must name axes of the operands, each once.")
-    sample = tuple(sizes[c] for c in result if c != batch)
+    shape = [sizes[c] for c in result]
     names = _lower("".join(letters) + result)
     return values[0].graph.append(
-        operations.Contraction(
-            values, [part.translate(names) for part in letters], result.translate(names), sample, rows if batch else 0
-        )
+        operations.Contraction(values, [part.translate(names) for part in letters], result.translate(names), shape)
     )
 
 

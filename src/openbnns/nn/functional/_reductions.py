@@ -1,4 +1,4 @@
-"""Values along axes made one. ``dim`` counts the batch, as in PyTorch; a result over the batch has no batch axis."""
+"""Reductions over axes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 from typing import Any, NamedTuple
 
 from ... import ReductionFunction
+from ...graph.sizes import AnySize, Size, product
 from .. import operations
 from .._value import Value
-from ._arithmetic import add, div, mul, sign, sqrt, square, sub
-from ._base import Tensor, axes_of, axis_of, function, keep_batch, numbers
+from ._arithmetic import add, div, mul, sqrt, square, sub
+from ._base import Tensor, axes_of, axis_of, function, numbers
 
 
 def _reduced(f: ReductionFunction, input: Tensor, dim: Any, keepdim: bool, who: str) -> Value:
@@ -72,7 +73,7 @@ def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @function
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Where the largest element along ``dim`` is; of all elements of an input without a batch axis if left out."""
+    """Where the largest element along ``dim`` is; in the flattened input if left out."""
     return _position(ReductionFunction.arg_max(), input, dim, keepdim, "argmax")
 
 
@@ -85,10 +86,10 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 def _position(f: ReductionFunction, input: Tensor, dim: int | None, keepdim: bool, who: str) -> Value:
     x = numbers(input, who)
     if dim is None:
-        raise ValueError(f"{who}: name the axis of {x.shape} with dim; positions in the whole batch mean little.")
-    axis = axis_of(x, dim, who)
-    keep_batch(x, axis, who)
-    return x.graph.append(operations.Reduction(x, f, (axis,), bool(keepdim)))
+        flat = x.reshape((product(x.shape),))
+        place = x.graph.append(operations.Reduction(flat, f, (0,), False))
+        return place.reshape((1,) * x.ndim) if keepdim else place
+    return x.graph.append(operations.Reduction(x, f, (axis_of(x, dim, who),), bool(keepdim)))
 
 
 @function
@@ -119,23 +120,18 @@ def norm(input: Tensor, p: float = 2, dim: Any = None, keepdim: bool = False) ->
 
 @function
 def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
-    """The variance along ``dim``; the sum of squares is divided by the number of elements less ``correction``.
-
-    Over the batch, whose size is not known, ``correction`` must be 0.
-    """
+    """The variance along ``dim``; the sum of squares is divided by the number of elements less ``correction``."""
     x = numbers(input, "var")
     axes = axes_of(x, dim, "var")
     squares = square(sub(x, mean(x, axes, True)))
     if not correction:
         return mean(squares, axes, keepdim)
-    if x.rows and 0 in axes:
-        raise ValueError("var: correction is 1, but the size of the batch is not known. Pass correction=0.")
     return div(sum(squares, axes, keepdim), _count(x, axes) - correction)
 
 
-def _count(x: Value, axes: tuple[int, ...]) -> int:
-    """The number of elements along axes other than the batch."""
-    return math.prod(x.sample[axis - bool(x.rows)] for axis in axes)
+def _count(x: Value, axes: tuple[int, ...]) -> AnySize:
+    """The number of elements along axes."""
+    return product(x.shape[axis] for axis in axes)
 
 
 @function
@@ -143,12 +139,12 @@ def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = 
     """The standard deviation along ``dim``; see :func:`var`. Its gradient is 0 where all elements are equal."""
     x = numbers(input, "std")
     axes = axes_of(x, dim, "std")
-    if x.rows and 0 in axes:
-        variance = var(x, axes, correction=correction, keepdim=keepdim)
-        known = sign(variance)  # 0 where the root has no slope, else 1
-        return mul(sqrt(add(variance, sub(1.0, known))), known)
     count = _count(x, axes) - correction
-    return div(norm(sub(x, mean(x, axes, True)), 2, axes, keepdim), math.sqrt(count) if count > 0 else 0.0)
+    if isinstance(count, Size):
+        root = sqrt(x.graph.size(count))
+    else:
+        root = math.sqrt(count) if count > 0 else 0.0
+    return div(norm(sub(x, mean(x, axes, True)), 2, axes, keepdim), root)
 
 
 @function

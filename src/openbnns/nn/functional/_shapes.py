@@ -1,4 +1,4 @@
-"""Shapes, parts and joints. ``dim`` counts the batch, as in PyTorch; the batch stays the first axis."""
+"""Shapes, parts and joints."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import AnySize, Size, is_same, is_same_shape, product
 from .. import operations
-from .._value import BatchSize, Value
-from ._base import Tensor, axes_of, axis_of, function, keep_batch, numbers, value, whole_shape
+from .._value import Array, Value
+from ._base import Tensor, axes_of, axis_of, function, numbers, value
 
 
 @function
@@ -26,9 +27,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
     first, last = axis_of(x, start_dim, "flatten"), axis_of(x, end_dim, "flatten")
     if first > last:
         raise ValueError(f"flatten: start_dim {start_dim} is behind end_dim {end_dim}.")
-    size: Any = 1
-    for n in x.shape[first : last + 1]:
-        size = n * size
+    size = product(x.shape[first : last + 1])
     return x.reshape((*x.shape[:first], size, *x.shape[last + 1 :]))
 
 
@@ -37,7 +36,6 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Any:
     """An axis as several; one of ``sizes`` may be -1."""
     x = value(input, "unflatten")
     axis = axis_of(x, dim, "unflatten")
-    keep_batch(x, axis, "unflatten")
     return x.reshape((*x.shape[:axis], *sizes, *x.shape[axis + 1 :]))
 
 
@@ -46,7 +44,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Any:
     """Without the axes of size 1, or without those of ``dim`` that have size 1."""
     x = value(input, "squeeze")
     axes = axes_of(x, dim, "squeeze")
-    kept = [n for axis, n in enumerate(x.shape) if isinstance(n, BatchSize) or n != 1 or axis not in axes]
+    kept = [n for axis, n in enumerate(x.shape) if axis not in axes or n != 1]
     return x.reshape(tuple(kept))
 
 
@@ -55,7 +53,6 @@ def unsqueeze(input: Tensor, dim: int) -> Any:
     """With an axis of size 1 at ``dim``."""
     x = value(input, "unsqueeze")
     axis = axis_of(x, dim, "unsqueeze", extra=1)
-    keep_batch(x, axis, "unsqueeze")
     return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
 
@@ -67,13 +64,11 @@ def permute(input: Tensor, *dims: Any) -> Any:
     order = tuple(axis_of(x, d, "permute") for d in given)
     if sorted(order) != list(range(x.ndim)):
         raise ValueError(f"permute: {tuple(given)} must name each axis of {x.shape} once.")
-    if x.rows and order[0] != 0:
-        raise ValueError(f"permute: {tuple(given)} moves the batch of {x.shape}, which stays the first axis.")
     if isinstance(x.producer, operations.Permute):  # two in a row are one, or none
         order, x = tuple(x.producer.order[axis] for axis in order), x.producer.inputs[0]
     if order == tuple(range(x.ndim)):
         return x
-    moved = [axis for axis in order if isinstance(x.shape[axis], BatchSize) or x.shape[axis] != 1]
+    moved = [axis for axis in order if not is_same(x.shape[axis], 1)]
     if moved == sorted(moved):  # only axes of size 1 change places
         return x.reshape(tuple(x.shape[axis] for axis in order))
     return x.graph.append(operations.Permute(x, order))
@@ -97,22 +92,13 @@ def expand(input: Tensor, *sizes: Any) -> Any:
     """
     x = numbers(input, "expand")
     given = list(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
-    rows, sample = whole_shape(given, "expand")
-    if x.rows and given and not rows and given[0] == -1:
-        rows, sample = x.rows, sample[1:]
-    own = list(x.sample) if x.rows or not rows else list(x.sample[max(0, len(x.sample) - len(sample)) :])
-    fits = len(own) <= len(sample) and (not x.rows or x.rows == rows)
-    own = [1] * (len(sample) - len(own)) + own
-    wanted = [n if s == -1 else s for n, s in zip(own, sample, strict=False)]
-    if (
-        not fits
-        or any(n not in (1, s) for n, s in zip(own, wanted, strict=False))
-        or (not x.rows and rows and len(x.sample) > len(sample) and x.sample[0] != 1)
-    ):
+    own = [1] * (len(given) - x.ndim) + list(x.shape)
+    wanted = [n if not isinstance(s, Size) and s == -1 else s for n, s in zip(own, given, strict=False)]
+    if x.ndim > len(given) or any(not is_same(n, 1) and n != s for n, s in zip(own, wanted, strict=True)):
         raise ValueError(f"expand: {x.shape} cannot be repeated to {tuple(given)}. Only axes of size 1 can.")
-    if wanted == list(x.sample) and rows == x.rows:
+    if is_same_shape(wanted, x.shape):
         return x
-    return x.graph.append(operations.Expand(x, Value(x.graph, wanted, rows=rows)))
+    return x.graph.append(operations.Expand(x, Value(x.graph, wanted)))
 
 
 @function
@@ -120,24 +106,27 @@ def repeat(input: Tensor, *sizes: Any) -> Any:
     """Copies side by side, so many along each axis: PyTorch's ``repeat``, NumPy's ``tile``."""
     x = numbers(input, "repeat")
     given = list(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
-    if len(given) < x.ndim or (x.rows and (len(given) != x.ndim or given[0] != 1)):
-        raise ValueError(
-            f"repeat: {tuple(given)} must give a number of copies for each axis of {x.shape}, 1 for the batch."
-        )
-    if not x.rows and isinstance(given[0], BatchSize):
-        x = expand(x, given[0], *[-1] * (x.ndim - (len(given) == x.ndim)))
-        given[0] = 1
-    while x.ndim < len(given):
-        x = unsqueeze(x, 0)
+    if len(given) < x.ndim:
+        raise ValueError(f"repeat: {tuple(given)} must give a number of copies for each axis of {x.shape}.")
+    x = x.reshape((*[1] * (len(given) - x.ndim), *x.shape))
     for axis, copies in enumerate(given):
-        if copies != 1:
-            x = cat([x] * operator.index(copies), axis)
+        if is_same(copies, 1):
+            continue
+        if is_same(x.shape[axis], 1):
+            x = expand(x, *[copies if i == axis else -1 for i in range(x.ndim)])
+        else:
+            apart = x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
+            apart = expand(apart, *[copies if i == axis else -1 for i in range(apart.ndim)])
+            x = apart.reshape((*x.shape[:axis], copies * x.shape[axis], *x.shape[axis + 1 :]))
     return x
 
 
 @function
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
-    """Side by side along ``dim``; what has no batch is given to every sample.
+    """Side by side along ``dim``.
+
+    Where the size of the first axis is free, a part that has 1 there, or lacks it, is given to every sample: a class token
+    (1, 1, D) in front of (N, T, D).
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -147,11 +136,10 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
     parts = [numbers(x, "cat") for x in tensors]
     if not parts:
         raise ValueError("cat: there are no tensors to join. Pass at least one.")
-    parts = _same_batch(parts, "cat")
+    parts = _for_all_samples(parts, dim)
     axis = axis_of(parts[0], dim, "cat")
-    keep_batch(parts[0], axis, "cat")
-    others = {(*p.shape[:axis], *p.shape[axis + 1 :]) for p in parts}
-    if len(others) != 1:
+    first = parts[0].shape
+    if any(p.ndim != len(first) or any(i != axis and n != first[i] for i, n in enumerate(p.shape)) for p in parts):
         shapes = ", ".join(str(p.shape) for p in parts)
         raise ValueError(f"cat: {shapes} differ in more than axis {axis}.")
     return parts[0] if len(parts) == 1 else parts[0].graph.append(operations.Concatenate(parts, axis))
@@ -160,18 +148,24 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
 concat = cat
 
 
-def _same_batch(parts: list[Value], who: str) -> list[Value]:
-    """Values that all have the batch that one of them has."""
-    batched = next((p for p in parts if p.rows), None)
-    if batched is None:
+def _for_all_samples(parts: list[Value], dim: Any = None) -> list[Value]:
+    """Values of which those that are alike for all samples are repeated; ``dim`` is the axis along which sizes may differ."""
+    many = next((p for p in parts if p.shape and isinstance(p.shape[0], Size)), None)
+    if many is None or dim in (0, -many.ndim):
         return parts
-    return [p if p.rows else expand(p, batched.shape[0], *[-1] * (batched.ndim - 1)) for p in parts]
+    rest = [-1] * (many.ndim - 1)
+    return [
+        expand(p, many.shape[0], *rest)
+        if p.ndim == many.ndim - 1 or (p.ndim == many.ndim and is_same(p.shape[0], 1))
+        else p
+        for p in parts
+    ]
 
 
 @function
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Any:
     """Side by side along a new axis at ``dim``."""
-    parts = _same_batch([numbers(x, "stack") for x in tensors], "stack")
+    parts = _for_all_samples([numbers(x, "stack") for x in tensors])
     return cat([unsqueeze(p, axis_of(p, dim, "stack", extra=1)) for p in parts], dim)
 
 
@@ -180,10 +174,11 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Parts along ``dim``: all of one size but perhaps the last, or of the sizes in a list."""
     x = numbers(input, "split")
     axis = axis_of(x, dim, "split")
-    keep_batch(x, axis, "split")
     total = x.shape[axis]
     if isinstance(split_size_or_sections, (tuple, list)):
         sizes = [operator.index(n) for n in split_size_or_sections]
+    elif isinstance(total, Size) and is_same(total, split_size_or_sections):
+        return (x,)
     else:
         size = operator.index(split_size_or_sections)
         if size < 1:
@@ -203,7 +198,6 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     """``chunks`` parts of one size along ``dim``, but perhaps the last."""
     x = numbers(input, "chunk")
     total = x.shape[axis_of(x, dim, "chunk")]
-    keep_batch(x, axis_of(x, dim, "chunk"), "chunk")
     return split(x, -(-total // operator.index(chunks)), dim)
 
 
@@ -241,11 +235,9 @@ def flip(input: Tensor, dims: Any) -> Any:
     """With the order along ``dims`` turned round."""
     x = numbers(input, "flip")
     axes = axes_of(x, dims, "flip")
-    for axis in axes:
-        keep_batch(x, axis, "flip")
     return x.graph.append(
         operations.Slice(
-            x, tuple(slice(None, None, -1) if axis in axes else slice(None) for axis in range(x.ndim)), x.sample
+            x, tuple(slice(None, None, -1) if axis in axes else slice(None) for axis in range(x.ndim)), x.shape
         )
     )
 
@@ -255,7 +247,6 @@ def roll(input: Tensor, shifts: int, dims: int) -> Any:
     """Moved along an axis by ``shifts`` places; what falls off comes in again at the other end."""
     x = numbers(input, "roll")
     axis = axis_of(x, dims, "roll")
-    keep_batch(x, axis, "roll")
     size = x.shape[axis]
     by = shifts % size
     if not by:
@@ -280,15 +271,15 @@ def _band(input: Tensor, diagonal: int, part: Any, who: str) -> Value:
     from ._arithmetic import mul
 
     x = numbers(input, who)
-    if len(x.sample) < 2:
-        raise ValueError(f"{who}: {x.shape} has no matrices behind the batch.")
-    result: Value = mul(x, part(np.ones(x.sample[-2:], np.float32), diagonal))
+    if x.ndim < 2:
+        raise ValueError(f"{who}: {x.shape} has no matrices.")
+    result: Value = mul(x, part(np.ones(tuple(map(int, x.shape[-2:])), np.float32), diagonal))
     return result
 
 
 @function
 def index(input: Tensor, key: Any) -> Any:
-    """``input[key]``: numbers, slices, ``...``, ``None`` and one list of whole numbers; the batch is taken whole.
+    """``input[key]``: numbers, slices, ``...``, ``None`` and one list of whole numbers.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -311,65 +302,84 @@ def _part(x: Value, key: Any) -> Value:
         raise IndexError(f"indexing: {named} indices for {x.shape}.")
     place = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
     keys[place : place + 1] = [slice(None)] * (x.ndim - named)
-    if x.rows:
-        if not keys or keys[0] != slice(None):
-            raise IndexError(
-                f"indexing: the first axis of {x.shape} is the batch, which is taken whole. Write x[:, ...] and pick samples "
-                "outside the network."
-            )
-        keys = keys[1:]
     return _indexed(x, keys)
 
 
 def _indexed(x: Value, keys: list[Any]) -> Value:
-    """``keys`` for all axes behind the batch."""
-    first = int(bool(x.rows))
-    cut: list[Any] = [slice(None)] * first  # what is kept of each axis
-    sizes: list[int] = []  # of the axes of the result, behind the batch
-    shape: list[int] = []  # of the result of the cut
-    picks: list[tuple[int, Any]] = []
+    """The part that ``keys``, one for every axis and None for new ones, name."""
+    cut: list[slice] = []  # what is kept of each axis
+    sizes: list[AnySize] = []  # of the axes of the result
+    shape: list[AnySize] = []  # of the result of the cut
+    picks: list[tuple[int, Array]] = []
     axis = 0
     for key in keys:
         if key is None:
             sizes.append(1)
             continue
-        size = x.sample[axis]
+        size = x.shape[axis]
         if isinstance(key, slice):
             if any(isinstance(end, Value) for end in (key.start, key.stop, key.step)):
                 raise TypeError("indexing: the ends of a slice are numbers, not values.")
-            count = len(range(*key.indices(size)))
-            if not count:
-                raise IndexError(f"indexing: {key} of axis {axis + first} of {x.shape} leaves nothing.")
-            cut.append(key)
+            part, count = _span(key, size)
+            if count < 1:
+                raise IndexError(f"indexing: {key} of axis {axis} of {x.shape} leaves nothing.")
+            cut.append(part)
             sizes.append(count)
             shape.append(count)
         elif isinstance(key, (list, np.ndarray)):
             chosen = np.asarray(key)
+            if chosen.dtype == np.bool_ and len(chosen) != size:
+                raise IndexError(f"indexing: a mask of {len(chosen)} for axis {axis} of {x.shape}.")
             chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
             if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not chosen.size or picks:
                 raise IndexError("indexing: one axis may be indexed with a list of whole numbers.")
-            if chosen.min() < -size or chosen.max() >= size:
+            if chosen.min() < 0:
+                size = int(size)
+            if size <= chosen.max() or (chosen.min() < 0 and chosen.min() < -size):
                 raise IndexError(
-                    f"indexing: numbers from {chosen.min()} to {chosen.max()} for axis {axis + first} of {x.shape}."
+                    f"indexing: numbers from {chosen.min()} to {chosen.max()} for axis {axis} of {x.shape}."
                 )
-            picks.append((axis + first, chosen % size))
+            picks.append((axis, chosen % size if chosen.min() < 0 else chosen))
             cut.append(slice(None))
             sizes.append(len(chosen))
             shape.append(size)
         else:
             if isinstance(key, (bool, Value)) or not hasattr(key, "__index__"):
-                raise TypeError(f"indexing: {key!r} is no index. Use numbers, slices, ..., None or a list of numbers.")
-            number = operator.index(key)
-            if not -size <= number < size:
-                raise IndexError(f"indexing: {number} is out of range for axis {axis + first} of {x.shape}.")
-            cut.append(slice(number % size, number % size + 1))
+                raise TypeError(
+                    f"indexing: {key!r} is no index. Use numbers, slices, ..., None or a list of numbers. What depends on "
+                    "numbers in the network is chosen with where or a mask, not with an index."
+                )
+            number = key + size if key < 0 else key
+            if number < 0 or number >= size:
+                raise IndexError(f"indexing: {key} is out of range for axis {axis} of {x.shape}.")
+            cut.append(slice(number, number + 1))
             shape.append(1)
         axis += 1
     whole = all(part == slice(None) for part in cut)
     y = x if whole else x.graph.append(operations.Slice(x, tuple(cut), shape))
     for axis, chosen in picks:
-        shape[axis - first] = len(chosen)
-        y = y.graph.append(operations.Pick(y, axis, chosen, shape))
-    if tuple(sizes) == y.sample:
-        return y
-    return Value(y.graph, sizes, rows=y.rows, source=y)
+        y = y.graph.append(operations.Pick(y, axis, chosen))
+    return y if is_same_shape(sizes, y.shape) else Value(y.graph, sizes, source=y)
+
+
+def _span(key: slice, size: AnySize) -> tuple[slice, AnySize]:
+    """A slice of an axis as one without negative ends, and how many entries it has."""
+    if key == slice(None) or key == slice(None, None, 1):
+        return slice(None), size
+    step = 1 if key.step is None else operator.index(key.step)
+    if step < 1:
+        count = len(range(*key.indices(operator.index(size)))) if key != slice(None, None, -1) else size
+        return key, count
+    start, stop = (
+        (0 if key.start is None else _end(key.start, size)),
+        (size if key.stop is None else _end(key.stop, size)),
+    )
+    return slice(start, stop, step), (stop - start + (step - 1)) // step if start < stop else 0
+
+
+def _end(end: AnySize, size: AnySize) -> AnySize:
+    """An end of a slice, counted from the front and inside the axis."""
+    if end < 0:
+        end = end + size
+        return 0 if end < 0 else end
+    return size if size < end else end

@@ -27,16 +27,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: PadMode = "constant", value: fl
     numbers_given = list(pad)
     if mode not in get_args(PadMode):
         raise ValueError(f"pad: mode is {mode!r}. Use one of {', '.join(map(repr, get_args(PadMode)))}.")
-    if (
-        len(numbers_given) % 2
-        or len(numbers_given) > 2 * len(x.sample)
-        or not all(isinstance(n, int) for n in numbers_given)
-    ):
-        raise ValueError(
-            f"pad: {tuple(pad)} must be pairs of integers, at most one for each axis of {x.shape} behind the batch."
-        )
+    if len(numbers_given) % 2 or len(numbers_given) > 2 * x.ndim or not all(isinstance(n, int) for n in numbers_given):
+        raise ValueError(f"pad: {tuple(pad)} must be pairs of integers, at most one for each axis of {x.shape}.")
     pairs = [(numbers_given[i], numbers_given[i + 1]) for i in range(0, len(numbers_given), 2)][::-1]
-    widths = [(0, 0)] * (len(x.sample) - len(pairs)) + pairs
+    widths = [(0, 0)] * (x.ndim - len(pairs)) + pairs
     return operations.pad(x, widths, mode, "pad", 0.0 if value is None else float(value))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._spelling import spelled
+from ...graph.sizes import Size, product
 from .._parts import Key, called, joined, keys_of, parts_of
 from .._program import Program
 from .._structure import Structure, flatten
@@ -134,13 +135,18 @@ class _Network(Module):
         if loss.takes_targets and (self._keys or loss.needs_targets):
             given.append(joined(self._keys, inputs[self._count :]))
         result = loss.function(*given)
-        if not isinstance(result, Value) or (result.sample and result.count != 1):
+        if not isinstance(result, Value) or not _is_loss(result):
             what = f"{result.shape}" if isinstance(result, Value) else f"a {type(result).__name__}"
             raise TypeError(
                 f"{loss._name}: a loss gives one number, or one per sample, but this one gives {what}. Use mean()."
             )
         mean: Value = functional.mean(result)
         return mean
+
+
+def _is_loss(result: Value) -> bool:
+    """True for one number, or one for each sample."""
+    return product(result.shape[1:] if result.shape and isinstance(result.shape[0], Size) else result.shape) == 1
 
 
 class BoundFunction(BoundLoss):
@@ -177,9 +183,10 @@ class BoundFunction(BoundLoss):
 
     def _recorded(self, targets: Sequence[Array], keys: Sequence[Key]) -> Program:
         network = _Network(self._function, self._structure, len(self.outputs), keys)
-        network.build(*(array.shape[1:] for array in (*self.outputs, *targets)))
-        graph = network._graph
-        assert graph is not None
+        shapes = tuple(array.shape for array in (*self.outputs, *targets))
+        recording = network._recording(True, shapes)
+        graph, sizes = recording.graph, recording.sizes_of(shapes)
+        assert sizes is not None
         outside: list[tuple[Array, Array | None] | None] = []
         for i, (value, output) in enumerate(zip(graph.inputs, self.outputs, strict=False)):
             lies = value.dtype == FLOAT32 == output.dtype and output.flags.c_contiguous
@@ -187,7 +194,7 @@ class BoundFunction(BoundLoss):
             if not lies:
                 self._copied.append(i)
         wanted = [i for i, gradient in enumerate(self.gradients) if gradient is not None]  # of outputs, not of targets
-        return Program(graph, len(self.outputs[0]), training=bool(wanted), input_gradients=wanted, outside=outside)
+        return Program(graph, sizes, training=bool(wanted), input_gradients=wanted, outside=outside)
 
     def _total(self, samples: Array | None) -> float:
         return float(len(self.outputs[0]))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import ActivationFunction, ArithmeticBinaryFunction, BinaryArithmeticLayer, Shape, engines
 from ...capi import BNNSFilterParameters, BNNSFlagsUseClientPtr
+from ...graph.sizes import is_same_shape
 from ...layers import skip
 from .._graph import Call, Operation
 from .._value import Array
@@ -79,7 +80,7 @@ class ActivatedOperation(Operation):
             isinstance(following, Activation)
             and self.activation is IDENTITY
             and can_fuse(following.function)
-            and following.inputs[0].sample == self.output.sample
+            and is_same_shape(following.inputs[0].shape, self.output.shape)
         ):
             self.activation = following.function
             self.keeps_output = True

@@ -1,4 +1,4 @@
-"""Operations whose layer is made for all sizes of one program, the batch included."""
+"""Operations whose layer is made for all sizes of a program."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ Sizes = tuple[int, ...]
 
 
 class ShapedOperation(Operation):
-    """Its layer takes the arrays of a program as one sample, so that the batch is an axis like all others."""
+    """Its layer takes the arrays of a program as one sample."""
 
     def layer(self, x: Sequence[Array], y: Array) -> Any:
-        """The layer for arrays of these shapes, made once for each."""
-        made: dict[Any, Any] = self.__dict__.setdefault("_layers", {})
-        key = (tuple(array.shape for array in x), y.shape)
-        if key not in made:
-            made[key] = self.make([array.shape for array in x], y.shape)
-        return made[key]
+        """The layer for arrays of these shapes, kept for the latest ones."""
+        shapes = [array.shape for array in x]
+        return self.made((*shapes, y.shape), lambda: self.make(shapes, y.shape))
 
     @abstractmethod
     def make(self, x: list[Sizes], y: Sizes) -> Any:

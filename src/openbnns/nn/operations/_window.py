@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from ... import ConvolutionPadding
+from ...graph.sizes import AnySize
 from .._value import Array
 
 Sizes = tuple[int, ...]
+_Size = TypeVar("_Size", int, AnySize)
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,9 @@ def _across(sizes: Sizes) -> tuple[int, int]:
     return (sizes[1], sizes[0]) if len(sizes) == 2 else (sizes[0], 1)
 
 
-def image_shape(sample: Sizes) -> Sizes:
+def image_shape(sample: tuple[_Size, ...]) -> tuple[_Size, ...]:
     """Channels, height and width; signals (channels, length) are images of one row."""
-    return sample if len(sample) == 3 else (sample[0], 1, sample[1])
+    return sample if len(sample) == 3 else (sample[0], cast("_Size", 1), sample[1])
 
 
 def as_images(array: Array) -> Array:

@@ -11,37 +11,40 @@ from ...layers import skip
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ._base import can_fuse
+from ._shaped import Sizes
 
 _ALONG_AXIS = ("softmax", "log_softmax")
 
 
 class Activation(Operation):
-    """Elementwise, or for softmax and log softmax along an axis of the sample, the last one if none is named."""
+    """Elementwise, or for softmax and log softmax along an axis, the last one if none is named."""
 
     def __init__(self, graph: Graph, x: Value, function: ActivationFunction, axis: int = -1) -> None:
         self.function = function
-        along_axis = function.case in _ALONG_AXIS
-        self.axis = axis = axis % max(1, len(x.sample))
-        # What one application of the function takes: all elements, or an axis and those behind it.
-        self.block = x.sample[axis:] if along_axis else (x.count,)
-        if len(self.block) > 1:
-            self.block = (self.block[0], math.prod(self.block[1:]))
-        self.keeps_output = along_axis or can_fuse(function)
+        self.along_axis, self.axis = function.case in _ALONG_AXIS, axis % max(1, x.ndim)
+        self.keeps_output = self.along_axis or can_fuse(function)
         self.keeps_inputs = self.repeatable = not self.keeps_output
-        super().__init__([x], x.like(x.sample))
+        super().__init__([x], Value(graph, x.shape))
 
-    def prepare(self) -> None:
-        self.layer = ActivationLayer(
-            function=self.function, input=Shape(self.block), axes=[0] if len(self.block) > 1 else None
-        )
+    def _block(self, shape: Sizes) -> Sizes:
+        """The elements of one application of the function: those behind the first axis, or an axis and those behind it."""
+        if not self.along_axis:
+            return (math.prod(shape[1:] if len(shape) > 1 else shape),)
+        along, *behind = shape[self.axis :] or (1,)
+        return (along, math.prod(behind)) if behind else (along,)
 
-    def _blocks(self, array: Array | None) -> Any:
-        return None if array is None else array.reshape(-1, *self.block)
+    def _layer(self, block: Sizes) -> Any:
+        axes = [0] if len(block) > 1 else None
+        return self.made(block, lambda: ActivationLayer(function=self.function, input=Shape(block), axes=axes))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self.layer.apply, self._blocks(x[0]), self._blocks(y))
+        block = self._block(y.shape)
+        return partial(self._layer(block).apply, x[0].reshape(-1, *block), y.reshape(-1, *block))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        read = self._blocks(x[0]) if self.keeps_inputs else None
-        result = self._blocks(y) if self.keeps_output else None
-        return partial(self.layer.apply_backward, read, result, self._blocks(dy), self._blocks(dx[0]), skip)
+        assert dx[0] is not None
+        block = self._block(dy.shape)
+        read = x[0].reshape(-1, *block) if self.keeps_inputs else None
+        result = y.reshape(-1, *block) if self.keeps_output else None
+        arriving, target = dy.reshape(-1, *block), dx[0].reshape(-1, *block)
+        return partial(self._layer(block).apply_backward, read, result, arriving, target, skip)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ... import (
     ArithmeticBinaryFunction,
     ArithmeticTernaryFunction,
@@ -16,6 +14,8 @@ from ... import (
     TernaryArithmeticLayer,
     UnaryArithmeticLayer,
 )
+from ...graph import sizes
+from ...graph.sizes import is_same
 from .._graph import Call, Operation
 from .._value import FLOAT32, Array, Value
 from ._base import IDENTITY, ActivatedOperation, wanted
@@ -48,7 +48,7 @@ class Arithmetic(ShapedOperation, ActivatedOperation):
         if self.activation is not IDENTITY:
             return []
         y, x = self.output, self.inputs
-        return [i for i in _PASSED_ON.get(self.function, ()) if (x[i].rows, x[i].count) == (y.rows, y.count)]
+        return [i for i in _PASSED_ON.get(self.function, ()) if is_same(x[i].count, y.count)]
 
     def fuse(self, following: Operation) -> bool:
         return self.function in _LINEAR and super().fuse(following)
@@ -80,28 +80,10 @@ class Arithmetic(ShapedOperation, ActivatedOperation):
 
 def broadcast(operands: Sequence[Value], who: str) -> Value:
     """The result of operands that are repeated along axes of size 1 and along those that they lack in front."""
-    batched = [v for v in operands if v.rows]
-    rank = max(v.ndim for v in operands)
-    if any(v.ndim != rank for v in batched):
+    shape = sizes.broadcast(*(value.shape for value in operands))
+    if shape is None:
         shapes = ", ".join(str(v.shape) for v in operands)
-        raise ValueError(f"{who}: {shapes} do not fit together: the batch of all that have one must be the same axis.")
-    rows = {v.rows for v in batched}
-    if len(rows) > 1:
-        raise ValueError(f"{who}: the first axes {' and '.join(str(v.shape[0]) for v in batched)} differ in length.")
-    plain = [v.sample if v.rows else v.sample[1:] if batched and v.ndim == rank else v.sample for v in operands]
-    leading = [v.sample[0] for v in operands if batched and not v.rows and v.ndim == rank]
-    try:
-        sample = np.broadcast_shapes(*plain)
-        if any(n != 1 for n in leading):
-            raise ValueError
-    except ValueError:
-        shapes = ", ".join(str(v.shape) for v in operands)
-        hint = ""
-        if any(n != 1 for n in leading):
-            hint = (
-                " What has no N is the same for all samples: its batch axis has size 1. Pass what differs as an input."
-            )
         raise ValueError(
-            f"{who}: {shapes} do not fit together. Axes are matched from the last one, where sizes are equal or 1.{hint}"
-        ) from None
-    return Value(operands[0].graph, sample, FLOAT32, rows=rows.pop() if rows else 0)
+            f"{who}: {shapes} do not fit together. Axes are matched from the last one, where sizes are equal or 1."
+        )
+    return Value(operands[0].graph, shape, FLOAT32)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import LearningPhase, MultiheadAttentionLayer
+from ...graph.sizes import is_same
 from .._graph import Call, Graph, Operation
 from .._steps import Chain
 from .._value import FLOAT32, Array, Value
@@ -36,9 +37,9 @@ class Attention(Operation):
         query = inputs[0]
         unique = [v for i, v in enumerate(inputs) if v not in inputs[:i]]
         self.places = [unique.index(v) for v in inputs]
-        self.source = inputs[1].sample[0]
+        self.source = inputs[1].shape[1]
         masks = [*([] if key_mask is None else [key_mask]), *self.added]
-        super().__init__([*unique, *masks], query.like(query.sample), [parameter for parameter, _ in pieces])
+        super().__init__([*unique, *masks], Value(graph, query.shape), [parameter for parameter, _ in pieces])
 
     layer: Any
 
@@ -47,7 +48,7 @@ class Attention(Operation):
         for parameter, names in self.pieces:
             given |= _parts(parameter._array, names)
         self.layer = MultiheadAttentionLayer(
-            self.output.sample[-1],
+            int(self.output.shape[-1]),
             self.heads,
             dropout=self.dropout,
             bias="query_bias" in given,
@@ -67,9 +68,9 @@ class Attention(Operation):
         masks = x[len(x) - len(self.added) - (self.key_mask is not None) :]
         ignored = None
         if self.key_mask is not None:
-            ignored = np.empty((len(query), self.source), np.bool_)
+            ignored = np.empty(key.shape[:2], np.bool_)
             number, masks = masks[0], masks[1:]
-        score_mask = self._score_mask(masks, len(query))
+        score_mask = self._score_mask(masks, (len(query), self.heads, query.shape[1], key.shape[1]))
         run: Any = partial(
             self.layer.apply, query, key, value, y, key_padding_mask=ignored, attn_mask=score_mask.array,
             is_causal=self.causal, phase=phase,
@@ -88,13 +89,12 @@ class Attention(Operation):
 
         return Chain([prepare, run])
 
-    def _score_mask(self, masks: list[Array], batch: int) -> _ScoreMask:
-        target = self.output.sample[0]
+    def _score_mask(self, masks: list[Array], scores: tuple[int, ...]) -> _ScoreMask:
         shaped = []
         for value, array in zip(self.added, masks, strict=True):
-            if value.rows == self.heads * self.output.rows and value.rows != self.output.rows:
-                array = array.reshape(batch, self.heads, target, self.source)  # as PyTorch has it
-            elif value.rows and len(value.sample) == 2:
+            if value.ndim == 3 and is_same(value.shape[0], self.heads * self.output.shape[0]) and self.heads > 1:
+                array = array.reshape(scores)  # as PyTorch has it
+            elif value.ndim == 3 and is_same(value.shape[0], self.output.shape[0]):
                 array = array[:, None]
             shaped.append((array, isinstance(value.storage.leaf, np.ndarray)))
         return _ScoreMask(shaped, self.heads)
@@ -165,7 +165,7 @@ class Forbidden(Operation):
     keeps_inputs = False
 
     def __init__(self, x: Value) -> None:
-        super().__init__([x], x.like(x.sample, FLOAT32))
+        super().__init__([x], Value(x.graph, x.shape, FLOAT32))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         def call() -> None:

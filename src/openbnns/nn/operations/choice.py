@@ -14,7 +14,7 @@ class Choice(Operation):
     keeps_inputs = False
 
     def __init__(self, training: Value, inference: Value) -> None:
-        super().__init__([training, inference], training.like(training.sample))
+        super().__init__([training, inference], Value(training.graph, training.shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return copying(y, x[0] if training else x[1])

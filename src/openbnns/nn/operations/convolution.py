@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,13 +10,14 @@ import numpy as np
 
 from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, Shape
 from ...abi.enums import BNNSDataLayout
+from ...graph.sizes import AnySize
 from ...layers import skip
 from .._graph import Call, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
 from ._window import Sizes, Window, as_images, image_shape
-from .fused import NormalizedOperation
+from .fused import MadeLayer, NormalizedOperation
 
 
 def _options(window: Window, groups: int) -> dict[str, Any]:
@@ -38,23 +40,22 @@ def _images(arrays: list[Array | None]) -> list[Array | None]:
 
 class Convolution(NormalizedOperation):
     def __init__(
-        self, x: Value, weight: Parameter, bias: Parameter | None, output_shape: Sizes, window: Window, groups: int,
-        transposed: bool,
+        self, x: Value, weight: Parameter, bias: Parameter | None, output_shape: Sequence[AnySize], window: Window,
+        groups: int, transposed: bool,
     ) -> None:  # fmt: skip
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
         self.window, self.groups = window, groups
         self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
         parameters = [weight] if bias is None else [weight, bias]
-        super().__init__([x], x.like(output_shape), parameters)
+        super().__init__([x], Value(x.graph, output_shape), parameters)
 
-    def prepare(self) -> None:
-        result = self.output.sample if self.pooling is None else self.pooling.unpooled_shape
-        input, output = (Shape.image_chw(*image_shape(sample)[::-1]) for sample in (self.inputs[0].sample, result))
+    def make(self, x: Sizes, y: Sizes) -> MadeLayer:
+        result = y if self.pooling is None else self.pooling.unpooled_shape(self.bound_sizes)
+        input, output = (Shape.image_chw(*image_shape(shape[1:])[::-1]) for shape in (x, result))
         if self.normalization is not None and not self.folds:
-            self.prepare_fused(input, output)
-            return
+            return self.make_fused(input, output)
         weights, bias = self.folded(0 if self.type is ConvolutionType.STANDARD else 1)
-        self.layer = ConvolutionLayer(
+        layer = ConvolutionLayer(
             type=self.type,
             input=input,
             output=output,
@@ -64,6 +65,7 @@ class Convolution(NormalizedOperation):
             filter_parameters=IN_PLACE,
             **self.options,
         )
+        return MadeLayer(layer)
 
     def fused_parameters(self) -> FusedConvolutionParameters:
         options = dict(self.options)
@@ -84,7 +86,7 @@ class Convolution(NormalizedOperation):
         return super().forward([as_images(x[0])], as_images(y), training)
 
     def repeat(self, x: list[Array], y: Array) -> Call:
-        return super().repeat(x, as_images(y))
+        return super().repeat([as_images(x[0])], as_images(y))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         kernels = None if dp[0] is None else _kernels(dp[0])
@@ -94,30 +96,39 @@ class Convolution(NormalizedOperation):
 class GroupedTransposedConvolution(Operation):
     """In groups BNNS has no transposed convolution, but the gradient of a convolution, which is the same.
 
-    ``layer`` is that convolution, from the large image back to the small one; its weights are ours as they lie.
+    That convolution is from the large image back to the small one; its weights are ours as they lie.
     """
 
     def __init__(
-        self, x: Value, weight: Parameter, bias: Parameter | None, output_shape: Sizes, window: Window, groups: int
+        self,
+        x: Value,
+        weight: Parameter,
+        bias: Parameter | None,
+        output_shape: Sequence[AnySize],
+        window: Window,
+        groups: int,
     ) -> None:
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
         self.window, self.groups = window, groups
-        super().__init__([x], x.like(output_shape), [weight] if bias is None else [weight, bias])
+        super().__init__([x], Value(x.graph, output_shape), [weight] if bias is None else [weight, bias])
 
-    def prepare(self) -> None:
-        large, small = (image_shape(value.sample) for value in (self.output, self.inputs[0]))
-        self.layer = ConvolutionLayer(
-            input=Shape.image_chw(*large[::-1]),
-            output=Shape.image_chw(*small[::-1]),
-            weights=_kernels(self.weight._array),
-            filter_parameters=IN_PLACE,
-            **self.options,
+    def _layer(self, x: Array, y: Array) -> Any:
+        large, small = image_shape(y.shape[1:]), image_shape(x.shape[1:])
+        return self.made(
+            (large, small),
+            lambda: ConvolutionLayer(
+                input=Shape.image_chw(*large[::-1]),
+                output=Shape.image_chw(*small[::-1]),
+                weights=_kernels(self.weight._array),
+                filter_parameters=IN_PLACE,
+                **self.options,
+            ),
         )
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         result = as_images(y)
         spread = partial(
-            self.layer.apply_backward,
+            self._layer(x[0], y).apply_backward,
             output_gradient=as_images(x[0]),
             generating_input_gradient=result,
             generating_weights_gradient=skip,
@@ -133,14 +144,14 @@ class GroupedTransposedConvolution(Operation):
         return call
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        arriving, small = as_images(dy), as_images(x[0])
+        arriving, small, layer = as_images(dy), as_images(x[0]), self._layer(x[0], dy)
         calls: list[Call] = []
         if dx[0] is not None:
-            calls.append(partial(self.layer.apply, arriving, as_images(dx[0])))
+            calls.append(partial(layer.apply, arriving, as_images(dx[0])))
         if dp[0] is not None:
             calls.append(
                 partial(
-                    self.layer.apply_backward,
+                    layer.apply_backward,
                     input=arriving,
                     output_gradient=small,
                     generating_input_gradient=skip,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from ...layers import skip
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ._base import copying, draw_number
+from ._shaped import Sizes
 
 
 class Dropout(Operation):
@@ -22,39 +24,39 @@ class Dropout(Operation):
     only_trains = True
 
     def __init__(self, graph: Graph, x: Value, rate: float, channels: bool = False) -> None:
-        self.rate, self.random = rate, rate != 1
-        self.channels = x.sample[0] if channels else x.count  # each is kept or dropped as one
-        self._start = int(graph.generator.randint(2**31))
-        super().__init__([x], x.like(x.sample))
+        self.rate, self.random, self.channels = rate, rate != 1, channels
+        self._draws = int(graph.generator.randint(2**31))  # of the first forward pass
+        super().__init__([x], Value(graph, x.shape))
 
-    layer: Any
+    def _layer(self, shape: Sizes) -> tuple[Any, Sizes]:
+        """The layer for a sample of a value of this shape, and the shape that it sees: of channels, each dropped as one."""
+        count = math.prod(shape[1:] if len(shape) > 1 else shape)
+        sample = (shape[1], 1, count // shape[1]) if self.channels and count != shape[1] else (count,)
+        return self.made(sample, lambda: self._make(sample)), sample
 
-    def prepare(self) -> None:
-        count = self.output.count
+    def _make(self, sample: Sizes) -> Any:
         if not self.random:
-            self.sample: tuple[int, ...] = (count,)
-            self.layer = ActivationLayer(function=ActivationFunction.linear(alpha=0.0), input=Shape.vector(count))
-            return
-        if self.channels == count:
-            self.sample = (count,)
-            self.layer = DropoutLayer(input=Shape.vector(count), rate=self.rate, seed=1)
+            return ActivationLayer(function=ActivationFunction.linear(alpha=0.0), input=Shape(sample))
+        if len(sample) == 1:
+            layer = DropoutLayer(input=Shape(sample), rate=self.rate, seed=1)
         else:
-            self.sample = (self.channels, 1, count // self.channels)
             shared = 0b1100 if compat.switches.dropout_control_reversed else 0b011  # width and height
-            shape = Shape.image_chw(*self.sample[::-1])
-            self.layer = DropoutLayer(input=shape, rate=self.rate, seed=1, control=shared)
-        self.layer.draws = self._start
+            layer = DropoutLayer(input=Shape.image_chw(*sample[::-1]), rate=self.rate, seed=1, control=shared)
+        layer.draws = self._draws
+        return layer
 
     def reseed(self, seed: int, step: int, index: int) -> None:
-        self.layer.draws = draw_number(seed, step, index)
-
-    def _samples(self, array: Array | None) -> Any:
-        return skip if array is None else array.reshape(-1, *self.sample)
+        self._draws = draw_number(seed, step, index)
+        for layer in self.all_made():
+            layer.draws = self._draws
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         if not training:
             return copying(y, x[0])
-        return partial(self.layer.apply, self._samples(x[0]), self._samples(y))
+        layer, sample = self._layer(y.shape)
+        return partial(layer.apply, x[0].reshape(-1, *sample), y.reshape(-1, *sample))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        return partial(self.layer.apply_backward, None, None, self._samples(dy), self._samples(dx[0]))
+        layer, sample = self._layer(dy.shape)
+        target = skip if dx[0] is None else dx[0].reshape(-1, *sample)
+        return partial(layer.apply_backward, None, None, dy.reshape(-1, *sample), target)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from typing import Any
 
 from ... import EmbeddingLayer, Shape
 from .._graph import Call, Graph, Operation
@@ -14,25 +16,29 @@ from ._base import IN_PLACE, wanted
 class Embedding(Operation):
     def __init__(self, graph: Graph, x: Value, weight: Parameter, padding_index: int | None) -> None:
         self.weight, self.padding_index = weight, padding_index
-        super().__init__([x], x.like((*x.sample, weight.shape[1]), FLOAT32), [weight])
+        super().__init__([x], Value(graph, (*x.shape, weight.shape[1]), FLOAT32), [weight])
 
-    def prepare(self) -> None:
-        self.layer = EmbeddingLayer(
-            input=Shape.vector(self.inputs[0].count),
-            dictionary=self.weight._array,
-            padding_index=self.padding_index,
-            filter_parameters=IN_PLACE,
+    def _layer(self, count: int) -> Any:
+        """The layer that looks up so many rows at a time."""
+        return self.made(
+            count,
+            lambda: EmbeddingLayer(
+                input=Shape.vector(count),
+                dictionary=self.weight._array,
+                padding_index=self.padding_index,
+                filter_parameters=IN_PLACE,
+            ),
         )
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        count = self.inputs[0].count
-        return partial(self.layer.apply, x[0].reshape(-1, count), y.reshape(-1, count, self.weight.shape[1]))
+        count = math.prod(x[0].shape[1:])
+        return partial(self._layer(count).apply, x[0].reshape(-1, count), y.reshape(-1, count, self.weight.shape[1]))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        count = self.inputs[0].count
+        count = math.prod(x[0].shape[1:])
         gradient = dy.reshape(-1, count, self.weight.shape[1])
         return partial(
-            self.layer.apply_backward,
+            self._layer(count).apply_backward,
             x[0].reshape(-1, count),
             output_gradient=gradient,
             generating_weights_gradient=wanted(dp[0]),

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import FusedParametersLayer, Shape
 from ...filters.base import DB, DW, DX, DY, X, Y
 from ...filters.fused import BOUNDARY, BOUNDARY_GRADIENT, DBETA, DGAMMA
+from ...graph.sizes import is_plain, is_same_shape, number_of
 from ...layers import FusedNormalizationParameters, skip
 from .._graph import Call, Operation
 from .._steps import Chain
 from .._value import Array
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from ._kept import CHEAP, KeepingPlan
+from ._shaped import Sizes
 from ._window import image_shape
 from .normalization import Normalization, phase
 from .pooling import Pooling
 
 _SMALL_PLANE = 128  # pixels; normalizations of smaller images have no form that pools
 _PARAMETER_GRADIENTS = (DW, DB, DBETA, DGAMMA)
+
+
+class MadeLayer(NamedTuple):
+    """A layer for certain sizes; with a normalization, its plan on memory of the network as well."""
+
+    layer: Any
+    plan: KeepingPlan | None = None
 
 
 class NormalizedOperation(ActivatedOperation):
@@ -34,10 +43,17 @@ class NormalizedOperation(ActivatedOperation):
 
     normalization: Normalization | None = None
     pooling: PooledChain | None = None
-    plan: KeepingPlan
     weight: Any
     bias: Any
-    layer: Any
+
+    def make(self, x: Sizes, y: Sizes) -> MadeLayer:
+        """The layer from arrays of one shape to those of another."""
+        raise NotImplementedError
+
+    def layer_for(self, x: Array, y: Array) -> MadeLayer:
+        """The layer for these arrays, whose first axis counts samples."""
+        made: MadeLayer = self.made((x.shape[1:], y.shape[1:]), lambda: self.make(x.shape, y.shape))
+        return made
 
     def fuse(self, following: Operation) -> bool:
         if (
@@ -45,7 +61,7 @@ class NormalizedOperation(ActivatedOperation):
             and self.normalization is None
             and self.activation.case == "identity"
             and following.takes_whole_samples
-            and following.inputs[0].sample == self.output.sample
+            and is_same_shape(following.inputs[0].shape, self.output.shape)
         ):
             self.normalization, self.trains = following, following.trains  # whose mode alone makes a difference
             self.parameters = [p for p in (self.weight, self.bias, following.beta, following.gamma) if p is not None]
@@ -65,13 +81,14 @@ class NormalizedOperation(ActivatedOperation):
         """The maximum of 2 x 2 pixels side by side, after a batch normalization of images with ReLU or nothing."""
         n = self.normalization
         assert n is not None
-        _, height, width = image_shape(pooling.inputs[0].sample)
+        _, height, width = map(number_of, image_shape(pooling.inputs[0].shape[1:]))
         return (
             self.pooling is None
             and not self.folds
             and n.type.case == "batch"
             and self.activation.case in ("identity", "rectified_linear")
-            and pooling.inputs[0].sample == self.output.sample
+            and is_same_shape(pooling.inputs[0].shape, self.output.shape)
+            and is_plain(self.output.shape[1:])
             and min(height, width) >= 2
             and height * width >= _SMALL_PLANE
             and pooling.is_pairs
@@ -104,10 +121,10 @@ class NormalizedOperation(ActivatedOperation):
         """The layer in front, as a part of a fused layer."""
         raise NotImplementedError
 
-    def prepare_fused(self, input: Shape, output: Shape) -> None:
+    def make_fused(self, input: Shape, output: Shape) -> MadeLayer:
         n = self.normalization
         assert n is not None
-        self.layer = FusedParametersLayer(
+        layer = FusedParametersLayer(
             input=input,
             output=output,
             fused_layer_parameters=[
@@ -125,30 +142,29 @@ class NormalizedOperation(ActivatedOperation):
         )
         own = [*(p._array for p in self.parameters), n.type.moving_mean, n.type.moving_variance]
         pooled = self.pooling is not None
-        if self.pooling is not None:
-            self.pooling.pooling.prepare()
         parts = f"normalization{' and pooling' * pooled} as one"
-        self.plan = KeepingPlan(f"{type(self).__name__}, {parts}", self.layer, own, BOUNDARY, pooled=pooled)
+        return MadeLayer(layer, KeepingPlan(f"{type(self).__name__}, {parts}", layer, own, BOUNDARY, pooled=pooled))
 
-    def kept_size(self, batch: int) -> int:
-        return 0 if self.normalization is None else self._boundary_size(batch)
+    def kept_size(self, sizes: Mapping[str, int]) -> int:
+        return 0 if self.normalization is None else self._boundary_size(sizes)
 
-    def scratch_size(self, batch: int, backward: bool) -> int:
-        return self._boundary_size(batch) if backward and self.normalization is not None else 0
+    def scratch_size(self, sizes: Mapping[str, int], backward: bool) -> int:
+        return self._boundary_size(sizes) if backward and self.normalization is not None else 0
 
-    def _boundary_size(self, batch: int) -> int:
-        """Of what the layer in front gives."""
-        sample = self.output.sample if self.pooling is None else self.pooling.unpooled_shape
-        return batch * (self.output.rows or 1) * math.prod(sample)
+    def _boundary_size(self, sizes: Mapping[str, int]) -> int:
+        """The numbers that the layer in front gives."""
+        pooling = self.pooling
+        return math.prod(self.output.concrete(sizes) if pooling is None else pooling.unpooled_shape(sizes))
 
     def reads_where_told(self) -> bool:
         return True
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        made = self.layer_for(x[0], y)
         if self.normalization is None or self.folds:
-            return partial(self.layer.apply, x[0], y)
+            return partial(made.layer.apply, x[0], y)
         self.normalization.require_spread(len(x[0]), training)
-        pooling, apply = self.pooling, partial(self.layer.apply, x[0], y, phase=phase(training))
+        pooling, apply = self.pooling, partial(made.layer.apply, x[0], y, phase=phase(training))
         if pooling is None and not training:
             return apply
 
@@ -156,27 +172,32 @@ class NormalizedOperation(ActivatedOperation):
             by_layer: Callable[[], Call] = lambda: apply  # noqa: E731
         else:
             pooling.images = []
-            by_layer = partial(pooling.forward_by_layers, pooling.images, x[0], y, training)
+            by_layer = partial(pooling.forward_by_layers, made.layer, pooling.images, x[0], y, training)
 
         tensors = {X: x[0], Y: y, BOUNDARY: self.kept.reshape(len(y), -1) if training else None}
-        return self.plan.forward(tensors, by_layer, training)
+        assert made.plan is not None
+        return made.plan.forward(tensors, by_layer, training)
 
     def repeat(self, x: list[Array], y: Array) -> Call:
-        return self.plan.repeat({Y: y, BOUNDARY: self.kept.reshape(len(y), -1)})
+        plan = self.layer_for(x[0], y).plan
+        assert plan is not None
+        return plan.repeat({Y: y, BOUNDARY: self.kept.reshape(len(y), -1)})
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        made = self.layer_for(x[0], dy)
         if self.normalization is None:
             result = y if self.keeps_output else None
-            return partial(self.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))
+            return partial(made.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))
         gradients = self._by_slot(dp)
         tensors = {X: x[0], Y: y if self.keeps_output else None, DY: dy, DX: dx[0]}
         tensors |= dict(zip(_PARAMETER_GRADIENTS, gradients, strict=True))
         tensors |= {BOUNDARY: self.kept.reshape(len(dy), -1), BOUNDARY_GRADIENT: self.scratch.reshape(len(dy), -1)}
-        chain: Callable[..., Call] = self.backward_by_layer
+        chain: Callable[..., Call] = partial(self.backward_by_layer, made.layer)
         if self.pooling is not None:
-            chain = partial(self.pooling.backward_by_layers, self.pooling.images)
+            chain = partial(self.pooling.backward_by_layers, made.layer, self.pooling.images)
         by_layer = partial(chain, x[0], dy, dx[0], gradients)
-        return self.plan.backward(tensors, _PARAMETER_GRADIENTS, by_layer)
+        assert made.plan is not None
+        return made.plan.backward(tensors, _PARAMETER_GRADIENTS, by_layer)
 
     def _by_slot(self, dp: Sequence[Array | None]) -> list[Array | None]:
         """The gradients of weights, bias, beta and gamma, None for those that there are none of."""
@@ -185,10 +206,12 @@ class NormalizedOperation(ActivatedOperation):
         slots = (self.weight, self.bias, self.normalization.beta, self.normalization.gamma)
         return [None if slot is None else next(given) for slot in slots]
 
-    def backward_by_layer(self, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array) -> Call:
+    def backward_by_layer(
+        self, layer: Any, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array
+    ) -> Call:
         """The backward pass of the layer by itself, from what it gave before any pooling."""
         return partial(
-            self.layer.apply_backward,
+            layer.apply_backward,
             input=x,
             output=y,
             output_gradient=dy,
@@ -210,23 +233,31 @@ class PooledChain:
             Array
         ] = []  # of the program being made: the unpooled ones and their gradients, if there are any
 
-    @property
-    def unpooled_shape(self) -> tuple[int, ...]:
-        return self.pooling.inputs[0].sample
+    def unpooled_shape(self, sizes: Mapping[str, int]) -> Sizes:
+        return self.pooling.inputs[0].concrete(sizes)
 
-    def forward_by_layers(self, images: list[Array], x: Array, y: Array, training: bool) -> Call:
+    def forward_by_layers(self, layer: Any, images: list[Array], x: Array, y: Array, training: bool) -> Call:
         z, _ = self._unpooled(images, len(y), x.dtype)
-        normalize = partial(self.operation.layer.apply, x, z, phase=phase(training))
-        return Chain([normalize, partial(self.pooling.layer.apply, z, y)])
+        normalize = partial(layer.apply, x, z, phase=phase(training))
+        return Chain([normalize, partial(self.pooling.layer_for(z, y).apply, z, y)])
 
     def backward_by_layers(
-        self, images: list[Array], x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array
+        self,
+        layer: Any,
+        images: list[Array],
+        x: Array,
+        dy: Array,
+        dx: Array | None,
+        gradients: list[Array | None],
+        y: Array,
     ) -> Call:
         z, dz = self._unpooled(images, len(dy), x.dtype)
-        spread = partial(self.pooling.layer.apply_backward, z, None, dy, dz)
-        return Chain([spread, self.operation.backward_by_layer(x, dz, dx, gradients, z)])
+        spread = partial(self.pooling.layer_for(z, dy).apply_backward, z, None, dy, dz)
+        return Chain([spread, self.operation.backward_by_layer(layer, x, dz, dx, gradients, z)])
 
     def _unpooled(self, images: list[Array], batch: int, kind: np.dtype[Any]) -> list[Array]:
         if not images:
-            images += [np.empty((batch, *self.unpooled_shape), kind) for _ in range(2)]
+            sample = map(number_of, self.pooling.inputs[0].shape[1:])
+            shape = (batch, *sample)
+            images += [np.empty(shape, kind) for _ in range(2)]
         return images

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ... import engines
+from ...graph.sizes import AnySize, bound, is_same, product
 from ...parameters.random_numbers import Stream
 from ...reference.random_numbers import uniform
 from .._graph import Call, Graph, Operation
@@ -29,8 +31,26 @@ class Part:
     """Rows of all heads inside the samples of a value: where they begin, and the steps from head to head and row to row."""
 
     value: Value
+    heads: AnySize
+    length: AnySize  # rows of a head
+    width: AnySize
+    first: AnySize
+    head: AnySize
+    row: AnySize
+
+    def bound(self, sizes: Mapping[str, int]) -> BoundPart:
+        """The part with numbers for its sizes."""
+        numbers = bound((self.heads, self.length, self.width, self.first, self.head, self.row), sizes)
+        return BoundPart(math.prod(self.value.concrete(sizes)[1:]), *numbers)
+
+
+@dataclass(frozen=True)
+class BoundPart:
+    """The same in numbers; ``sample`` is the step from sample to sample."""
+
+    sample: int
     heads: int
-    length: int  # rows of a head
+    length: int
     width: int
     first: int
     head: int
@@ -38,7 +58,7 @@ class Part:
 
     @property
     def steps(self) -> list[int]:
-        return [self.value.count, self.head, self.row]
+        return [self.sample, self.head, self.row]
 
     def address(self, array: Array) -> int:
         return int(array.ctypes.data) + 4 * self.first
@@ -46,19 +66,19 @@ class Part:
     def view(self, array: Array) -> Array:
         """(samples, heads, length, width) on the memory of an array."""
         flat = array.reshape(-1)[self.first :]
-        samples = array.size // self.value.count
+        samples = array.size // self.sample
         steps = [array.itemsize * step for step in (*self.steps, 1)]
         return as_strided(flat, (samples, self.heads, self.length, self.width), steps)
 
 
 def part_of(value: Value) -> Part:
-    """The heads of (..., length, width). Of (N, heads, length, width) that is permuted, they are read where they come from."""
-    length, width = value.sample[-2:]
-    heads = value.count // (length * width)
+    """The heads of (samples, ..., length, width). Of those that are permuted, they are read where they come from."""
+    length, width = value.shape[-2:]
+    heads = product(value.shape[1:-2])
     producer = value.producer
-    if isinstance(producer, Permute) and value.rows and producer.order == (0, 2, 1, 3):
+    if isinstance(producer, Permute) and producer.order == (0, 2, 1, 3):
         return Part(producer.inputs[0], heads, length, width, 0, width, heads * width)
-    return Part(value, heads, length, width, 0, width if heads == 1 else length * width, width)
+    return Part(value, heads, length, width, 0, width if is_same(heads, 1) else length * width, width)
 
 
 def parts_of(values: Sequence[Value]) -> list[Part]:
@@ -69,13 +89,17 @@ def parts_of(values: Sequence[Value]) -> list[Part]:
     if not isinstance(split, Split) or len(split.outputs) != 3 or split.axis != 2:
         return found
     whole = split.inputs[0]
-    if {id(owner) for owner in owners} != {id(output) for output in split.outputs} or not whole.rows:
+    if {id(owner) for owner in owners} != {id(output) for output in split.outputs}:
         return found
-    row = whole.count // whole.sample[0]
-    inner = row // whole.sample[1]
+    row = product(whole.shape[2:])
+    inner = product(whole.shape[3:])
     for part, owner in zip(found, owners, strict=True):
-        by_position = part.head == part.width and part.length == whole.sample[0]
-        if not by_position or part.value.rows != whole.rows or part.value.count != owner.count:
+        by_position = is_same(part.head, part.width) and is_same(part.length, whole.shape[1])
+        if (
+            not by_position
+            or not is_same(part.value.shape[0], whole.shape[0])
+            or not is_same(part.value.count, owner.count)
+        ):
             return found
     starts = dict(zip(map(id, split.outputs), np.cumsum([0, *split.sizes]).tolist(), strict=False))
     return [
@@ -104,30 +128,33 @@ class AttentionHeads(Operation):
         if self.random:
             self.counter[0] = graph.generator.randint(2**31)
         shared = len({id(part.value) for part in parts}) == 1 and len({part.first for part in parts}) == 3
-        self.by_position = q.head == q.width and q.row > q.width  # (T, heads, V), else (heads, T, V)
+        self.by_position = is_same(q.head, q.width) and not is_same(q.row, q.width)  # (T, heads, V), else (heads, T, V)
         sample = (q.length, q.heads, v.width) if self.by_position else (q.heads, q.length, v.width)
-        output = q.value.like(sample)
+        samples = q.value.shape[0]
+        output = Value(graph, (samples, *sample))
         steps = (v.width, q.heads * v.width) if self.by_position else (q.length * v.width, v.width)
         self.result = Part(output, q.heads, q.length, v.width, 0, *steps)
         inputs = [q.value] if shared else [part.value for part in parts]
-        super().__init__(inputs, [output, q.value.like((q.heads, q.length))])
+        super().__init__(inputs, [output, Value(graph, (samples, q.heads, q.length))])
 
     def reseed(self, seed: int, step: int, index: int) -> None:
         self.counter[0] = draw_number(seed, step, index)
 
-    def prepare(self) -> None:
-        self._plan: Any = None
-
-    @property
-    def plan(self) -> Any:
-        if self._plan is None:
-            q, k, v = self.parts
-            self._plan = engines._core.attention_heads(
+    def _plan(self, parts: Mapping[int, BoundPart]) -> Any:
+        q, k, v, o = (parts[slot] for slot in (_Q, _K, _V, _O))
+        return self.made(
+            (q, k, v),
+            lambda: engines._core.attention_heads(
                 target=q.length, source=k.length, key=q.width, value=v.width, heads=q.heads, scale=self.scale,
                 causal=self.causal, dropout=self.dropout, seed=_SEED, q_steps=q.steps, k_steps=k.steps, v_steps=v.steps,
-                o_steps=self.result.steps,
-            )  # fmt: skip
-        return self._plan
+                o_steps=o.steps,
+            ),
+        )  # fmt: skip
+
+    def _parts(self) -> dict[int, BoundPart]:
+        """The parts in the arrays of the program being made, by slot."""
+        q, k, v, o = (part.bound(self.bound_sizes) for part in (*self.parts, self.result))
+        return {_Q: q, _K: k, _V: v, _O: o, _DQ: q, _DK: k, _DV: v, _DO: o}
 
     def _each(self, arrays: Sequence[Any]) -> list[Any]:
         """One for each of query, key and value."""
@@ -135,7 +162,7 @@ class AttentionHeads(Operation):
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
         self._drawn = np.zeros(1, np.int64)  # of the program being made, whose backward pass is next
-        return partial(self._run, False, self._tensors(x, y), training)
+        return partial(self._run, False, self._parts(), self._tensors(x, y), training)
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
@@ -144,7 +171,7 @@ class AttentionHeads(Operation):
         tensors |= {
             slot: array for slot, array in zip((_DQ, _DK, _DV), self._each(dx), strict=True) if array is not None
         }
-        return partial(self._run, True, tensors, True)
+        return partial(self._run, True, self._parts(), tensors, True)
 
     def _tensors(self, x: list[Array], y: list[Array]) -> dict[int, Any]:
         tensors = dict(zip((_Q, _K, _V), self._each(x), strict=True)) | {_O: y[0], _LSE: y[1]}
@@ -154,9 +181,7 @@ class AttentionHeads(Operation):
             tensors |= {_COUNTER: self.counter, _DRAWN: self._drawn}
         return tensors
 
-    def _run(self, backward: bool, tensors: dict[int, Array], training: bool) -> None:
-        q, k, v = self.parts
-        parts = {_Q: q, _K: k, _V: v, _O: self.result, _DQ: q, _DK: k, _DV: v, _DO: self.result}
+    def _run(self, backward: bool, parts: dict[int, BoundPart], tensors: dict[int, Array], training: bool) -> None:
         if not engines.is_native():
             self._run_formulas(
                 backward, {s: parts[s].view(a) for s, a in tensors.items() if s in parts}, tensors, training
@@ -170,9 +195,9 @@ class AttentionHeads(Operation):
         if self.added is not None:
             boolean = int(self.added.dtype == np.bool_)
             head_stride = self.added[0].size if self.added.ndim == 3 else 0
-        batch = tensors[_LSE].size // (q.heads * q.length)
+        batch = tensors[_LSE].size // (parts[_Q].heads * parts[_Q].length)
         engines._core.run(
-            self.plan, backward, batch, places, training=training, extra=[boolean, head_stride], repeatable=True
+            self._plan(parts), backward, batch, places, training=training, extra=[boolean, head_stride], repeatable=True
         )
 
     def _run_formulas(self, backward: bool, views: dict[int, Array], tensors: dict[int, Array], training: bool) -> None:

@@ -7,7 +7,8 @@ from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE
-from .fused import NormalizedOperation
+from ._shaped import Sizes
+from .fused import MadeLayer, NormalizedOperation
 from .normalization import Normalization
 
 
@@ -15,22 +16,21 @@ class Linear(NormalizedOperation):
     def __init__(self, graph: Graph, x: Value, weight: Parameter, bias: Parameter | None) -> None:
         self.weight, self.bias = weight, bias
         parameters = [weight] if bias is None else [weight, bias]
-        super().__init__([x], x.like((*x.sample[:-1], weight.shape[0])), parameters)
+        super().__init__([x], Value(graph, (*x.shape[:-1], weight.shape[0])), parameters)
 
     def fuse(self, following: Operation) -> bool:
         # The layer sees vectors, which are not what channels of signals and images are normalized over.
-        if isinstance(following, Normalization) and len(self.output.sample) != 1:
+        if isinstance(following, Normalization) and self.output.ndim != 2:
             return False
         return super().fuse(following)
 
-    def prepare(self) -> None:
+    def make(self, x: Sizes, y: Sizes) -> MadeLayer:
         outputs, inputs = self.weight.shape
         if self.normalization is not None and not self.folds:
-            self.prepare_fused(Shape.vector(inputs), Shape.vector(outputs))
-            return
+            return self.make_fused(Shape.vector(inputs), Shape.vector(outputs))
         weights, bias = self.folded()
-        self.layer = FullyConnectedLayer(
-            weights=weights, bias=bias, activation=self.activation, filter_parameters=IN_PLACE
+        return MadeLayer(
+            FullyConnectedLayer(weights=weights, bias=bias, activation=self.activation, filter_parameters=IN_PLACE)
         )
 
     def fused_parameters(self) -> FusedFullyConnectedParameters:
@@ -43,7 +43,8 @@ class Linear(NormalizedOperation):
         return super().forward([x[0].reshape(-1, inputs)], y.reshape(-1, outputs), training)
 
     def repeat(self, x: list[Array], y: Array) -> Call:
-        return super().repeat(x, y.reshape(-1, self.weight.shape[0]))
+        outputs, inputs = self.weight.shape
+        return super().repeat([x[0].reshape(-1, inputs)], y.reshape(-1, outputs))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         outputs, inputs = self.weight.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,11 +43,13 @@ class Lstm(Operation):
         self.weights, self.biases = weights, biases
         self.reverse, self.initial, self.lengths = reverse, list(initial), lengths
         self.hidden = weights[1].shape[1]
-        outputs = [x.like((x.sample[0], self.hidden)), x.like((self.hidden,)), x.like((self.hidden,))]
+        samples, steps, _ = x.shape
+        states = (samples, self.hidden)
+        outputs = [Value(graph, shape) for shape in ((samples, steps, self.hidden), states, states)]
         super().__init__([x, *values(self.initial, lengths)], outputs, [*weights, *biases])
 
     def prepare(self) -> None:
-        h, inputs = self.hidden, self.inputs[0].sample[1]
+        h, inputs = self.hidden, self.weights[0].shape[1]
         self._bias = np.zeros((4, 1, 1, h), self.weights[0]._array.dtype) if self.biases else None
         self.layer = LSTMLayer(
             input_weights=self.weights[0]._array.reshape(4, 1, h, inputs),
@@ -56,20 +58,20 @@ class Lstm(Operation):
             filter_parameters=IN_PLACE,
         )
 
-    def scratch_size(self, batch: int, backward: bool) -> int:
-        steps, inputs = self.inputs[0].sample
-        return batch * self.inputs[0].rows * steps * (self.hidden + (inputs if backward else 0))
+    def scratch_size(self, sizes: Mapping[str, int], backward: bool) -> int:
+        batch, steps, inputs = self.inputs[0].concrete(sizes)
+        return batch * steps * (self.hidden + (inputs if backward else 0))
 
     def _by_steps(self, first: int, batch: int, *sizes: int) -> Array:
         """Scratch for the steps of a sequence, behind ``first`` numbers per step and sample of it."""
-        steps = self.inputs[0].sample[0]
+        steps = self.inputs[0].concrete(self.bound_sizes)[1]
         start, count = first * steps * batch, math.prod(sizes) * steps * batch
         array: Array = self.scratch[start : start + count].reshape(steps, batch, *sizes)
         return array
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
-        batch, (steps, _), h = len(y[0]), self.inputs[0].sample, self.hidden
-        kept = _Kept(self, batch, training, y[0].dtype)
+        (batch, steps, _), h = x[0].shape, self.hidden
+        kept = _Kept(self, x[0].shape, training, y[0].dtype)
         if training:
             self._trained = kept  # of the program being made, whose backward pass is next
         outputs = self._by_steps(0, batch, 1, h)
@@ -85,7 +87,7 @@ class Lstm(Operation):
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
     ) -> Call:
-        batch, inputs = len(y[0]), self.inputs[0].sample[1]
+        batch, _, inputs = x[0].shape
         kept, h, kind = self._trained, self.hidden, y[0].dtype
         arriving = None if dy[0] is None else self._by_steps(0, batch, 1, h)
         ends = [None if gradient is None else np.empty((1, 1, batch, h), kind) for gradient in dy[1:]]
@@ -131,8 +133,8 @@ class _Kept:
     Without lengths, that order is always the same, and every copy is a native call.
     """
 
-    def __init__(self, operation: Lstm, batch: int, training: bool, kind: np.dtype[Any]) -> None:
-        steps, inputs = operation.inputs[0].sample
+    def __init__(self, operation: Lstm, shape: Sequence[int], training: bool, kind: np.dtype[Any]) -> None:
+        batch, steps, inputs = shape
         self.operation = operation
         self.sorts = operation.lengths is not None
         self.sequence = np.empty((steps, batch, inputs), kind)

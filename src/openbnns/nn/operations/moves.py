@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import PermuteLayer, ReductionFunction, ReductionLayer, scatter
+from ...graph.sizes import AnySize, bound
 from .._graph import Call, Operation
 from .._steps import Chain
 from .._value import Array, Value
@@ -17,14 +18,13 @@ from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 
 
 class Permute(ShapedOperation):
-    """Axis k of the result is axis ``order[k]`` of the input; both count the batch, which stays in front."""
+    """Axis k of the result is axis ``order[k]`` of the input."""
 
     keeps_inputs = False
 
     def __init__(self, x: Value, order: tuple[int, ...]) -> None:
         self.order = order
-        first = int(bool(x.rows))
-        super().__init__([x], x.like([x.sample[axis - first] for axis in order[first:]]))
+        super().__init__([x], Value(x.graph, [x.shape[axis] for axis in order]))
 
     @property
     def swaps_last_two(self) -> bool:
@@ -43,21 +43,28 @@ class Permute(ShapedOperation):
 
 
 class Slice(Operation):
-    """A part of the elements by ``index``, basic slices of NumPy; its gradient is dy there and zero elsewhere."""
+    """A part of the elements by ``index``, a slice for every axis; its gradient is dy there and zero elsewhere."""
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, index: tuple[Any, ...], sample: Sequence[int]) -> None:
+    def __init__(self, x: Value, index: tuple[slice, ...], shape: Sequence[AnySize]) -> None:
         self.index = index
-        super().__init__([x], x.like(sample))
+        super().__init__([x], Value(x.graph, shape))
+
+    def _bound_index(self) -> tuple[slice, ...]:
+        """The slices for the sizes of the program being made."""
+        return tuple(
+            slice(*(end if end is None else bound((end,), self.bound_sizes)[0] for end in (key.start, key.stop, key.step)))
+            for key in self.index
+        )
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return copying(y, x[0][self.index].reshape(y.shape) if 0 in y.shape else x[0][self.index])
+        return copying(y, x[0][self._bound_index()].reshape(y.shape))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         target = dx[0]
         assert target is not None
-        return Chain([clearing(target), copying(target[self.index], dy)])
+        return Chain([clearing(target), copying(target[self._bound_index()], dy)])
 
 
 class Pick(Operation):
@@ -65,9 +72,9 @@ class Pick(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, axis: int, numbers: Array, sample: Sequence[int]) -> None:
+    def __init__(self, x: Value, axis: int, numbers: Array) -> None:
         self.axis, self.numbers = axis, numbers
-        super().__init__([x], x.like(sample))
+        super().__init__([x], Value(x.graph, (*x.shape[:axis], len(numbers), *x.shape[axis + 1 :])))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return partial(np.take, x[0], self.numbers, self.axis, y)
@@ -91,8 +98,7 @@ class Split(Operation):
 
     def __init__(self, x: Value, axis: int, sizes: Sequence[int]) -> None:
         self.axis, self.sizes = axis, tuple(sizes)
-        place = axis - bool(x.rows)
-        parts = [x.like([*x.sample[:place], size, *x.sample[place + 1 :]]) for size in sizes]
+        parts = [Value(x.graph, (*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
         super().__init__([x], parts)
 
     def _parts(self, whole: Array) -> list[Array]:
@@ -115,9 +121,8 @@ class Concatenate(Operation):
 
     def __init__(self, parts: Sequence[Value], axis: int) -> None:
         self.axis = axis
-        first, place = parts[0], axis - bool(parts[0].rows)
-        total = sum(p.sample[place] for p in parts)
-        super().__init__(parts, first.like([*first.sample[:place], total, *first.sample[place + 1 :]]))
+        first, total = parts[0], sum(part.shape[axis] for part in parts)
+        super().__init__(parts, Value(first.graph, (*first.shape[:axis], total, *first.shape[axis + 1 :])))
 
     def _parts(self, x: list[Array], whole: Array) -> list[Array]:
         return np.split(whole, np.cumsum([part.shape[self.axis] for part in x])[:-1], self.axis)
@@ -159,7 +164,7 @@ class Detach(Operation):
     stops_gradient = True
 
     def __init__(self, x: Value) -> None:
-        super().__init__([x], x.like(x.sample))
+        super().__init__([x], Value(x.graph, x.shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return copying(y, x[0])

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
 from ...filters.base import DB, DW, DX, DY, X, Y
 from ...filters.normalization import KEPT_INPUT
+from ...graph.sizes import AnySize, bound, is_same_shape
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from ._kept import CHEAP, KeepingPlan
+from ._shaped import Sizes
 from ._window import image_shape
 
 
@@ -40,22 +43,27 @@ class Normalization(ActivatedOperation):
     repeatable = True
 
     def __init__(
-        self, graph: Graph, x: Value, type: NormalizationType, sample: tuple[int, ...], gamma: Parameter | None,
+        self, graph: Graph, x: Value, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
         beta: Parameter | None, momentum: float, epsilon: float,
     ) -> None:  # fmt: skip
-        self.type, self.sample, self.gamma, self.beta = type, sample, gamma, beta
+        self.type, self.sample, self.gamma, self.beta = type, tuple(sample), gamma, beta
         self.momentum, self.epsilon = momentum, epsilon
-        super().__init__([x], x.like(x.sample), [p for p in (beta, gamma) if p is not None])
+        super().__init__([x], Value(graph, x.shape), [p for p in (beta, gamma) if p is not None])
 
     @property
     def takes_whole_samples(self) -> bool:
-        """Whether a sample of the network is a sample of the layer."""
-        whole = self.output.sample
-        return self.sample == (image_shape(whole) if len(whole) == 2 else whole)
+        """True if a sample of the layer is all behind the first axis."""
+        whole = self.output.shape[1:]
+        return is_same_shape(self.sample, image_shape(whole) if len(whole) == 2 else whole)
 
-    def prepare(self) -> None:
-        shape = Shape.vector(*self.sample) if len(self.sample) == 1 else Shape.image_chw(*self.sample[::-1])
-        self.layer = NormalizationLayer(
+    def _bound_layer(self) -> tuple[NormalizationLayer, KeepingPlan, Sizes]:
+        """The layer for the sizes of the program being made, its plan, and the shape of a sample."""
+        sample = bound(self.sample, self.bound_sizes)
+        return (*self.made(sample, lambda: self._make(sample)), sample)
+
+    def _make(self, sample: Sizes) -> tuple[NormalizationLayer, KeepingPlan]:
+        shape = Shape.vector(*sample) if len(sample) == 1 else Shape.image_chw(*sample[::-1])
+        layer = NormalizationLayer(
             type=self.type,
             input=shape,
             output=shape,
@@ -67,7 +75,7 @@ class Normalization(ActivatedOperation):
             filter_parameters=IN_PLACE,
         )
         own = [*(p._array for p in self.parameters), self.type.moving_mean, self.type.moving_variance]
-        self.plan = KeepingPlan(f"Normalization ({self.type.case})", self.layer, own, KEPT_INPUT)
+        return layer, KeepingPlan(f"Normalization ({self.type.case})", layer, own, KEPT_INPUT)
 
     def fuse(self, following: Operation) -> bool:
         fused = super().fuse(following)
@@ -77,55 +85,58 @@ class Normalization(ActivatedOperation):
 
     def require_spread(self, batch: int, training: bool) -> None:
         """Refuse, as PyTorch does, to normalize one value by its own mean: the result would not depend on the input."""
-        kind, pixels = self.type.case, math.prod(self.sample[1:])
+        sample = bound(self.sample, self.bound_sizes)
+        kind, pixels = self.type.case, math.prod(sample[1:])
         if kind == "layer" or (not training and self.type.moving_mean is not None):
             return
-        groups = self.type.group_count if kind == "group" else self.sample[0]
-        values = pixels if kind == "instance" else batch * pixels * self.sample[0] // groups
+        groups = self.type.group_count if kind == "group" else sample[0]
+        values = pixels if kind == "instance" else batch * pixels * sample[0] // groups
         if values == 1:
+            shape = (batch, *bound(self.output.shape[1:], self.bound_sizes))
             where = ("group" if kind == "group" else "channel") + (" in training" if training else "")
             raise ValueError(
-                f"{type(self.modules[0]).__name__}: there is one value per {where}, as the input is of shape "
-                f"{(batch, *self.output.sample)}. Its variance is 0, so the result would be the bias whatever the input is. "
-                f"{_CURES[kind]}"
+                f"{type(self.modules[0]).__name__}: there is one value per {where}, as the input is of shape {shape}. Its "
+                f"variance is 0, so the result would be the bias whatever the input is. {_CURES[kind]}"
             )
-
-    def _shaped(self, array: Array) -> Array:
-        return array.reshape(-1, *self.sample)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         self.require_spread(len(x[0]), training)
-        given, result = self._shaped(x[0]), self._shaped(y)
-        by_layer = partial(self.layer.apply, given, result, phase=phase(training))
+        layer, plan, sample = self._bound_layer()
+        given, result = x[0].reshape(-1, *sample), y.reshape(-1, *sample)
+        by_layer = partial(layer.apply, given, result, phase=phase(training))
         if not training:
             return by_layer
-        return self.plan.forward({X: given, Y: result, KEPT_INPUT: given}, lambda: by_layer, training)
+        return plan.forward({X: given, Y: result, KEPT_INPUT: given}, lambda: by_layer, training)
 
     def repeat(self, x: list[Array], y: Array) -> Call:
-        return self.plan.repeat({Y: self._shaped(y), KEPT_INPUT: self._shaped(x[0])})
+        _, plan, sample = self._bound_layer()
+        return plan.repeat({Y: y.reshape(-1, *sample), KEPT_INPUT: x[0].reshape(-1, *sample)})
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        given, arriving = iter(dp), self._shaped(dy)
+        layer, plan, sample = self._bound_layer()
+        given, arriving = iter(dp), dy.reshape(-1, *sample)
         beta, gamma = (None if p is None else _flat(next(given)) for p in (self.beta, self.gamma))
-        target = None if dx[0] is None else self._shaped(dx[0])
+        target = None if dx[0] is None else dx[0].reshape(-1, *sample)
         tensors = {
-            Y: self._shaped(y) if self.keeps_output else None,
+            Y: y.reshape(-1, *sample) if self.keeps_output else None,
             DY: arriving,
             DX: target,
             DB: beta,
             DW: gamma,
-            KEPT_INPUT: self._shaped(x[0]),
+            KEPT_INPUT: x[0].reshape(-1, *sample),
         }
-        return self.plan.backward(tensors, (DB, DW), partial(self._backward_by_layer, arriving, target, beta, gamma))
+        by_layer = partial(_backward_by_layer, layer, arriving, target, beta, gamma)
+        return plan.backward(tensors, (DB, DW), by_layer)
 
-    def _backward_by_layer(
-        self, dy: Array, dx: Array | None, beta: Array | None, gamma: Array | None, y: Array
-    ) -> Call:
-        return partial(
-            self.layer.apply_backward,
-            output=y,
-            output_gradient=dy,
-            generating_input_gradient=wanted(dx),
-            generating_beta_gradient=wanted(beta),
-            generating_gamma_gradient=wanted(gamma),
-        )
+
+def _backward_by_layer(
+    layer: NormalizationLayer, dy: Array, dx: Array | None, beta: Array | None, gamma: Array | None, y: Array
+) -> Call:
+    return partial(
+        layer.apply_backward,
+        output=y,
+        output_gradient=dy,
+        generating_input_gradient=wanted(dx),
+        generating_beta_gradient=wanted(beta),
+        generating_gamma_gradient=wanted(gamma),
+    )

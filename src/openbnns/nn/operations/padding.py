@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ... import PaddingLayer, PaddingMode, Shape
-from .._graph import Call, Operation
+from ... import PaddingLayer, PaddingMode
+from .._graph import Call
 from .._value import Array, Value
-from .moves import Pick
+from ._shaped import ShapedOperation, Sizes, shape
+from .moves import Pick, Slice
 
 Widths = Sequence[tuple[int, int]]
 
@@ -19,19 +21,18 @@ PADDINGS = ("reflect", "replicate", "circular")
 
 
 def pad(x: Value, widths: Widths, mode: str, who: str, value: float = 0.0) -> Value:
-    """Add (before, after) elements along every axis of the sample; negative numbers take elements away."""
+    """Add (before, after) elements along every axis; negative numbers take elements away."""
     grown = [(max(before, 0), max(after, 0)) for before, after in widths]
-    kept = [n + min(before, 0) + min(after, 0) for n, (before, after) in zip(x.sample, widths, strict=True)]
-    if min(kept) < 1 and any(map(any, widths)):
-        raise ValueError(f"{who} {tuple(widths)} takes more away than samples {x.sample} have. Take less.")
-    for axis, (before, after) in enumerate(widths):
-        if min(before, after) < 0:
-            start = max(-before, 0)
-            x = _picked(x, axis, np.arange(start, start + kept[axis]))
+    kept = [n + min(before, 0) + min(after, 0) for n, (before, after) in zip(x.shape, widths, strict=True)]
+    if any(map(any, widths)) and any(n < 1 for n in kept):
+        raise ValueError(f"{who} {tuple(widths)} takes more away than {x.shape} has. Take less.")
+    if any(min(pair) < 0 for pair in widths):
+        cut = tuple(slice(max(-before, 0), max(-before, 0) + n) for n, (before, _) in zip(kept, widths, strict=True))
+        x = x.graph.append(Slice(x, cut, kept))
     if not any(map(any, grown)):
         return x
     limit = {"reflect": 1, "circular": 0}.get(mode)
-    for n, pair in zip(x.sample, grown, strict=True):
+    for n, pair in zip(x.shape, grown, strict=True):
         if limit is not None and any(pair) and max(pair) > n - limit:
             raise ValueError(
                 f"{who}: {pair} elements cannot be added to an axis of {n} by {mode!r}, which takes at most {n - limit} from it. "
@@ -41,33 +42,34 @@ def pad(x: Value, widths: Widths, mode: str, who: str, value: float = 0.0) -> Va
         return x.graph.append(Padding(x, grown, mode, value))
     for axis, (before, after) in enumerate(grown):
         if before or after:
-            n = x.sample[axis]
+            n = int(x.shape[axis])
             places = np.arange(-before, n + after)
-            x = _picked(x, axis, places % n if mode == "circular" else places.clip(0, n - 1))
+            x = x.graph.append(Pick(x, axis, places % n if mode == "circular" else places.clip(0, n - 1)))
     return x
 
 
-def _picked(x: Value, axis: int, places: Array) -> Value:
-    """Entries of an axis of the sample, by number."""
-    sample = [*x.sample[:axis], len(places), *x.sample[axis + 1 :]]
-    return x.graph.append(Pick(x, axis + bool(x.rows), places, sample))
-
-
-class Padding(Operation):
-    """Constants or the mirrored sample around it; a gradient is the sum of those of all copies."""
+class Padding(ShapedOperation):
+    """Constants or the mirrored elements around a value; a gradient is the sum of those of all copies."""
 
     keeps_inputs = False
 
     def __init__(self, x: Value, widths: Widths, mode: str, value: float) -> None:
         self.widths = list(widths)
         self.mode = PaddingMode.reflect() if mode == "reflect" else PaddingMode.constant_scalar(value)
-        super().__init__([x], x.like([n + sum(pair) for n, pair in zip(x.sample, widths, strict=True)]))
+        super().__init__([x], Value(x.graph, [n + sum(pair) for n, pair in zip(x.shape, widths, strict=True)]))
 
-    def prepare(self) -> None:
-        self.layer = PaddingLayer(input=Shape(self.inputs[0].sample), mode=self.mode, size=self.widths)
+    def _samples(self, shape: Sizes) -> Sizes:
+        """A shape without the first axis, which counts samples, unless elements are added to it."""
+        return shape if any(self.widths[0]) else shape[1:]
+
+    def make(self, x: list[Sizes], y: Sizes) -> Any:
+        size = self.widths if any(self.widths[0]) else self.widths[1:]
+        return PaddingLayer(input=shape(self._samples(x[0])), mode=self.mode, size=size)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self.layer.apply, x[0], y)
+        return partial(self.layer(x, y).apply, *(a.reshape(-1, *self._samples(a.shape)) for a in (x[0], y)))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        return partial(self.layer.apply_backward, None, None, dy, dx[0])
+        assert dx[0] is not None
+        gradients = (a.reshape(-1, *self._samples(a.shape)) for a in (dy, dx[0]))
+        return partial(self.layer(x, dy).apply_backward, None, None, *gradients)

@@ -12,27 +12,26 @@ from .._graph import Call, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import wanted
+from ._shaped import Sizes
 
 
 class Prelu(Operation):
-    """x where x > 0, slope x elsewhere; one slope, or one for each entry of the first axis of the sample."""
+    """x where x > 0, slope x elsewhere; one slope, or one for each entry of axis 1."""
 
     def __init__(self, x: Value, weight: Parameter) -> None:
         self.weight = weight
-        super().__init__([x], x.like(x.sample), [weight])
+        super().__init__([x], Value(x.graph, x.shape), [weight])
 
-    layer: Any
-
-    def prepare(self) -> None:
-        # Channels and their pixels; if all share one slope, everything is one channel.
+    def _layer(self, shape: Sizes) -> tuple[Any, Sizes]:
+        """The layer, and the channels and pixels that it sees; if all share one slope, everything is one channel."""
         channels = self.weight.size
-        self.image = (channels, 1, math.prod(self.output.sample) // channels)
-        function = ActivationFunction.prelu_per_channel()
-        self.layer = ActivationLayer(function=function, input=Shape.image_chw(*self.image[::-1]))
+        image = (channels, 1, math.prod(shape[1:]) // channels)
+        function, form = ActivationFunction.prelu_per_channel(), Shape.image_chw(*image[::-1])
+        return self.made(image, lambda: ActivationLayer(function=function, input=form)), image
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        layer, slopes = self.layer, self.weight._array
-        read, written = x[0].reshape(-1, *self.image), y.reshape(-1, *self.image)
+        (layer, image), slopes = self._layer(y.shape), self.weight._array
+        read, written = x[0].reshape(-1, *image), y.reshape(-1, *image)
 
         def call() -> None:
             np.copyto(layer.alpha, slopes)  # the layer has slopes of its own
@@ -41,9 +40,9 @@ class Prelu(Operation):
         return call
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        layer, slopes = self.layer, self.weight._array
-        read, arriving = x[0].reshape(-1, *self.image), dy.reshape(-1, *self.image)
-        target = wanted(None if dx[0] is None else dx[0].reshape(-1, *self.image))
+        (layer, image), slopes = self._layer(dy.shape), self.weight._array
+        read, arriving = x[0].reshape(-1, *image), dy.reshape(-1, *image)
+        target = wanted(None if dx[0] is None else dx[0].reshape(-1, *image))
 
         def call() -> None:
             np.copyto(layer.alpha, slopes)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from ... import BroadcastMatrixMultiplyLayer, TensorContractionLayer
+from ...graph.sizes import AnySize
 from .._graph import Call
 from .._value import FLOAT32, Array, Value
 from ._base import wanted
@@ -55,11 +57,11 @@ class MatrixProduct(ShapedOperation):
 class Contraction(ShapedOperation):
     """The sum of products of one or two operands over the axes whose letters the result lacks."""
 
-    def __init__(self, operands: list[Value], letters: list[str], result: str, sample: Sizes, rows: int) -> None:
+    def __init__(self, operands: list[Value], letters: list[str], result: str, shape: Sequence[AnySize]) -> None:
         self.letters, self.result = letters, result  # of the axes of each operand, and of the result
         names = [f"{name}_{indices}" for name, indices in zip("ab", letters, strict=False)]
         self.expression = f"{', '.join(names)} -> c_{result}"
-        super().__init__(operands, Value(operands[0].graph, sample, FLOAT32, rows=rows))
+        super().__init__(operands, Value(operands[0].graph, shape, FLOAT32))
 
     def make(self, x: list[Sizes], y: Sizes) -> Any:
         second = shape(x[1]) if len(x) == 2 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import RandomGenerator
+from ...graph.sizes import AnySize
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ._base import draw_number
@@ -16,10 +17,10 @@ class RandomNumbers(Operation):
     keeps_inputs = False
     random = True
 
-    def __init__(self, graph: Graph, sample: Sequence[int], rows: int, *, normal: bool) -> None:
+    def __init__(self, graph: Graph, shape: Sequence[AnySize], *, normal: bool) -> None:
         self.normal = normal
         self._generator = RandomGenerator(seed=int(graph.generator.randint(2**31)))
-        super().__init__([], Value(graph, sample, rows=rows))
+        super().__init__([], Value(graph, shape))
 
     def reseed(self, seed: int, step: int, index: int) -> None:
         self._generator = RandomGenerator(seed=draw_number(seed, step, index))

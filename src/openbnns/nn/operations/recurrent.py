@@ -44,11 +44,11 @@ class Recurrent(Operation):
         self.kind, self.weights, self.biases = kind, weights, biases
         self.reverse, self.initial, self.lengths = reverse, list(initial), lengths
         self.hidden = weights[1].shape[1]
-        steps, inputs = x.sample
-        kept = [(steps, weights[1].shape[0])]
-        kept += [(steps, self.hidden)] if kind == "gru" else []
-        kept += [(steps, inputs)] if lengths is not None else []
-        outputs = [x.like((steps, self.hidden)), x.like((self.hidden,)), *map(x.like, kept)]
+        samples, steps, inputs = x.shape
+        shapes = [(steps, self.hidden), (self.hidden,), (steps, weights[1].shape[0])]
+        shapes += [(steps, self.hidden)] if kind == "gru" else []
+        shapes += [(steps, inputs)] if lengths is not None else []
+        outputs = [Value(graph, (samples, *shape)) for shape in shapes]
         super().__init__([x, *values(self.initial, lengths)], outputs, [*weights, *biases])
 
     def prepare(self) -> None:
@@ -57,15 +57,13 @@ class Recurrent(Operation):
             bias=self.biases[0]._array if self.biases else None,
             filter_parameters=IN_PLACE,
         )
-        self._plan: Any = None
 
-    @property
-    def plan(self) -> Any:
-        if self._plan is None:
-            self._plan = engines._core.recurrent(
-                kind=KINDS.index(self.kind), steps=self.inputs[0].sample[0], hidden=self.hidden, reverse=self.reverse
-            )
-        return self._plan
+    def _plan(self, steps: int) -> Any:
+        kind = KINDS.index(self.kind)
+        return self.made(
+            steps,
+            lambda: engines._core.recurrent(kind=kind, steps=steps, hidden=self.hidden, reverse=self.reverse),
+        )
 
     def _tensors(self, x: list[Array], y: list[Array]) -> dict[int, Array]:
         """Where forward and backward find what they share, by slots of the plan."""
@@ -85,7 +83,7 @@ class Recurrent(Operation):
         return x[0] if self.lengths is None else y[-1]
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
-        steps, inputs = self.inputs[0].sample
+        _, steps, inputs = x[0].shape
         tensors = self._tensors(x, y)
         sequence, z = self._sequence(x, y), y[2]
         who = "GRU" if self.kind == "gru" else "RNN"
@@ -101,9 +99,9 @@ class Recurrent(Operation):
                 state.read(array, tensors[_H0])
             self.layer.apply(sequence.reshape(-1, inputs), z.reshape(-1, z.shape[-1]))
             if engines.is_native():
-                engines._core.run(self.plan, False, len(z), native, training=training)
+                engines._core.run(self._plan(steps), False, len(z), native, training=training)
             else:
-                y[0][...], y[1][...] = self._cells(tensors, len(z)).forward(
+                y[0][...], y[1][...] = self._cells(tensors, z).forward(
                     z.astype(np.float64), self._begin(tensors, len(z))
                 )
 
@@ -112,7 +110,7 @@ class Recurrent(Operation):
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
     ) -> Call:
-        inputs, z = self.inputs[0].sample[1], y[2]
+        (_, steps, inputs), z = x[0].shape, y[2]
         tensors = self._tensors(x, y)
         sequence = self._sequence(x, y)
         states = dx[1 : 1 + len(self.initial)]
@@ -132,7 +130,7 @@ class Recurrent(Operation):
             for state, array in zip(self.initial, x[1:], strict=False):
                 state.read(array, tensors[_H0])
             if engines.is_native():
-                engines._core.run(self.plan, True, len(z), native)
+                engines._core.run(self._plan(steps), True, len(z), native)
             else:
                 self._reference_backward(tensors, sequence)
             flat = z.reshape(-1, z.shape[-1])
@@ -145,9 +143,9 @@ class Recurrent(Operation):
 
     # The formulas, for the reference engine.
 
-    def _cells(self, tensors: dict[int, Array], batch: int) -> Cells:
+    def _cells(self, tensors: dict[int, Array], z: Array) -> Cells:
         u, b = tensors[_U].astype(np.float64), tensors.get(_B, np.zeros(len(tensors[_U]))).astype(np.float64)
-        lengths = tensors.get(_LENGTHS, np.full(batch, self.inputs[0].sample[0]))
+        lengths = tensors.get(_LENGTHS, np.full(len(z), z.shape[1]))
         return Cells(self.kind, u, b, lengths, self.reverse)
 
     def _begin(self, tensors: dict[int, Array], batch: int) -> Array:
@@ -158,9 +156,7 @@ class Recurrent(Operation):
         self.layer.apply(sequence.reshape(-1, sequence.shape[-1]), z.reshape(-1, z.shape[-1]))
         arriving = tensors.get(_DY, np.zeros_like(tensors[_Y])).astype(np.float64)
         final = tensors.get(_DHN, np.zeros_like(tensors[_HN])).astype(np.float64)
-        results = self._cells(tensors, batch).backward(
-            z.astype(np.float64), self._begin(tensors, batch), arriving, final
-        )
+        results = self._cells(tensors, z).backward(z.astype(np.float64), self._begin(tensors, batch), arriving, final)
         for slot, result in zip((_Z, _DU, _DB, _DH0), results, strict=True):
             if slot in tensors:
                 tensors[slot][...] = result

@@ -12,25 +12,14 @@ from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 
 
 class Reduction(ShapedOperation):
-    """The values along some axes made one; the axes are gone from the result, or have size 1 with ``keep``.
-
-    ``axes`` count from the batch, if there is one. A result over the batch has no batch axis.
-    """
+    """The values along some axes made one; the axes are gone from the result, or have size 1 with ``keep``."""
 
     def __init__(self, x: Value, function: ReductionFunction, axes: tuple[int, ...], keep: bool) -> None:
         self.function, self.axes = function, axes
         self.keeps_inputs = function.case not in ("sum", "mean")
-        whole = bool(x.rows)
-        kept = [
-            n if axis not in axes else 1
-            for axis, n in enumerate(x.sample, start=int(whole))
-            if keep or axis not in axes
-        ]
-        rows = 0 if 0 in axes else x.rows
-        if whole and not rows and keep:
-            kept.insert(0, 1)
+        kept = [1 if axis in axes else n for axis, n in enumerate(x.shape) if keep or axis not in axes]
         dtype = INT64 if function.case in ("arg_max", "arg_min") else FLOAT32
-        super().__init__([x], Value(x.graph, kept, dtype, rows=rows))
+        super().__init__([x], Value(x.graph, kept, dtype))
 
     def _sizes(self, x: Sizes) -> list[Sizes]:
         """The shapes of result and input with their axes merged."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from ... import InterpolationMethod, ResizeLayer, Shape, ShuffleType, shuffle
+from ...graph.sizes import AnySize
 from .._graph import Call, Operation
 from .._value import Array, Value
-from ._window import Sizes
 
 
 class Resize(Operation):
@@ -15,24 +16,29 @@ class Resize(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, output_shape: Sizes, linear: bool, align_corners: bool) -> None:
+    def __init__(self, x: Value, output_shape: Sequence[AnySize], linear: bool, align_corners: bool) -> None:
         self.method = InterpolationMethod.LINEAR if linear else InterpolationMethod.NEAREST_NEIGHBOR
         self.align_corners = align_corners
-        super().__init__([x], x.like(output_shape))
+        super().__init__([x], Value(x.graph, output_shape))
 
-    def prepare(self) -> None:
-        self.layer = ResizeLayer(
-            interpolation_method=self.method,
-            input=Shape(self.inputs[0].sample),
-            output=Shape(self.output.sample),
-            aligns_corners=self.align_corners,
+    def _layer(self, x: Array, y: Array) -> ResizeLayer:
+        shapes = x.shape[1:], y.shape[1:]
+        layer: ResizeLayer = self.made(
+            shapes,
+            lambda: ResizeLayer(
+                interpolation_method=self.method,
+                input=Shape(shapes[0]),
+                output=Shape(shapes[1]),
+                aligns_corners=self.align_corners,
+            ),
         )
+        return layer
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self.layer.apply, x[0], y)
+        return partial(self._layer(x[0], y).apply, x[0], y)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        return partial(self.layer.apply_backward, None, None, dy, dx[0])
+        return partial(self._layer(x[0], dy).apply_backward, None, None, dy, dx[0])
 
 
 class PixelShuffle(Operation):
@@ -40,10 +46,10 @@ class PixelShuffle(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, output_shape: Sizes, back: bool) -> None:
+    def __init__(self, x: Value, output_shape: Sequence[AnySize], back: bool) -> None:
         ways = (ShuffleType.PIXEL_SHUFFLE_NCHW, ShuffleType.PIXEL_UNSHUFFLE_NCHW)
         self.way, self.other_way = ways[::-1] if back else ways
-        super().__init__([x], x.like(output_shape))
+        super().__init__([x], Value(x.graph, output_shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return partial(shuffle, self.way, x[0], y)

@@ -24,7 +24,7 @@ class Rotate(Operation):
             self.cosine, self.halves = np.repeat(cosine, 2, 1), (slice(0, self.whole, 2), slice(1, self.whole, 2))
         else:
             self.cosine, self.halves = np.tile(cosine, 2), (slice(0, pairs), slice(pairs, self.whole))
-        super().__init__([x], x.like(x.sample))
+        super().__init__([x], Value(x.graph, x.shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return self._turning(x[0], y, self.sine)

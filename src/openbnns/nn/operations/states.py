@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from .._value import Array, Value
+from .._value import FLOAT32, Array, Value
 
 
 class InitialState:
-    """Entry ``index`` of a value (..., n, H), or all of one (..., H) without it; repeated if it has no batch axis."""
+    """Entry ``index`` of a value (..., n, H), or all of one (..., H) without it; repeated if it is one for all samples."""
 
     def __init__(self, value: Value, index: int | None) -> None:
         self.value, self.index = value, index
@@ -26,7 +27,15 @@ class InitialState:
     def write(self, gradient: Array, to: Array) -> None:
         """Write a gradient (N, H) to where that of the value belongs; what else the value holds has none."""
         to.fill(0)
-        self._part(to)[...] = gradient if self.value.rows else gradient.sum(0)
+        part = self._part(to)
+        part[...] = gradient if part.shape == gradient.shape else gradient.sum(0)
+
+
+def for_samples(value: Any, x: Value, sample: tuple[int, ...]) -> bool:
+    """True for a value of such samples, one for each sample of x or one for all."""
+    if not isinstance(value, Value) or value.dtype != FLOAT32:
+        return False
+    return value.shape == sample or (value.ndim == len(sample) + 1 and value.shape == (x.shape[0], *sample))
 
 
 def require_lengths(lengths: Array, steps: int, who: str) -> None:

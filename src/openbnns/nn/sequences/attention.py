@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import Size, is_same, is_same_shape
 from .. import functional as F
 from .. import initialisers, operations
 from .._checks import check_rank, check_size, optional, positive, probability
@@ -170,9 +171,9 @@ class MultiheadAttention(Module):
     def _check(self, three: list[Value]) -> None:
         for x, width in zip(three, (self.embed_dim, self.kdim, self.vdim), strict=True):
             check_rank("MultiheadAttention", x, 2, "(length, features)")
-            check_size("MultiheadAttention", "features", width, x.sample[1])
+            check_size("MultiheadAttention", "features", width, x.shape[2])
         query, key, value = three
-        if key.sample[0] != value.sample[0] or not query.rows == key.rows == value.rows:
+        if key.shape[:2] != value.shape[:2] or query.shape[0] != key.shape[0]:
             raise ValueError(
                 f"MultiheadAttention: query is {query.shape}, key {key.shape} and value {value.shape}. All need the same batch, "
                 "and key and value the same length."
@@ -246,7 +247,7 @@ class MultiheadAttention(Module):
         if self.add_zero_attn:
             rows.append(np.zeros((1, 1, d), np.float32))
         joined: Value = F.cat(rows, 1)
-        shaped = joined.reshape(joined.shape[0], joined.sample[0], h, d // h)
+        shaped = joined.reshape(joined.shape[0], joined.shape[1], h, d // h)
         result: Value = F.permute(shaped, 0, 2, 1, 3)
         return result
 
@@ -254,10 +255,10 @@ class MultiheadAttention(Module):
         """(N, heads, T, S and the rows that are added)."""
         d, h = self.embed_dim, self.num_heads
         q = self._projected(three[0], 0) * float(np.sqrt(h / d))
-        query = F.permute(q.reshape(q.shape[0], q.sample[0], h, d // h), 0, 2, 1, 3)
+        query = F.permute(q.reshape(q.shape[0], q.shape[1], h, d // h), 0, 2, 1, 3)
         key = self._heads(self._projected(three[1], 1), self.bias_k)
         scores = F.matmul(query, F.transpose(key, -1, -2))
-        for mask in masks.to_add(scores.sample[-1]):
+        for mask in masks.to_add(scores.shape[-1]):
             scores = scores + mask
         weights: Value = F.softmax(scores, -1)
         return weights
@@ -266,7 +267,7 @@ class MultiheadAttention(Module):
         """The output from the weights and the value."""
         heads: Value = F.matmul(weights, self._heads(self._projected(x, 2), self.bias_v))
         joined: Value = F.permute(heads, 0, 2, 1, 3)
-        flat = joined.reshape(joined.shape[0], joined.sample[0], self.embed_dim)
+        flat = joined.reshape(joined.shape[0], joined.shape[1], self.embed_dim)
         bias = self.out_proj._parameters.get("bias")
         y: Value = F.linear(flat, self.out_proj._parameters["weight"], bias)
         return y
@@ -283,7 +284,7 @@ class Masks:
 
     def __init__(self, heads: int, query: Value, key: Value, causal: bool) -> None:
         self.heads, self.query, self.causal = heads, query, causal
-        self.target, self.source = query.sample[0], key.sample[0]
+        self.target, self.source = query.shape[1], key.shape[1]
         self.keys: Value | None = None
         self.scores: list[Value] = []
         self.in_layer = True  # whether the layer does all that is asked for
@@ -292,12 +293,12 @@ class Masks:
         if given is None:
             return
         mask = self._value(given, "key_padding_mask")
-        if mask.sample != (self.source,) or mask.rows not in (0, self.query.rows):
+        if mask.shape not in ((self.source,), (self.query.shape[0], self.source)):
             raise ValueError(
                 f"MultiheadAttention: key_padding_mask is {mask.shape}, but (N, {self.source}), one entry per key, is needed."
             )
         if mask.dtype == FLOAT32:
-            self._add(mask.reshape(*mask.shape[:1], 1, 1, self.source) if mask.rows else mask)
+            self._add(mask.reshape((mask.shape[0], 1, 1, self.source)) if mask.ndim == 2 else mask)
         else:
             self.keys = mask
 
@@ -305,15 +306,9 @@ class Masks:
         if given is None:
             return
         mask = self._value(given, "attn_mask")
-        whole, n = (self.target, self.source), self.query.rows
-        allowed = [
-            (0, whole),
-            (0, (self.heads, *whole)),
-            (n, whole),
-            (n, (self.heads, *whole)),
-            (n * self.heads, whole),
-        ]
-        if (mask.rows, mask.sample) not in allowed:
+        whole, n = (self.target, self.source), self.query.shape[0]
+        leading = ((), (self.heads,), (n,), (n, self.heads), (n * self.heads,))
+        if not any(is_same_shape(mask.shape, (*first, *whole)) for first in leading):
             raise ValueError(
                 f"MultiheadAttention: attn_mask is {mask.shape}, but {whole}, {(self.heads, *whole)} or one of these for "
                 "every sample is needed: targets, then sources."
@@ -323,7 +318,7 @@ class Masks:
     def _add(self, mask: Value) -> None:
         self.scores.append(mask)
         constant = isinstance(mask.storage.leaf, np.ndarray)
-        self.in_layer = self.in_layer and (mask.dtype != FLOAT32 or (constant and mask.rows == 0))
+        self.in_layer = self.in_layer and (mask.dtype != FLOAT32 or constant)
 
     def _value(self, given: Any, name: str) -> Value:
         """Integers for true and false, or numbers to add."""
@@ -339,26 +334,26 @@ class Masks:
         masks: list[Any] = [self._padded(self._numbers(mask), width) for mask in self.scores]
         if self.keys is not None:
             keys = self._numbers(self.keys)
-            masks.append(self._padded(keys.reshape(*keys.shape[:1], 1, 1, self.source) if keys.rows else keys, width))
+            masks.append(
+                self._padded(keys.reshape((keys.shape[0], 1, 1, self.source)) if keys.ndim == 2 else keys, width)
+            )
         if self.causal:
             ahead = np.triu(np.ones((self.target, self.source), np.bool_), 1)
             masks.append(self._padded(np.where(ahead, np.float32(-np.inf), np.float32(0)), width))
         return masks
 
     def _numbers(self, mask: Value) -> Value:
-        shaped = mask
-        if mask.rows == self.heads * self.query.rows and mask.rows != self.query.rows:
-            shaped = mask.reshape(self.query.shape[0], self.heads, *mask.sample)
-        elif mask.rows and len(mask.sample) == 2 and mask.sample[0] == self.target:
-            shaped = mask.reshape(mask.shape[0], 1, *mask.sample)
+        shaped, samples = mask, self.query.shape[0]
+        if mask.ndim == 3 and self.heads > 1 and is_same(mask.shape[0], samples * self.heads):
+            shaped = mask.reshape((samples, self.heads, *mask.shape[1:]))
+        elif mask.ndim == 3 and is_same(mask.shape[0], samples):
+            shaped = mask.reshape((samples, 1, *mask.shape[1:]))
         return shaped if shaped.dtype == FLOAT32 else shaped.graph.append(operations.Forbidden(shaped))
 
     def _padded(self, mask: Any, width: int) -> Any:
         if width == self.source:
             return mask
-        shape = mask.sample if isinstance(mask, Value) else mask.shape
-        batch = 1 if isinstance(mask, Value) and mask.rows else 0
-        zeros = np.zeros(((1,) * batch) + (*shape[:-1], width - self.source), np.float32)
+        zeros = np.zeros((*(1 if isinstance(n, Size) else n for n in mask.shape[:-1]), width - self.source), np.float32)
         return F.cat([mask, zeros], -1)
 
 

@@ -12,7 +12,7 @@ from .._tree import options
 from .._value import Array, Value
 from ..choose import first_may_be_omitted
 from ..module import Module
-from ..operations.states import InitialState
+from ..operations.states import InitialState, for_samples
 from ..parameter import Parameter
 
 
@@ -46,8 +46,8 @@ class _Cell(Module):
         """The states after the step."""
         who = type(self).__name__
         check_rank(who, input, 1, "(features,)")
-        check_size(who, "features", self.input_size, input.sample[0])
-        self.input_size = input.sample[0]
+        check_size(who, "features", self.input_size, input.shape[1])
+        self.input_size = int(input.shape[1])
         weights = []
         for name in self._names():
             shape = self._shape_of(name)
@@ -64,7 +64,7 @@ class _Cell(Module):
             return []
         states = [x.graph.value(state) for state in (given if self.states > 1 else (given,))]
         for state in states:
-            if not isinstance(state, Value) or state.sample != (self.hidden_size,) or state.rows not in (0, x.rows):
+            if not isinstance(state, Value) or not for_samples(state, x, (self.hidden_size,)):
                 got = getattr(state, "shape", type(state).__name__)
                 raise ValueError(
                     f"{type(self).__name__}: a state must be a value (N, {self.hidden_size}), as the step before gave it, but is "

@@ -45,8 +45,8 @@ class SinusoidalEncoding(_AddedEncoding):
 
     def forward(self, x: Value) -> Value:
         check_rank("SinusoidalEncoding", x, 2, "(length, features)")
-        check_size("SinusoidalEncoding", "features", self.d_model, x.sample[1])
-        steps, width = x.sample
+        check_size("SinusoidalEncoding", "features", self.d_model, x.shape[2])
+        steps, width = map(int, x.shape[1:])
         angles = _angles(np.arange(steps), -(-width // 2), width, self.base)
         encoding = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(steps, -1)[:, :width]
         return self._add(x, np.ascontiguousarray(encoding, np.float32))
@@ -85,8 +85,8 @@ class LearnedEncoding(_AddedEncoding):
 
     def forward(self, x: Value) -> Value:
         check_rank("LearnedEncoding", x, 2, "(length, features)")
-        check_size("LearnedEncoding", "features", self.d_model, x.sample[1])
-        steps, self.d_model = x.sample
+        check_size("LearnedEncoding", "features", self.d_model, x.shape[2])
+        steps, self.d_model = x.shape[1], int(x.shape[2])
         if steps > self.max_len:
             raise ValueError(
                 f"LearnedEncoding: sequences have {steps} positions, but max_len is {self.max_len}. Make it larger."
@@ -136,9 +136,9 @@ class RotaryEncoding(Module):
         return self._turned(query) if key is None else (self._turned(query), self._turned(key))
 
     def _turned(self, x: Value) -> Value:
-        if len(x.sample) < 2:
-            raise ValueError(f"RotaryEncoding: needs samples (..., length, features), but gets {x.sample}.")
-        steps, width = x.sample[-2:]
+        if x.ndim < 3:
+            raise ValueError(f"RotaryEncoding: needs samples (..., length, features), but gets {x.shape[1:]}.")
+        steps, width = map(int, x.shape[-2:])
         dim = self.dim or width
         if dim % 2 or dim > width:
             raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, overload
 import numpy as np
 
 from ..._spelling import spelled
+from ...graph.sizes import Size
 from .. import functional, initialisers, operations
 from .._checks import check_rank, check_size, optional, positive, probability
 from .._graph import current_graph
@@ -17,7 +18,7 @@ from .._tree import options
 from .._value import Array, Value
 from ..choose import first_may_be_omitted
 from ..module import Module
-from ..operations.states import InitialState
+from ..operations.states import InitialState, for_samples
 from ..parameter import Parameter
 from .results import Output, Parts, States
 
@@ -76,8 +77,8 @@ class Recurrent(Module):
         """Run the cells from the states ``hx``, zeros if left out, over ``lengths`` steps, all if left out."""
         x, who = input, type(self).__name__
         check_rank(who, x, 2, "(length, features)")
-        check_size(who, "features", self.input_size, x.sample[1])
-        self.input_size = x.sample[1]
+        check_size(who, "features", self.input_size, x.shape[2])
+        self.input_size = int(x.shape[2])
         until = None if lengths is None else self._lengths(x, lengths)
         initial = self._initial_states(x, hx)
         finals: list[list[Value]] = []
@@ -109,7 +110,7 @@ class Recurrent(Module):
         if given.get("hx") is not None:
             given["hx"] = self._state_arrays(given["hx"], len(x) if x.ndim else 0)
         if x.ndim == 3 and not self.built:  # else the call says what is wrong with it
-            self.build(x.shape[1:])
+            self._recording(self._training, (x.shape,))
         result, _ = self._call_with((), given)
         y, states = result
         stacked = [np.stack(kind) for kind in ((states,) if len(self.state_names) == 1 else states)]
@@ -185,7 +186,7 @@ class Recurrent(Module):
 
     def _lengths(self, x: Value, lengths: Any) -> Value:
         who = type(self).__name__
-        if not isinstance(lengths, Value) or lengths.sample not in ((), (1,)) or lengths.rows != x.rows:
+        if not isinstance(lengths, Value) or lengths.shape not in (x.shape[:1], (x.shape[0], 1)):
             got = f"of shape {lengths.shape}" if isinstance(lengths, Value) else f"a {type(lengths).__name__}"
             raise ValueError(
                 f"{who}: lengths must be one integer per sample, (N,), but is {got}. Make it an input of the network: "
@@ -208,15 +209,15 @@ class Recurrent(Module):
         cells, h = len(self._cells()), self.hidden_size
         if isinstance(state, (tuple, list)):
             states = [x.graph.value(part) for part in state]
-            if len(states) == cells and all(_fits(part, x, (h,)) for part in states):
+            if len(states) == cells and all(for_samples(part, x, (h,)) for part in states):
                 return [InitialState(part, None) for part in states]
         else:
             value = x.graph.value(state)
-            if cells == 1 and _fits(value, x, (h,)):
+            if cells == 1 and for_samples(value, x, (h,)):
                 return [InitialState(value, None)]
-            if isinstance(value, Value) and value.rows == 0 and value.sample == (cells, 1, h):
-                value = value.reshape(cells, h)
-            if _fits(value, x, (cells, h)):
+            if isinstance(value, Value) and value.shape == (cells, 1, h) and not isinstance(value.shape[0], Size):
+                value = value.reshape((cells, h))
+            if for_samples(value, x, (cells, h)):
                 return [InitialState(value, cell) for cell in range(cells)]
         got = getattr(state, "shape", type(state).__name__)
         raise ValueError(
@@ -228,13 +229,6 @@ class Recurrent(Module):
         return f"{self.input_size or '?'}, {self.hidden_size}" + options(
             self, num_layers=1, bias=True, dropout=0.0, bidirectional=False, last_only=False
         )
-
-
-def _fits(value: Any, x: Value, sample: tuple[int, ...]) -> bool:
-    """Whether this is a value of such samples, one per sample of x or one for all."""
-    return (
-        isinstance(value, Value) and value.rows in (0, x.rows) and value.sample == sample and value.dtype == np.float32
-    )
 
 
 def _side_by_side(values: list[Value]) -> Value:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import functional
-from .._value import Array, BatchSize, Value
+from .._value import Array, Value
 
 
 class Parts(Value):
@@ -20,7 +20,7 @@ class Parts(Value):
     """
 
     def __init__(self, output: Value, rest: Callable[[], Any]) -> None:
-        super().__init__(output.graph, output.sample, rows=output.rows, source=output)
+        super().__init__(output.graph, output.shape, source=output)
         self._rest = cache(rest)  # recorded only if it is asked for
 
     def __iter__(self) -> Iterator[Any]:
@@ -76,7 +76,7 @@ class States(tuple[Value, ...]):
     @property
     def shape(self) -> tuple[Any, ...]:
         """(layers * directions, N, H)"""
-        return (len(self), BatchSize(self[0].rows), *self[0].sample)
+        return (len(self), *self[0].shape)
 
     def squeeze(self, dim: int = 0) -> Value:
         """The state of a module with one layer and one direction."""
