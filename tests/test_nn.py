@@ -310,7 +310,7 @@ def test_sizes_may_be_given_or_inferred() -> None:
         (nn.Sequential(nn.Conv2d(4, 9)), (1, 5, 5), "leaves nothing with kernel"),
         (nn.Sequential(nn.Conv2d(4, 3, groups=3)), (6, 5, 5), "3 groups do not divide 6 input and 4 output"),
         (nn.Sequential(nn.MaxPool2d(7)), (1, 5, 5), "smaller than the window"),
-        (nn.Sequential(nn.Reshape(3, 3)), (10,), "has 10 elements, which do not fill"),
+        (nn.Sequential(nn.Reshape(3, 3)), (10,), "which do not fill"),
         (nn.Residual(nn.Linear(4)), (3,), "cannot be added to its output. Give a shortcut"),
         (nn.Concatenate(nn.Linear(2), nn.Linear(3), axis=1), (4,), "axis 1 is not one of"),
     ],
@@ -333,7 +333,7 @@ def test_bad_use() -> None:
         net.backward(np.zeros((3, 3)))
     with pytest.raises(ValueError, match=r"input 0 has shape \(3, 5\), but the network is built for \(N, 4\)"):
         net(numbers(3, 5))
-    with pytest.raises(ValueError, match="built for samples of"):
+    with pytest.raises(ValueError, match="made for 4 inputs, but its input has 7"):
         net.build((7,))
     with pytest.raises(ValueError, match="at least one sample"):
         net(np.zeros((0, 4), np.float32))

@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "channels last": (image(2, 9, 8, 1), r"first axis of a sample, not the last: pass np\.moveaxis\(x, -1, 1\)"),
     "sequence without batch": (lambda: nn.LSTM(4, 2)(X), r"gets \(4,\)\. The first axis of an input is the batch"),
     "targets without their axis": (fit(X, Y[:, 0]), r"targets have shape \(12,\).*Pass targets\.reshape\(-1, 1\)"),
-    "an array of the size of the batch": (in_forward(lambda y: y + np.ones((12, 3))), "its batch axis has size 1"),
+    "an array of another size": (in_forward(lambda y: y + np.ones((13, 3))), "do not fit together"),
     # Arguments.
     "no input": (lambda: Net()(), "there is no input|missing a required argument"),
     "too many inputs": (lambda: nn.Linear(4, 2)(X, X), "too many positional arguments"),

@@ -153,7 +153,8 @@ def test_gradients_are_those_of_the_layer(name: str, batch: int) -> None:
     dx = net.backward(dy)
     assert net._graph is not None
     (operation,) = net._graph.operations
-    layer: Any = operation.layer  # type: ignore[attr-defined]
+    (made,) = operation.all_made()
+    layer: Any = made.layer
     np.testing.assert_array_equal(layer.apply(x, phase=bn.LearningPhase.TRAINING), y)
     found = layer.apply_backward(input=x, output=y, output_gradient=dy)
     np.testing.assert_array_equal(found.input, dx)

@@ -590,7 +590,7 @@ def test_maxima_and_back(arguments: tuple[Any, ...], shape: tuple[int, ...], siz
         (lambda: nn.AdaptiveAvgPool2d((2, 3, 4)), (2, 5, 5), r"output_size is \(2, 3, 4\). Pass one number or 2"),
         (lambda: nn.AdaptiveMaxPool2d(3, True), (2, 5, 5), "return_indices needs parts of one size"),
         (lambda: nn.ZeroPad2d((1, 2)), (2, 5, 5), r"padding is \(1, 2\). Pass one integer, or \(left, right, top, bottom\)"),
-        (lambda: nn.ZeroPad2d(-3), (2, 5, 5), "takes more away than samples"),
+        (lambda: nn.ZeroPad2d(-3), (2, 5, 5), "takes more away than"),
         (lambda: nn.ReflectionPad1d(5), (2, 5), "cannot be added to an axis of 5 by 'reflect', which takes at most 4"),
         (lambda: nn.CircularPad1d(6), (2, 5), "cannot be added to an axis of 5 by 'circular', which takes at most 5"),
         (lambda: nn.Upsample(), (2, 5, 5), "give either size or scale_factor, not neither"),
@@ -613,7 +613,7 @@ def test_maxima_and_back(arguments: tuple[Any, ...], shape: tuple[int, ...], siz
         (lambda: nn.Softplus(0), (4,), "beta is 0. It must be greater than 0"),
         (lambda: nn.CELU(0), (4,), "alpha is 0"),
         (lambda: nn.GLU(), (5,), "cannot be halved"),
-        (lambda: nn.Softmax(0), (5,), "dim 0 of .* is the batch"),
+        (lambda: nn.Softmax(2), (5,), "has the axes 0 to 1"),
         (lambda: nn.Dropout2d(), (5,), r"Dropout2d: needs samples \(channels, height, width\)"),
         (lambda: nn.EmbeddingBag(4, 2, mode="median"), (3,), "mode is 'median'. Use 'sum', 'mean' or 'max'"),  # type: ignore[arg-type]
         (lambda: nn.EmbeddingBag(4, 2), (3, 4), r"EmbeddingBag: needs samples \(bag,\)"),

@@ -222,9 +222,9 @@ def test_results_are_used_as_in_pytorch() -> None:
         def forward(self, x: Any) -> Any:
             result = self.lstm(x)
             y, (h, c) = result
-            assert result[0] is y and result[1][0] is h and len(result) == 2 and result.sample == y.sample
+            assert result[0] is y and result[1][0] is h and len(result) == 2 and result.shape == y.shape
             assert len(h) == len(c) == 4 and str(h.shape) == "(4, N, 4)"
-            assert [part.sample for part in h] == [(4,)] * 4
+            assert [part.shape[1:] for part in h] == [(4,)] * 4
             states = self.gru(result)[1]
             assert states.squeeze(0) is states[0] is states[-1]
             return h[-2], h[-1], c.permute(1, 0, 2), states.squeeze(0), result
@@ -312,7 +312,7 @@ class Given(nn.Module):
         (lambda: Given(nn.GRU(4), np.zeros((2, 4), np.float32)), r"h_0 must be .* a value \(N, 1, 4\)"),
         (lambda: Given(nn.GRU(4, num_layers=2), (np.zeros(4, np.float32),)), r"h_0 must be .* \(N, 2, 4\)"),
         (lambda: Given(nn.GRU(4), lengths=[6, 6]), "lengths must be one integer per sample, .* is a list"),
-        (lambda: Given(nn.GRU(4), lengths=LENGTHS), r"lengths must be one integer per sample, .* shape \(5,\)"),
+        (lambda: Given(nn.GRU(4), lengths=LENGTHS[:3]), r"lengths must be one integer per sample, .* shape \(3,\)"),
         (lambda: nn.GRU(2, 4), "GRU: made for 2 features, but its input has 3"),
     ],
 )

@@ -123,7 +123,9 @@ class CompiledStep:
         assert self._arranged is not None
         samples, targets = self._samples(x), _arrays("y", y)
         _, _, inputs, outputs = self._arranged
-        return Batch([samples[i] for i in inputs], [targets[i] for i in outputs], None, self._numbers)
+        arranged = self.network._inputs([samples[i] for i in inputs])  # which refuses what the network does not take
+        self._shapes = tuple(array.shape for array in arranged)
+        return Batch(arranged, [targets[i] for i in outputs], None, self._numbers)
 
     def _samples(self, x: Any) -> list[Array]:
         found = _arrays("x", x)

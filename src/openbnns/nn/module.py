@@ -269,9 +269,12 @@ class Module(Exports):
         try:
             self._recording(self._training, shapes)
         except (ValueError, TypeError, IndexError) as error:
-            if built is None or self._built is not built or built.sizes_of(shapes) is not None:
-                raise
-            raise type(error)(self._misfit(built, shapes, error)) from error
+            counts = dict.fromkeys(len(array) for array in arrays)
+            if built is not None and self._built is built and built.sizes_of(shapes) is None:
+                raise type(error)(self._misfit(built, shapes, error)) from error
+            if len(counts) > 1:
+                raise type(error)(f"{error} The inputs have {', '.join(map(str, counts))} samples.") from error
+            raise
         return arrays
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:

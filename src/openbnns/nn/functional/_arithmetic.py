@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
-from ...graph.sizes import Size
+from ...graph.sizes import Size, is_same_shape
 from .. import operations
 from .._value import Array, Value
 from ._base import Tensor, function, numbers, value
@@ -22,8 +22,16 @@ def _unary(function_: ArithmeticUnaryFunction, x: Tensor, who: str) -> Value:
 
 
 def _binary(function_: ArithmeticBinaryFunction, a: Tensor, b: Tensor, who: str) -> Value:
-    operands = [numbers(a, who), numbers(b, who)]
-    return operands[0].graph.append(operations.Arithmetic(function_, operands))
+    return _arithmetic(function_, [numbers(a, who), numbers(b, who)])
+
+
+def _arithmetic(function_: ArithmeticBinaryFunction | ArithmeticTernaryFunction, operands: list[Value]) -> Value:
+    """A function of several values; a layer takes the same memory once, or in one shape."""
+    graph = operands[0].graph
+    for i, x in enumerate(operands):
+        if any(x.storage is y.storage and not is_same_shape(x.shape, y.shape) for y in operands[:i]):
+            operands[i] = graph.append(operations.Expand(x, Value(graph, x.shape)))
+    return graph.append(operations.Arithmetic(function_, operands))
 
 
 def _line(input: Tensor, slope: float, start: float, who: str) -> Value:
@@ -294,7 +302,7 @@ def where(condition: Tensor, input: Tensor, other: Tensor) -> Any:
     if isinstance(mask.leaf, np.ndarray) and mask.leaf.dtype != np.float32:
         mask = mask.graph.constant(mask.graph.following(mask.leaf, _as_mask))
     operands = [numbers(mask, "where"), numbers(input, "where"), numbers(other, "where")]
-    return mask.graph.append(operations.Arithmetic(ArithmeticTernaryFunction.SELECT, operands))
+    return _arithmetic(ArithmeticTernaryFunction.SELECT, operands)
 
 
 def _as_mask(array: Array) -> Array:
@@ -314,7 +322,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
     if value != 1:
         return add(input, mul(mul(tensor1, tensor2), value))
     operands = [numbers(tensor1, "addcmul"), numbers(tensor2, "addcmul"), numbers(input, "addcmul")]
-    return operands[0].graph.append(operations.Arithmetic(ArithmeticTernaryFunction.MULTIPLY_ADD, operands))
+    return _arithmetic(ArithmeticTernaryFunction.MULTIPLY_ADD, operands)
 
 
 @function
