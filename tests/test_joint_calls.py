@@ -158,10 +158,10 @@ class Layers:
 
     def check(self, calls: list[Callable[[], object]], *, joint: int) -> None:
         """The calls, repeated by two workers, have the bits of those by one, and are made jointly so many times."""
-        replay = engines._core.Replay([self.memory])
+        replay = engines._core.CallList([self.memory])
         before = self.memory.copy()
         for call in calls:
-            assert replay.add(call)
+            assert replay.place(call)
         results = []
         for threads in (1, 2, 5):
             bn.set_num_threads(threads)
@@ -239,8 +239,8 @@ def test_gradients_of_weights_are_not_read_before_they_are_there() -> None:
 def test_a_filter_that_has_ended_declines_alone() -> None:
     it = Layers()
     x, y, z = (it.array(i) for i in range(3))
-    replay = engines._core.Replay([it.memory])
-    assert replay.add(lambda: it.layers[0].apply(x, y)) and replay.add(lambda: it.layers[1].apply(y, z))
+    replay = engines._core.CallList([it.memory])
+    assert replay.place(lambda: it.layers[0].apply(x, y)) and replay.place(lambda: it.layers[1].apply(y, z))
     bn.set_num_threads(2)
     assert replay.run() == 2
     it.layers[1]._filter.redeclare()

@@ -16,7 +16,7 @@ import openbnns as bn
 from helpers import assert_bitwise
 from openbnns import capi, engines, nn
 from openbnns.nn._program import Program
-from openbnns.nn._steps import Steps
+from openbnns.nn._calls import CallList
 from openbnns.nn.operations import Linear
 
 
@@ -95,7 +95,7 @@ def made(kind: str) -> Any:
     return net
 
 
-def all_steps(program: Program) -> tuple[Steps, Steps, Steps]:
+def all_steps(program: Program) -> tuple[CallList, CallList, CallList]:
     return program._forward, program._backward, program._backward_of_parameters
 
 
@@ -189,7 +189,7 @@ def test_calls_that_decline_are_recorded_again() -> None:
         found, expected = (step(program, x, dy, number) for program in (replayed, single))
         for name, values in expected.items():
             assert_bitwise(found[name], values, f"step {number}: {name}")
-    assert all(steps._replay() for steps in (replayed._forward, replayed._backward_of_parameters)), "nothing declines"
+    assert all(steps._repeat() for steps in (replayed._forward, replayed._backward_of_parameters)), "nothing declines"
 
 
 @pytest.fixture
@@ -251,8 +251,9 @@ def test_a_program_that_first_runs_on_the_reference_engine_is_recorded_later() -
     dy = np.ones(replayed.output.shape, np.float32)
     with bn.engine("reference"):
         step(replayed, x, dy, 0)
-    assert not replayed._forward._parts
-    step(replayed, x, dy, 1)
+    for number in (1, 2):
+        assert not replayed._forward._parts
+        step(replayed, x, dy, number)
     assert replays(replayed)
 
 
@@ -261,9 +262,11 @@ def test_a_call_that_declines_is_named_and_the_rest_follows() -> None:
     rng = np.random.default_rng(4)
     arrays = [rng.normal(size=(3, 4)).astype(np.float32) for _ in range(4)]
     layers = [bn.FullyConnectedLayer(weights=rng.normal(size=(4, 4)).astype(np.float32)) for _ in range(3)]
-    replay = engines._core.Replay(arrays)
+    replay = engines._core.CallList(arrays)
     for layer, x, y in zip(layers, arrays, arrays[1:], strict=False):
-        assert replay.add(lambda layer=layer, x=x, y=y: layer.apply(x, y))
+        assert replay.place(lambda layer=layer, x=x, y=y: layer.apply(x, y))
+    for layer, x, y in zip(layers, arrays, arrays[1:], strict=False):
+        layer.apply(x, y)
     expected = arrays[3].copy()
     arrays[3][:] = 0
     assert replay.run() == 3
@@ -279,29 +282,29 @@ def test_only_one_native_call_on_lasting_memory_is_kept() -> None:
     rng = np.random.default_rng(4)
     x, y = (rng.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
     layer = bn.FullyConnectedLayer(weights=rng.normal(size=(4, 4)).astype(np.float32))
-    replay = engines._core.Replay([x, y])
-    assert not replay.add(lambda: layer.apply(x)), "a new array every time"
-    assert not replay.add(lambda: (layer.apply(x, y), layer.apply(y, x))), "two calls"
-    assert not replay.add(lambda: None), "nothing native"
-    assert not replay.add(lambda: layer.apply(x.astype(np.float16).astype(np.float32), y)), "a copy of the input"
-    with pytest.raises(ZeroDivisionError):
-        replay.add(lambda: 1 // 0)
+    replay = engines._core.CallList([x, y])
+    assert not replay.place(lambda: layer.apply(x)), "a new array every time"
+    assert not replay.place(lambda: (layer.apply(x, y), layer.apply(y, x))), "two calls"
+    assert not replay.place(lambda: None), "nothing native"
+    assert not replay.place(lambda: layer.apply(x.astype(np.float16).astype(np.float32), y)), "a copy of the input"
+    assert not replay.place(lambda: 1 // 0), "an error"
     assert replay.run() == 0
-    assert replay.add(lambda: layer.apply(x, y)) and replay.run() == 1
+    assert replay.place(lambda: layer.apply(x, y)) and replay.run() == 1
 
 
 def test_functions_without_a_filter_are_kept_once_they_are_known() -> None:
     rng = np.random.default_rng(6)
     x, y = (rng.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
     given = [bn.Shape([4, 3]).descriptor(data=array) for array in (y, x)]
-    replay = engines._core.Replay([x, y])
+    replay = engines._core.CallList([x, y])
     engines._core.forget_calls()
 
     def call() -> None:
         assert capi.BNNSTranspose(given[0], bn.Shape([4, 3]).descriptor(data=x), 0, 0, None) == 0
 
-    assert not replay.add(call), "the Python path"
-    assert replay.add(call), "what the Python path has left"
+    assert not replay.place(call), "the Python path"
+    call()
+    assert replay.place(call), "what the Python path has left"
     x[...] = rng.normal(size=(3, 4))
     assert replay.run() == 1
     assert_bitwise(y, x, "a copy")
@@ -313,14 +316,15 @@ def test_steps_of_optimizers_are_kept_with_their_numbers() -> None:
     rng = np.random.default_rng(7)
     w, g, v = (rng.normal(size=(3, 4)).astype(np.float32) for _ in range(3))
     sgd = bn.SGDMomentumOptimizer(learning_rate=0.1, momentum=0.9)
-    replay = engines._core.Replay([w, g, v])
+    replay = engines._core.CallList([w, g, v])
 
     def call() -> None:
         sgd.step(parameters=[w], gradients=[g], accumulators=[v])
 
     before = w.copy(), v.copy()
-    assert replay.add(call)
-    call()
+    assert replay.place(call)
+    assert_bitwise(w, before[0], "nothing is done yet")
+    call(), call()
     expected = w.copy()
     w[...], v[...] = before
     assert replay.run() == 1 and replay.run() == 1

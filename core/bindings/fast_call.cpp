@@ -323,6 +323,13 @@ int FastCall::run_prepared(const Call& call) const {
 }
 
 int FastCall::run(PyObject* const* arguments, size_t count) {
+  const int done = run_given(arguments, count);
+  if (done == kDone || !is_placing()) return done;
+  spoil_recording();  // and not the Python path, which would make the call
+  return kDone;
+}
+
+int FastCall::run_given(PyObject* const* arguments, size_t count) {
   if (!filter_calls_enabled.load(std::memory_order_relaxed) || ended_) return kDeclined;
   Binding binding(base_);
   PythonReader reader(Call::kMaxSlots);

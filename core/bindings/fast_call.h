@@ -95,6 +95,7 @@ class FastCall final : public NativeCall {
   bool consistent(const Binding& binding) const;
   std::shared_ptr<const JointOperation> joint_operation(const Binding& binding, const std::vector<int>& slots) const;
   bool perform_recorded(const Binding& binding);
+  int run_given(PyObject* const* arguments, size_t count);
   bool is_in_progress();
   int run_prepared(const Call& call) const;
 

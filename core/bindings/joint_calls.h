@@ -1,4 +1,4 @@
-// Calls of a replay that follow each other and that workers make together, each for samples of its own.
+// Calls of a list (call_list.h) that follow each other and that workers make together, each for samples of its own.
 //
 // Small calls, each shared out by itself, make workers wait for each other and fetch from another core's cache what the
 // call before has written. Together they begin and end once, and samples stay with their worker.

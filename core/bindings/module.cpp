@@ -12,6 +12,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "bindings/call_list.h"
 #include "bindings/choosing.h"
 #include "bindings/clipping_call.h"
 #include "bindings/exchange.h"
@@ -22,7 +23,6 @@
 #include "bindings/lstm_call.h"
 #include "bindings/numbered.h"
 #include "bindings/optimizer_call.h"
-#include "bindings/replay.h"
 #include "bindings/shapes.h"
 #include "bindings/struct_reader.h"
 #include "bindings/tables.h"
@@ -62,6 +62,7 @@ void run_lstm(LstmPlan& plan, bool backward, const std::vector<uintptr_t>& tenso
   call.seed = seed;
   call.draw = draw;
   call.threads = threads > 0 ? threads : max_threads();
+  if (is_placing()) return spoil_recording();
   Unlocked unlocked(true);
   if (backward)
     plan.backward(call);
@@ -196,7 +197,7 @@ NB_MODULE(core, m) {
   bind_exchange(m);
   bind_tables(m);
   bind_known_calls(m);
-  bind_replay(m);
+  bind_call_list(m);
   bind_interruption(m);
   bind_struct_reader(m);
 

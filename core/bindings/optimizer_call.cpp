@@ -285,7 +285,7 @@ class OptimizerStep {
 };
 
 // Steps on arrays that stay where they are, one after the other. It counts them itself and keeps the values of the
-// rule, so that a list of calls with a step in it (replay.h) runs without Python in between.
+// rule, so that a list of calls with a step in it (call_list.h) runs without Python in between.
 class RepeatedStep {
  public:
   RepeatedStep(const OptimizerStep& step, bool corrected_epsilon, const std::vector<double>& values,

@@ -16,10 +16,19 @@ std::atomic<int> recording_threads{0};
 
 void start_recording(uint64_t generation) {
   std::vector<Recording>& open = recordings.own();
+  const bool placing = !open.empty() && open.back().placing;
   open.emplace_back();
   open.back().generation = generation;
+  open.back().placing = placing;
   if (open.size() == 1) recording_threads++;
 }
+
+void start_placing() {
+  start_recording();
+  recordings.own().back().placing = true;
+}
+
+bool is_placing() { return is_recording() && recordings.own().back().placing; }
 
 Recording take_recording() {
   std::vector<Recording>& open = recordings.own();
@@ -48,7 +57,14 @@ void spoil_recording() {
 }
 
 bool perform(Operation operation) {
-  if (is_recording()) recordings.own().back().operations.push_back(operation);
+  if (is_recording()) {
+    Recording& open = recordings.own().back();
+    open.operations.push_back(operation);
+    if (open.placing) {
+      open.useless |= operation.enabled == nullptr;
+      return true;
+    }
+  }
   bool done;
   {
     Unlocked unlocked(true);

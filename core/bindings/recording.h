@@ -1,4 +1,4 @@
-// What native code does in a call, recorded for repetition: known calls (known_calls.h) and replays (replay.h).
+// What native code does in a call, recorded for repetition: known calls (known_calls.h) and lists of calls (call_list.h).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -26,15 +26,20 @@ struct Operation {
   std::shared_ptr<const JointOperation> joint;
 };
 
-// The operations of a thread since it began to record.
+// The operations of a thread since it began to record, or to place calls, which are then not made.
 struct Recording {
   bool useless = false;
+  bool placing = false;
   uint64_t generation = 0;  // for known_calls.h
   std::vector<Operation> operations;
 };
 
 // Begins to record. A recording may contain others: what they hold, it holds too.
 void start_recording(uint64_t generation = 0);
+// Begins to place calls: native code prepares them but does not run them. What cannot be repeated as a whole makes the
+// recording useless.
+void start_placing();
+bool is_placing();
 // Ends the latest one that has begun; a useless one if there is none.
 Recording take_recording();
 extern std::atomic<int> recording_threads;
@@ -45,7 +50,8 @@ inline bool is_recording() { return recording_threads.load(std::memory_order_rel
 // repeated.
 void spoil_recording();
 
-// Runs the operation without the interpreter's lock, and keeps it while a call is being recorded.
+// Runs the operation without the interpreter's lock, and keeps it while a call is being recorded. A call that is being
+// placed is kept and not run.
 bool perform(Operation operation);
 bool perform(std::vector<char*> places, Work work);
 

@@ -72,7 +72,7 @@ void random_categories(uint64_t seed, uint64_t draw, uintptr_t out, bool wide, u
   run_fill(fill, seed, draw, out, wide, distributions * draws, threads);
 }
 
-// What a list of calls (replay.h) may contain besides: both touch one number in an array that stays where it is.
+// What a list of calls (call_list.h) may contain besides: both touch one number in an array that stays where it is.
 
 // The time, in seconds.
 void write_time(uintptr_t place) {

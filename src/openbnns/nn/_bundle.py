@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._steps import Call
+from ._calls import PlanCall
 from ._value import Array
 from .parameter import Parameter, note_step
 
@@ -46,7 +45,7 @@ class Bundle:
         self._steps = states[0].steps
         self._counts = hasattr(self.bnns, "time_step")
         self._repeated: RepeatedStep | None = None
-        self._call: Call  # of the repeated step
+        self._call: PlanCall  # of the repeated step
 
     @property
     def bnns(self) -> Any:
@@ -70,7 +69,7 @@ class Bundle:
         else:
             self._repeated.steps += 1
 
-    def repeated(self) -> Call | None:
+    def repeated(self) -> PlanCall | None:
         """The same as a call that native code can keep, if there is one: the same call while the settings stay the same."""
         if self._repeated is None or not self._repeated.follow(self.bnns):
             steps = self.steps
@@ -79,7 +78,7 @@ class Bundle:
                 self._steps = steps
             else:
                 self._repeated.steps = steps
-                self._call = partial(self._repeat)
+                self._call = PlanCall(self._repeat)
         return None if self._repeated is None else self._call
 
     def _repeat(self) -> None:

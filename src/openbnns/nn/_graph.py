@@ -16,13 +16,12 @@ import numpy as np
 
 from .. import engines
 from ..graph.sizes import AnySize, FreeSizes, Size
+from ._calls import Calls
 from ._value import FLOAT32, INT64, Array, Value
 from .parameter import Parameter
 
 if TYPE_CHECKING:
     from .module import Module
-
-Call = Callable[[], object]
 
 NO_MEMORY: Array = np.empty(0, np.float32)
 _MADE = 8  # layers that an operation keeps, each for other sizes
@@ -106,28 +105,28 @@ class Operation:
         """Numbers of ``kept``, memory that holds in training what a forward pass leaves for the backward pass."""
         return 0
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         """What to call for a forward pass on these arrays, which stay where they are."""
         raise NotImplementedError
 
-    def repeat(self, x: list[Array], y: Array) -> Call:
+    def repeat(self, x: list[Array], y: Array) -> Calls:
         """What to call to compute the output of the latest forward pass again, into another array, if it is repeatable."""
         return self.forward(x, y, True)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         """What to call for a backward pass: writes the gradients that are not ``None``.
 
         ``dp`` holds one array per parameter. Arrays of forward values that are not kept must not be read.
         """
         raise NotImplementedError
 
-    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         """:meth:`forward` with all outputs, for operations that have several."""
         return self.forward(x, y[0], training)
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
-    ) -> Call:
+    ) -> Calls:
         """:meth:`backward` with all outputs; the gradient of one that nothing depends on is None, but never all."""
         assert dy[0] is not None
         return self.backward(x, y[0], dy[0], dx, dp)

@@ -13,8 +13,8 @@ from .. import GradientClipping
 from .._listing import Listed
 from .._spelling import spelled
 from ._bundle import Bundle, State
+from ._calls import Call, NumpyCall
 from ._norms import total_norm
-from ._steps import Call
 from ._turns import use_gradients
 from ._value import Array
 from .choose import nearest, whole_number
@@ -309,13 +309,14 @@ class Optimizer(Listed):
 
     def calls(self) -> list[Call]:
         """What ``step`` does, as calls that native code can keep: the same list for as long as these stay the same."""
-        plain: list[Call] = [self.step]
+        plain: list[Call] = [NumpyCall(self.step)]
         if not self._waiting and type(self).step is _STEP:  # which a subclass may have replaced
             self._refresh()
             if not self._shares_norm and all(map(self._is_plain, self._bundles)):
                 found = [bundle.repeated() for bundle in self._bundles]
                 plain = plain if None in found else [call for call in found if call is not None]
-        if plain != self._calls:
+        before = self._calls
+        if len(plain) != len(before) or any(not _is_same(a, b) for a, b in zip(plain, before, strict=True)):
             self._calls = plain
         return self._calls
 
@@ -506,3 +507,8 @@ def _shown(numbers: Mapping[str, Any]) -> str:
         for name, text in texts.items()
         if (text not in ("False", "none", "None") and name not in usual) or usual.get(name) not in (None, numbers[name])
     )
+
+
+def _is_same(one: Call, other: Call) -> bool:
+    """True if two calls do the same: one that Python makes is known by its method."""
+    return one is other or (isinstance(one, NumpyCall) and isinstance(other, NumpyCall) and one.func == other.func)

@@ -10,23 +10,35 @@ computed again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import engines
+from .._table import Table
 from ..graph.sizes import Size
 from ..tensors import wide
+from ._calls import Call, CallList, NumpyCall, arrays, in_turn, listed, name_of
 from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
-from ._graph import NO_MEMORY, Call, Graph, Operation
+from ._graph import NO_MEMORY, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
 from ._places import places
-from ._steps import Steps, arrays
 from ._turns import making
 from ._value import FLOAT32, Array, Value
 from .operations import adding
 from .parameter import Parameter
+
+
+class TimedCall(NamedTuple):
+    """A call of a program and the time that it took by itself; ``kind`` is "native", or "Python" for one that needs it."""
+
+    operation: Operation
+    call: Call
+    kind: str
+    backward: bool
+    seconds: float
 
 
 class Program:
@@ -88,22 +100,25 @@ class Program:
             self._lasting += [parameter._array, parameter.grad] if trained else [parameter._array]
         self.inputs = [self._array(value) for value in graph.inputs]
         self.outputs = [self._array(value) for value in graph.outputs]
-        self._forward = Steps(self._lasting)
+        self._forward = CallList(self._lasting)
+        self.forward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
         for i, step in enumerate(self._steps):
             step.bound_sizes = self.sizes
             step.scratch, step.kept = self._piece(self._scratch_blocks[i], self._number), self._kept(i)
             x, y = self.arrays(step.inputs), self.arrays(step.outputs)
-            self._forward.calls.append(step.forward_all(x, y, training or step.trains))
+            calls = listed(step.forward_all(x, y, training or step.trains))
+            self.forward_calls.append((step, calls))
+            self._forward.calls += calls
         self._random = [step for step in self._steps if step.random]
         self._shows_inputs = any(value.storage in graph.inputs for value in graph.outputs)
-        self.backward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
-        self._backward = Steps(self._lasting)
+        self.backward_calls: list[tuple[Operation, list[Call]]] = []
+        self._backward = CallList(self._lasting)
         # Those that are needed if nobody wants the gradients of the inputs.
-        self._backward_of_parameters = Steps(self._lasting)
+        self._backward_of_parameters = CallList(self._lasting)
         self.trained: list[Parameter] = []
         # After how many calls of the backward pass of the parameters the gradient of each is final.
         self.finished: dict[Parameter, int] = {}
-        self._backward_calls: list[Steps] = []  # those, one by one
+        self._backward_calls: list[CallList] = []  # those, one by one
         self.output_gradients: list[Array | None] = []
         self.input_gradients: list[Array | None] = []
         if training:
@@ -330,9 +345,9 @@ class Program:
             if (step.index, value.storage) in self._repeated:
                 block, producer = self._repeated[step.index, value.storage]
                 x[number], again = self._view(block, value), self._view(block, value.storage)
-                repeated.append(producer.repeat(self.arrays(producer.inputs), again))
-        call = operation.backward_all(x, y, dy, places[:count], places[count:])
-        calls = [*repeated, call, *(addition for _, addition in sums)]
+                repeated += listed(producer.repeat(self.arrays(producer.inputs), again))
+        own = listed(operation.backward_all(x, y, dy, places[:count], places[count:]))
+        calls = [*repeated, *own, *(addition for _, addition in sums)]
         self.backward_calls.append((operation, calls))
         self._backward.calls += calls
         if not any(value in needed for value in operation.outputs):
@@ -341,9 +356,9 @@ class Program:
         fewer = [place if is_used else None for place, is_used in zip(places, used, strict=True)]
         if any(place is not None for place in fewer):
             if any(place is not other for place, other in zip(places, fewer, strict=True)):
-                call = operation.backward_all(x, y, dy, fewer[:count], fewer[count:])
+                own = listed(operation.backward_all(x, y, dy, fewer[:count], fewer[count:]))
             of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
-            self._backward_of_parameters.calls += [*repeated, call, *of_parameters]
+            self._backward_of_parameters.calls += [*repeated, *own, *of_parameters]
             done = len(self._backward_of_parameters.calls)
             self.finished |= {
                 target.owner: done for target in step.targets if target.wanted and isinstance(target.owner, Parameter)
@@ -354,11 +369,6 @@ class Program:
         return [self._gradient(value) is not None for value in operation.inputs]
 
     # Running.
-
-    @property
-    def forward_calls(self) -> list[tuple[Operation, Call]]:
-        """The operations and what each does, in the order in which they run."""
-        return list(zip(self._steps, self._forward.calls, strict=True))
 
     def fill(self, index: int, samples: Array) -> None:
         """Copy samples into an input. Numbers become float32; lookups, lengths and masks take whole numbers only."""
@@ -415,23 +425,63 @@ class Program:
 
     def first_not_finite(self, network: Any) -> str:
         """Path and kind of the first layer that gives NaN or infinity for the present inputs; "" if none does."""
-        for step, place, call in zip(self._steps, places(network, self._steps), self._forward.calls, strict=True):
-            call()
+        for (step, calls), place in zip(self.forward_calls, places(network, self._steps), strict=True):
+            in_turn(calls)
             if not all(np.isfinite(array).all() for array in self.arrays(step.outputs)):
                 return f"{place.path} ({place.kind})"
         return ""
+
+    def timed(self, cotangents: Sequence[Array | None] | None = None) -> list[TimedCall]:
+        """Make all calls once, each by itself; in training the backward pass begins with these gradients of the outputs."""
+        rows = self._timed_pass(self.forward_calls, self._forward, backward=False)
+        if self.training:
+            given = [np.ones_like(y) for y in self.outputs] if cotangents is None else cotangents
+            self.fill_gradients(given)
+            rows += self._timed_pass(self.backward_calls, self._backward, backward=True)
+        return rows
+
+    def _timed_pass(
+        self, passes: Sequence[tuple[Operation, Sequence[Call]]], calls: CallList, *, backward: bool
+    ) -> list[TimedCall]:
+        kinds = iter(calls.kinds())
+        rows = []
+        for operation, own in passes:
+            for call in own:
+                began = perf_counter()
+                call()
+                rows.append(TimedCall(operation, call, next(kinds), backward, perf_counter() - began))
+        return rows
+
+    def describe(self) -> Table:
+        """The calls of the program in their order: which operation, what it calls, whether Python is needed, the time.
+
+        It runs both passes twice, and once more call by call.
+        """
+        for _ in range(2):
+            self.forward()
+            if self.training:
+                self.fill_gradients([np.ones_like(y) for y in self.outputs])
+                self.backward()
+        rows = self.timed()
+        cells = [
+            ("backward" if row.backward else "forward", type(row.operation).__name__, name_of(row.call), row.kind,
+             f"{1e3 * row.seconds:.3f}") for row in rows
+        ]  # fmt: skip
+        python = sum(row.kind == "Python" for row in rows)
+        footer = f"{len(rows)} calls, {python} of them by Python, {self.arena_bytes / 1e6:.2f} MB for values"
+        return Table(("pass", "operation", "call", "kind", "ms"), cells, footer=footer, words=4)
 
     def backward(self, *, input_gradients: bool = True) -> None:
         """Compute all gradients from ``output_gradients``, or only what those of the parameters take."""
         (self._backward if input_gradients else self._backward_of_parameters).run()
 
     @property
-    def calls_forward(self) -> list[Call]:
+    def calls_forward(self) -> list[Callable[[], object]]:
         """The forward pass."""
         return self._forward.calls
 
     @property
-    def calls_of_parameters(self) -> list[Call]:
+    def calls_of_parameters(self) -> list[Callable[[], object]]:
         """The backward pass of the parameters."""
         return self._backward_of_parameters.calls
 
@@ -440,17 +490,12 @@ class Program:
         """Arrays that live as long as the program."""
         return self._lasting
 
-    def backward_one_by_one(self) -> list[Steps]:
+    def backward_one_by_one(self) -> list[CallList]:
         """The calls of the backward pass of the parameters, to be run in their order."""
         if not self._backward_calls:
-            for call in self._backward_of_parameters.calls:
-                self._backward_calls.append(Steps(self._lasting))
-                self._backward_calls[-1].calls.append(call)
+            self._backward_calls = [CallList(self._lasting, [call]) for call in self._backward_of_parameters.calls]
         return self._backward_calls
 
 
 def _zeroing(array: Array) -> Call:
-    def call() -> None:
-        array[...] = 0
-
-    return call
+    return NumpyCall(array.fill, 0)

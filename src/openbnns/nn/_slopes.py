@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._graph import Call, Operation
+from ._calls import in_turn, listed
+from ._graph import Operation
 from ._program import Program
 from ._value import Array, Value
 from .parameter import Parameter
@@ -144,8 +145,8 @@ class Point:
     def base(self) -> Array:
         """Run everything at the point itself."""
         self.program.seed(self.seed, 0)
-        for _, call in self._steps:
-            call()
+        for _, calls in self._steps:
+            in_turn(calls)
         return self._outputs()
 
     def run(self, first: int = 0) -> Array:
@@ -154,9 +155,9 @@ class Point:
         What is detached from the gradient stays as it is at the point.
         """
         self.program.seed(self.seed, 0)
-        for operation, call in self._steps[first:]:
+        for operation, calls in self._steps[first:]:
             if not operation.stops_gradient:
-                call()
+                in_turn(calls)
         return self._outputs()
 
     def _outputs(self) -> Array:
@@ -186,14 +187,14 @@ class Alone:
             random.standard_normal(array.shape) if array.dtype.kind == "f" and value in read else None
             for value, array in zip(operation.outputs, self._y, strict=True)
         ]
-        self._forward: Call = operation.forward_all(self._x, self._y, True)
+        self._forward = listed(operation.forward_all(self._x, self._y, True))
         self.cotangent = np.concatenate([v.ravel() for v in self._dy if v is not None] or [np.empty(0)])
         self.base = self.outputs()
 
     def outputs(self) -> Array:
         """Run it; gives the outputs that somebody reads."""
         self.operation.reseed(self._seed, 0, self._drawing)
-        self._forward()
+        in_turn(self._forward)
         pairs = zip(self._y, self._dy, strict=True)
         return np.concatenate([y.ravel() for y, dy in pairs if dy is not None] or [np.empty(0)])
 
@@ -207,7 +208,7 @@ class Alone:
         places += [p.data if p.requires_grad else None for p in operation.parameters]
         given = [None if x is None or x.dtype.kind != "f" else np.zeros(x.shape) for x in places]
         count = len(self._x)
-        operation.backward_all(self._x, self._y, self._dy, given[:count], given[count:])()
+        in_turn(listed(operation.backward_all(self._x, self._y, self._dy, given[:count], given[count:])))
         sums: dict[int, tuple[Array, Array]] = {}  # an operation may read one value twice
         for memory, gradient in zip(places, given, strict=True):
             if memory is not None and gradient is not None:

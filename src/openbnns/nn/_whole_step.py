@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,10 +11,10 @@ import numpy as np
 
 from .. import engines
 from ._batches import Batch
+from ._calls import Call, CallList, NumpyCall, PlanCall, arrays
 from ._optimizer import Optimizer
 from ._passes import Bound, Passes
 from ._program import Program
-from ._steps import Call, Steps, arrays
 from ._value import Array
 from .parameter import note_step
 
@@ -136,22 +135,20 @@ class WholeStep:
     def _bind(self, of_optimizer: list[Call]) -> None:
         self._of_optimizer = of_optimizer
         plain = None if self._loss is None else self._loss.plain_call()
-        self._others = self._listed([self._evaluate])
-        self._plain = Steps([])
+        self._others = self._listed([NumpyCall(self._evaluate)])
+        self._plain = CallList([])
         if plain is not None:
-            check: Call = partial(self._require_finite, self._loss.value_array)
+            check = PlanCall(self._require_finite, self._loss.value_array)
             self._plain = self._listed([plain, check] if self._finite else [plain])
 
-    def _listed(self, losses: Sequence[Call]) -> Steps:
+    def _listed(self, losses: Sequence[Call]) -> CallList:
         assert self._of_optimizer is not None
         program, times = self._bound.program, [_timing(self._times, i) for i in range(4)]
         back, then = program.calls_of_parameters, self._of_optimizer
         calls = [times[0], *program.calls_forward, *losses, times[1], *back, times[2], *then, times[3]]
         kept = [*program.lasting, self._times, *arrays(losses), *self._optimizer.accumulators]
         kept += [array for p in self._optimizer.parameters if p.used for array in (p._array, p.grad)]
-        steps = Steps(kept)
-        steps.calls = calls
-        return steps
+        return CallList(kept, calls)
 
     def _evaluate(self) -> None:
         """The losses of any batch, in Python."""
@@ -172,9 +169,9 @@ def _is_finite(value: Array) -> bool:
 def _timing(times: Array, index: int) -> Call:
     """Writes the time, which native code can keep."""
     if engines._core is not None:
-        return partial(engines._core.write_time, times.ctypes.data + 8 * index)
+        return PlanCall(engines._core.write_time, times.ctypes.data + 8 * index)
 
     def call() -> None:
         times[index] = perf_counter()
 
-    return call
+    return NumpyCall(call)

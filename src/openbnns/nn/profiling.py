@@ -189,12 +189,12 @@ class _Measured:
             program.fill_gradients(self.cotangents)
             self.passes[1].append(_seconds(lambda: program.backward(input_gradients=False)))
         program.seed(0, 0)
-        for operation, call in program.forward_calls:
-            self.forward[operation].append(_seconds(call))
-        if program.training:
-            program.fill_gradients(self.cotangents)
-            for operation, calls in program.backward_calls:
-                self.backward[operation].append(sum(_seconds(call) for call in calls))
+        sums: dict[tuple[Operation, bool], float] = {}
+        for row in program.timed(self.cotangents):
+            key = row.operation, row.backward
+            sums[key] = sums.get(key, 0.0) + row.seconds
+        for (operation, backward), seconds in sums.items():
+            (self.backward if backward else self.forward)[operation].append(seconds)
 
     def _summed(self, runs: int) -> Profile:
         program, training = self.program, self.program.training

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from time import perf_counter
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from ... import engines
 from .._batches import Batch, Parts
-from .._graph import Call, Graph, recording
+from .._calls import CallList, NumpyCall
+from .._graph import Graph, recording
 from .._passes import Passes
 from .._program import Program
-from .._steps import Steps
 from .._structure import flatten
 from .._turns import making
 from .._value import Array
@@ -37,15 +37,15 @@ from .synchronized import Meeting, SynchronizedNormalization
 class _Way:
     """A forward or backward pass: its parts, how many calls are done after each, and the meetings between them."""
 
-    def __init__(self, calls: Sequence[Call], lasting: list[object]) -> None:
-        self.parts, self.meetings, self.ends = [Steps(lasting)], list[Meeting](), list[int]()
+    def __init__(self, calls: Sequence[Callable[[], object]], lasting: list[object]) -> None:
+        self.parts, self.meetings, self.ends = [CallList(lasting)], list[Meeting](), list[int]()
         for number, call in enumerate(calls):
             if isinstance(call, Meeting):
-                self.parts[-1].calls.append(call.first)
+                self.parts[-1].calls.append(NumpyCall(call.first))
                 self.ends.append(number)
                 self.meetings.append(call)
-                self.parts.append(Steps(lasting))
-                self.parts[-1].calls.append(call.second)
+                self.parts.append(CallList(lasting))
+                self.parts[-1].calls.append(NumpyCall(call.second))
             else:
                 self.parts[-1].calls.append(call)
         self.ends.append(len(calls))
@@ -57,7 +57,7 @@ class _Shard:
     def __init__(self, graph: Graph, samples: int, passes: Passes) -> None:
         self.program = Program(graph, dict.fromkeys(graph.sizes.numbers, samples), training=True)
         self.bound = passes.bind(self.program, passes.network._recording(True).structure)
-        self.forward = _Way([call for _, call in self.program.forward_calls], self.program.lasting)
+        self.forward = _Way(self.program.calls_forward, self.program.lasting)
         self.backward = _Way(self.program.calls_of_parameters, self.program.lasting)
 
 

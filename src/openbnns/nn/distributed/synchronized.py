@@ -9,13 +9,14 @@ the second goes on with the sums over the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ... import NormalizationType, engines
 from ...graph.sizes import AnySize
-from .._graph import Call, Graph, Operation
+from .._calls import Calls, NumpyCall
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 
@@ -23,7 +24,7 @@ from ..parameter import Parameter
 class Meeting:
     """A call in two halves, between which ``sums`` is summed over all programs that make it."""
 
-    def __init__(self, first: Call, sums: Array, second: Call) -> None:
+    def __init__(self, first: Callable[[], object], sums: Array, second: Callable[[], object]) -> None:
         self.first, self.sums, self.second = first, sums, second
 
     def __call__(self) -> None:
@@ -44,7 +45,7 @@ class SynchronizedNormalization(Operation):
         self.channels = int(sample[0])
         super().__init__([x], Value(graph, x.shape), [p for p in (beta, gamma) if p is not None])
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         assert training, "inference has no need of others"
         batch, channels = len(y), self.channels
         sums = np.zeros(2 * channels + 1)
@@ -79,7 +80,7 @@ class SynchronizedNormalization(Operation):
             if running is not None:
                 running[...] = self.keep * running.astype(np.float64) + (1.0 - self.keep) * current
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         batch, channels, target = len(y), self.channels, dx[0]
         mean, scale = self._mean, self._scale
         sums = np.zeros(2 * channels + 1)
@@ -98,7 +99,7 @@ class SynchronizedNormalization(Operation):
                 of_gamma.reshape(-1)[...] = sums[channels:-1]
 
         if target is None:
-            return first
+            return NumpyCall(first)
 
         def second() -> None:
             factor = scale if self.gamma is None else scale * self.gamma.data.reshape(-1)

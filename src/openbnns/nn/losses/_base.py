@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from ..._listing import Listed
 from ..._spelling import spelled
+from .._calls import PlanCall
 from .._flags import with_flags
 from .._value import Array
 from ..choose import nearest
@@ -65,7 +66,7 @@ class BoundLoss:
         self.take(targets)
         return self._total(sample_weights)
 
-    def plain_call(self) -> Callable[[], object] | None:
+    def plain_call(self) -> PlanCall | None:
         """What ``run`` does with the usual targets, as one native call that can be kept; ``is_plain`` says which are usual."""
         return None
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import LossFunction, LossLayer, LossReduction, Shape, compat
+from .._calls import PlanCall
 from .._value import Array
 from ._base import BoundLoss, Loss, rows_of
 
@@ -53,10 +52,10 @@ class NativeBound(BoundLoss):
             targets = np.moveaxis(targets, self._axis, -1)
         self.loss.fill(self, targets)
 
-    def plain_call(self) -> Callable[[], object] | None:
+    def plain_call(self) -> PlanCall | None:
         if self._axis is not None or self.loss.reduction == "none":
             return None
-        return partial(self._apply, self._rows, self.labels, self._value, None, self._gradient)
+        return PlanCall(self._apply, self._rows, self.labels, self._value, None, self._gradient)
 
     def is_plain(self) -> bool:
         self.total_weight = total = self._total(None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from ... import ActivationFunction, ArithmeticBinaryFunction, BinaryArithmeticLa
 from ...capi import BNNSFilterParameters, BNNSFlagsUseClientPtr
 from ...graph.sizes import is_same_shape
 from ...layers import skip
-from .._graph import Call, Operation
+from .._calls import Calls, NumpyCall, PlanCall
+from .._graph import Operation
 from .._value import Array
 
 IN_PLACE = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
@@ -44,23 +44,25 @@ def wanted(gradient: Array | None) -> Any:
     return skip if gradient is None else gradient
 
 
-def copying(target: Array, source: Array) -> Call:
+def copying(target: Array, source: Array) -> Calls:
     """What copies one array into the other, again and again; the two do not overlap."""
     same = target.shape == source.shape and target.dtype == source.dtype
-    return partial(engines._core.copy_array if same and engines._core is not None else np.copyto, target, source)
+    if same and engines._core is not None:
+        return PlanCall(engines._core.copy_array, target, source)
+    return NumpyCall(np.copyto, target, source)
 
 
-def clearing(target: Array) -> Call:
+def clearing(target: Array) -> Calls:
     """What sets an array to zero, again and again."""
     return copying(target, np.broadcast_to(np.zeros(1, target.dtype), target.shape))
 
 
-def adding(target: Array, a: Array, b: Array) -> Call:
+def adding(target: Array, a: Array, b: Array) -> Calls:
     """What stores the sum of two arrays of the same size, again and again; ``target`` may be one of them."""
     layer = BinaryArithmeticLayer(
         function=ArithmeticBinaryFunction.ADD, input_a=(n := Shape.vector(target.size)), input_b=n, output=n
     )
-    return partial(layer.apply, a.reshape(1, -1), b.reshape(1, -1), target.reshape(1, -1))
+    return PlanCall(layer.apply, a.reshape(1, -1), b.reshape(1, -1), target.reshape(1, -1))
 
 
 def rows(array: Array | None, width: int) -> Any:

@@ -8,7 +8,6 @@ nobody else can use; here they lie where the network puts them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ... import _strict, engines
 from ...calls.run import run_plan
 from ...errors import LayerApplyError
 from ...filters.base import DY, Y
-from .._graph import Call
+from .._calls import Call, Calls, PlanCall
 from .._value import FLOAT32, Array
 
 Tensors = Mapping[int, Array | None]  # by slot of a plan
@@ -46,8 +45,8 @@ class KeepingPlan:
         self._who, self._kept, self._threads = who, kept, f.threads
         self._result: Array | None = None  # of the latest training forward, if the layer ran by itself
 
-    def forward(self, tensors: Tensors, by_layer: Callable[[], Call], training: bool) -> Call:
-        return partial(self._forward, {**self._shared, **tensors}, by_layer, training)
+    def forward(self, tensors: Tensors, by_layer: Callable[[], Call], training: bool) -> Calls:
+        return PlanCall(self._forward, {**self._shared, **tensors}, by_layer, training)
 
     def _forward(self, tensors: Tensors, by_layer: Callable[[], Call], training: bool) -> None:
         if self._takes(tensors) and not _strict.active():
@@ -59,9 +58,9 @@ class KeepingPlan:
         if training:
             self._result = np.array(tensors[Y])
 
-    def repeat(self, tensors: Tensors) -> Call:
+    def repeat(self, tensors: Tensors) -> Calls:
         """What writes the result of the latest training forward once more, bit for bit."""
-        return partial(self._repeat, {**self._shared, **tensors})
+        return PlanCall(self._repeat, {**self._shared, **tensors})
 
     def _repeat(self, tensors: Tensors) -> None:
         if not (self._takes(tensors) and self._go_on(self._repeated, False, tensors)):
@@ -69,9 +68,9 @@ class KeepingPlan:
             assert target is not None
             np.copyto(target, self._result_of_layer(target.shape))
 
-    def backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> Call:
+    def backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> Calls:
         """``parameters`` are slots of gradients without a batch; ``by_layer`` gets the result of the training forward."""
-        return partial(self._backward, {**self._shared, **tensors}, parameters, by_layer)
+        return PlanCall(self._backward, {**self._shared, **tensors}, parameters, by_layer)
 
     def _backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> None:
         if not (self._takes(tensors) and self._go_on(self.plan, True, tensors, parameters)):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 from ... import ActivationFunction, ActivationLayer, Shape
 from ...layers import skip
-from .._graph import Call, Graph, Operation
+from .._calls import Calls, PlanCall
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ._base import can_fuse
 from ._shaped import Sizes
@@ -37,14 +37,14 @@ class Activation(Operation):
         axes = [0] if len(block) > 1 else None
         return self.made(block, lambda: ActivationLayer(function=self.function, input=Shape(block), axes=axes))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         block = self._block(y.shape)
-        return partial(self._layer(block).apply, x[0].reshape(-1, *block), y.reshape(-1, *block))
+        return PlanCall(self._layer(block).apply, x[0].reshape(-1, *block), y.reshape(-1, *block))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         assert dx[0] is not None
         block = self._block(dy.shape)
         read = x[0].reshape(-1, *block) if self.keeps_inputs else None
         result = y.reshape(-1, *block) if self.keeps_output else None
         arriving, target = dy.reshape(-1, *block), dx[0].reshape(-1, *block)
-        return partial(self._layer(block).apply_backward, read, result, arriving, target, skip)
+        return PlanCall(self._layer(block).apply_backward, read, result, arriving, target, skip)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from ... import (
@@ -16,7 +15,8 @@ from ... import (
 )
 from ...graph import sizes
 from ...graph.sizes import is_same
-from .._graph import Call, Operation
+from .._calls import Calls, PlanCall
+from .._graph import Operation
 from .._value import FLOAT32, Array, Value
 from ._base import IDENTITY, ActivatedOperation, wanted
 from ._shaped import ShapedOperation, Sizes, merged_axes, shape
@@ -58,11 +58,11 @@ class Arithmetic(ShapedOperation, ActivatedOperation):
         described = {name: shape(sizes) for name, sizes in zip(_NAMES[len(x)], operands, strict=True)}
         return _LAYERS[len(x)](function=self.function, output=shape(result), activation=self.activation, **described)
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         *operands, result = self._merged(x, y)
-        return partial(self.layer(x, y).apply, *operands, result)
+        return PlanCall(self.layer(x, y).apply, *operands, result)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         layer = self.layer(x, y)
         *operands, gradient = self._merged(x, dy)
         result = y.reshape(gradient.shape) if self.keeps_output else None
@@ -70,7 +70,7 @@ class Arithmetic(ShapedOperation, ActivatedOperation):
             wanted(None if g is None else g.reshape(operand.shape)) for g, operand in zip(dx, operands, strict=True)
         ]
         read = operands if self.keeps_inputs else [None] * len(operands)
-        return partial(layer.apply_backward, *read, result, gradient, *targets)
+        return PlanCall(layer.apply_backward, *read, result, gradient, *targets)
 
     def _merged(self, x: list[Array], y: Array) -> list[Array]:
         """The arrays with their axes merged, on the same memory."""

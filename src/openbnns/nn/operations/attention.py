@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import LearningPhase, MultiheadAttentionLayer
 from ...graph.sizes import is_same
-from .._graph import Call, Graph, Operation
-from .._steps import Chain
+from .._calls import Call, Calls, NumpyCall, PlanCall
+from .._graph import Graph, Operation
 from .._value import FLOAT32, Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, draw_number, wanted
@@ -62,7 +61,7 @@ class Attention(Operation):
     def reseed(self, seed: int, step: int, index: int) -> None:
         self.layer.draws = draw_number(seed, step, index)
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         query, key, value = (x[place] for place in self.places)
         phase = LearningPhase.TRAINING if training else LearningPhase.INFERENCE
         masks = x[len(x) - len(self.added) - (self.key_mask is not None) :]
@@ -71,14 +70,14 @@ class Attention(Operation):
             ignored = np.empty(key.shape[:2], np.bool_)
             number, masks = masks[0], masks[1:]
         score_mask = self._score_mask(masks, (len(query), self.heads, query.shape[1], key.shape[1]))
-        run: Any = partial(
+        run: Any = PlanCall(
             self.layer.apply, query, key, value, y, key_padding_mask=ignored, attn_mask=score_mask.array,
             is_causal=self.causal, phase=phase,
         )  # fmt: skip
         if training:
             cache = np.empty(self.layer.cache_bytes(query.shape[1], key.shape[1], len(y)) // 4, np.float32)
             self._latest = LatestAttention(self.layer)  # of the program being made, whose backward pass is next
-            run = partial(self._latest.forward, partial(run, cache=cache))
+            run = PlanCall(self._latest.forward, PlanCall(run, cache=cache))
         if ignored is None and score_mask.fixed:
             return run  # type: ignore[no-any-return]
 
@@ -87,7 +86,7 @@ class Attention(Operation):
                 np.not_equal(number, 0, out=ignored)
             score_mask.refresh()
 
-        return Chain([prepare, run])
+        return [NumpyCall(prepare), run]
 
     def _score_mask(self, masks: list[Array], scores: tuple[int, ...]) -> _ScoreMask:
         shaped = []
@@ -99,7 +98,7 @@ class Attention(Operation):
             shaped.append((array, isinstance(value.storage.leaf, np.ndarray)))
         return _ScoreMask(shaped, self.heads)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         gradients: dict[str, Array] = {}
         for (_, names), gradient in zip(self.pieces, dp, strict=True):
             if gradient is not None:
@@ -108,7 +107,7 @@ class Attention(Operation):
         for i in (1, 2):  # None: what is read again has its gradient summed into that of the place before
             if self.places[i] == self.places[i - 1] and dx[self.places[i]] is not None:
                 targets[i] = None
-        return partial(self._latest.backward, partial(self.layer.apply_backward, dy, *targets, gradients))
+        return PlanCall(self._latest.backward, PlanCall(self.layer.apply_backward, dy, *targets, gradients))
 
 
 class LatestAttention:
@@ -167,15 +166,15 @@ class Forbidden(Operation):
     def __init__(self, x: Value) -> None:
         super().__init__([x], Value(x.graph, x.shape, FLOAT32))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         def call() -> None:
             y.fill(0)
             np.copyto(y, -np.inf, where=x[0] != 0)
 
-        return call
+        return NumpyCall(call)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        return lambda: None  # integers have no gradient
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        return []  # integers have no gradient
 
 
 def _parts(array: Array, names: tuple[str, ...]) -> dict[str, Array]:

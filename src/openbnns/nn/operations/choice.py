@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._graph import Call, Operation
-from .._steps import Chain
+from .._calls import Calls
+from .._graph import Operation
 from .._value import Array, Value
 from ._base import clearing, copying
 
@@ -16,9 +16,9 @@ class Choice(Operation):
     def __init__(self, training: Value, inference: Value) -> None:
         super().__init__([training, inference], Value(training.graph, training.shape))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return copying(y, x[0] if training else x[1])
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         calls = [] if dx[0] is None else [copying(dx[0], dy)]
-        return Chain(calls if dx[1] is None else [*calls, clearing(dx[1])])
+        return calls if dx[1] is None else [*calls, clearing(dx[1])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, S
 from ...abi.enums import BNNSDataLayout
 from ...graph.sizes import AnySize
 from ...layers import skip
-from .._graph import Call, Operation
+from .._calls import Call, Calls, NumpyCall, PlanCall
+from .._graph import Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
@@ -82,13 +82,13 @@ class Convolution(NormalizedOperation):
         shape = Shape(kernels.shape[::-1], BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr)
         return shape.descriptor(data=kernels)
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return super().forward([as_images(x[0])], as_images(y), training)
 
-    def repeat(self, x: list[Array], y: Array) -> Call:
+    def repeat(self, x: list[Array], y: Array) -> Calls:
         return super().repeat([as_images(x[0])], as_images(y))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         kernels = None if dp[0] is None else _kernels(dp[0])
         return super().backward([as_images(x[0])], as_images(y), as_images(dy), _images(dx), [kernels, *dp[1:]])
 
@@ -125,9 +125,9 @@ class GroupedTransposedConvolution(Operation):
             ),
         )
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         result = as_images(y)
-        spread = partial(
+        spread = PlanCall(
             self._layer(x[0], y).apply_backward,
             output_gradient=as_images(x[0]),
             generating_input_gradient=result,
@@ -135,22 +135,16 @@ class GroupedTransposedConvolution(Operation):
         )
         if self.bias is None:
             return spread
-        bias = self.bias._array[:, None, None]
+        return [spread, NumpyCall(np.add, result, self.bias._array[:, None, None], out=result)]
 
-        def call() -> None:
-            spread()
-            np.add(result, bias, out=result)
-
-        return call
-
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         arriving, small, layer = as_images(dy), as_images(x[0]), self._layer(x[0], dy)
         calls: list[Call] = []
         if dx[0] is not None:
-            calls.append(partial(layer.apply, arriving, as_images(dx[0])))
+            calls.append(PlanCall(layer.apply, arriving, as_images(dx[0])))
         if dp[0] is not None:
             calls.append(
-                partial(
+                PlanCall(
                     layer.apply_backward,
                     input=arriving,
                     output_gradient=small,
@@ -159,10 +153,5 @@ class GroupedTransposedConvolution(Operation):
                 )
             )
         if self.bias is not None and dp[1] is not None:
-            calls.append(partial(np.sum, arriving, axis=(0, 2, 3), out=dp[1]))
-
-        def call() -> None:
-            for one in calls:
-                one()
-
-        return call
+            calls.append(NumpyCall(np.sum, arriving, axis=(0, 2, 3), out=dp[1]))
+        return calls

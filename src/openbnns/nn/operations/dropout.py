@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 from ... import ActivationFunction, ActivationLayer, DropoutLayer, Shape, compat
 from ...layers import skip
-from .._graph import Call, Graph, Operation
+from .._calls import Calls, PlanCall
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ._base import copying, draw_number
 from ._shaped import Sizes
@@ -50,13 +50,13 @@ class Dropout(Operation):
         for layer in self.all_made():
             layer.draws = self._draws
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         if not training:
             return copying(y, x[0])
         layer, sample = self._layer(y.shape)
-        return partial(layer.apply, x[0].reshape(-1, *sample), y.reshape(-1, *sample))
+        return PlanCall(layer.apply, x[0].reshape(-1, *sample), y.reshape(-1, *sample))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         layer, sample = self._layer(dy.shape)
         target = skip if dx[0] is None else dx[0].reshape(-1, *sample)
-        return partial(layer.apply_backward, None, None, dy.reshape(-1, *sample), target)
+        return PlanCall(layer.apply_backward, None, None, dy.reshape(-1, *sample), target)

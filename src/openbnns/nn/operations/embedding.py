@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 from ... import EmbeddingLayer, Shape
-from .._graph import Call, Graph, Operation
+from .._calls import Calls, PlanCall
+from .._graph import Graph, Operation
 from .._value import FLOAT32, Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
@@ -30,14 +30,14 @@ class Embedding(Operation):
             ),
         )
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         count = math.prod(x[0].shape[1:])
-        return partial(self._layer(count).apply, x[0].reshape(-1, count), y.reshape(-1, count, self.weight.shape[1]))
+        return PlanCall(self._layer(count).apply, x[0].reshape(-1, count), y.reshape(-1, count, self.weight.shape[1]))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         count = math.prod(x[0].shape[1:])
         gradient = dy.reshape(-1, count, self.weight.shape[1])
-        return partial(
+        return PlanCall(
             self._layer(count).apply_backward,
             x[0].reshape(-1, count),
             output_gradient=gradient,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._graph import Call, Operation
+from .._calls import Calls, NumpyCall
+from .._graph import Operation
 from .._value import FLOAT32, Array, Value
 
 
@@ -44,7 +45,7 @@ class CustomFunction(Operation):
         arrays = iter(x)
         return [next(arrays) if isinstance(argument, Value) else argument for argument in self.arguments]
 
-    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         given = self._given(x)
         needs = tuple(isinstance(argument, Value) and argument.dtype == FLOAT32 for argument in self.arguments)
         exact = any(array.dtype == np.float64 for array in x)
@@ -62,11 +63,11 @@ class CustomFunction(Operation):
                     )
                 copy(self.name, "forward", result, target)
 
-        return call
+        return NumpyCall(call)
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
-    ) -> Call:
+    ) -> Calls:
         arriving = [
             np.zeros_like(result) if gradient is None else gradient for gradient, result in zip(dy, y, strict=True)
         ]
@@ -93,7 +94,7 @@ class CustomFunction(Operation):
                 else:
                     copy(self.name, "backward", gradient, target)
 
-        return call
+        return NumpyCall(call)
 
 
 def _address(arrays: list[Array]) -> int:

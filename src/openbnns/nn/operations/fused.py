@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +13,8 @@ from ...filters.base import DB, DW, DX, DY, X, Y
 from ...filters.fused import BOUNDARY, BOUNDARY_GRADIENT, DBETA, DGAMMA
 from ...graph.sizes import is_plain, is_same_shape, number_of
 from ...layers import FusedNormalizationParameters, skip
-from .._graph import Call, Operation
-from .._steps import Chain
+from .._calls import Call, Calls, NumpyCall, PlanCall, in_turn
+from .._graph import Operation
 from .._value import Array
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from ._kept import CHEAP, KeepingPlan
@@ -159,12 +158,12 @@ class NormalizedOperation(ActivatedOperation):
     def reads_where_told(self) -> bool:
         return True
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         made = self.layer_for(x[0], y)
         if self.normalization is None or self.folds:
-            return partial(made.layer.apply, x[0], y)
+            return PlanCall(made.layer.apply, x[0], y)
         self.normalization.require_spread(len(x[0]), training)
-        pooling, apply = self.pooling, partial(made.layer.apply, x[0], y, phase=phase(training))
+        pooling, apply = self.pooling, PlanCall(made.layer.apply, x[0], y, phase=phase(training))
         if pooling is None and not training:
             return apply
 
@@ -172,30 +171,30 @@ class NormalizedOperation(ActivatedOperation):
             by_layer: Callable[[], Call] = lambda: apply  # noqa: E731
         else:
             pooling.images = []
-            by_layer = partial(pooling.forward_by_layers, made.layer, pooling.images, x[0], y, training)
+            by_layer = PlanCall(pooling.forward_by_layers, made.layer, pooling.images, x[0], y, training)
 
         tensors = {X: x[0], Y: y, BOUNDARY: self.kept.reshape(len(y), -1) if training else None}
         assert made.plan is not None
         return made.plan.forward(tensors, by_layer, training)
 
-    def repeat(self, x: list[Array], y: Array) -> Call:
+    def repeat(self, x: list[Array], y: Array) -> Calls:
         plan = self.layer_for(x[0], y).plan
         assert plan is not None
         return plan.repeat({Y: y, BOUNDARY: self.kept.reshape(len(y), -1)})
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         made = self.layer_for(x[0], dy)
         if self.normalization is None:
             result = y if self.keeps_output else None
-            return partial(made.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))
+            return PlanCall(made.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))
         gradients = self._by_slot(dp)
         tensors = {X: x[0], Y: y if self.keeps_output else None, DY: dy, DX: dx[0]}
         tensors |= dict(zip(_PARAMETER_GRADIENTS, gradients, strict=True))
         tensors |= {BOUNDARY: self.kept.reshape(len(dy), -1), BOUNDARY_GRADIENT: self.scratch.reshape(len(dy), -1)}
-        chain: Callable[..., Call] = partial(self.backward_by_layer, made.layer)
+        chain: Callable[..., Call] = PlanCall(self.backward_by_layer, made.layer)
         if self.pooling is not None:
-            chain = partial(self.pooling.backward_by_layers, made.layer, self.pooling.images)
-        by_layer = partial(chain, x[0], dy, dx[0], gradients)
+            chain = PlanCall(self.pooling.backward_by_layers, made.layer, self.pooling.images)
+        by_layer = PlanCall(chain, x[0], dy, dx[0], gradients)
         assert made.plan is not None
         return made.plan.backward(tensors, _PARAMETER_GRADIENTS, by_layer)
 
@@ -208,9 +207,9 @@ class NormalizedOperation(ActivatedOperation):
 
     def backward_by_layer(
         self, layer: Any, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array
-    ) -> Call:
+    ) -> Calls:
         """The backward pass of the layer by itself, from what it gave before any pooling."""
-        return partial(
+        return PlanCall(
             layer.apply_backward,
             input=x,
             output=y,
@@ -236,10 +235,10 @@ class PooledChain:
     def unpooled_shape(self, sizes: Mapping[str, int]) -> Sizes:
         return self.pooling.inputs[0].concrete(sizes)
 
-    def forward_by_layers(self, layer: Any, images: list[Array], x: Array, y: Array, training: bool) -> Call:
+    def forward_by_layers(self, layer: Any, images: list[Array], x: Array, y: Array, training: bool) -> Calls:
         z, _ = self._unpooled(images, len(y), x.dtype)
-        normalize = partial(layer.apply, x, z, phase=phase(training))
-        return Chain([normalize, partial(self.pooling.layer_for(z, y).apply, z, y)])
+        normalize = PlanCall(layer.apply, x, z, phase=phase(training))
+        return NumpyCall(in_turn, [normalize, PlanCall(self.pooling.layer_for(z, y).apply, z, y)])
 
     def backward_by_layers(
         self,
@@ -250,10 +249,10 @@ class PooledChain:
         dx: Array | None,
         gradients: list[Array | None],
         y: Array,
-    ) -> Call:
+    ) -> Calls:
         z, dz = self._unpooled(images, len(dy), x.dtype)
-        spread = partial(self.pooling.layer_for(z, dy).apply_backward, z, None, dy, dz)
-        return Chain([spread, self.operation.backward_by_layer(layer, x, dz, dx, gradients, z)])
+        spread = PlanCall(self.pooling.layer_for(z, dy).apply_backward, z, None, dy, dz)
+        return NumpyCall(in_turn, [spread, self.operation.backward_by_layer(layer, x, dz, dx, gradients, z)])
 
     def _unpooled(self, images: list[Array], batch: int, kind: np.dtype[Any]) -> list[Array]:
         if not images:

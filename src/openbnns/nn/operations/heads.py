@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from ... import engines
 from ...graph.sizes import AnySize, bound, is_same, product
 from ...parameters.random_numbers import Stream
 from ...reference.random_numbers import uniform
-from .._graph import Call, Graph, Operation
+from .._calls import Calls, PlanCall
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ._base import draw_number
 from .heads_formulas import attend, attend_backward
@@ -160,18 +160,18 @@ class AttentionHeads(Operation):
         """One for each of query, key and value."""
         return list(arrays) * (3 // len(arrays))
 
-    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         self._drawn = np.zeros(1, np.int64)  # of the program being made, whose backward pass is next
-        return partial(self._run, False, self._parts(), self._tensors(x, y), training)
+        return PlanCall(self._run, False, self._parts(), self._tensors(x, y), training)
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
-    ) -> Call:
+    ) -> Calls:
         tensors = self._tensors(x, y) | {_DO: dy[0]}
         tensors |= {
             slot: array for slot, array in zip((_DQ, _DK, _DV), self._each(dx), strict=True) if array is not None
         }
-        return partial(self._run, True, self._parts(), tensors, True)
+        return PlanCall(self._run, True, self._parts(), tensors, True)
 
     def _tensors(self, x: list[Array], y: list[Array]) -> dict[int, Any]:
         tensors = dict(zip((_Q, _K, _V), self._each(x), strict=True)) | {_O: y[0], _LSE: y[1]}

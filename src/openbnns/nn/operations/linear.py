@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ... import FullyConnectedLayer, FusedFullyConnectedParameters, Shape
-from .._graph import Call, Graph, Operation
+from .._calls import Calls
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE
@@ -38,15 +39,15 @@ class Linear(NormalizedOperation):
             weights=self.weight._array, bias=None if self.bias is None else self.bias._array
         )
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         outputs, inputs = self.weight.shape
         return super().forward([x[0].reshape(-1, inputs)], y.reshape(-1, outputs), training)
 
-    def repeat(self, x: list[Array], y: Array) -> Call:
+    def repeat(self, x: list[Array], y: Array) -> Calls:
         outputs, inputs = self.weight.shape
         return super().repeat([x[0].reshape(-1, inputs)], y.reshape(-1, outputs))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         outputs, inputs = self.weight.shape
         given = None if dx[0] is None else dx[0].reshape(-1, inputs)
         return super().backward(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import LearningPhase, LSTMLayer
-from .._graph import Call, Graph, Operation
-from .._steps import Chain
+from .._calls import Call, Calls, NumpyCall, PlanCall
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, adding, copying, wanted
@@ -69,7 +68,7 @@ class Lstm(Operation):
         array: Array = self.scratch[start : start + count].reshape(steps, batch, *sizes)
         return array
 
-    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         (batch, steps, _), h = x[0].shape, self.hidden
         kept = _Kept(self, x[0].shape, training, y[0].dtype)
         if training:
@@ -82,11 +81,11 @@ class Lstm(Operation):
         phase = LearningPhase.TRAINING if training else LearningPhase.INFERENCE
         given = {"output": outputs, "final_hidden": final[0], "final_cell": final[1], "phase": phase}
         calls += [kept.running(self.layer.apply, given), kept.to_steps(outputs[:, :, 0], y[0])]
-        return Chain([*calls, *(kept.to_samples(s[0, 0], array) for s, array in zip(final, y[1:], strict=True))])
+        return [*calls, *(kept.to_samples(s[0, 0], array) for s, array in zip(final, y[1:], strict=True))]
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
-    ) -> Call:
+    ) -> Calls:
         batch, _, inputs = x[0].shape
         kept, h, kind = self._trained, self.hidden, y[0].dtype
         arriving = None if dy[0] is None else self._by_steps(0, batch, 1, h)
@@ -124,7 +123,7 @@ class Lstm(Operation):
             if gradient is not None and array is not None:
                 whole = np.empty_like(array[0, 0])
                 calls += [kept.to_samples(array[0, 0], whole), _later(state.write, whole, gradient)]
-        return Chain(calls)
+        return calls
 
 
 class _Kept:
@@ -153,11 +152,13 @@ class _Kept:
             calls += [_later(state.read, array, whole), self.from_samples(whole, to[0, 0])]
         return calls
 
-    def running(self, method: Any, given: dict[str, Any]) -> Call:
+    def running(self, method: Any, given: dict[str, Any]) -> Calls:
         """A call of the layer on these tensors."""
         if not self.sorts:
-            return partial(method, self.sequence, *self.states, cache=self.cache, **given)
-        return lambda: method(self.sequence, *self.states, cache=self.cache, batch_sizes=self.batch_sizes, **given)
+            return PlanCall(method, self.sequence, *self.states, cache=self.cache, **given)
+        return NumpyCall(
+            lambda: method(self.sequence, *self.states, cache=self.cache, batch_sizes=self.batch_sizes, **given)
+        )
 
     def _sort(self, lengths: Array, steps: int) -> None:
         require_lengths(lengths, steps, "LSTM")
@@ -173,13 +174,13 @@ class _Kept:
         view: Array = array.swapaxes(0, 1)[:: -1 if self.operation.reverse else 1]
         return view
 
-    def from_steps(self, array: Array, to: Array) -> Call:
+    def from_steps(self, array: Array, to: Array) -> Calls:
         """(N, T, ...) to (T, N, ...)."""
         if not self.sorts:
             return copying(to, self._by_time(array))
-        return lambda: np.copyto(to, array[self.order, self.times])
+        return NumpyCall(lambda: np.copyto(to, array[self.order, self.times]))
 
-    def to_steps(self, array: Array, to: Array) -> Call:
+    def to_steps(self, array: Array, to: Array) -> Calls:
         """(T, N, ...) to (N, T, ...), zero behind the end of each sample."""
         if not self.sorts:
             return copying(self._by_time(to), array)
@@ -189,18 +190,18 @@ class _Kept:
             places, samples = np.nonzero(self.present)
             to[self.order[samples], self.times[places, samples]] = array[places, samples]
 
-        return call
+        return NumpyCall(call)
 
-    def from_samples(self, array: Array, to: Array) -> Call:
-        return (lambda: np.copyto(to, array[self.order])) if self.sorts else copying(to, array)
+    def from_samples(self, array: Array, to: Array) -> Calls:
+        return NumpyCall(lambda: np.copyto(to, array[self.order])) if self.sorts else copying(to, array)
 
-    def to_samples(self, array: Array, to: Array) -> Call:
-        return (lambda: to.__setitem__(self.order, array)) if self.sorts else copying(to, array)
+    def to_samples(self, array: Array, to: Array) -> Calls:
+        return NumpyCall(lambda: to.__setitem__(self.order, array)) if self.sorts else copying(to, array)
 
 
-def _later(function: Any, *arguments: Any) -> Call:
+def _later(function: Any, *arguments: Any) -> Calls:
     """A call that Python makes."""
-    return lambda: function(*arguments)
+    return NumpyCall(function, *arguments)
 
 
 def _shaped(gradient: Array | None, *shape: int) -> Array | None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import PermuteLayer, ReductionFunction, ReductionLayer, scatter
 from ...graph.sizes import AnySize, bound
-from .._graph import Call, Operation
-from .._steps import Chain
+from .._calls import Calls, NumpyCall, PlanCall
+from .._graph import Operation
 from .._value import Array, Value
 from ._base import clearing, copying
 from ._shaped import ShapedOperation, Sizes, merged_axes, shape
@@ -35,11 +34,11 @@ class Permute(ShapedOperation):
     def make(self, x: list[Sizes], y: Sizes) -> Any:
         return PermuteLayer(input=shape(x[0]), output=shape(y), permutation=self.order)
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self.layer(x, y).apply, x[0], y)
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return PlanCall(self.layer(x, y).apply, x[0], y)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        return partial(self.layer(x, y).apply_backward, None, None, dy, dx[0])
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        return PlanCall(self.layer(x, y).apply_backward, None, None, dy, dx[0])
 
 
 class Slice(Operation):
@@ -54,17 +53,19 @@ class Slice(Operation):
     def _bound_index(self) -> tuple[slice, ...]:
         """The slices for the sizes of the program being made."""
         return tuple(
-            slice(*(end if end is None else bound((end,), self.bound_sizes)[0] for end in (key.start, key.stop, key.step)))
+            slice(
+                *(end if end is None else bound((end,), self.bound_sizes)[0] for end in (key.start, key.stop, key.step))
+            )
             for key in self.index
         )
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return copying(y, x[0][self._bound_index()].reshape(y.shape))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         target = dx[0]
         assert target is not None
-        return Chain([clearing(target), copying(target[self._bound_index()], dy)])
+        return [clearing(target), copying(target[self._bound_index()], dy)]
 
 
 class Pick(Operation):
@@ -76,10 +77,10 @@ class Pick(Operation):
         self.axis, self.numbers = axis, numbers
         super().__init__([x], Value(x.graph, (*x.shape[:axis], len(numbers), *x.shape[axis + 1 :])))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(np.take, x[0], self.numbers, self.axis, y)
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return NumpyCall(np.take, x[0], self.numbers, self.axis, y)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         target = dx[0]
         assert target is not None
         numbers = np.ascontiguousarray(self.numbers, np.int64)
@@ -88,7 +89,7 @@ class Pick(Operation):
             target.fill(0)
             scatter(dy, numbers, target, self.axis, ReductionFunction.sum())
 
-        return call
+        return NumpyCall(call)
 
 
 class Split(Operation):
@@ -104,12 +105,12 @@ class Split(Operation):
     def _parts(self, whole: Array) -> list[Array]:
         return np.split(whole, np.cumsum(self.sizes)[:-1], self.axis)
 
-    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         return _copies(list(zip(y, self._parts(x[0]), strict=True)))
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
-    ) -> Call:
+    ) -> Calls:
         assert dx[0] is not None
         return _copies(list(zip(self._parts(dx[0]), dy, strict=True)))
 
@@ -127,10 +128,10 @@ class Concatenate(Operation):
     def _parts(self, x: list[Array], whole: Array) -> list[Array]:
         return np.split(whole, np.cumsum([part.shape[self.axis] for part in x])[:-1], self.axis)
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return _copies(list(zip(self._parts(x, y), x, strict=True)))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         return _copies([(g, part) for g, part in zip(dx, self._parts(x, dy), strict=True) if g is not None])
 
 
@@ -146,15 +147,15 @@ class Expand(ShapedOperation):
         small, large = merged_axes(x, y)
         return ReductionLayer(function=ReductionFunction.sum(), input=shape(large), output=shape(small))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return copying(y, np.broadcast_to(x[0], y.shape))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         assert dx[0] is not None
         if x[0].size == y.size:
             return copying(dx[0], dy.reshape(dx[0].shape))
         small, large = merged_axes([x[0].shape], y.shape)
-        return partial(self.layer(x, y).apply, dy.reshape(large), dx[0].reshape(small))
+        return PlanCall(self.layer(x, y).apply, dy.reshape(large), dx[0].reshape(small))
 
 
 class Detach(Operation):
@@ -166,10 +167,10 @@ class Detach(Operation):
     def __init__(self, x: Value) -> None:
         super().__init__([x], Value(x.graph, x.shape))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return copying(y, x[0])
 
 
-def _copies(pairs: list[tuple[Array, Array | None]]) -> Call:
+def _copies(pairs: list[tuple[Array, Array | None]]) -> Calls:
     """Copies into each first array from each second; None stands for zeros."""
-    return Chain(clearing(target) if source is None else copying(target, source) for target, source in pairs)
+    return [clearing(target) if source is None else copying(target, source) for target, source in pairs]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
 from ...filters.base import DB, DW, DX, DY, X, Y
 from ...filters.normalization import KEPT_INPUT
 from ...graph.sizes import AnySize, bound, is_same_shape
-from .._graph import Call, Graph, Operation
+from .._calls import Calls, PlanCall
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, ActivatedOperation, wanted
@@ -99,20 +99,20 @@ class Normalization(ActivatedOperation):
                 f"variance is 0, so the result would be the bias whatever the input is. {_CURES[kind]}"
             )
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         self.require_spread(len(x[0]), training)
         layer, plan, sample = self._bound_layer()
         given, result = x[0].reshape(-1, *sample), y.reshape(-1, *sample)
-        by_layer = partial(layer.apply, given, result, phase=phase(training))
+        by_layer = PlanCall(layer.apply, given, result, phase=phase(training))
         if not training:
             return by_layer
         return plan.forward({X: given, Y: result, KEPT_INPUT: given}, lambda: by_layer, training)
 
-    def repeat(self, x: list[Array], y: Array) -> Call:
+    def repeat(self, x: list[Array], y: Array) -> Calls:
         _, plan, sample = self._bound_layer()
         return plan.repeat({Y: y.reshape(-1, *sample), KEPT_INPUT: x[0].reshape(-1, *sample)})
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         layer, plan, sample = self._bound_layer()
         given, arriving = iter(dp), dy.reshape(-1, *sample)
         beta, gamma = (None if p is None else _flat(next(given)) for p in (self.beta, self.gamma))
@@ -125,14 +125,14 @@ class Normalization(ActivatedOperation):
             DW: gamma,
             KEPT_INPUT: x[0].reshape(-1, *sample),
         }
-        by_layer = partial(_backward_by_layer, layer, arriving, target, beta, gamma)
+        by_layer = PlanCall(_backward_by_layer, layer, arriving, target, beta, gamma)
         return plan.backward(tensors, (DB, DW), by_layer)
 
 
 def _backward_by_layer(
     layer: NormalizationLayer, dy: Array, dx: Array | None, beta: Array | None, gamma: Array | None, y: Array
-) -> Call:
-    return partial(
+) -> Calls:
+    return PlanCall(
         layer.apply_backward,
         output=y,
         output_gradient=dy,

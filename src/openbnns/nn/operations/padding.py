@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import PaddingLayer, PaddingMode
-from .._graph import Call
+from .._calls import Calls, PlanCall
 from .._value import Array, Value
 from ._shaped import ShapedOperation, Sizes, shape
 from .moves import Pick, Slice
@@ -66,10 +65,10 @@ class Padding(ShapedOperation):
         size = self.widths if any(self.widths[0]) else self.widths[1:]
         return PaddingLayer(input=shape(self._samples(x[0])), mode=self.mode, size=size)
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self.layer(x, y).apply, *(a.reshape(-1, *self._samples(a.shape)) for a in (x[0], y)))
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return PlanCall(self.layer(x, y).apply, *(a.reshape(-1, *self._samples(a.shape)) for a in (x[0], y)))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         assert dx[0] is not None
         gradients = (a.reshape(-1, *self._samples(a.shape)) for a in (dy, dx[0]))
-        return partial(self.layer(x, dy).apply_backward, None, None, *gradients)
+        return PlanCall(self.layer(x, dy).apply_backward, None, None, *gradients)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
 from ... import PoolingLayer, PoolingType, Shape
 from ...graph.sizes import AnySize, is_same_shape
-from .._graph import Call, Operation
+from .._calls import Calls, NumpyCall, PlanCall
+from .._graph import Operation
 from .._value import INT64, Array, Value
 from ._base import wanted
 from ._window import Sizes, Window, as_images, image_shape
@@ -63,31 +63,23 @@ class Pooling(Operation):
         )
         return layer
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        pool = partial(self.layer_for(x[0], y).apply, as_images(x[0]), as_images(y))
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        pool = PlanCall(self.layer_for(x[0], y).apply, as_images(x[0]), as_images(y))
         if self.factors is None:
             return pool
-        factors = self.factors
+        return [pool, NumpyCall(np.multiply, y, self.factors, out=y)]
 
-        def call() -> None:
-            pool()
-            np.multiply(y, factors, out=y)
-
-        return call
-
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         layer = self.layer_for(x[0], dy)
         read = as_images(x[0]) if self.keeps_inputs else None
         target = wanted(None if dx[0] is None else as_images(dx[0]))
         if self.factors is None:
-            return partial(layer.apply_backward, read, None, as_images(dy), target)
-        factors, scaled = self.factors, np.empty_like(dy)
-
-        def call() -> None:
-            np.multiply(dy, factors, out=scaled)
-            layer.apply_backward(read, None, as_images(scaled), target)
-
-        return call
+            return PlanCall(layer.apply_backward, read, None, as_images(dy), target)
+        scaled = np.empty_like(dy)
+        return [
+            NumpyCall(np.multiply, dy, self.factors, out=scaled),
+            PlanCall(layer.apply_backward, read, None, as_images(scaled), target),
+        ]
 
 
 class MaxPoolingWithIndices(Operation):
@@ -106,14 +98,14 @@ class MaxPoolingWithIndices(Operation):
         kind = PoolingType.max(indices=as_images(places), x_dilation_stride=across, y_dilation_stride=down)
         return _layer(kind, x.shape, places.shape, self.window)
 
-    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
-        return partial(self._layer(x[0], y[1]).apply, as_images(x[0]), as_images(y[0]))
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
+        return PlanCall(self._layer(x[0], y[1]).apply, as_images(x[0]), as_images(y[0]))
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
-    ) -> Call:
+    ) -> Calls:
         assert dy[0] is not None and dx[0] is not None
-        return partial(self._layer(x[0], y[1]).apply_backward, None, None, as_images(dy[0]), as_images(dx[0]))
+        return PlanCall(self._layer(x[0], y[1]).apply_backward, None, None, as_images(dy[0]), as_images(dx[0]))
 
 
 class MaxUnpooling(Operation):
@@ -128,9 +120,9 @@ class MaxUnpooling(Operation):
         window = Window((1,) * axes, (1,) * axes, (1,) * axes, ((0, 0),) * axes)  # the indices say everything
         return _layer(kind, places.shape, y.shape, window)
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self._layer(x[1], y).apply, as_images(x[0]), as_images(y))
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return PlanCall(self._layer(x[1], y).apply, as_images(x[0]), as_images(y))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         assert dx[0] is not None
-        return partial(self._layer(x[1], dy).apply_backward, None, None, as_images(dy), as_images(dx[0]))
+        return PlanCall(self._layer(x[1], dy).apply_backward, None, None, as_images(dy), as_images(dx[0]))

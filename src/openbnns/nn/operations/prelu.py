@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import ActivationFunction, ActivationLayer, Shape
-from .._graph import Call, Operation
+from .._calls import Calls, NumpyCall, PlanCall
+from .._graph import Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import wanted
@@ -29,23 +30,15 @@ class Prelu(Operation):
         function, form = ActivationFunction.prelu_per_channel(), Shape.image_chw(*image[::-1])
         return self.made(image, lambda: ActivationLayer(function=function, input=form)), image
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         (layer, image), slopes = self._layer(y.shape), self.weight._array
         read, written = x[0].reshape(-1, *image), y.reshape(-1, *image)
+        # The layer has slopes of its own.
+        return [NumpyCall(np.copyto, layer.alpha, slopes), PlanCall(layer.apply, read, written)]
 
-        def call() -> None:
-            np.copyto(layer.alpha, slopes)  # the layer has slopes of its own
-            layer.apply(read, written)
-
-        return call
-
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         (layer, image), slopes = self._layer(dy.shape), self.weight._array
         read, arriving = x[0].reshape(-1, *image), dy.reshape(-1, *image)
         target = wanted(None if dx[0] is None else dx[0].reshape(-1, *image))
-
-        def call() -> None:
-            np.copyto(layer.alpha, slopes)
-            layer.apply_backward(read, None, arriving, target, wanted(dp[0]))
-
-        return call
+        backward = PlanCall(layer.apply_backward, read, None, arriving, target, wanted(dp[0]))
+        return [NumpyCall(np.copyto, layer.alpha, slopes), backward]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from ... import BroadcastMatrixMultiplyLayer, TensorContractionLayer
 from ...graph.sizes import AnySize
-from .._graph import Call
+from .._calls import Calls, PlanCall
 from .._value import FLOAT32, Array, Value
 from ._base import wanted
 from ._shaped import ShapedOperation, Sizes, shape
@@ -42,14 +41,14 @@ class MatrixProduct(ShapedOperation):
             return (stack, *a[-2:]), (stack, *b[-2:]), (stack, *y[-2:])
         return a, b, y
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         a, b, result = self._merged([array.shape for array in x], y.shape)
-        return partial(self.layer(x, y).apply, x[0].reshape(a), x[1].reshape(b), y.reshape(result))
+        return PlanCall(self.layer(x, y).apply, x[0].reshape(a), x[1].reshape(b), y.reshape(result))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         a, b, result = self._merged([array.shape for array in x], y.shape)
         targets = [wanted(None if g is None else g.reshape(sizes)) for g, sizes in zip(dx, (a, b), strict=True)]
-        return partial(
+        return PlanCall(
             self.layer(x, y).apply_backward, x[0].reshape(a), x[1].reshape(b), None, dy.reshape(result), *targets
         )
 
@@ -67,11 +66,11 @@ class Contraction(ShapedOperation):
         second = shape(x[1]) if len(x) == 2 else None
         return TensorContractionLayer(operation=self.expression, input_a=shape(x[0]), input_b=second, output=shape(y))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         second = x[1] if len(x) == 2 else None
-        return partial(self.layer(x, y).apply, x[0], second, y)
+        return PlanCall(self.layer(x, y).apply, x[0], second, y)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         second = x[1] if len(x) == 2 else None
         targets = [wanted(dx[0]), *([wanted(dx[1])] if len(x) == 2 else [])]
-        return partial(self.layer(x, y).apply_backward, x[0], second, None, dy, *targets)
+        return PlanCall(self.layer(x, y).apply_backward, x[0], second, None, dy, *targets)

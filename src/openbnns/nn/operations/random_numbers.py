@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from ... import RandomGenerator
 from ...graph.sizes import AnySize
-from .._graph import Call, Graph, Operation
+from .._calls import Calls, NumpyCall
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ._base import draw_number
 
@@ -25,7 +26,7 @@ class RandomNumbers(Operation):
     def reseed(self, seed: int, step: int, index: int) -> None:
         self._generator = RandomGenerator(seed=draw_number(seed, step, index))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         flat = y.reshape(-1)
 
         def call() -> None:
@@ -34,4 +35,4 @@ class RandomNumbers(Operation):
             else:
                 self._generator.fill_uniform(flat)
 
-        return call
+        return NumpyCall(call)

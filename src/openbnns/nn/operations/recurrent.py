@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import FullyConnectedLayer, engines
-from .._graph import Call, Graph, Operation
+from .._calls import Calls, NumpyCall
+from .._graph import Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
@@ -82,7 +83,7 @@ class Recurrent(Operation):
         """The input that counts."""
         return x[0] if self.lengths is None else y[-1]
 
-    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         _, steps, inputs = x[0].shape
         tensors = self._tensors(x, y)
         sequence, z = self._sequence(x, y), y[2]
@@ -105,11 +106,11 @@ class Recurrent(Operation):
                     z.astype(np.float64), self._begin(tensors, len(z))
                 )
 
-        return call
+        return NumpyCall(call)
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
-    ) -> Call:
+    ) -> Calls:
         (_, steps, inputs), z = x[0].shape, y[2]
         tensors = self._tensors(x, y)
         sequence = self._sequence(x, y)
@@ -139,7 +140,7 @@ class Recurrent(Operation):
                 if gradient is not None and begins is not None:
                     state.write(begins, gradient)
 
-        return call
+        return NumpyCall(call)
 
     # The formulas, for the reference engine.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from ... import DataType, ReductionFunction, ReductionLayer
-from .._graph import Call
+from .._calls import Calls, PlanCall
 from .._value import FLOAT32, INT64, Array, Value
 from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 
@@ -32,12 +31,12 @@ class Reduction(ShapedOperation):
             output = output.descriptor(data_type=DataType.INT64)
         return ReductionLayer(function=self.function, input=shape(large), output=output)
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         small, large = self._sizes(x[0].shape)
-        return partial(self.layer(x, y).apply, x[0].reshape(large), y.reshape(small))
+        return PlanCall(self.layer(x, y).apply, x[0].reshape(large), y.reshape(small))
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         assert dx[0] is not None
         small, large = self._sizes(x[0].shape)
         read = x[0].reshape(large) if self.keeps_inputs else None
-        return partial(self.layer(x, y).apply_backward, read, None, dy.reshape(small), dx[0].reshape(large))
+        return PlanCall(self.layer(x, y).apply_backward, read, None, dy.reshape(small), dx[0].reshape(large))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from ... import InterpolationMethod, ResizeLayer, Shape, ShuffleType, shuffle
 from ...graph.sizes import AnySize
-from .._graph import Call, Operation
+from .._calls import Calls, PlanCall
+from .._graph import Operation
 from .._value import Array, Value
 
 
@@ -34,11 +34,11 @@ class Resize(Operation):
         )
         return layer
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self._layer(x[0], y).apply, x[0], y)
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return PlanCall(self._layer(x[0], y).apply, x[0], y)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        return partial(self._layer(x[0], dy).apply_backward, None, None, dy, dx[0])
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        return PlanCall(self._layer(x[0], dy).apply_backward, None, None, dy, dx[0])
 
 
 class PixelShuffle(Operation):
@@ -51,9 +51,9 @@ class PixelShuffle(Operation):
         self.way, self.other_way = ways[::-1] if back else ways
         super().__init__([x], Value(x.graph, output_shape))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(shuffle, self.way, x[0], y)
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return PlanCall(shuffle, self.way, x[0], y)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         assert dx[0] is not None
-        return partial(shuffle, self.other_way, dy, dx[0])
+        return PlanCall(shuffle, self.other_way, dy, dx[0])

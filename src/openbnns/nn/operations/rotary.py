@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._graph import Call, Operation
+from .._calls import Calls, NumpyCall
+from .._graph import Operation
 from .._value import Array, Value
 
 
@@ -26,14 +27,14 @@ class Rotate(Operation):
             self.cosine, self.halves = np.tile(cosine, 2), (slice(0, pairs), slice(pairs, self.whole))
         super().__init__([x], Value(x.graph, x.shape))
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return self._turning(x[0], y, self.sine)
 
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         assert dx[0] is not None
         return self._turning(dy, dx[0], -self.sine)
 
-    def _turning(self, x: Array, y: Array, sine: Array) -> Call:
+    def _turning(self, x: Array, y: Array, sine: Array) -> Calls:
         a, b = (x[..., half] for half in self.halves)
         to_a, to_b = (y[..., half] for half in self.halves)
         turned, rest = slice(0, self.whole), slice(self.whole, None)
@@ -47,4 +48,4 @@ class Rotate(Operation):
             np.add(to_b, part, out=to_b)
             np.copyto(y[..., rest], x[..., rest])
 
-        return call
+        return NumpyCall(call)

@@ -1,4 +1,4 @@
-#include "bindings/replay.h"
+#include "bindings/call_list.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -16,7 +16,7 @@ using namespace nanobind::literals;
 
 namespace openbnns {
 
-Replay::Replay(nb::list memory) : memory_(std::move(memory)) {
+CallList::CallList(nb::list memory) : memory_(std::move(memory)) {
   for (nb::handle array : memory_) {
     Py_buffer view;
     if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_STRIDES) != 0) {
@@ -33,13 +33,14 @@ Replay::Replay(nb::list memory) : memory_(std::move(memory)) {
   }
 }
 
-bool Replay::add(nb::callable call) {
-  start_recording();
+bool CallList::place(nb::callable call) {
+  start_placing();
   try {
     call();
-  } catch (...) {
+  } catch (nb::python_error& error) {
     take_recording();
-    throw;
+    if (!error.matches(PyExc_Exception)) throw;
+    return false;  // a call that is not made may find its arguments wanting
   }
   Recording done = take_recording();
   if (done.useless || done.operations.size() != 1 || !done.operations[0].enabled) return false;
@@ -93,7 +94,7 @@ class View {
 
 }  // namespace
 
-size_t Replay::repeat_from(size_t first) const {
+size_t CallList::repeat_from(size_t first) const {
   size_t next = first;
   for (auto joint = joint_.begin(); next < calls_.size();) {
     while (joint != joint_.end() && joint->last() <= next) joint++;
@@ -104,7 +105,7 @@ size_t Replay::repeat_from(size_t first) const {
   return next;
 }
 
-size_t Replay::run(size_t first, uint64_t weights) const {
+size_t CallList::run(size_t first, uint64_t weights) const {
   size_t next;
   {
     const KnownWeights known(weights);
@@ -115,7 +116,7 @@ size_t Replay::run(size_t first, uint64_t weights) const {
   return next;
 }
 
-std::pair<size_t, size_t> Replay::run_over(size_t count, const std::vector<Stream>& streams, nb::object result,
+std::pair<size_t, size_t> CallList::run_over(size_t count, const std::vector<Stream>& streams, nb::object result,
                                            nb::object results) {
   // A stream on its way through the calls, which find their own memory again at the end, whatever ends it.
   struct Passing {
@@ -154,7 +155,7 @@ std::pair<size_t, size_t> Replay::run_over(size_t count, const std::vector<Strea
   return {static_cast<size_t>(done), next};
 }
 
-Replay::Redirected& Replay::redirected(const char* begin, int64_t bytes) {
+CallList::Redirected& CallList::redirected(const char* begin, int64_t bytes) {
   for (Redirected& known : redirected_)
     if (known.begin == begin && known.bytes == bytes) return known;
   Redirected made{begin, bytes, {}};
@@ -165,13 +166,13 @@ Replay::Redirected& Replay::redirected(const char* begin, int64_t bytes) {
   return redirected_.back();
 }
 
-bool Replay::is_elsewhere(const char* begin, int64_t bytes) const {
+bool CallList::is_elsewhere(const char* begin, int64_t bytes) const {
   const auto meets = [&](const auto& stretch) { return begin < stretch.second && stretch.first < begin + bytes; };
   return reinterpret_cast<uintptr_t>(begin) % sizeof(float) == 0 &&
          std::none_of(stretches_.begin(), stretches_.end(), meets);
 }
 
-bool Replay::redirect(nb::handle planned, nb::handle given) {
+bool CallList::redirect(nb::handle planned, nb::handle given) {
   const View from(planned), to(given);
   if (!from || !to || from.bytes() != to.bytes()) return false;
   if (from.begin() != to.begin() && !is_elsewhere(to.begin(), to.bytes())) return false;
@@ -179,15 +180,15 @@ bool Replay::redirect(nb::handle planned, nb::handle given) {
   return true;
 }
 
-void bind_replay(nb::module_& m) {
-  nb::class_<Replay>(m, "Replay")
+void bind_call_list(nb::module_& m) {
+  nb::class_<CallList>(m, "CallList")
       .def(nb::init<nb::list>(), "memory"_a, nb::sig("def __init__(self, memory: list[object]) -> None"))
-      .def("add", &Replay::add, "call"_a, nb::sig("def add(self, call: object) -> bool"))
-      .def("run", &Replay::run, "first"_a = 0, "weights"_a = 0)
-      .def("run_over", &Replay::run_over, "count"_a, "streams"_a, "result"_a, "results"_a,
+      .def("place", &CallList::place, "call"_a, nb::sig("def place(self, call: object) -> bool"))
+      .def("run", &CallList::run, "first"_a = 0, "weights"_a = 0)
+      .def("run_over", &CallList::run_over, "count"_a, "streams"_a, "result"_a, "results"_a,
            nb::sig("def run_over(self, count: int, streams: Sequence[tuple[object, object]], result: object, results: "
                    "object) -> tuple[int, int]"))
-      .def("redirect", &Replay::redirect, "planned"_a, "given"_a,
+      .def("redirect", &CallList::redirect, "planned"_a, "given"_a,
            nb::sig("def redirect(self, planned: object, given: object) -> bool"));
   m.def("new_weights_version", &new_weights_version);
 }

@@ -14,15 +14,15 @@ namespace openbnns {
 
 namespace nb = nanobind;
 
-class Replay {
+class CallList {
  public:
   // memory: arrays that outlive the calls, at their present addresses; calls must read and write within them.
-  explicit Replay(nb::list memory);
-  Replay(const Replay&) = delete;
+  explicit CallList(nb::list memory);
+  CallList(const CallList&) = delete;
 
-  // Makes a Python call and records what it did. False if that was anything but one native call on memory of these
-  // arrays, of a kind that may be repeated: the call has then been made, but is not part of the list.
-  bool add(nb::callable call);
+  // Takes the native call that a call from Python is, without making it. False if it is anything but one native call on
+  // memory of these arrays, of a kind that may be repeated.
+  bool place(nb::callable call);
 
   // Runs the calls from number `first` on. Returns the number of the first call that declines, which has written
   // nothing, or else the number of calls. weights: version of the weights of all of them (runtime/weights_version.h).
@@ -67,6 +67,6 @@ class Replay {
   std::vector<std::pair<const char*, const char*>> stretches_;  // begin and end of each array
 };
 
-void bind_replay(nb::module_& m);
+void bind_call_list(nb::module_& m);
 
 }  // namespace openbnns
