@@ -298,3 +298,43 @@ def test_trained_across_the_batch() -> None:
     trainer = nn.Trainer(Encoder(), loss, nn.Adam(0.05), batch_size=16, seed=1)
     history = trainer.fit(x, np.tile(np.arange(16), 4), epochs=6)
     assert history[-1]["loss"] < history[0]["loss"]
+
+
+def test_a_loss_that_forward_computes() -> None:
+    """One number for a batch, whatever the samples are."""
+
+    class Loss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(6, 4)
+
+        def forward(self, x: nn.Value) -> nn.Value:
+            z = F.normalize(self.layer(x))
+            return (z @ z.T).mean()
+
+    trainer = nn.Trainer(Loss(), lambda loss: loss, nn.Adam(0.05), batch_size=16, seed=1, quiet=True)
+    history = trainer.fit(some(64, 6) + 1, epochs=6)
+    assert history[-1]["loss"] < history[0]["loss"]
+
+
+def test_training_on_sequences_of_many_lengths() -> None:
+    """Batches of their own lengths, once each by a trainer and by hand."""
+    random = np.random.default_rng(3)
+    batches = [
+        (random.standard_normal((4, length, 3)).astype(np.float32), random.standard_normal((4, 2)).astype(np.float32))
+        for length in (5, 9, 2, 7, 5, 3)
+    ]
+
+    def made() -> nn.Sequential:
+        return nn.Sequential(nn.GRU(3, 5, last_only=True), nn.Linear(5, 2)).build((5, 3), seed=2)
+
+    one, other = made(), made()
+    nn.Trainer(one, nn.MSELoss(), nn.SGD(0.1), quiet=True).fit(batches, epochs=2)
+    optimizer, loss = nn.SGD(other.parameters(), 0.1), nn.MSELoss()
+    for _ in range(2):
+        for x, y in batches:
+            _, gradient = loss(other(x), y)
+            other.backward(gradient)
+            optimizer.step()
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        np.testing.assert_allclose(a.data, b.data, rtol=1e-5, atol=1e-6)

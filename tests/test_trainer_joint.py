@@ -299,7 +299,7 @@ def test_messages(call: Any, message: str) -> None:
         call()
 
 
-def test_a_parameter_as_an_output_is_refused_with_the_cure() -> None:
+def test_a_parameter_may_be_an_output() -> None:
     class Scaled(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -308,8 +308,10 @@ def test_a_parameter_as_an_output_is_refused_with_the_cure() -> None:
         def forward(self, x: nn.Value) -> Any:
             return self.linear(x), F.exp(self.sigma)
 
-    with pytest.raises(ValueError, match=r"the output\[1\] is \(1,\), which has no entry for each sample"):
-        nn.Trainer(Scaled(), lambda o, t: F.mse_loss(o[0], t), quiet=True).fit(X, X[:, :2])
+    net = Scaled()
+    likelihood = lambda o, t: F.mse_loss(o[0], t) / o[1] + F.log(o[1])  # noqa: E731
+    history = nn.Trainer(net, likelihood, nn.SGD(0.01), quiet=True).fit(X, X[:, :2], epochs=2)
+    assert history[1]["loss"] < history[0]["loss"] and net.sigma.data[0] != 1
 
 
 # Memory.

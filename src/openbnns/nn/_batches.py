@@ -309,10 +309,10 @@ class IterableSource(Source):
                 f"{who}: {name} has parts {keys}, but in the first batch {before}. Give the same in every batch."
             )
         for key, first in zip(before, firsts, strict=True):
-            if found[key].shape[1:] != first.shape[1:]:
+            if found[key].ndim != first.ndim:
                 raise DataError(
-                    f"{who}: {called(name, key)} has shape {found[key].shape}, but in the first batch {first.shape}. Only the "
-                    "number of samples may differ."
+                    f"{who}: {called(name, key)} has shape {found[key].shape}, but in the first batch {first.shape}. Sizes may "
+                    "differ from batch to batch, the number of axes may not."
                 )
         return [found[key] for key in before]
 

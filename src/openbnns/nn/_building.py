@@ -282,7 +282,12 @@ class Building(State):
                 (r for r in reversed(current) if r.serves(training, modes) and r.sizes_of(shapes) is not None), None
             )
             if known is None:
-                known = self._record_forward(training, modes, shapes, seed, version, accuracy)
+                try:
+                    known = self._record_forward(training, modes, shapes, seed, version, accuracy)
+                except (ValueError, TypeError, IndexError) as error:
+                    if before is None or before.sizes_of(shapes) is not None:
+                        raise
+                    raise type(error)(self._misfit(before, shapes, error)) from error
             else:
                 current.remove(known)
             self._recordings = [*current, known][-_RECORDINGS:]
@@ -293,6 +298,20 @@ class Building(State):
                 found.clear()
             found[training, shapes] = known  # which nobody reads any more if something has changed meanwhile
         return known
+
+    def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
+        """Why a network that was built for other inputs does not take these."""
+        wanted = [value.shape for value in built.graph.inputs]
+        pairs = zip(shapes, wanted, strict=False)
+        index = next((i for i, (shape, known) in enumerate(pairs) if shape[1:] != known[1:]), 0)
+        if len(shapes) != len(wanted):
+            return f"{self._who}: {len(shapes)} input(s) given, but the network was built for {len(wanted)}. {error}"
+        shape, known = shapes[index], wanted[index]
+        cure = " For one sample pass x[None]." if shape == known[1:] else ""
+        return (
+            f"{self._who}: input {index} has shape {shape}, but the network is built for {known}, and forward does not take "
+            f"the other: {error} The first axis is the batch.{cure}"
+        )
 
     def _record_forward(
         self,

@@ -54,7 +54,8 @@ class Bound:
         if structure is not None:
             (loss,) = losses
             assert isinstance(loss, FunctionLoss)
-            self.losses = [loss.bind_all(program.outputs, self.gradients, structure)]
+            samples = len(program.inputs[0])
+            self.losses = [loss.bind_all(program.outputs, self.gradients, structure, samples)]
         else:
             self.losses = [
                 loss.bind(output, gradient)
@@ -73,7 +74,8 @@ class Passes:
         self.network, self.loss, self.shares, self.keys = network, list(losses), list(shares), list(keys)
         self.joint = self.keys == [None] and isinstance(self.loss[0], FunctionLoss)
         self.target_keys: list[Key] = list(keys)
-        self._target_shapes: list[tuple[int, ...]] = []  # of samples, for a function that takes any targets
+        # Of samples, by the shapes of theirs, for a function that takes any targets.
+        self._target_shapes: dict[Shapes, list[tuple[int, ...]]] = {}
         self.class_weights: ClassWeights | None = None
         self.losses = [0.0] * len(self.loss)
         self.weights = [0.0] * len(self.loss)  # what the means of the last batch divided by; of sums, its samples
@@ -89,7 +91,8 @@ class Passes:
     def expect_targets(self, keys: list[Key]) -> None:
         """Take targets with these keys from now on."""
         if keys != self.target_keys:
-            self.target_keys, self._target_shapes = list(keys), []
+            self.target_keys = list(keys)
+            self._target_shapes.clear()
             self._bound.clear()
 
     def forget(self) -> None:
@@ -181,7 +184,7 @@ class Passes:
         total = 0.0
         for i, loss in enumerate(bound.losses):
             if self.joint:
-                self._require_alike(batch.y)
+                self._require_alike(batch)
                 loss.take_all(batch.y, self.target_keys)
             else:
                 loss.take(batch.y[i])
@@ -195,16 +198,17 @@ class Passes:
             gradient += part
         return total
 
-    def _require_alike(self, targets: Sequence[Array]) -> None:
-        """Refuse targets of another shape than those before, which the function might broadcast."""
-        if not self._target_shapes:
-            self._target_shapes += [array.shape[1:] for array in targets]
-        for array, key, wanted in zip(targets, self.target_keys, self._target_shapes, strict=True):
+    def _require_alike(self, batch: Batch) -> None:
+        """Refuse targets of another shape than those of samples like these before, which the function might broadcast."""
+        known = self._target_shapes.setdefault(
+            tuple(array.shape[1:] for array in batch.x), [array.shape[1:] for array in batch.y]
+        )
+        for array, key, wanted in zip(batch.y, self.target_keys, known, strict=True):
             if array.shape[1:] != wanted:
                 before = (len(array), *wanted)
                 raise ValueError(
-                    f"{self.loss[0]!r}: {called('targets', key)} has shape {array.shape}, but had {before} before. All batches "
-                    "need targets of one shape."
+                    f"{self.loss[0]!r}: {called('targets', key)} has shape {array.shape}, but had {before} before. Samples of one "
+                    "shape need targets of one shape."
                 )
 
     def note(self, bound: Bound, batch: Batch, value: float) -> None:

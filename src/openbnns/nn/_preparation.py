@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from .._listing import Listed
-from ..graph.sizes import is_same
 from . import transforms as _transforms
 from ._batches import ArraySource, IterableSource, Source, check_weights
 from ._feed import Feed
 from ._loss_arguments import listed
 from ._measures import check_metrics
 from ._outputs import arrange, check_targets, output_keys
-from ._parts import Key, called, keys_of, label, parts_of
+from ._parts import Key, keys_of, label, parts_of
 from ._passes import Passes
 from .callbacks import Best, EarlyStopping
 from .data import Batches, split_rows
@@ -148,13 +147,6 @@ class Preparation(Listed):
 
     def _joint_targets(self, feed: Feed, keys: list[Key], who: str, training: bool) -> list[int]:
         """The order of the parts of the targets, which the loss takes in any structure, but always in the same one."""
-        assert self.network._graph is not None
-        for key, value in zip(keys, self.network._graph.outputs, strict=True):
-            if not value.shape or not is_same(value.shape[0], self.network._graph.inputs[0].shape[0]):
-                raise ValueError(
-                    f"{who}: {called('the output', key)} is {value.shape}, which has no entry for each sample of the batch. A "
-                    "loss function takes values of samples: let forward give x * 0 + it, or use nn.Function."
-                )
         if feed.first.weights is not None:
             raise ValueError(
                 f"{who}: sample_weights cannot be put into a loss function. Pass them as a part of y, and use them in it."

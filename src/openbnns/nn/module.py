@@ -32,7 +32,7 @@ from ._flags import flag, with_flags
 from ._graph import current_graph
 from ._parts import is_plain
 from ._program import Program
-from ._recording import Recording, Shapes
+from ._recording import Shapes
 from ._structure import Structure, flatten
 from ._turns import Worker, this_worker
 from ._value import Array, Value
@@ -265,31 +265,14 @@ class Module(Exports):
             raise TypeError(f"{self._who}: there is no input. Pass an array, the batch axis in front.")
         arrays = [self._input_array(x, i) for i, x in enumerate(given)]
         shapes = _shapes(arrays)
-        built = self._built
         try:
             self._recording(self._training, shapes)
         except (ValueError, TypeError, IndexError) as error:
             counts = dict.fromkeys(len(array) for array in arrays)
-            if built is not None and self._built is built and built.sizes_of(shapes) is None:
-                raise type(error)(self._misfit(built, shapes, error)) from error
             if len(counts) > 1:
                 raise type(error)(f"{error} The inputs have {', '.join(map(str, counts))} samples.") from error
             raise
         return arrays
-
-    def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
-        """Why a network that was built for other inputs does not take these."""
-        wanted = [value.shape for value in built.graph.inputs]
-        pairs = zip(shapes, wanted, strict=False)
-        index = next((i for i, (shape, known) in enumerate(pairs) if shape[1:] != known[1:]), 0)
-        if len(shapes) != len(wanted):
-            return f"{self._who}: {len(shapes)} input(s) given, but the network was built for {len(wanted)}. {error}"
-        shape, known = shapes[index], wanted[index]
-        cure = " For one sample pass x[None]." if shape == known[1:] else ""
-        return (
-            f"{self._who}: input {index} has shape {shape}, but the network is built for {known}, and forward does not take "
-            f"the other: {error} The first axis is the batch.{cure}"
-        )
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> BoundArguments:
         try:

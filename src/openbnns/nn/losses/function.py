@@ -60,13 +60,13 @@ class FunctionLoss(Loss):
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def bind(self, output: Array, gradient: Array | None) -> BoundFunction:
-        return self.bind_all([output], [gradient], Structure())
+        return self.bind_all([output], [gradient], Structure(), len(output))
 
     def bind_all(
-        self, outputs: Sequence[Array], gradients: Sequence[Array | None], structure: Structure
+        self, outputs: Sequence[Array], gradients: Sequence[Array | None], structure: Structure, samples: int
     ) -> BoundFunction:
-        """The loss on several outputs of a network, which the function gets in the structure that ``forward`` gave."""
-        return BoundFunction(self, outputs, gradients, structure)
+        """The loss on the outputs of a network for so many samples; the function gets them in the structure of ``forward``."""
+        return BoundFunction(self, outputs, gradients, structure, samples)
 
     @spelled
     def __call__(self, output: Any, targets: Any = None, *, sample_weights: Any = None) -> tuple[Any, Any]:
@@ -78,7 +78,7 @@ class FunctionLoss(Loss):
         bound: BoundFunction | None = self._layers.pop(form, None)
         if bound is None:
             held = [np.empty(array.shape, np.float32) for array in outputs]
-            bound = self.bind_all(held, [np.empty_like(array) for array in held], structure)
+            bound = self.bind_all(held, [np.empty_like(array) for array in held], structure, len(held[0]))
         for array, held_array in zip(outputs, bound.outputs, strict=True):
             np.copyto(held_array, array, casting="unsafe")
         bound.take_all(labels, keys)
@@ -156,10 +156,15 @@ class BoundFunction(BoundLoss):
     """
 
     def __init__(
-        self, loss: FunctionLoss, outputs: Sequence[Array], gradients: Sequence[Array | None], structure: Structure
+        self,
+        loss: FunctionLoss,
+        outputs: Sequence[Array],
+        gradients: Sequence[Array | None],
+        structure: Structure,
+        samples: int,
     ) -> None:
-        super().__init__(loss, gradients[0], (len(outputs[0]),))
-        self._function, self._structure = loss, structure
+        super().__init__(loss, gradients[0], (samples,))
+        self._function, self._structure, self._samples = loss, structure, samples
         self.outputs, self.gradients = list(outputs), list(gradients)
         self._program: Program | None = None
         self._copied: list[int] = []  # outputs that the function takes for whole numbers, in memory of their own
@@ -197,7 +202,7 @@ class BoundFunction(BoundLoss):
         return Program(graph, sizes, training=bool(wanted), input_gradients=wanted, outside=outside)
 
     def _total(self, samples: Array | None) -> float:
-        return float(len(self.outputs[0]))
+        return float(self._samples)
 
     def run(self, sample_weights: Array | None = None, total: float | None = None) -> float:
         if sample_weights is not None:
