@@ -134,7 +134,7 @@ def make(name: str) -> tuple[nn.Module, list[Any]]:
     for value in net._graph.inputs:  # type: ignore[union-attr]
         whole = value.dtype == np.int64
         samples.append(
-            random.randint(1, 6, (3, *value.sample)) if whole else random.standard_normal((3, *value.sample))
+            random.randint(1, 6, (3, *value.shape[1:])) if whole else random.standard_normal((3, *value.shape[1:]))
         )
     for _, part in net._named_state():
         if isinstance(part, np.ndarray) and part.ndim == 1:  # moving statistics as after some training

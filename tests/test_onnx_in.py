@@ -88,27 +88,41 @@ def test_the_batch_is_free(first: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(net(x), expected, 1e-6)
 
 
-def test_one_sample(tmp_path: Path) -> None:
-    """A model without a batch acts on every sample."""
-    nodes = [node("Softmax", "x", "s", axis=0), node("ReduceSum", "s axes", "y", keepdims=0)]
-    path = write(tmp_path / "m.onnx", nodes, {"x": [3, 4]}, ["y"], {"axes": np.array([1])})
-    with pytest.raises(nn.onnx.Unsupported, match=r"Softmax 'Softmax_s': .* is the batch.*pass batch_axis=None"):
-        nn.from_onnx(path)
-    net, x = nn.from_onnx(path, batch_axis=None), floats(5, 3, 4)
-    expected = [by_reference(path, [sample])[0] for sample in x]
-    np.testing.assert_allclose(net(x), expected, 1e-5)
+def test_no_axis_is_special(tmp_path: Path) -> None:
+    """Operations along the first axis, which is free unless the numbers of the file are to hold."""
+    nodes = [
+        node("Softmax", "x", "s", axis=0), node("ReduceSum", "s axes", "r", keepdims=0), node("Transpose", "x", "t"),
+        node("MatMul", "x t", "p"), node("Concat", "p p", "c", axis=0), node("Slice", "c one far zero", "d"),
+        node("Expand", "two wide", "e"), node("Add", "d e", "y"),
+    ]  # fmt: skip
+    weights = {
+        "axes": np.array([0]), "one": np.array([1]), "far": np.array([-1]), "zero": np.array([0]), "two": floats(1, 1),
+        "wide": np.array([4, 3]),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes[:6], {"x": ["N", 4]}, ["r", "d"], weights)
+    net = nn.from_onnx(path)
+    for count in (3, 2, 5):
+        x = floats(count, 4)
+        for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    path = write(tmp_path / "m.onnx", nodes, {"x": [3, 4]}, ["r", "y"], weights)
+    net, x = nn.from_onnx(path, batch_axis=None), floats(3, 4)
+    for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    with pytest.raises(ValueError, match=r"m\.onnx: input 'x' has shape \(5, 4\), but the model takes \(3, 4\)"):
+        net(floats(5, 4))
 
 
 def test_another_axis_is_the_batch(tmp_path: Path) -> None:
     weights = {"w": floats(1, 12, 3), "r": floats(1, 12, 3), "b": floats(1, 24)}
     nodes = [node("LSTM", "x w r b", "y h c", hidden_size=3), node("Squeeze", "y axis", "z")]
     weights |= {"axis": np.array([1])}
-    path = write(tmp_path / "m.onnx", nodes, {"x": [5, "N", 3]}, ["z", "h"], weights)
-    net, x = nn.from_onnx(path, batch_axis=1), floats(4, 5, 3)
-    z, h = by_reference(path, [x.swapaxes(0, 1)])
-    found = net(x)
-    np.testing.assert_allclose(found[0], z.swapaxes(0, 1), 1e-5, 1e-6)
-    np.testing.assert_allclose(found[1], h.swapaxes(0, 1), 1e-5, 1e-6)
+    path = write(tmp_path / "m.onnx", nodes, {"x": [5, 2, 3]}, ["z", "h"], weights)
+    net = nn.from_onnx(path, batch_axis=1)
+    for count in (4, 1):
+        x = floats(5, count, 3)
+        for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
     assert {name.rpartition(".")[2] for name, _ in net.named_parameters()} == {
         "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
     }  # fmt: skip
@@ -263,14 +277,43 @@ def test_versions_of_operators(opset: int, tmp_path: Path) -> None:
 
 
 def test_open_shapes(tmp_path: Path) -> None:
-    path = write(tmp_path / "m.onnx", [node("Relu", "x", "y")], {"x": ["N", 3, "height", None]}, ["y"])
+    """Sizes that the file leaves open are free; ``input_shapes`` fixes them, with or without the batch."""
+    nodes = [
+        node("Conv", "x w", "a", strides=[2, 2], pads=[1, 1, 1, 1]), node("Shape", "a", "s"),
+        node("Mul", "s twice", "large"), helper.make_node("Resize", ["a", "", "", "large"], ["b"]),
+        node("Reshape", "b flat", "y"),
+    ]  # fmt: skip
+    weights = {"w": floats(2, 3, 3, 3), "twice": np.array([1, 1, 2, 2]), "flat": np.array([0, 2, -1])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, "height", None]}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for shape in ((2, 3, 8, 9), (5, 3, 17, 6), (1, 3, 3, 3)):
+        x = floats(*shape)
+        np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-5)
+    assert len(net._recordings) == 1  # one for all of them
     with pytest.raises(
-        nn.onnx.OnnxError, match=r"input 'x' of shape \(N, 3, height, \?\) leaves axes open.*height, number 2"
+        ValueError, match=r"input 'x' has shape \(2, 4, 8, 9\), but the model takes \(N, 3, height, x_3\)"
     ):
-        nn.from_onnx(path)
-    assert nn.from_onnx(path, input_shapes={"x": (3, 4, 5)})(floats(2, 3, 4, 5)).shape == (2, 3, 4, 5)
+        net(floats(2, 4, 8, 9))
+    for given, shown in (((3, 4, 5), "N"), ((2, 3, 4, 5), "2")):
+        fixed = nn.from_onnx(path, input_shapes={"x": given})
+        assert fixed(floats(2, 3, 4, 5)).shape == (2, 2, 24)
+        with pytest.raises(ValueError, match=rf"the model takes \({shown}, 3, 4, 5\)"):
+            fixed(floats(2, 3, 4, 6))
     with pytest.raises(ValueError, match=r"input_shapes has \(4, 4, 5\) for 'x'"):
         nn.from_onnx(path, input_shapes={"x": (4, 4, 5)})
+
+
+def test_sizes_that_a_file_fixes(tmp_path: Path) -> None:
+    """The error names the size, the number that it is fixed to, and the node."""
+    nodes = [node("Reshape", "x shape", "a"), node("MatMul", "a w", "y")]
+    weights = {"shape": np.array([-1, 6]), "w": floats(6, 2)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", "T"]}, ["y"], weights)
+    net = nn.from_onnx(path, input_shapes={"x": (4, 3)})
+    assert net(floats(4, 3)).shape == (2, 2)
+    net = nn.from_onnx(path)
+    assert net(floats(4, 3)).shape == (2, 2) and net(floats(3, 12)).shape == (6, 2)
+    with pytest.raises(ValueError, match=r"does not take inputs of shape \(5, 3\)\. Reshape 'Reshape_a': .* elements"):
+        net(floats(5, 3))
 
 
 def test_everything_that_is_not_supported_is_listed(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ class Value(Expression):
             sample = filled(given, product(self.shape[1:]), is_same)
             sizes = None if sample is None else [self.shape[0], *sample]
         if sizes is None:
-            sizes = filled(given, self.count, _equal_here)
+            sizes = filled(given, self.count, equal_here)
         if sizes is None:
             raise ValueError(
                 f"reshape: {self.shape} has {self.count} elements, which do not fill {tuple(given)}. Sizes must multiply to that "
@@ -194,6 +194,6 @@ def filled(sizes: Sequence[Any], count: AnySize, equal: Callable[[AnySize, AnySi
     return given if equal(product(given), count) else None
 
 
-def _equal_here(left: AnySize, right: AnySize) -> bool:
+def equal_here(left: AnySize, right: AnySize) -> bool:
     """True if two sizes are equal in this recording, which is a guard then."""
     return number_of(left) == number_of(right) and left == right

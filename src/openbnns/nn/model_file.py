@@ -246,7 +246,7 @@ def _said(network: Module, outputs: Any) -> Predictions:
 def input_shapes(network: Module) -> list[tuple[int, ...]]:
     """The shapes of samples that a network was built for."""
     assert network._graph is not None
-    return [value.shape[1:] for value in network._graph.inputs]
+    return [value.concrete(network._graph.sizes.numbers)[1:] for value in network._graph.inputs]
 
 
 def fit_inputs(network: Module, samples: Array) -> Array:

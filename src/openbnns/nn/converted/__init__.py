@@ -1,1 +1,1 @@
-"""What networks that come from other libraries share: tensors whose batch may be any axis, and parts that hold weights."""
+"""What networks that come from other libraries share: tensors, and parts that hold weights."""

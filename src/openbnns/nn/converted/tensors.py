@@ -1,19 +1,18 @@
-"""Tensors of other libraries as values here, whatever axis their batch is."""
+"""Tensors of other libraries as values here."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import is_plain, is_same, is_same_shape, product
 from .. import functional as F
 from .._graph import current_graph
-from .._value import FLOAT32, BatchSize, Value
+from .._value import FLOAT32, Value, equal_here, filled
 from ..parameter import Parameter
 from .functions import AsNumbers
-from .sizes import SampleNumbers, Size, batch_axis
 
 
 class Misfit(ValueError):
@@ -21,45 +20,40 @@ class Misfit(ValueError):
 
 
 class Tensor:
-    """``held`` is a value, parameter or array: that of PyTorch with the batch, axis ``batch``, moved to the front.
+    """``held`` is a value, a parameter or an array of the same shape; sizes that are free stand in an array of objects.
 
-    A tensor that is the same for all samples may have a batch in PyTorch and none in ``held``. ``shape`` is PyTorch's, with a
-    ``Size`` for the batch. ``kind`` is "f" for numbers, "i" for whole numbers and "b" for booleans.
+    ``kind`` is "f" for numbers, "i" for whole numbers and "b" for booleans.
     """
 
-    def __init__(self, held: Any, shape: tuple[Any, ...], kind: str = "f") -> None:
-        self.held, self.shape, self.kind = held, shape, kind
-        self.batch = batch_axis(shape)
-        found = tuple(held.sample if isinstance(held, Value) else held.shape)
-        if found != self.rest or (isinstance(held, Value) and held.rows not in (0, self.rows)):
-            raise Misfit(f"its result is {getattr(held, 'shape', found)} here, but {shape} in PyTorch")
+    def __init__(self, held: Any, kind: str | None = None) -> None:
+        self.held = held
+        self.kind = kind or ("f" if isinstance(held, Parameter) else kind_of(held.dtype))
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = tuple(self.held.shape)
+        return found
 
     @property
     def rank(self) -> int:
-        return len(self.shape)
+        return len(self.held.shape)
 
     @property
-    def rows(self) -> int:
-        """The length of the batch axis per sample, or 0 without one."""
-        return 0 if self.batch is None else int(self.shape[self.batch].rows)
-
-    @property
-    def rest(self) -> tuple[int, ...]:
-        """All sizes but that of the batch."""
-        return tuple(n for n in self.shape if not isinstance(n, Size))
+    def constant(self) -> bool:
+        """True if all its numbers are known, or are sizes."""
+        return isinstance(self.held, np.ndarray)
 
     @property
     def value(self) -> Value:
         """As a value; arrays and parameters become one."""
         if isinstance(self.held, Value):
             return self.held
-        if isinstance(self.held, SampleNumbers):
-            raise Misfit(
-                "a constant is not the same for all samples of a batch. Numbers of samples, torch.arange(N), can do nothing but "
-                "pick all of them, x[torch.arange(N), i]"
-            )
         graph = current_graph()
         assert graph is not None
+        if self.constant and self.held.dtype == object:
+            parts = [F.mul(graph.value(np.ones((), np.float32)), n) for n in self.held.ravel()]
+            sizes: Value = F.stack(parts).reshape(self.shape)
+            return sizes
         found: Value = graph.value(self.held)
         return found
 
@@ -75,96 +69,44 @@ class Tensor:
         return result
 
     @property
-    def same_for_all(self) -> bool:
-        """Whether it has a batch in PyTorch, but the same entries for all samples."""
-        return self.batch is not None and not (isinstance(self.held, Value) and self.held.rows)
-
-    @property
-    def batched(self) -> Value:
-        """As a value with the batch in front, copied for every sample if need be."""
-        value = self.numbers
-        if self.batch is None or value.rows:
-            return value
-        result: Value = F.expand(value, BatchSize(self.rows), *[-1] * len(value.sample))
-        return result
-
-    @property
     def array(self) -> Any:
         """The numbers of a constant."""
-        if isinstance(self.held, np.ndarray):
+        if self.constant:
             return self.held
         raise Misfit("an argument must be a constant, but is computed with")
 
     def axis(self, dim: int) -> int:
-        """Which axis of ``held`` an axis of PyTorch's tensor is."""
+        """The axis that a number means, counted from the first."""
         if not -self.rank <= dim < self.rank:
             raise Misfit(f"there is no axis {dim} in {self.shape}")
-        dim %= self.rank
-        if self.batch is None:
-            return dim
-        first = 0 if self.same_for_all else 1
-        if dim == self.batch:
-            if not first:
-                raise Misfit("the batch of a tensor that is the same for all samples cannot be computed over")
-            return 0
-        return dim + first if dim < self.batch else dim - 1 + first
-
-    def aligned(self, shape: tuple[Any, ...]) -> Value:
-        """As an operand of an elementwise operation whose result has this shape in PyTorch."""
-        value, batch, missing = self.numbers, batch_axis(shape), len(shape) - self.rank
-        if batch is None:
-            return value
-        if self.batch is None:
-            own = batch - missing  # our axis that meets the batch of the result
-            if own < 0:
-                return value
-            if self.shape[own] != 1:
-                raise Misfit(f"{self.shape} meets the batch of {shape} with an axis that is no batch")
-            return value.reshape(tuple(n for axis, n in enumerate(self.shape) if axis != own))
-        if self.batch + missing != batch or self.shape[self.batch] != shape[batch]:
-            raise Misfit(f"{self.shape} has its batch elsewhere than {shape}")
-        if value.rows and missing:
-            return value.reshape((value.shape[0], *[1] * missing, *value.sample))
-        return value
+        return dim % self.rank
 
 
-def sizes(shape: tuple[Any, ...]) -> list[Any]:
-    """A shape of PyTorch with the batch in front, as values take it."""
-    batch = batch_axis(shape)
-    rest: list[Any] = [n for n in shape if not isinstance(n, Size)]
-    return rest if batch is None else [BatchSize(shape[batch].rows), *rest]
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """ "f" for numbers, "i" for whole numbers and sizes, "b" for booleans."""
+    return "b" if dtype == np.bool_ else "f" if dtype.kind == "f" else "i"
 
 
-def reshaped(x: Tensor, shape: tuple[Any, ...]) -> Any:
-    """The elements of ``x`` in a shape of PyTorch, in PyTorch's order."""
-    before, after = batch_axis(x.shape), batch_axis(shape)
-    if (before is None) != (after is None):
-        raise Misfit(f"{x.shape} cannot become {shape}: the batch stays an axis of its own")
-    if before is None or after is None:
-        held = x.held
-        return held.reshape(shape) if isinstance(held, np.ndarray) else x.value.reshape(tuple(shape))
-    front, new_front = math.prod(x.shape[:before]), math.prod(shape[:after])
-    if front != new_front:
-        raise Misfit(f"{x.shape} cannot become {shape}: axes in front of the batch would be mixed with it")
-    if x.same_for_all:
-        if x.rows != shape[after].rows:
-            raise Misfit(f"{x.shape} cannot become {shape}: the batch stays an axis of its own")
-        held = x.held if isinstance(x.held, np.ndarray) else x.value
-        return held.reshape(tuple(n for n in shape if not isinstance(n, Size)))
-    value, rows, new_rows = x.value, x.rows, shape[after].rows
-    if rows == new_rows or front == 1:
-        return value.reshape(tuple(sizes(shape)))
-    # (N rows, front, rest) -> (N, front, rows rest) -> (N, front, new rows, rest) -> (N new rows, front, rest)
-    rest = math.prod(x.shape[before + 1 :])
-    apart = F.permute(value.reshape((BatchSize(1), rows, front, rest)), 0, 2, 1, 3)
-    new_rest = rows * rest // new_rows
-    joined = F.permute(apart.reshape((BatchSize(1), front, new_rows, new_rest)), 0, 2, 1, 3)
-    return joined.reshape(tuple(sizes(shape)))
+def sizes_array(sizes: Sequence[Any]) -> Any:
+    """Sizes as an array: of whole numbers, or of objects if some are free."""
+    if is_plain(sizes):
+        return np.array(sizes, np.int64)
+    array = np.empty(len(sizes), object)
+    for i, n in enumerate(sizes):  # one by one, so that NumPy does not ask for their numbers
+        array[i] = n
+    return array
 
 
-def tensors(given: Sequence[Any]) -> list[Tensor]:
-    """Those among some arguments that are tensors."""
-    return [x for x in given if isinstance(x, Tensor)]
+def reshaped(x: Tensor, sizes: Sequence[Any]) -> Any:
+    """The elements in another shape, in which one size may be -1."""
+    count = product(x.shape)
+    shape = filled(sizes, count, is_same) or filled(sizes, count, equal_here)
+    if shape is None:
+        raise Misfit(f"{x.shape} has another number of elements than {tuple(sizes)}")
+    if x.constant:
+        return x.held.reshape(tuple(map(int, shape)))
+    value = x.value
+    return value if is_same_shape(shape, value.shape) else Value(value.graph, shape, source=value)
 
 
 def held_parameter(given: Any) -> Any:

@@ -154,6 +154,10 @@ def _contracted(values: list[Value], letters: list[str], result: str, equation: 
                 raise ValueError(f"einsum: {equation!r} has axes of different sizes under the letter {letter!r}.")
     if any(c not in sizes for c in result) or len(set(result)) != len(result):
         raise ValueError(f"einsum: the result of {equation!r} must name axes of the operands, each once.")
+    if not result:  # the layer has no result without axes
+        spare = next(c for c in string.ascii_letters if c not in sizes)
+        first = values[0].reshape((1, *values[0].shape))
+        return _contracted([first, *values[1:]], [spare + letters[0], *letters[1:]], spare, equation).reshape(())
     shape = [sizes[c] for c in result]
     names = _lower("".join(letters) + result)
     return values[0].graph.append(

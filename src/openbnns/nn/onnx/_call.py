@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...graph.sizes import Size
 from .._value import Array
 from ..converted.tensors import Misfit
 from ._file import Node
@@ -13,12 +14,12 @@ from ._file import Node
 
 @dataclass(frozen=True)
 class Call:
-    """``batch`` is the number of samples that the file was written for, if it names one; ``cells`` the weights of a node of
-    recurrent cells."""
+    """``freed`` are sizes that are free here though the file was written for one number, which may stand in shapes: by that
+    number. ``cells`` are the weights of a node of recurrent cells."""
 
     node: Node
     opset: int
-    batch: int | None = None
+    freed: Mapping[int, Size] = field(default_factory=dict)
     cells: Any = None
     asked: set[str] = field(default_factory=set)
     """Attributes that were read; others would be ignored, so that a node that has them is refused."""

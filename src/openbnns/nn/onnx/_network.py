@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import AnySize, FreeSizes, Size
 from .. import memory_limit
 from .._graph import current_graph
-from .._value import Array
+from .._recording import Recording, Shapes
+from .._value import Array, Value
 from ..converted.parts import ForeignPart
-from ..converted.sizes import Size
-from ..converted.tensors import Misfit
+from ..converted.tensors import Misfit, Tensor
 from ..parameter import Parameter
 from . import _numpy
 from ._call import Call
 from ._file import Node, Port
-from ._tensor import Tensor, by_numpy
+from ._tensor import by_numpy, check_memory
 from ._weights import Weights
 from .errors import all_refused
 from .operators import OPERATORS
@@ -42,8 +43,11 @@ _NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
     ),
     "Attention": ("q_num_heads", "kv_num_heads"), "AveragePool": ("count_include_pad",), "Hardmax": ("axis",),
 }  # fmt: skip
-_FILLING = {"Expand", "Tile", "ConstantOfShape"}  # whose result may have the size of the batch
+_FILLING = {"Expand", "Tile", "ConstantOfShape"}  # whose result may have a free size
 _NEVER_FOLDED = {"MaxPool", "MaxUnpool", "Dropout"}
+
+BATCH = "N"  # the first axis of an input without a shape
+SOME_SAMPLES = 7  # to record with where the number is not known: one that other sizes rarely have
 
 ERRORS = (
     Misfit,
@@ -70,15 +74,19 @@ class OnnxPart(ForeignPart):
 
 
 class Network(OnnxPart):
-    """A network from ONNX. It is called, trained, saved and looked at like any other one here."""
+    """A network from ONNX. It is called, trained, saved and looked at like any other one here.
+
+    Inputs have the shapes of the file: numbers, and names of sizes that are free. ``written`` are the numbers that the file has
+    for some of these.
+    """
 
     def __init__(
         self, title: str, nodes: Sequence[Node], inputs: Sequence[Port], outputs: Sequence[str], opset: int,
-        batch_axes: Mapping[str, int | None], weights: Weights, batch: int | None,
+        weights: Weights, written: Mapping[str, int],
     ) -> None:  # fmt: skip
         super().__init__(title)
         self._nodes, self._ports, self._results = list(nodes), list(inputs), list(outputs)
-        self._opset, self._batch_axes, self._batch = opset, dict(batch_axes), batch
+        self._opset, self._written = opset, dict(written)
         self._constants, self._cells = weights.constants, weights.cells
         self._named: dict[str, Parameter | Array] = {}
         self._named |= weights.parameters
@@ -103,56 +111,98 @@ class Network(OnnxPart):
         else:
             home.place(last, part)
 
+    def build(self, *input_shapes: Sequence[int] | int, seed: int | None = None) -> Network:
+        """Record the nodes for inputs of these shapes, which are given without their first axis."""
+        samples = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
+        shapes = []
+        for port, sample in zip(self._ports, samples, strict=True):
+            first = SOME_SAMPLES if port.shape is None else port.shape[0] if port.shape else None
+            shapes.append(() if first is None else (first if isinstance(first, int) else SOME_SAMPLES, *sample))
+        self._recording(self._training, tuple(shapes))
+        return self
+
+    def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
+        """The shapes of inputs with the names of the file in place of numbers; a name may stand for several numbers."""
+        if len(shapes) != len(self._ports):
+            raise TypeError(f"{self._kind}: takes {len(self._ports)} inputs, not {len(shapes)}.")
+        found: list[Sequence[AnySize]] = []
+        for port, shape in zip(self._ports, shapes, strict=True):
+            wanted = (BATCH, *shape[1:])[: len(shape)] if port.shape is None else port.shape
+            fits = len(wanted) == len(shape)
+            if not fits or any(isinstance(n, int) and n != m for n, m in zip(wanted, shape, strict=True)):
+                raise ValueError(
+                    f"{self._kind}: input {port.name!r} has shape {shape}, but the model takes {shown_shape(wanted)}."
+                )
+            sizes: list[AnySize] = []
+            for axis, (name, number) in enumerate(zip(wanted, shape, strict=True)):
+                if isinstance(name, int) or number == 0:
+                    sizes.append(number)
+                    continue
+                assert name is not None
+                own = name if free.numbers.get(name, number) == number else f"{name}_{port.name}_{axis}"
+                free.numbers[own] = number
+                sizes.append(free.size(own))
+            found.append(sizes)
+        return found
+
+    def _input_array(self, x: Any, index: int) -> Array:
+        array = np.asarray(x)
+        if index < len(self._ports) and self._ports[index].shape == () == array.shape and array.dtype.kind in "fiub":
+            return array  # a single number
+        return super()._input_array(x, index)
+
+    def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
+        """Why inputs of these shapes are not taken: what the file fixes, and where."""
+        free = FreeSizes({})
+        try:
+            self._with_free_sizes(shapes, free)
+        except (ValueError, TypeError):
+            return str(error)
+        known = built.graph.sizes
+        guard = known.failing(free.numbers) if free.numbers.keys() >= known.numbers.keys() else None
+        fixed = "" if guard is None else f" For the sizes that it was made with, {guard}."
+        return f"{self._kind}: does not take inputs of shape {', '.join(map(str, shapes))}. {error}{fixed}"
+
     def forward(self, *inputs: Any) -> Any:
+        graph = current_graph()
+        assert graph is not None
         if len(inputs) != len(self._ports):
             raise TypeError(f"{self._kind}: takes {len(self._ports)} inputs, not {len(inputs)}.")
-        held = {port.name: self._input(port, value) for port, value in zip(self._ports, inputs, strict=True)}
-        for name, part in self._named.items():
-            held[name] = Tensor(part)
-        for name, array in self._constants.items():
-            held[name] = Tensor(
-                array, None, "b" if array.dtype == np.bool_ else "f" if array.dtype.kind == "f" else "i"
-            )
+        held = {port.name: _input(port, value, self._kind) for port, value in zip(self._ports, inputs, strict=True)}
+        held |= {name: Tensor(part) for name, part in (self._named | self._constants).items()}
+        freed = {
+            number: graph.sizes.size(name) for name, number in self._written.items() if name in graph.sizes.numbers
+        }
         problems: list[str] = []
         self._folded = 0
         for node in self._nodes:
             if all(not name or name in held for name in node.inputs):  # else it follows one that is refused
+                graph.sizes.place = str(node)
                 try:
-                    self._take(node, held)
+                    self._take(node, held, freed)
                 except ERRORS as error:
                     problems.append(f"{node}: {str(error).rstrip('.') or type(error).__name__}")
-        for name in self._results:
-            x = held.get(name)
-            if x is not None and x.batch is not None and x.shape[x.batch].front > 1:
-                problems.append(f"output {name!r}: its samples are not one axis, {x.shape}")
+        graph.sizes.place = None
+        if problems and self._built is not None:  # for other sizes it can
+            raise ValueError(f"{'; '.join(problems)}.")
         if problems:
             raise all_refused("from_onnx", self._kind, problems)
-        results = [held[name] for name in self._results]
-        values = [x.value if x.kind != "f" else x.batched for x in results]
+        values = [x.value if x.kind != "f" else x.numbers for x in (held[name] for name in self._results)]
         return values[0] if len(values) == 1 else tuple(values)
 
     def converted(self) -> list[tuple[str, str, str]]:
-        """What the nodes became: their names, the operation here, and the shape of its result for a sample."""
+        """What the nodes became: their names, the operation here, and the shape of its result."""
         assert self._graph is not None
         rows = []
         for operation in self._graph.operations:
             names = [call.name for call in operation.functions if call is not None]
-            rows.append((", ".join(dict.fromkeys(names)), type(operation).__name__, str(operation.output.sample)))
+            rows.append((", ".join(dict.fromkeys(names)), type(operation).__name__, str(operation.output.shape)))
         return rows
 
-    def _input(self, port: Port, value: Any) -> Tensor:
-        if port.kind != "f":
-            value.as_indices(self._kind)
-        axis = self._batch_axes[port.name]
-        shape: list[Any] = list(value.sample)
-        if axis is not None:
-            shape.insert(axis, Size(1))
-        return Tensor(value, shape, port.kind)
-
-    def _take(self, node: Node, held: dict[str, Tensor]) -> None:
+    def _take(self, node: Node, held: dict[str, Tensor], freed: Mapping[int, Size]) -> None:
         graph = current_graph()
         assert graph is not None
-        call = Call(node, self._opset, self._batch, self._cells.get(node.index))
+        call = Call(node, self._opset, freed, self._cells.get(node.index))
         tensors = [held[name] if name else None for name in node.inputs]
         while tensors and tensors[-1] is None:
             tensors.pop()
@@ -169,11 +219,13 @@ class Network(OnnxPart):
             raise Misfit(f"its output {missing[0]!r} has no counterpart here")
 
     def _account(self, tensor: Tensor) -> None:
-        """Refuse constants that together take too much memory."""
-        if isinstance(tensor.held, np.ndarray):
+        """Refuse tensors, and constants that together take too much memory."""
+        if tensor.constant:
             self._folded += tensor.held.nbytes
             weights = sum(array.nbytes for array in self._constants.values())
             memory_limit.check(self._folded, "what is computed from constants up to here", Misfit, weights)
+        elif isinstance(tensor.held, Value):
+            check_memory(tensor.held.shape)
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Inputs by the names that they have in the model, as far as these are names in Python."""
@@ -187,13 +239,23 @@ class Network(OnnxPart):
             raise TypeError(f"{self._kind}: {error}. It takes {', '.join(names)}.") from None
 
 
+def _input(port: Port, value: Any, who: str) -> Tensor:
+    if port.kind != "f":
+        value.as_indices(who)
+    return Tensor(value, port.kind)
+
+
+def shown_shape(shape: Sequence[Any]) -> str:
+    """A shape for people; sizes that have no name are shown as ?."""
+    return f"({', '.join('?' if n is None else str(n) for n in shape)})"
+
+
 def _result(call: Call, tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
+    _require(call, tensors)
     given = [x for x in tensors if x is not None]
-    by_batch = call.op in _FILLING and any(x.held.dtype == object for x in given if x.constant)
-    if call.op in _numpy.TABLE and call.op not in _NEVER_FOLDED and all(x.constant for x in given) and not by_batch:
-        _require(call, tensors)
-        arrays = _numpy.compute(call, [None if x is None else x.held for x in tensors])
-        return tuple(Tensor(array, None, _kind(array)) for array in arrays)
+    by_size = call.op in _FILLING and any(x.constant and x.held.dtype == object for x in given)
+    if call.op in _numpy.TABLE and call.op not in _NEVER_FOLDED and all(x.constant for x in given) and not by_size:
+        return tuple(map(Tensor, _numpy.compute(call, [None if x is None else x.held for x in tensors])))
     changing = {x.kind for x in given if not x.constant}
     of_numbers = any(x.kind == "f" for x in given[: 3 if call.op == "Where" else 1])
     if (
@@ -202,23 +264,10 @@ def _result(call: Call, tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
         and changing
         and changing <= {"i", "b"}
         and not (call.op in ("Gather", "Where", "GatherElements") and of_numbers)
-        and not (call.op == "Transpose" and _only_the_batch_moves(call, given[0]))
     ):
-        _require(call, tensors)
         return by_numpy(call, tensors)
-    _require(call, tensors)
     results = OPERATORS[call.op](call, *tensors)
     return results if isinstance(results, tuple) else (results,)
-
-
-def _only_the_batch_moves(call: Call, x: Tensor) -> bool:
-    order = call.integers("perm", tuple(range(x.rank))[::-1])
-    rest = [axis for axis in order if axis != x.batch]
-    return x.batch is not None and sorted(order) == list(range(x.rank)) and rest == sorted(rest)
-
-
-def _kind(array: Array) -> str:
-    return "b" if array.dtype == np.bool_ else "f" if array.dtype.kind == "f" else "i"
 
 
 @cache

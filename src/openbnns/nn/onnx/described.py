@@ -41,9 +41,10 @@ def as_table(network: Network) -> dict[str, Any]:
     return {
         "title": network._kind,
         "opset": network._opset,
-        "batch": network._batch,
+        "written": network._written,
         "inputs": [
-            {"name": port.name, "kind": port.kind, "batch_axis": network._batch_axes[port.name]} for port in network._ports
+            {"name": port.name, "kind": port.kind, "shape": None if port.shape is None else list(port.shape)}
+            for port in network._ports
         ],
         "outputs": network._results,
         "nodes": [
@@ -74,13 +75,12 @@ def _plain(value: Any) -> Any:
 def network_of(table: Any, where: str, largest: int) -> Network:
     """The network that a table describes, with parameters that have no values yet."""
     said = Said(table, where)
-    ports, axes = [], {}
+    ports = []
     for part in said.tables("inputs"):
-        name, axis = part.text("name"), part.get("batch_axis")
-        if axis is not None and type(axis) is not int:
-            raise ModelError(f"{where}: the batch axis of input {name[:60]!r} is no number.")
-        ports.append(Port(name, part.text("kind", ("f", "i", "b")), None))
-        axes[name] = axis
+        name, shape = part.text("name"), part.get("shape")
+        if shape is not None and not (isinstance(shape, list) and all(type(n) in (int, str) for n in shape)):
+            raise ModelError(f"{where}: the shape of input {name[:60]!r} is not made of numbers and names.")
+        ports.append(Port(name, part.text("kind", ("f", "i", "b")), None if shape is None else tuple(shape)))
     nodes = [_node(part, where) for part in said.tables("nodes")]
     weights = Weights()
     for name in said.texts("parameters"):
@@ -95,14 +95,14 @@ def network_of(table: Any, where: str, largest: int) -> Network:
         weights.buffers[name] = np.zeros(shape, np.float32)
     for name, array in said.table("constants").items():
         weights.constants[name] = _array(array, f"{where}: constant {str(name)[:60]!r}")
-    opset, batch = said.get("opset"), said.get("batch")
-    if type(opset) is not int or (batch is not None and type(batch) is not int):
-        raise ModelError(f"{where}: its version of ONNX's operators is no number.")
+    opset, written = said.get("opset"), said.table("written") if said.get("written") is not None else {}
+    if type(opset) is not int or not all(type(n) is int and n > 0 for n in written.values()):
+        raise ModelError(f"{where}: its version of ONNX's operators, or a size, is no number.")
     for index, cells in said.table("cells").items():
         if not isinstance(cells, list):
             raise ModelError(f"{where}: the weights of recurrent cells are not there.")
         weights.cells[_whole(index, where)] = [_cells(one, weights, where) for one in cells]
-    return Network(said.text("title"), nodes, ports, said.texts("outputs"), opset, axes, weights, batch)
+    return Network(said.text("title"), nodes, ports, said.texts("outputs"), opset, weights, written)
 
 
 class _Unsized:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._spelling import spelled
 from .. import memory_limit
+from .._recording import Shapes
 from ..converted.tensors import Misfit
 from ._file import Graph, Model, Port, read
 from ._metadata import FROZEN, card_of
-from ._network import ERRORS, Network
+from ._network import BATCH, ERRORS, SOME_SAMPLES, Network, shown_shape
 from ._patterns import with_layers
 from ._weights import sorted_out
 from .errors import OnnxError, Unsupported, all_refused
@@ -28,11 +29,12 @@ def from_onnx(
     batch_axis: int | Mapping[str, int | None] | None = 0,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Network:
-    """The network that computes what an ONNX model does, with its weights; it runs for any batch size, trains, and is saved.
+    """The network that computes what an ONNX model does, with its weights; it runs for all sizes that the model takes, trains,
+    and is saved.
 
-    The first axis of every input is the batch, whatever size the file has for it. ``batch_axis`` names another one, by input
-    if they differ; None says that the model describes one sample, so that the network takes such samples with a batch in
-    front. ``input_shapes`` gives the shapes of inputs, by name and without the batch, where the file leaves sizes open.
+    Inputs have the shapes of the file. Sizes that it leaves open are free, and so is axis ``batch_axis`` of every input, the
+    first one, even if the file has a number for it; ``batch_axis`` may name axes by input, and None leaves all numbers of the
+    file as they are. ``input_shapes`` fixes shapes of inputs, by name; without the batch, that stays free.
 
     Initializers are parameters under their names, and moving statistics of batch normalizations are buffers; single numbers,
     masks and ``Constant`` nodes stay as they are. The result is in evaluation mode, as the file is: ``Trainer`` and ``train()``
@@ -45,27 +47,33 @@ def from_onnx(
     """
     model = read(path)
     _check_operators(model)
-    axes = {port.name: _batch_axis(port, batch_axis, model) for port in model.inputs}
-    shapes = [_sample_shape(port, axes[port.name], input_shapes or {}, model) for port in model.inputs]
-    if not shapes:
+    if not model.inputs:
         raise OnnxError(f"{model.path}: has no inputs.")
+    written: dict[str, int] = {}
+    model.inputs = [_with_names(port, batch_axis, input_shapes or {}, written, model) for port in model.inputs]
     model.nodes = with_layers(model)
     try:
         weights = sorted_out(model, _frozen(model))
     except Misfit as error:
         raise Unsupported(f"from_onnx: {model.path}: {error}.") from None
     network = Network(
-        model.path.name, model.nodes, model.inputs, [port.name for port in model.outputs], model.opset, axes, weights,
-        _written_batch(model, axes),
-    )  # fmt: skip
-    try:
-        network.build(*shapes)
-    except Unsupported:
-        raise
-    except ERRORS as error:
-        raise Unsupported(f"from_onnx: {model.path}: the network cannot be made. {error}") from None
+        model.path.name, model.nodes, model.inputs, [port.name for port in model.outputs], model.opset, weights, written
+    ).eval()  # fmt: skip
+    problems = []
+    for shapes in _trial_shapes(model.inputs):
+        try:
+            network._recording(False, shapes)
+            break
+        except Unsupported as error:
+            problems.append(error)
+        except ERRORS as error:
+            problems.append(Unsupported(f"from_onnx: {model.path}: the network cannot be made. {error}"))
+    else:
+        free = any(isinstance(n, str) for port in model.inputs for n in port.shape or ())
+        hint = "\nSizes are free: if only some numbers are possible, pass input_shapes={name: (...)}." if free else ""
+        raise Unsupported(f"{problems[0]}{hint}") from None
     network._card = card_of(model.metadata, str(model.path))
-    return network.eval()
+    return network
 
 
 def _check_operators(model: Model) -> None:
@@ -98,59 +106,72 @@ def _frozen(model: Model) -> set[str]:
 
 # Inputs.
 
+_TRIALS = ((SOME_SAMPLES, 64), (SOME_SAMPLES, 224), (12, 240), (1, 1))
+"""Numbers of samples, and of other sizes that are free, to record with: many networks halve images several times."""
+
+
+def _with_names(
+    port: Port, batch_axis: int | Mapping[str, int | None] | None, given: Mapping[str, Sequence[int]],
+    written: dict[str, int], model: Model,
+) -> Port:  # fmt: skip
+    """The input with a name for every size that is free."""
+    axis = _batch_axis(port, batch_axis, model)
+    shape: list[Any] = list(_shape(port, axis, given, model))
+    if len(given.get(port.name, ())) == len(shape):
+        axis = None
+    for i, n in enumerate(shape):
+        if i == axis:
+            if isinstance(n, int):
+                written.setdefault(BATCH, n)
+            shape[i] = n if isinstance(n, str) else BATCH
+        elif n is None:
+            shape[i] = f"{port.name}_{i}"
+    who = f"{model.path}: a sample of input {port.name!r}, of shape {shown_shape(shape)},"
+    plain = [n for n in shape if isinstance(n, int)]
+    if min(plain, default=1) < 1:
+        raise OnnxError(f"{who} holds nothing. Pass input_shapes={{{port.name!r}: (...)}}.")
+    memory_limit.check(4 * math.prod(plain), who, OnnxError)
+    return Port(port.name, port.kind, tuple(shape))
+
 
 def _batch_axis(port: Port, given: int | Mapping[str, int | None] | None, model: Model) -> int | None:
     axis = given.get(port.name, 0) if isinstance(given, Mapping) else given
-    if axis is None:
-        return None
-    if port.shape is None:
+    if axis is None or port.shape is None:
         return axis
+    if axis == 0 and not port.shape and not isinstance(given, Mapping):
+        return None  # a single number
     if not -len(port.shape) <= axis < len(port.shape):
         raise OnnxError(
-            f"{model.path}: input {port.name!r} of shape {_shown(port.shape)} has no axis {axis} that could be the batch. "
-            "Name it with batch_axis, or pass batch_axis=None if the model describes one sample."
+            f"{model.path}: input {port.name!r} of shape {shown_shape(port.shape)} has no axis {axis} that could be the batch. "
+            "Name it with batch_axis, or pass batch_axis=None if the sizes of the file hold."
         )
     return axis % len(port.shape)
 
 
-def _sample_shape(port: Port, axis: int | None, given: Mapping[str, Sequence[int]], model: Model) -> tuple[int, ...]:
-    if port.name in given:
-        shape: tuple[Any, ...] = tuple(given[port.name])
-        rest = None if port.shape is None else tuple(n for i, n in enumerate(port.shape) if i != axis)
-        if rest is not None and (
-            len(rest) != len(shape) or any(isinstance(n, int) and n != m for n, m in zip(rest, shape, strict=True))
-        ):
-            raise ValueError(
-                f"from_onnx: input_shapes has {shape} for {port.name!r}, but the model has {_shown(rest)}."
+def _shape(port: Port, axis: int | None, given: Mapping[str, Sequence[int]], model: Model) -> tuple[Any, ...]:
+    if port.name not in given:
+        if port.shape is None:
+            raise OnnxError(
+                f"{model.path}: input {port.name!r} has no shape. Pass input_shapes={{{port.name!r}: (...)}}."
             )
-    elif port.shape is None:
-        raise OnnxError(
-            f"{model.path}: input {port.name!r} has no shape. Pass input_shapes={{{port.name!r}: (...)}}, without the batch."
+        return port.shape
+    shape: tuple[Any, ...] = tuple(given[port.name])
+    known = shape if port.shape is None else port.shape
+    if axis is not None and (port.shape is None or len(shape) == len(known) - 1):
+        shape = (*shape[:axis], known[axis] if port.shape is not None else None, *shape[axis:])
+        known = shape if port.shape is None else known
+    if len(known) != len(shape) or any(isinstance(n, int) and n != m for n, m in zip(known, shape, strict=True)):
+        raise ValueError(
+            f"from_onnx: input_shapes has {tuple(given[port.name])} for {port.name!r}, but the model has {shown_shape(known)}."
         )
-    else:
-        shape = tuple(n for i, n in enumerate(port.shape) if i != axis)
-    unknown = [str(n) if n else f"number {i}" for i, n in enumerate(shape) if not isinstance(n, int)]
-    if unknown:
-        raise OnnxError(
-            f"{model.path}: input {port.name!r} of shape {_shown(port.shape or ())} leaves axes open that are no batch: "
-            f"{', '.join(unknown)}. Networks here have one shape of sample: pass input_shapes={{{port.name!r}: (...)}}, without "
-            "the batch."
-        )
-    who = f"{model.path}: a sample of input {port.name!r}, of shape {shape},"
-    if any(n < 1 for n in shape):
-        raise OnnxError(f"{who} holds nothing. Pass input_shapes={{{port.name!r}: (...)}}, without the batch.")
-    memory_limit.check(4 * math.prod(shape), who, OnnxError)
     return shape
 
 
-def _shown(shape: Sequence[Any]) -> str:
-    return f"({', '.join('?' if n is None else str(n) for n in shape)})"
-
-
-def _written_batch(model: Model, axes: Mapping[str, int | None]) -> int | None:
-    """The number of samples that the file was written for, if it is one number."""
-    sizes = {
-        port.shape[axis] for port in model.inputs if (axis := axes[port.name]) is not None and port.shape is not None
-    }
-    number = sizes.pop() if len(sizes) == 1 else None
-    return number if isinstance(number, int) and number > 0 else None
+def _trial_shapes(ports: Sequence[Port]) -> Iterator[Shapes]:
+    """Shapes of inputs to record with, one after the other."""
+    first = {port.shape[0] for port in ports if port.shape}
+    for samples, others in _TRIALS:
+        yield tuple(
+            tuple(n if isinstance(n, int) else samples if n in first else others for n in port.shape or ())
+            for port in ports
+        )

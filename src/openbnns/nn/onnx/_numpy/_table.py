@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import Size
 from ... import memory_limit
 from ..._value import Array
-from ...converted.sizes import Size
 from ...converted.tensors import Misfit
 from .._call import Call
 
@@ -23,6 +23,13 @@ WITHOUT_GRADIENT = {
     "BitwiseAnd", "BitwiseOr", "BitwiseXor",
 }  # fmt: skip
 """What has no gradient even for tensors of numbers."""
+
+BY_ELEMENT = {
+    "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf", "Hardmax",
+    "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sign", "Max", "Min", "Sum", "Pow", "Mod",
+    "Where", "Identity", "Cast", "CastLike", "Clip", "CumSum", "Relu", "Trilu",
+}  # fmt: skip
+"""What gives results of the broadcast shape of the operands."""
 
 MOVES = {
     "Identity", "Cast", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Concat", "Slice", "Gather", "Split",
@@ -38,27 +45,31 @@ def compute(call: Call, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
     except Misfit:
         raise
     except (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, AttributeError) as error:
-        if any(array is not None and array.dtype == object for array in arrays):
-            raise Misfit("it computes with the size of the batch, which is no number here") from None
         raise Misfit(f"it cannot be computed ({error})") from None
     listed = results if isinstance(results, tuple) else (results,)
     return tuple(_settled(result) for result in listed)
 
 
 def _settled(result: Any) -> Array:
-    """Whole numbers as such, where no size of a batch is left among them."""
+    """Numbers as such, where no free size is left among them."""
+    if isinstance(result, Size):
+        single = np.empty((), object)
+        single[()] = result
+        return single
     array = np.asarray(result)
-    if array.dtype == object and not any(isinstance(n, Size) for n in array.ravel()):
-        array = array.astype(np.int64)
-    return array
+    if array.dtype != object:
+        return array
+    kinds = {type(n) for n in array.ravel()}
+    if any(issubclass(kind, (float, np.floating)) for kind in kinds):
+        return array.astype(np.float32)
+    if any(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+        return array.astype(np.bool_)
+    return array if Size in kinds else array.astype(np.int64)
 
 
 def limited(shape: Iterable[Any]) -> tuple[int, ...]:
     """A shape to be filled, if that is possible."""
-    sizes = tuple(shape)
-    if any(isinstance(n, Size) for n in sizes):
-        raise Misfit("a constant has the size of the batch")
-    numbers = tuple(int(n) for n in sizes)
+    numbers = tuple(int(n) for n in shape)
     if any(n < 0 for n in numbers):
         raise Misfit(f"no constant has shape {numbers}")
     memory_limit.check(8 * math.prod(numbers), f"a constant of shape {numbers}", Misfit)

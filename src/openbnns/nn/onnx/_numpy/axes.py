@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import Size
 from ..._value import Array
 from ...converted.tensors import Misfit
 from .._call import Call
@@ -34,7 +35,7 @@ def _reduction(function: Any) -> Body:
         if chosen == () and x.ndim and call.op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
             return x
         result = function(x, axis=chosen, keepdims=bool(call.integer("keepdims", 1)))
-        return np.asarray(result).astype(x.dtype)
+        return result if isinstance(result, Size) else np.asarray(result).astype(x.dtype)
 
     return body
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import Size
 from ..._value import Array
 from ...converted.tensors import Misfit
 from .._call import Call
@@ -16,8 +17,9 @@ from ._table import TABLE, Body, limited, register
 def _elementwise(function: Any) -> Body:
     def body(call: Call, *arrays: Array) -> Any:
         limited(np.broadcast_shapes(*(a.shape for a in arrays)))
-        result = function(*arrays)
-        kind = arrays[0].dtype
+        result, kind = function(*arrays), arrays[0].dtype
+        if isinstance(result, Size):
+            return result
         return (
             result.astype(kind)
             if kind.kind in "fiu" and result.dtype.kind in "fiu" and result.dtype != kind
@@ -37,11 +39,18 @@ def _compared(function: Any) -> Body:
 
 def _divided(a: Array, b: Array) -> Any:
     if a.dtype == object or b.dtype == object:
-        return a // b
+        return _quotient(a, b)
     if a.dtype.kind == "f":
         return a / b
     quotient = np.abs(a.astype(np.int64)) // np.abs(b.astype(np.int64))
     return quotient * np.sign(a.astype(np.int64)) * np.sign(b.astype(np.int64))
+
+
+def _rounded_to_zero(a: Any, b: Any) -> Any:
+    return a // b if (a < 0) is (b < 0) else -(-a // b)
+
+
+_quotient = np.frompyfunc(_rounded_to_zero, 2, 1)  # of sizes
 
 
 def _folded(function: Any) -> Any:
@@ -123,11 +132,11 @@ def _cast(call: Call, x: Array) -> Any:
     wanted = numpy_type(call.integer("to"))
     if wanted is None:
         raise Misfit(f"to={call.integer('to')} is a type that networks do not compute with")
-    if x.dtype == object:
+    if x.dtype == object and wanted.kind in "iu":
         return x
     return x.astype(wanted)
 
 
 @register("CastLike")
 def _cast_like(call: Call, x: Array, like: Array) -> Any:
-    return x if x.dtype == object else x.astype(like.dtype)
+    return x if x.dtype == object and like.dtype.kind in "iuO" else x.astype(like.dtype)

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import Size
 from ..._value import Array
-from ...converted.sizes import Size
 from ...converted.tensors import Misfit
 from .._call import Call
 from .._file import numpy_type
 from ._table import limited, register
+
+_FAR = 2**31 - 1  # from here on, the end of a slice is that of the axis
 
 
 @register("Size")
@@ -84,7 +86,7 @@ def _split(call: Call, x: Array, sizes: Array | None = None) -> Any:
     return tuple(np.split(x, np.cumsum(parts)[:-1], axis))
 
 
-def split_sizes(call: Call, total: int, sizes: list[int] | None) -> list[int]:
+def split_sizes(call: Call, total: Any, sizes: list[int] | None) -> list[Any]:
     """How long the parts are that a tensor is split into."""
     if sizes is not None:
         if sum(sizes) != total or min(sizes, default=0) < 0:
@@ -93,6 +95,9 @@ def split_sizes(call: Call, total: int, sizes: list[int] | None) -> list[int]:
     count = call.integer("num_outputs", len(call.node.outputs))
     if count < 1 or (count != len(call.node.outputs)):
         raise Misfit(f"num_outputs is {count}, but there are {len(call.node.outputs)}")
+    if isinstance(total, Size) and total % count == 0:
+        return [total // count] * count
+    total = int(total)
     size = -(-total // count)
     return [max(0, min(size, total - i * size)) for i in range(count)]
 
@@ -103,7 +108,7 @@ def _slice(call: Call, x: Array, *bounds: Array | None) -> Any:
 
 
 def slices(
-    shape: Sequence[Any], starts: list[int] | None, ends: list[int] | None, axes: list[int] | None = None,
+    shape: Sequence[Any], starts: list[Any] | None, ends: list[Any] | None, axes: list[int] | None = None,
     steps: list[int] | None = None,
 ) -> tuple[slice, ...]:  # fmt: skip
     """The part of a tensor that a node takes, as slices of all axes."""
@@ -117,10 +122,10 @@ def slices(
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if not -len(shape) <= axis < len(shape) or step == 0:
             raise Misfit(f"axis {axis} or step {step} is not possible for {tuple(shape)}")
-        if isinstance(shape[axis], Size):
-            found[axis] = slice(start, end, step)
+        if isinstance(shape[axis], Size) and step > 0:
+            found[axis] = slice(start, None if isinstance(end, int) and end >= _FAR else end, step)
             continue
-        size = int(shape[axis])
+        size, start, end = int(shape[axis]), int(start), int(end)
         first, last, _ = slice(start, max(end, -(2**62)), step).indices(size)
         found[axis] = slice(first, None if step < 0 and last < 0 else last, step)
     return tuple(found)

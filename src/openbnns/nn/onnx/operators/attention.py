@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from ... import functional as F
-from ..._value import BatchSize, Value
+from ..._value import Value
 from ...converted.functions import AsNumbers, Compare, Forbid
-from ...converted.sizes import Size
-from ...converted.tensors import Misfit
+from ...converted.tensors import Misfit, Tensor
 from .._call import Call
-from .._tensor import Tensor
 from ._registry import operator
 from .cells import SEQUENCES
 
@@ -22,15 +20,14 @@ class _Heads:
     """Query, key or value as (N, heads, length, width)."""
 
     def __init__(self, call: Call, x: Tensor, name: str) -> None:
-        value, self.back = x.by_axis_first()
-        self.flat = len(value.sample) == 2
+        value, self.flat = x.numbers, x.rank == 3
         if self.flat:
             heads = call.integer(name)
-            length, width = value.sample
+            samples, length, width = value.shape
             if heads < 1 or width % heads:
                 raise Misfit(f"{width} features are not those of {heads} heads")
-            value = F.permute(value.reshape((value.shape[0], length, heads, width // heads)), 0, 2, 1, 3)
-        if len(value.sample) != 3:
+            value = F.permute(value.reshape((samples, length, heads, width // heads)), 0, 2, 1, 3)
+        if value.ndim != 4:
             raise Misfit(f"{x.shape} is no query, key or value")
         self.value = value
 
@@ -43,28 +40,27 @@ def attention(
     q, k, v = (_Heads(call, x, f"{name}_num_heads") for x, name in ((query, "q"), (key, "kv"), (value, "kv")))
     keys, values, before = k.value, v.value, 0
     if past_key is not None and past_value is not None:
-        past = past_key.by_axis_first()[0], past_value.by_axis_first()[0]
-        before = past[0].sample[1]
-        keys, values = F.cat([past[0], keys], 2), F.cat([past[1], values], 2)
+        before = int(past_key.shape[2])
+        keys, values = F.cat([past_key.numbers, keys], 2), F.cat([past_value.numbers, values], 2)
     present = keys, values
-    groups, left = divmod(q.value.sample[0], keys.sample[0])
-    if left or q.value.sample[2] != keys.sample[2] or keys.sample[:2] != values.sample[:2]:
+    groups, left = divmod(int(q.value.shape[1]), int(keys.shape[1]))
+    if left or q.value.shape[3] != keys.shape[3] or keys.shape[1:3] != values.shape[1:3]:
         raise Misfit(f"query {query.shape}, key {key.shape} and value {value.shape} do not fit together")
     if groups > 1:
         keys, values = (_repeated(x, groups) for x in (keys, values))
     call.ignored("softmax_precision")
-    scale, softcap = call.number("scale", 1 / math.sqrt(q.value.sample[2])), call.number("softcap", 0.0)
+    scale, softcap = call.number("scale", 1 / math.sqrt(q.value.shape[3])), call.number("softcap", 0.0)
     plain_causal = call.integer("is_causal", 0) and not (before or mask or lengths or softcap or call.outputs > 3)
     windows = call.integer("left_window_size", -1), call.integer("right_window_size", -1)
     mode = call.integer("qk_matmul_output_mode", 0)
     added: Any = None
     if not plain_causal or max(windows) >= 0:
         plain_causal = False
-        added = _everything_added(call, windows, mask, lengths, query, q.value, keys, before)
+        added = _everything_added(call, windows, mask, lengths, q.value, keys, before)
     empty = isinstance(added, np.ndarray) and np.isneginf(added).all(-1).any()
     if call.outputs <= 3 and not softcap and not empty and not isinstance(added, Value):
         y = F.scaled_dot_product_attention(q.value, keys, values, added, 0.0, bool(plain_causal), scale)
-        return _results(call, q, k, y, present, None)
+        return _results(call, q, y, present, None)
     scores = F.mul(F.matmul(q.value, F.transpose(keys, -1, -2)), scale)
     if softcap:
         scores = F.mul(F.tanh(F.div(scores, softcap)), softcap)
@@ -73,7 +69,7 @@ def attention(
     if added is not None:
         weights = _without_empty_rows(weights, added)
     shown = [scores, scores, masked, weights][mode % 4]
-    return _results(call, q, k, F.matmul(weights, values), present, shown)
+    return _results(call, q, F.matmul(weights, values), present, shown)
 
 
 def _without_empty_rows(weights: Any, added: Any) -> Any:
@@ -86,11 +82,12 @@ def _without_empty_rows(weights: Any, added: Any) -> Any:
 
 
 def _everything_added(
-    call: Call, windows: tuple[int, int], mask: Tensor | None, lengths: Tensor | None, query: Tensor, q: Value, k: Value,
-    before: int,
+    call: Call, windows: tuple[int, int], mask: Tensor | None, lengths: Tensor | None, q: Value, k: Value, before: int
 ) -> Any:  # fmt: skip
     """All masks as numbers to add to the scores (N, heads, T, S): an array, a value, or None."""
-    i, j = np.arange(q.sample[1])[:, None], np.arange(k.sample[1])[None, :]
+    if not call.integer("is_causal", 0) and max(windows) < 0 and lengths is None:
+        return None if mask is None else _mask(mask, k)
+    i, j = np.arange(q.shape[2])[:, None], np.arange(k.shape[2])[None, :]
     least, most = [], []  # of the position of the first query, for a pair to be allowed
     if call.integer("is_causal", 0):
         least.append(j - i)
@@ -98,13 +95,12 @@ def _everything_added(
         most.append(windows[0] + j - i)
     if windows[1] >= 0:
         least.append(j - i - windows[1])
-    parts: list[Any] = [] if mask is None else [_mask(call, mask, query, q, k)]
+    parts: list[Any] = [] if mask is None else [_mask(mask, k)]
     if lengths is None:
         for matrix, allowed in [*((m, before >= m) for m in least), *((m, before <= m) for m in most)]:
             parts.append(np.where(np.broadcast_to(allowed, matrix.shape), np.float32(0), np.float32(-np.inf)))
     else:
-        flat, _ = Tensor(lengths.numbers, lengths.shape).by_axis_first()
-        counts = flat.reshape((flat.shape[0], 1, 1, 1))
+        counts = lengths.numbers.reshape((lengths.shape[0], 1, 1, 1))
         rules = [(j + 1 + 0 * i, "ge"), *((m + len(i), "ge") for m in least), *((m + len(i), "le") for m in most)]
         parts += [Forbid.apply(Compare.apply(counts, m.astype(np.float32), name)) for m, name in rules]
     if not parts:
@@ -120,53 +116,30 @@ def _everything_added(
 
 def _repeated(x: Value, groups: int) -> Value:
     """Every head so many times, one after the other."""
-    heads, length, width = x.sample
-    wide = F.expand(x.reshape((x.shape[0], heads, 1, length, width)), BatchSize(x.rows), heads, groups, length, width)
-    return wide.reshape((x.shape[0], heads * groups, length, width))  # type: ignore[no-any-return]
+    samples, heads, length, width = x.shape
+    wide = F.expand(x.reshape((samples, heads, 1, length, width)), samples, heads, groups, length, width)
+    return wide.reshape((samples, heads * groups, length, width))  # type: ignore[no-any-return]
 
 
-def _mask(call: Call, mask: Tensor, query: Tensor, q: Value, k: Value) -> Any:
+def _mask(mask: Tensor, k: Value) -> Any:
     """What is added to the scores (N, heads, T, S)."""
     if mask.rank > 4 or mask.rank < 1:
         raise Misfit(f"a mask {mask.shape} has no counterpart here")
     if mask.constant:
         array = mask.held if mask.kind != "b" else np.where(mask.held, np.float32(0), np.float32(-np.inf))
         array = array.astype(np.float32)
-        if array.shape[-1] < k.sample[1]:  # what is not there is forbidden
-            array = np.pad(
-                array, [(0, 0)] * (array.ndim - 1) + [(0, k.sample[1] - array.shape[-1])], constant_values=-np.inf
-            )
-        if array.ndim == 4 and array.shape[0] == 1:
-            array = array[0]
-        if array.ndim == 4:
-            raise Misfit(f"a mask {mask.shape} of samples must be an input of the model")
-        return array
+        missing = int(k.shape[2] - array.shape[-1])
+        if missing > 0:  # what is not there is forbidden
+            array = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)], constant_values=-np.inf)
+        return array[0] if array.ndim == 4 and array.shape[0] == 1 else array
     value = mask.numbers if mask.kind == "f" else Forbid.apply(mask.value)
-    missing = k.sample[1] - mask.shape[-1]
-    if missing > 0 and value.rows:  # what is not there is forbidden
-        value = F.pad(value, (0, missing), value=-math.inf)
-    elif missing:
-        raise Misfit(f"a mask {mask.shape} does not reach over {k.sample[1]} keys")
-    masked = Tensor(value, (*mask.shape[:-1], k.sample[1]))
-    if masked.sampled:
-        rows, count = masked.held_rows, query.shape[0]
-        wide = masked.numbers.reshape((BatchSize(rows), *[1] * (4 - mask.rank), *value.sample))
-        if mask.rank < 4 or mask.shape[0] == 1:
-            wide = F.expand(wide, BatchSize(rows), count, *wide.sample[1:])
-        return wide.reshape((BatchSize(rows * count), *wide.sample[1:]))
-    if mask.rank == 4 and mask.batch == 0:
-        return value
-    if mask.batch is not None:
-        raise Misfit(f"a mask {mask.shape} has its batch at another axis than 0")
-    return value
+    missing = int(k.shape[2] - mask.shape[-1])
+    return F.pad(value, (0, missing), value=-math.inf) if missing > 0 else value  # what is not there is forbidden
 
 
-def _results(call: Call, q: _Heads, k: _Heads, y: Any, present: tuple[Any, Any], scores: Any) -> Any:
-    heads, length, width = y.sample
+def _results(call: Call, q: _Heads, y: Any, present: tuple[Any, Any], scores: Any) -> Any:
     if q.flat:
-        y = F.permute(y, 0, 2, 1, 3).reshape((y.shape[0], length, heads * width))
-    parts = [q.back(y), k.back(present[0]), k.back(present[1])]
-    if scores is not None:
-        parts.append(q.back(scores))
-    assert not any(isinstance(n, Size) for n in y.sample)
-    return tuple(parts[: max(1, call.outputs)])
+        samples, heads, length, width = y.shape
+        y = F.permute(y, 0, 2, 1, 3).reshape((samples, length, heads * width))
+    parts = [y, *present, *([] if scores is None else [scores])]
+    return tuple(map(Tensor, parts[: max(1, call.outputs)]))

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import AnySize, is_same
 from ... import functional as F
 from ... import operations
-from ..._value import BatchSize, Value
-from ...converted.sizes import Size
-from ...converted.tensors import Misfit
+from ..._value import Value
+from ...converted.tensors import Misfit, Tensor
 from ...operations.states import InitialState
 from ...parameter import Parameter
 from .._call import Call
-from .._tensor import Tensor
 from ._registry import operator
 
 SEQUENCES = "sequences"
@@ -54,77 +53,45 @@ class _Sequence:
     def __init__(self, call: Call, x: Tensor) -> None:
         if x.rank != 3:
             raise Misfit(f"{x.shape} is no sequence")
-        self.x, self.front = x, bool(call.integer("layout", 0))  # whether samples stand in front of steps
-        self.place = 0 if self.front else 1
-        if x.batch is not None:
-            if x.batch != self.place:
-                raise Misfit(
-                    f"the cells run over axis {x.batch} of {x.shape}, which is the batch. The batch must be axis {self.place}"
-                )
-            self.value, self.count, self.size = x.batched, 0, x.shape[self.place]
-            return
-        if not x.sampled:
-            raise Misfit("its input does not depend on the inputs of the model")
-        value, self.count, self.size = x.numbers, int(x.shape[self.place]), x.shape[self.place]
-        turned = value if self.front else F.permute(value, 0, 2, 1, 3)
-        self.value = turned.reshape((BatchSize(x.held_rows * self.count), *turned.sample[1:]))
+        self.front = bool(call.integer("layout", 0))  # whether samples stand in front of steps
+        self.value: Value = x.numbers if self.front else F.transpose(x.numbers, 0, 1)
+
+    @property
+    def samples(self) -> AnySize:
+        return self.value.shape[0]
 
     def outputs(self, parts: list[Value]) -> Tensor:
         """(N, T, H) of every direction: ONNX has (T, D, N, H), or with samples in front (N, T, D, H)."""
         y: Any = F.stack(parts, 2)
-        steps, count, hidden = y.sample
-        if not self.count:
-            return Tensor(y, (self.size, steps, count, hidden) if self.front else (steps, count, self.size, hidden))
-        apart = y.reshape((BatchSize(self.x.held_rows), self.count, steps, count, hidden))
-        return Tensor(apart if self.front else F.permute(apart, 0, 2, 3, 1, 4), self._shape(steps, count, hidden))
-
-    def _shape(self, steps: int, count: int, hidden: int) -> tuple[int, ...]:
-        return (self.count, steps, count, hidden) if self.front else (steps, count, self.count, hidden)
+        return Tensor(y if self.front else F.permute(y, 1, 2, 0, 3))
 
     def states(self, parts: list[Value]) -> Tensor:
         """(N, H) of every direction: ONNX has (D, N, H), or with samples in front (N, D, H)."""
-        y: Any = F.stack(parts, 1)
-        count, hidden = y.sample
-        if not self.count:
-            return Tensor(y, (self.size, count, hidden) if self.front else (count, self.size, hidden))
-        apart = y.reshape((BatchSize(self.x.held_rows), self.count, count, hidden))
-        if self.front:
-            return Tensor(apart, (self.count, count, hidden))
-        return Tensor(F.permute(apart, 0, 2, 1, 3), (count, self.count, hidden))
+        return Tensor(F.stack(parts, 1 if self.front else 0))
 
     def initial(self, state: Tensor | None, direction: int, count: int, hidden: int) -> Value | None:
         """What the cells of a direction begin with: (N, H), or (H,) for all samples; None for zeros."""
-        if state is None or (
-            isinstance(state.held, np.ndarray) and state.held.dtype.kind == "f" and not state.held.any()
-        ):
+        if state is None or (state.constant and state.held.dtype.kind == "f" and not state.held.any()):
             return None
-        wanted = (self.size, count, hidden) if self.front else (count, self.size, hidden)
-        axis = 1 if self.front else 0
-        if state.batch is None and not self.count and not state.held_rows:  # written for one sample, or so many
-            if state.rank != 3 or state.shape[self.place] != 1:
-                raise Misfit(f"a state {state.shape} does not fit {wanted}")
-            flat = state.numbers.reshape((count, hidden))
-            return F.select(flat, 0, direction)  # type: ignore[no-any-return]
-        if state.shape != wanted:
-            raise Misfit(f"a state {state.shape} does not fit {wanted}")
-        value = state.numbers
-        if not self.count:
-            return F.select(value, int(bool(value.rows)), direction)  # type: ignore[no-any-return]
-        if not value.rows:
-            value = F.expand(value, BatchSize(self.x.held_rows), *value.sample)
-        one: Value = F.select(value, axis + 1, direction)
-        return one.reshape((BatchSize(self.x.held_rows * self.count), hidden))
+        if state.rank != 3:
+            raise Misfit(f"{state.shape} is no state")
+        samples, ways = state.shape[:2] if self.front else state.shape[1::-1]
+        if ways != count or state.shape[2] != hidden or not (is_same(samples, 1) or samples == self.samples):
+            raise Misfit(
+                f"a state {state.shape} does not fit {self.samples} samples of {count} direction(s) of {hidden} cells"
+            )
+        one: Value = F.select(state.numbers, 1 if self.front else 0, direction)
+        return one.reshape((hidden,)) if is_same(samples, 1) and not is_same(self.samples, 1) else one
 
     def lengths(self, given: Tensor | None) -> Value | None:
         """How many steps every sample has; None if all have all."""
-        steps = self.value.sample[0]
-        if given is None or (given.constant and (given.held == steps).all()):
+        steps = self.value.shape[1]
+        if given is None or (given.constant and all(n == steps for n in given.held.ravel())):
             return None
-        if given.constant or given.kind == "f" or given.shape != (self.size,):
-            raise Misfit("lengths of sequences must be an input of the model, one whole number per sample")
-        if not self.count:
-            return given.value
-        return given.value.reshape((BatchSize(self.x.held_rows * self.count),))
+        if given.kind == "f" or given.rank != 1 or given.shape[0] != self.samples:
+            raise Misfit("lengths of sequences must be one whole number per sample")
+        value = given.value
+        return value.graph.constant(value.leaf.astype(np.int64)) if isinstance(value.leaf, np.ndarray) else value
 
 
 def _check(call: Call, x: Tensor, count: int) -> None:
@@ -216,7 +183,7 @@ def _kind(call: Call, number: int) -> str:
 
 
 def _steps(sequence: _Sequence, cells: Cells, reverse: bool, until: Value | None) -> tuple[list[int], Value]:
-    steps = sequence.value.sample[0]
+    steps = int(sequence.value.shape[1])
     if until is not None or steps > _MOST_STEPS:
         raise Misfit(
             f"sequences of different lengths, or of more than {_MOST_STEPS} steps, have no counterpart for such cells"
@@ -248,8 +215,8 @@ def _resetting_first(sequence: _Sequence, cells: Cells, reverse: bool, until: Va
     """A GRU whose reset gate acts on the state, not on its product with the weights: linear_before_reset=0."""
     order, inputs = _steps(sequence, cells, reverse, until)
     n, outputs = cells.hidden, {}
-    if h is not None and not h.rows:
-        h = F.expand(h, BatchSize(sequence.value.rows), n)
+    if h is not None and h.ndim == 1:
+        h = F.expand(h, sequence.samples, n)
     for t in order:
         z = F.select(inputs, 1, t)
         gates = F.sigmoid(_plus(F.narrow(z, 1, 0, 2 * n), _gate(h, cells, 0, 2 * n)))
@@ -268,17 +235,11 @@ def _peeping(
     """An LSTM whose gates see the cell state."""
     order, inputs = _steps(sequence, cells, reverse, until)
     n, outputs = cells.hidden, {}
-    if (
-        peepholes.rank != 2
-        or peepholes.shape[1] != 3 * n
-        or isinstance(peepholes.shape[0], Size)
-        or peepholes.held_rows
-    ):
+    if peepholes.rank != 2 or peepholes.shape[1] != 3 * n:
         raise Misfit(f"peepholes {peepholes.shape} do not fit {n} cells")
     mine = F.select(peepholes.numbers, 0, number)
     to_input, to_output, to_forget = (F.narrow(mine, 0, i * n, n) for i in range(3))
-    rows = BatchSize(sequence.value.rows)
-    h, c = (F.expand(s, rows, n) if s is not None and not s.rows else s for s in states)
+    h, c = (F.expand(s, sequence.samples, n) if s is not None and s.ndim == 1 else s for s in states)
     for t in order:
         z = _plus(F.select(inputs, 1, t), _gate(h, cells, 0, 4 * n))
         i, f, g, o = F.split(z, n, 1)

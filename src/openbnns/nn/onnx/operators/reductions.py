@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
-from ...converted.tensors import Misfit
+from ...converted.tensors import Misfit, Tensor
 from .. import _numpy
 from .._call import Call
-from .._tensor import Tensor, by_numpy, plain_numbers
+from .._tensor import by_numpy, plain_numbers
 from ._registry import add, operator
 
 REDUCTIONS = "reductions"
@@ -20,13 +20,9 @@ def _reduction(function: Any) -> Any:
         keep = bool(call.integer("keepdims", 1))
         call.ignored("noop_with_empty_axes", "axes")
         if chosen == ():
-            return Tensor(_of_nothing(call, x), x.shape)
-        every = tuple(range(x.rank)) if chosen is None else chosen
-        x.free(every, "the reduction") if x.batch is not None else None
-        shape = [1 if i in every else n for i, n in enumerate(x.shape) if keep or i not in every]
-        if not every:
-            return Tensor(_of_nothing(call, x), x.shape)
-        return Tensor(function(x.numbers, [x.axis(axis) for axis in every], keep), shape)
+            return Tensor(_of_nothing(call, x))
+        every = list(range(x.rank)) if chosen is None else list(chosen)
+        return Tensor(function(x.numbers, every, keep) if every else _of_nothing(call, x))
 
     return handler
 
@@ -53,31 +49,22 @@ for _name, _function in _FUNCTIONS.items():
 
 @operator(REDUCTIONS, "ArgMax", "ArgMin")
 def position(call: Call, x: Tensor) -> Any:
-    axis, keep = call.integer("axis", 0), bool(call.integer("keepdims", 1))
-    x.free([axis], "the position")
+    axis, keep = x.axis(call.integer("axis", 0)), bool(call.integer("keepdims", 1))
     if call.integer("select_last_index", 0):
         return by_numpy(call, [x])
-    place = x.axis(axis)
-    value = x.numbers
     function = F.argmax if call.op == "ArgMax" else F.argmin
-    if not value.rows:
-        return by_numpy(call, [x])
-    shape = [1 if i == axis % x.rank else n for i, n in enumerate(x.shape) if keep or i != axis % x.rank]
-    return Tensor(function(value, place, keep), shape, "i")
+    return Tensor(function(x.numbers, axis, keep), "i")
 
 
 @operator(REDUCTIONS, "Softmax", "LogSoftmax")
 def softmax(call: Call, x: Tensor) -> Tensor:
-    axis = call.integer("axis", -1)
-    x.free([axis], "the softmax")
     function = F.softmax if call.op == "Softmax" else F.log_softmax
-    return Tensor(function(x.numbers, x.axis(axis)), x.shape)
+    return Tensor(function(x.numbers, x.axis(call.integer("axis", -1))))
 
 
 @operator(REDUCTIONS, "LpNormalization")
 def lp_normalization(call: Call, x: Tensor) -> Tensor:
-    axis, p = call.integer("axis", -1), call.integer("p", 2)
+    axis, p = x.axis(call.integer("axis", -1)), call.integer("p", 2)
     if p not in (1, 2):
         raise Misfit(f"p={p} has no counterpart here")
-    x.free([axis], "the norm")
-    return Tensor(F.normalize(x.numbers, float(p), x.axis(axis), 1e-12), x.shape)
+    return Tensor(F.normalize(x.numbers, float(p), axis, 1e-12))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import Size, is_same
 from ... import functional as F
-from ... import memory_limit, operations
+from ... import operations
 from ..._value import Array
-from ...converted.sizes import Size
-from ...converted.tensors import Misfit
+from ...converted.tensors import Misfit, Tensor
 from .. import _numpy
 from .._call import Call
-from .._tensor import Tensor, constant_of, numbers_of
+from .._tensor import check_memory, constant_of, numbers_of
 from ._registry import operator
 from .elementwise import along
 from .shapes import PARTS
@@ -24,14 +24,40 @@ from .shapes import PARTS
 
 @dataclass(frozen=True)
 class _Axis:
-    """One axis that is sampled anew: how long it is and becomes, and how much larger ONNX calls that."""
+    """One axis that is sampled anew: how long it is and becomes, and how much larger ONNX calls that.
+
+    ``scale`` is None if it is what the two lengths say.
+    """
 
     place: int
-    old: int
-    new: int
-    scale: float
+    old: Any
+    new: Any
+    scale: float | None
     start: float = 0.0  # of the part that is cut out, for tf_crop_and_resize
     end: float = 1.0
+
+    @property
+    def unchanged(self) -> bool:
+        return is_same(self.old, self.new) and self.scale in (None, 1) and (self.start, self.end) == (0.0, 1.0)
+
+    @property
+    def is_multiple(self) -> bool:
+        """Whether every entry is repeated so many times."""
+        times = self.new // self.old
+        return isinstance(times, int) and is_same(self.new, self.old * times) and self.scale in (None, times)
+
+    @property
+    def by_lengths(self) -> bool:
+        """Whether positions follow from the lengths alone."""
+        if self.scale is None or self.is_multiple:
+            return True
+        old, new = int(self.old), int(self.new)
+        return self.scale == new / old or new == old * self.scale
+
+    def settled(self) -> _Axis:
+        """The same with numbers in place of free sizes."""
+        old, new = int(self.old), int(self.new)
+        return replace(self, old=old, new=new, scale=new / old if self.scale is None else self.scale)
 
 
 @operator(PARTS, "Resize")
@@ -45,15 +71,13 @@ def resize(
     shape: list[Any] = list(x.shape)
     for axis in axes:
         shape[axis.place] = axis.new
-    count = math.prod(n for n in shape if not isinstance(n, Size))
-    memory_limit.check(4 * count, f"a tensor of shape {tuple(shape)}", Misfit)
-    changed = [axis for axis in axes if axis.new != axis.old or axis.scale != 1 or (axis.start, axis.end) != (0.0, 1.0)]
-    native = _native(call, x, mode, changed)
+    check_memory(tuple(shape))
+    native = _native(call, x, mode, axes, shape)
     if native is not None:
-        return Tensor(native, shape)
+        return Tensor(native)
     value = x.numbers
-    for axis in changed:
-        place = x.axis(axis.place)
+    for axis in (one.settled() for one in axes):
+        place = axis.place
         if mode == "nearest" and _coordinates(call) != "tf_crop_and_resize":
             value = F.index_select(value, place, _nearest(call, axis))
         else:
@@ -63,7 +87,7 @@ def resize(
                 number = call.number("extrapolation_value", 0.0)
                 kept = (~outside).reshape([-1] + [1] * (value.ndim - 1 - place))
                 value = F.where(kept, value, number)
-    return Tensor(value, shape)
+    return Tensor(value)
 
 
 def _coordinates(call: Call) -> str:
@@ -81,37 +105,46 @@ def _axes(call: Call, x: Tensor, roi: Tensor | None, scales: Tensor | None, size
     if len(factors if wanted is None else wanted) != len(chosen):
         raise Misfit(f"scales or sizes are not one for each of the axes {chosen}")
     lengths = [x.shape[axis] for axis in chosen]
+    ratios: list[float | None]
     if wanted is None:
         ratios = [float(f) for f in factors]
-        if not all(math.isfinite(f) and 0 < f < 2**31 for f in ratios):
+        if not all(f is not None and math.isfinite(f) and 0 < f < 2**31 for f in ratios):
             raise Misfit(f"scales {ratios} are not possible")
-        wanted = [n if isinstance(n, Size) else math.floor(n * f + 1e-9) for n, f in zip(lengths, ratios, strict=True)]
+        wanted = [_times(n, f) for n, f in zip(lengths, ratios, strict=True)]
     else:
+        wanted = [
+            call.freed[m] if isinstance(n, Size) and isinstance(m, int) and m in call.freed and place == 0 else m
+            for place, n, m in zip(chosen, lengths, wanted, strict=True)
+        ]
         wanted, ratios = _kept_aspect(call, lengths, wanted)
+    if any(m < 1 for m in wanted):
+        raise Misfit(f"nothing is left of {x.shape}")
     bounds = _bounds(call, roi, len(chosen))
-    found = []
-    for place, n, m, f, (start, end) in zip(chosen, lengths, wanted, ratios, bounds, strict=True):
-        if isinstance(n, Size) or isinstance(m, Size):
-            if (m != n and m != call.batch) or (isinstance(f, float) and f != 1 and m != call.batch):
-                raise Misfit("a batch cannot be sampled anew")
-            continue
-        if m < 1:
-            raise Misfit(f"nothing is left of {x.shape}")
-        found.append(_Axis(place, n, m, f, start, end))
-    return found
-
-
-def _kept_aspect(call: Call, lengths: list[Any], wanted: list[Any]) -> tuple[list[Any], list[float]]:
-    policy = call.text("keep_aspect_ratio_policy", "stretch")
-    ratios = [
-        1.0 if isinstance(n, Size) or isinstance(m, Size) else m / n for n, m in zip(lengths, wanted, strict=True)
+    axes = [
+        _Axis(place, n, m, f, *ends)
+        for place, n, m, f, ends in zip(chosen, lengths, wanted, ratios, bounds, strict=True)
     ]
+    return [axis for axis in axes if not axis.unchanged]
+
+
+def _times(n: Any, factor: Any) -> Any:
+    """A length times a factor, rounded down; for whole factors, and parts such as a half, it stays free."""
+    if isinstance(n, Size) and factor == int(factor):
+        return n * int(factor)
+    if isinstance(n, Size) and 1 / factor == int(1 / factor):
+        return n // int(1 / factor)
+    return math.floor(int(n) * factor + 1e-9)
+
+
+def _kept_aspect(call: Call, lengths: list[Any], wanted: list[Any]) -> tuple[list[Any], list[float | None]]:
+    policy = call.text("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
-        return wanted, ratios
+        return wanted, [None] * len(wanted)
     if policy not in ("not_larger", "not_smaller"):
         raise Misfit(f"keep_aspect_ratio_policy={policy!r} has no counterpart here")
+    ratios = [int(m) / int(n) for n, m in zip(lengths, wanted, strict=True)]
     ratio = min(ratios) if policy == "not_larger" else max(ratios)
-    return [n if isinstance(n, Size) else int(n * ratio + 0.5) for n in lengths], [ratio] * len(ratios)
+    return [int(int(n) * ratio + 0.5) for n in lengths], [ratio] * len(ratios)
 
 
 def _bounds(call: Call, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
@@ -124,24 +157,17 @@ def _bounds(call: Call, roi: Tensor | None, count: int) -> list[tuple[float, flo
     return list(zip(flat[:count], flat[count:], strict=True))
 
 
-def _native(call: Call, x: Tensor, mode: str, axes: list[_Axis]) -> Any:
+def _native(call: Call, x: Tensor, mode: str, axes: list[_Axis], shape: list[Any]) -> Any:
     """What BNNS has itself: images and signals, with positions that follow from the sizes alone; None for all else."""
-    value = x.batched
-    behind = [axis.place for axis in axes]
-    if (
-        not axes
-        or x.batch != 0
-        or x.rank not in (3, 4)
-        or min(behind) < 2
-        or not value.rows
-        or call.integer("antialias", 0)
-    ):
-        return None
-    if any(axis.scale != axis.new / axis.old and axis.new != axis.old * axis.scale for axis in axes):
+    if not axes or x.rank not in (3, 4) or min(axis.place for axis in axes) < 2 or call.integer("antialias", 0):
         return None
     coordinates = _coordinates(call)
     if mode == "nearest":
-        if coordinates != "asymmetric" or call.text("nearest_mode", "round_prefer_floor") != "floor":
+        rounding = call.text("nearest_mode", "round_prefer_floor")
+        centred = (
+            coordinates == "half_pixel" and rounding.startswith("round") and all(axis.is_multiple for axis in axes)
+        )
+        if not centred and (coordinates != "asymmetric" or rounding != "floor"):
             return None
         aligned = False
     elif mode == "linear" and coordinates in ("half_pixel", "pytorch_half_pixel", "align_corners"):
@@ -150,15 +176,16 @@ def _native(call: Call, x: Tensor, mode: str, axes: list[_Axis]) -> Any:
             return None
     else:
         return None
-    image = list(value.sample)
-    for axis in axes:
-        image[axis.place - 1] = axis.new
-    return value.graph.append(operations.Resize(value, tuple(image), mode == "linear", aligned))
+    if not all(axis.by_lengths for axis in axes):
+        return None
+    value = x.numbers
+    return value.graph.append(operations.Resize(value, shape, mode == "linear", aligned))
 
 
 def _positions(call: Call, axis: _Axis) -> Array:
     """Where the new entries lie among the old ones."""
     numbers, n, m, scale = np.arange(axis.new, dtype=np.float64), axis.old, axis.new, axis.scale
+    assert scale is not None  # of an axis that is settled
     mode = _coordinates(call)
     if mode == "half_pixel":
         return (numbers + 0.5) / scale - 0.5
@@ -205,6 +232,7 @@ def _weights(call: Call, axis: _Axis, mode: str) -> tuple[Array, Array]:
         places = _ROUNDING[call.text("nearest_mode", "round_prefer_floor")](positions).astype(np.int64).clip(0, n - 1)
         matrix[np.arange(m), places] = 1
         return matrix.astype(np.float32), outside
+    assert axis.scale is not None
     wide = max(1.0, 1 / axis.scale) if call.integer("antialias", 0) else 1.0
     reach = math.ceil((2 if mode == "cubic" else 1) * wide)
     low = np.floor(positions).astype(np.int64)

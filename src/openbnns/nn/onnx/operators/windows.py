@@ -11,18 +11,16 @@ from typing import Any
 import numpy as np
 
 from .... import PoolingType
+from ....graph.sizes import AnySize, Shape, is_same, is_same_shape, product
 from ... import functional as F
 from ... import operations
 from ..._value import Value
-from ...converted.tensors import Misfit, as_parameter
+from ...converted.tensors import Misfit, Tensor, as_parameter
 from .._call import Call
-from .._tensor import Tensor, by_numpy, plain_numbers, weights_of
+from .._tensor import by_numpy, plain_numbers, weights_of
 from ._registry import add, operator
 
 LAYERS = "convolutions and poolings"
-_COUNTED = (
-    "indices of maxima count through the samples of a batch. If the model describes one sample, pass batch_axis=None"
-)
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Windows:
         return operations.Window(self.kernel, self.stride, self.dilation, self.edges)
 
 
-def _windows(call: Call, image: Sequence[int], kernel: Sequence[int], most: int = 2) -> Windows:
+def _windows(call: Call, image: Sequence[AnySize], kernel: Sequence[int], most: int = 2) -> Windows:
     axes = len(image)
     if not 1 <= axes <= most:
         raise Misfit(f"windows of {axes} axes have no counterpart here: BNNS has those of signals and images")
@@ -67,22 +65,22 @@ def _windows(call: Call, image: Sequence[int], kernel: Sequence[int], most: int 
         raise Misfit(f"auto_pad={auto!r} has no counterpart here")
     edges = []
     for n, extent, s in zip(image, found.extents, stride, strict=True):
-        total = max(0, (-(-n // s) - 1) * s + extent - n)
+        total = int(max(0, (-(-n // s) - 1) * s + extent - n))
         less, more = total // 2, total - total // 2
         edges.append((less, more) if auto == "SAME_UPPER" else (more, less))
     return Windows(given, stride, dilation, tuple(edges))
 
 
-def _sizes(image: Sequence[int], windows: Windows, ceil: bool = False) -> list[int]:
+def _sizes(image: Sequence[AnySize], windows: Windows, ceil: bool = False) -> list[AnySize]:
     """How many windows there are along each axis."""
-    sizes = []
+    sizes: list[AnySize] = []
     for n, extent, s, (front, behind) in zip(image, windows.extents, windows.stride, windows.edges, strict=True):
         room = n + front + behind - extent
         count = (room + (s - 1 if ceil else 0)) // s + 1
         if ceil and (count - 1) * s >= n + front:
             count -= 1  # a window that starts in the padding behind the image
         sizes.append(count if room >= 0 or ceil else 0)
-    if min(sizes) < 1:
+    if any(n < 1 for n in sizes):
         raise Misfit(f"{tuple(image)} is smaller than the windows {windows.kernel}")
     return sizes
 
@@ -96,21 +94,20 @@ def _weight(x: Tensor | None) -> Any:
 
 @operator(LAYERS, "Conv")
 def conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    value, back = x.by_axis_first()
-    groups = call.integer("group", 1)
-    if weight.rank != x.rank or len(value.sample) < 2:
+    value, groups = x.numbers, call.integer("group", 1)
+    if weight.rank != x.rank or x.rank < 3:
         raise Misfit(f"weights {weight.shape} do not fit {x.shape}")
     outputs, inputs, *kernel = weight.shape
-    channels, *image = value.sample
+    samples, channels, *image = value.shape
     if groups < 1 or channels != inputs * groups or outputs % groups:
         raise Misfit(f"weights {weight.shape} in {groups} group(s) do not fit {channels} channels of {x.shape}")
     _check_bias(bias, outputs)
     windows = _windows(call, image, kernel)
     if list(windows.kernel) != kernel:
         raise Misfit(f"kernel_shape {windows.kernel} is not that of the weights {weight.shape}")
-    shape = (outputs, *_sizes(image, windows))
+    shape = (samples, outputs, *_sizes(image, windows))
     operation = operations.Convolution(value, _weight(weight), _weight(bias), shape, windows.for_layer(), groups, False)
-    return back(value.graph.append(operation))
+    return Tensor(value.graph.append(operation))
 
 
 def _check_bias(bias: Tensor | None, outputs: int) -> None:
@@ -120,12 +117,11 @@ def _check_bias(bias: Tensor | None, outputs: int) -> None:
 
 @operator(LAYERS, "ConvTranspose")
 def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    value, back = x.by_axis_first()
-    groups = call.integer("group", 1)
-    if weight.rank != x.rank or len(value.sample) < 2:
+    value, groups = x.numbers, call.integer("group", 1)
+    if weight.rank != x.rank or x.rank < 3:
         raise Misfit(f"weights {weight.shape} do not fit {x.shape}")
     inputs, outputs, *kernel = weight.shape
-    channels, *image = value.sample
+    samples, channels, *image = value.shape
     if groups < 1 or channels != inputs or channels % groups:
         raise Misfit(f"weights {weight.shape} in {groups} group(s) do not fit {channels} channels of {x.shape}")
     _check_bias(bias, outputs * groups)
@@ -136,12 +132,14 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
         raise Misfit(f"kernel_shape {windows.kernel} or output_padding {extra} do not fit the weights {weight.shape}")
     whole = [s * (n - 1) + e + o for n, s, e, o in zip(image, windows.stride, windows.extents, extra, strict=True)]
     edges, sizes = _transposed_edges(call, image, windows, whole)
-    whole = [max(n, m) for n, m in zip(whole, sizes, strict=True)]  # zeros behind, if more is asked for than there is
-    if min(sizes) < 1 or math.prod(sizes) > 2**31:
+    whole = [
+        m if n < m else n for n, m in zip(whole, sizes, strict=True)
+    ]  # zeros behind, if more is asked for than there is
+    if any(n < 1 for n in sizes) or math.prod(n for n in sizes if isinstance(n, int)) > 2**31:
         raise Misfit(f"it gives {sizes} for {x.shape}")
     # Where BNNS has no such padding, what lies in front and behind is computed and cut away.
     symmetric = all(a == b for a, b in edges)
-    shape = (outputs * groups, *(sizes if symmetric else whole))
+    shape = (samples, outputs * groups, *(sizes if symmetric else whole))
     window = Windows(
         windows.kernel, windows.stride, windows.dilation, edges if symmetric else ((0, 0),) * axes
     ).for_layer()
@@ -154,16 +152,16 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     if not symmetric:
         keys = [slice(front, front + n) for (front, _), n in zip(edges, sizes, strict=True)]
         y = F.index(y, (slice(None), slice(None), *keys))
-    return back(y)
+    return Tensor(y)
 
 
 def _transposed_edges(
-    call: Call, image: Sequence[int], windows: Windows, whole: Sequence[int]
-) -> tuple[tuple[tuple[int, int], ...], list[int]]:
+    call: Call, image: Sequence[AnySize], windows: Windows, whole: Sequence[AnySize]
+) -> tuple[tuple[tuple[int, int], ...], list[AnySize]]:
     """What is cut away on both sides, and the sizes that are left."""
     auto = call.text("auto_pad", "NOTSET")
     if call.has("output_shape"):
-        wanted = list(call.integers("output_shape"))[-len(whole) :]
+        wanted: list[AnySize] = list(call.integers("output_shape"))[-len(whole) :]
     elif auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [n * s for n, s in zip(image, windows.stride, strict=True)]
     else:
@@ -172,7 +170,7 @@ def _transposed_edges(
         raise Misfit(f"output_shape {wanted} does not fit {len(whole)} axes")
     edges = []
     for n, m in zip(whole, wanted, strict=True):
-        total = max(0, n - m)
+        total = int(max(0, n - m))
         half, rest = total // 2, total - total // 2
         edges.append((half, rest) if auto == "SAME_UPPER" else (rest, half))
     return tuple(edges), wanted
@@ -181,35 +179,33 @@ def _transposed_edges(
 # Poolings.
 
 
-def _pooled(call: Call, x: Tensor) -> tuple[Value, Callable[[Value], Tensor], Windows, tuple[int, ...]]:
-    value, back = x.by_axis_first()
-    if len(value.sample) < 2:
+def _pooled(call: Call, x: Tensor) -> tuple[Value, Windows, Shape]:
+    if x.rank < 3:
         raise Misfit(f"{x.shape} has no channels and pixels")
-    channels, *image = value.sample
+    image = x.shape[2:]
     windows = _windows(call, image, call.integers("kernel_shape"), most=3)
-    return value, back, windows, (channels, *_sizes(image, windows, bool(call.integer("ceil_mode", 0))))
+    return x.numbers, windows, (*x.shape[:2], *_sizes(image, windows, bool(call.integer("ceil_mode", 0))))
 
 
-Pool = Callable[[Value, Windows, tuple[int, ...]], Value]
+Pool = Callable[[Value, Windows, Shape], Value]
 """A pooling of signals or images."""
 
 
-def _by_planes(pool: Pool, value: Value, windows: Windows, shape: tuple[int, ...]) -> Value:
+def _by_planes(pool: Pool, value: Value, windows: Windows, shape: Shape) -> Value:
     """A pooling; of volumes, first within their planes, then along what is left, which gives the same."""
-    if len(shape) < 4:
+    if len(shape) < 5:
         return pool(value, windows, shape)
-    channels, depth, *plane = value.sample
-    _, after, *small = shape
-    rows = value.shape[0]
-    flat = pool(value.reshape((rows, channels * depth, *plane)), windows.along(slice(1, 3)), (channels * depth, *small))
-    lines = F.transpose(flat.reshape((rows, channels, depth, math.prod(small))), 2, 3)
-    count = channels * math.prod(small)
-    pooled = pool(lines.reshape((rows, count, depth)), windows.along(slice(0, 1)), (count, after))
-    y: Value = F.transpose(pooled.reshape((rows, channels, math.prod(small), after)), 2, 3)
-    return y.reshape((rows, *shape))
+    samples, channels, depth, *plane = value.shape
+    _, _, after, *small = shape
+    many, pixels = samples * channels, product(small)
+    flat = pool(value.reshape((many, depth, *plane)), windows.along(slice(1, 3)), (many, depth, *small))
+    lines = F.transpose(flat.reshape((many, depth, pixels)), 1, 2)
+    pooled = pool(lines, windows.along(slice(0, 1)), (many, pixels, after))
+    y: Value = F.transpose(pooled, 1, 2)
+    return y.reshape(shape)
 
 
-def _fitting(value: Value, windows: Windows, shape: tuple[int, ...], filling: float) -> tuple[Value, Windows]:
+def _fitting(value: Value, windows: Windows, shape: Shape, filling: float) -> tuple[Value, Windows]:
     """Windows as BNNS has them: padding of less than a window, and none that reaches over the end of what is padded."""
     needed = _needed(value, windows, shape)
     if all(2 * max(pair) <= extent for pair, extent in zip(needed, windows.extents, strict=True)):
@@ -219,21 +215,27 @@ def _fitting(value: Value, windows: Windows, shape: tuple[int, ...], filling: fl
     return padded, Windows(windows.kernel, windows.stride, windows.dilation, ((0, 0),) * len(needed))
 
 
-def _needed(value: Value, windows: Windows, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+def _needed(value: Value, windows: Windows, shape: Shape) -> tuple[tuple[int, int], ...]:
     """Padding up to the ends of all windows, some of which may hang over."""
-    axes = zip(value.sample[1:], shape[1:], windows.extents, windows.stride, windows.edges, strict=True)
-    return tuple((front, max(behind, (m - 1) * s + extent - n - front)) for n, m, extent, s, (front, behind) in axes)
+    axes = zip(value.shape[2:], shape[2:], windows.extents, windows.stride, windows.edges, strict=True)
+    return tuple((front, _behind(n, m, extent, s, front, behind)) for n, m, extent, s, (front, behind) in axes)
+
+
+def _behind(n: AnySize, m: AnySize, extent: int, s: int, front: int, behind: int) -> int:
+    if is_same(m, (n + front + behind - extent) // s + 1):  # as many windows as lie inside
+        return behind
+    return int(max(behind, (m - 1) * s + extent - n - front))
 
 
 @operator(LAYERS, "MaxPool")
 def max_pool(call: Call, x: Tensor) -> Any:
-    value, back, windows, shape = _pooled(call, x)
+    value, windows, shape = _pooled(call, x)
     if call.outputs > 1:
-        return _with_indices(call, x, value, back, windows, shape)
-    return back(_by_planes(_largest, value, windows, shape))
+        return _with_indices(call, x, value, windows, shape)
+    return Tensor(_by_planes(_largest, value, windows, shape))
 
 
-def _largest(value: Value, windows: Windows, shape: tuple[int, ...]) -> Value:
+def _largest(value: Value, windows: Windows, shape: Shape) -> Value:
     value, windows = _fitting(value, windows, shape, -math.inf)
     window = windows.for_layer()
     across, down = window.dilations
@@ -241,26 +243,25 @@ def _largest(value: Value, windows: Windows, shape: tuple[int, ...]) -> Value:
     return value.graph.append(operations.Pooling(value, kind, shape, window))
 
 
-def _with_indices(call: Call, x: Tensor, value: Value, back: Any, windows: Windows, shape: tuple[int, ...]) -> Any:
-    """ONNX numbers the elements of the whole tensor, the batch included."""
-    if x.batch is not None:
-        raise Misfit(_COUNTED)
-    if len(shape) > 3:
+def _with_indices(call: Call, x: Tensor, value: Value, windows: Windows, shape: Shape) -> Any:
+    """ONNX numbers the elements of the whole tensor."""
+    if len(shape) > 4:
         raise Misfit("indices of maxima of volumes have no counterpart here")
     operation = operations.MaxPoolingWithIndices(value, shape, windows.for_layer())
     value.graph.append(operation)
-    largest, places = (back(y) for y in operation.outputs)
-    return largest, by_numpy(call, [Tensor(places.held, places.shape, "i"), Tensor(np.array(x.shape))])[0]
+    largest, places = operation.outputs
+    image = np.array([0, 0, *map(int, x.shape[2:])])
+    return Tensor(largest), by_numpy(call, [Tensor(places, "i"), Tensor(image)])[0]
 
 
 @operator(LAYERS, "AveragePool")
 def average_pool(call: Call, x: Tensor) -> Tensor:
-    value, back, windows, shape = _pooled(call, x)
+    value, windows, shape = _pooled(call, x)
     counts = bool(call.integer("count_include_pad", 0))
-    return back(_by_planes(partial(_averaged, counts=counts), value, windows, shape))
+    return Tensor(_by_planes(partial(_averaged, counts=counts), value, windows, shape))
 
 
-def _averaged(value: Value, windows: Windows, shape: tuple[int, ...], counts: bool) -> Value:
+def _averaged(value: Value, windows: Windows, shape: Shape, counts: bool) -> Value:
     dilated = max(windows.dilation) > 1
     factors = None if not counts and not dilated else _factors(value, windows, shape, counts)
     if dilated:
@@ -272,21 +273,24 @@ def _averaged(value: Value, windows: Windows, shape: tuple[int, ...], counts: bo
     return fitted.graph.append(operations.Pooling(fitted, kind, shape, fitting.for_layer(), factors))
 
 
-def _factors(value: Value, windows: Windows, shape: tuple[int, ...], counts: bool) -> Any:
+def _factors(value: Value, windows: Windows, shape: Shape, counts: bool) -> Any:
     """The size of a window over how much of it counts, for every window; None if all of it does everywhere."""
+    if counts and _needed(value, windows, shape) == windows.edges:
+        return None
     factors: Any = np.ones((), np.float32)
     for n, m, k, s, d, (front, behind) in zip(
-        value.sample[1:], shape[1:], windows.kernel, windows.stride, windows.dilation, windows.edges, strict=True
+        value.shape[2:], shape[2:], windows.kernel, windows.stride, windows.dilation, windows.edges, strict=True
     ):
+        n, m = int(n), int(m)
         places = (np.arange(m) * s - front)[:, None] + np.arange(k) * d
         inside = (places >= -front * counts) & (places < n + behind * counts)
         factors = factors[..., None] * (k / np.maximum(1, inside.sum(1))).astype(np.float32)
     return None if (factors == 1).all() else factors
 
 
-def _averaged_apart(value: Value, windows: Windows, shape: tuple[int, ...], factors: Any) -> Value:
+def _averaged_apart(value: Value, windows: Windows, shape: Shape, factors: Any) -> Value:
     """BNNS has no means of windows with gaps: a convolution of every channel with ones."""
-    channels = value.sample[0]
+    channels = int(value.shape[1])
     windows = replace(windows, edges=_needed(value, windows, shape))
     ones = np.full((channels, 1, *windows.kernel), 1 / math.prod(windows.kernel), np.float32)
     weight = as_parameter(ones)
@@ -301,13 +305,13 @@ def lp_pool(call: Call, x: Tensor) -> Tensor:
     p = call.integer("p", 2)
     if p < 1:
         raise Misfit(f"p={p} has no counterpart here")
-    value, back, windows, shape = _pooled(call, x)
+    value, windows, shape = _pooled(call, x)
     powers = F.square(value) if p == 2 else F.abs(value) if p == 1 else F.pow(F.abs(value), float(p))
     sums = F.mul(_by_planes(_summed, powers, windows, shape), float(math.prod(windows.kernel)))
-    return back(sums if p == 1 else F.sqrt(sums) if p == 2 else F.pow(sums, 1 / p))
+    return Tensor(sums if p == 1 else F.sqrt(sums) if p == 2 else F.pow(sums, 1 / p))
 
 
-def _summed(value: Value, windows: Windows, shape: tuple[int, ...]) -> Value:
+def _summed(value: Value, windows: Windows, shape: Shape) -> Value:
     """Means of windows, where what lies outside counts as zeros."""
     if max(windows.dilation) > 1:
         return _averaged_apart(value, windows, shape, None)
@@ -319,11 +323,7 @@ def _summed(value: Value, windows: Windows, shape: tuple[int, ...]) -> Value:
 def _global(function: Any) -> Any:
     def handler(call: Call, x: Tensor) -> Tensor:
         axes = list(range(2, x.rank))
-        x.free(axes, "the pooling")
-        if not axes:
-            return x
-        shape = (*x.shape[:2], *[1] * len(axes))
-        return Tensor(function(call, x.numbers, [x.axis(axis) for axis in axes]), shape)
+        return Tensor(function(call, x.numbers, axes)) if axes else x
 
     return handler
 
@@ -342,12 +342,10 @@ add(LAYERS, "GlobalLpPool", _global(_global_lp))
 
 @operator(LAYERS, "MaxUnpool")
 def max_unpool(call: Call, x: Tensor, indices: Tensor, output_shape: Tensor | None = None) -> Tensor:
-    if x.batch is not None or not x.sampled:
-        raise Misfit(_COUNTED)
     kernel = call.integers("kernel_shape")
     axes = len(kernel)
     stride, pads = call.integers("strides", [1] * axes), call.integers("pads", [0] * 2 * axes)
-    _, channels, *image = x.shape
+    image = [int(n) for n in x.shape[2:]]
     if axes not in (1, 2) or len(image) != axes or len(stride) != axes or len(pads) != 2 * axes:
         raise Misfit(f"windows {kernel} do not fit {x.shape}")
     sizes = [
@@ -356,9 +354,8 @@ def max_unpool(call: Call, x: Tensor, indices: Tensor, output_shape: Tensor | No
     ]
     given = plain_numbers(output_shape, "output_shape")
     larger = sizes if given is None else given[2:]
-    if len(larger) != axes or min(*sizes, *larger) < 1 or indices.shape != x.shape:
+    if len(larger) != axes or min(*sizes, *larger) < 1 or not is_same_shape(indices.shape, x.shape):
         raise Misfit(f"output_shape {given} does not fit {x.shape}")
     places = by_numpy(call, [indices, Tensor(np.array([*sizes, *larger]))])[0]
-    value, back = x.by_axis_first()
-    flat = places.value.reshape((value.shape[0], channels, *image))
-    return back(value.graph.append(operations.MaxUnpooling(value, flat, (channels, *larger))))
+    value = x.numbers
+    return Tensor(value.graph.append(operations.MaxUnpooling(value, places.value, (*x.shape[:2], *larger))))
