@@ -41,7 +41,7 @@ class Images(nn.Module):
         x = F.silu(self.group(self.wide(x)))
         x = self.slopes(self.apart(self.up(F.elu(self.instance(x)))))
         x = nn.functional.cat([F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)], 2)
-        first, second = F.split(self.padded(x), [5, x.sample[1] - 3], 2)
+        first, second = F.split(self.padded(x), [5, x.shape[2] - 3], 2)
         joined = first.mean((2, 3)) + second.amax((2, 3)) * 0.5
         return self.norm(self.linear(F.softplus(joined) / 2 - F.sigmoid(joined)))
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbnns.graph.polynomials import Polynomial
-from openbnns.graph.sizes import FreeSizes, Size, bound, broadcast, number_of
+from openbnns.graph.sizes import FreeSizes, Size, bound, broadcast, expression_of, number_of
 
 NAMES = ("N", "T", "H")
 SIZES = st.fixed_dictionaries({name: st.integers(1, 12) for name in NAMES})
@@ -200,3 +200,13 @@ def test_expressions_are_shown_as_python_reads_them() -> None:
         assert eval(str(size), {}, sizes) == size.expression.value(sizes), str(size)
     assert str(Polynomial.of(0)) == "0" and str(n * 0) == "0"
     assert (n * t + 1).expression.names() == {"N", "T"} == (n // (t + 1)).expression.names()
+
+
+def test_what_files_without_guards_have_in_place_of_free_sizes() -> None:
+    free = FreeSizes({"N": 4, "M": 4, "T": 6, "U": 5})
+    n, m, t, _ = (free.size(name) for name in free.numbers)
+    assert n == m and t // 2 > 2
+    assert free.without_guards() == {"N": "N", "M": "N", "T": 6, "U": "U"}
+    assert m != 3  # which fixes the other one, too
+    assert free.without_guards() == {"N": 4, "M": 4, "T": 6, "U": "U"}
+    assert str(expression_of(n * m + t // 4).replaced({"N": "M", "T": 9})) == "M*M + 2"

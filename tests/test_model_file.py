@@ -84,8 +84,8 @@ def samples_for(net: nn.Module, count: int = 3, seed: int = 0) -> tuple[Array, .
     random = np.random.RandomState(seed)
     assert net._graph is not None
     return tuple(
-        random.randint(0, 5, (count, *v.sample)) if v.dtype.kind == "i"
-        else random.standard_normal((count, *v.sample)).astype(np.float32)
+        random.randint(0, 5, (count, *v.shape[1:])) if v.dtype.kind == "i"
+        else random.standard_normal((count, *v.shape[1:])).astype(np.float32)
         for v in net._graph.inputs
     )  # fmt: skip
 
@@ -319,7 +319,7 @@ def test_predictions(tmp_path: Path) -> None:
     assert net.training and np.array_equal(net.predict(x).outputs, scores) and net.training
     for bad, message in (
         (np.zeros((0, 2)), "no samples"),
-        (np.zeros((2, 3)), r"built for \(N, 2\)"),
+        (np.zeros((2, 3)), "made for 2 inputs, but its input has 3"),
         (x, "batch_size is 0"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -87,6 +87,55 @@ def _train(net: nn.Module, samples: list[Any]) -> None:
     net.eval()
 
 
+class AcrossSamples(nn.Module):
+    """Sizes that are computed with: shapes, scalars, parts and repetitions that depend on how many samples there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.token = nn.Linear(4, 6), nn.Parameter(np.linspace(-1, 1, 6).astype(np.float32))
+
+    def forward(self, x: Any) -> Any:
+        n = x.shape[0]
+        y = self.first(x)
+        alike = F.softmax(y @ F.transpose(y, 0, 1) / n, dim=0)
+        pairs = F.expand(y.reshape(n, 1, 6), n, n, 6).reshape(n * n, 6)
+        pairs = pairs + F.expand(self.token, n * n, 6)
+        return alike @ y, pairs.reshape(n, 2 * n, 3).sum(1), y.sum() / n
+
+
+class ByNumber(nn.Module):
+    """More than four samples are another network."""
+
+    def forward(self, x: Any) -> Any:
+        return x * 2 if x.shape[0] > 4 else x * 3
+
+
+def test_sizes_are_computed_in_the_file(tmp_path: Path) -> None:
+    path, net = tmp_path / "sizes.onnx", AcrossSamples().build((4,), seed=3).eval()
+    net.to_onnx(path)
+    declared = [
+        [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in onnx.load(path).graph.output
+    ]
+    assert declared == [["N", 6], ["N", 3], []]
+    for count in (1, 3, 8):
+        x = np.random.RandomState(count).standard_normal((count, 4)).astype(np.float32)
+        for found, expected in zip(by_reference(path, [x]), net(x), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_size_that_forward_has_asked_about_is_fixed(tmp_path: Path) -> None:
+    path, net = tmp_path / "fixed.onnx", ByNumber()
+    for count in (3, 6):
+        x = np.random.RandomState(count).standard_normal((count, 4)).astype(np.float32)
+        expected = net(x)
+        net = ByNumber()
+        net(x)
+        net.to_onnx(path)
+        (port,) = onnx.load(path).graph.input
+        assert [d.dim_value for d in port.type.tensor_type.shape.dim] == [count, 4]
+        np.testing.assert_array_equal(by_reference(path, [x])[0], expected)
+
+
 def test_any_batch_size(tmp_path: Path) -> None:
     net, samples = make("transformer")
     net.to_onnx(tmp_path / "model.onnx")

@@ -181,7 +181,8 @@ def test_writing_leaves_the_network_as_it_is(tmp_path: Path) -> None:
     written = net.to_c(tmp_path, True, batch_size=8, loss="cross_entropy", optimizer="adam")
     assert net(x).tolist() == other(x).tolist()
     assert written.read(tmp_path / "network.weights").keys() == net.state_dict().keys()
-    assert FullyConnected.description is None and net._graph.operations[-1].layer._filter.description is None
+    (made,) = net._graph.operations[-1].all_made()
+    assert FullyConnected.description is None and made.layer._filter.description is None
 
 
 class Strange(nn.Module):

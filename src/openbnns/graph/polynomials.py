@@ -100,6 +100,19 @@ class Polynomial:
             total += number * prod(bound for bound in bounds if bound is not None)
         return total
 
+    def replaced(self, by: Mapping[str, str | int]) -> Polynomial:
+        """The same with other names, or numbers, in place of free sizes."""
+        total = Polynomial.of(0)
+        for factors, number in self.terms:
+            term = Polynomial.of(number)
+            for factor in factors:
+                if isinstance(factor, str):
+                    term *= Polynomial.of(by.get(factor, factor))
+                else:
+                    term *= factor.dividend.replaced(by) // factor.divisor.replaced(by)
+            total += term
+        return total
+
     def names(self) -> set[str]:
         """The free sizes that it depends on."""
         found: set[str] = set()

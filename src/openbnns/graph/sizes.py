@@ -101,6 +101,24 @@ class FreeSizes:
         """The first guard that other sizes do not meet; None if the recording serves them."""
         return next((guard for guard in self.guards if not guard.is_met(sizes)), None)
 
+    def without_guards(self) -> dict[str, str | int]:
+        """By name, what a file that cannot hold guards has in place of each free size, so that all guards are met.
+
+        A size stays free if no guard names it, and has the name of another one that it must equal; any other is fixed to
+        its number in this recording.
+        """
+        same = {name: name for name in self.numbers}
+        fixed: set[str] = set()
+        for guard in self.guards:
+            ends = str(guard.left), str(guard.right)
+            if guard.relation == "==" and guard.holds and ends[0] in same and ends[1] in same:
+                one, other = (same[end] for end in ends)
+                same = {name: one if known == other else known for name, known in same.items()}
+            else:
+                fixed |= guard.left.names() | guard.right.names()
+        fixed = {same[name] for name in fixed}
+        return {name: self.numbers[known] if known in fixed else known for name, known in same.items()}
+
 
 class Size:
     """A size of an axis while a graph is recorded: an expression in free sizes, and its ``number`` in this recording.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ...graph.polynomials import Factor, Polynomial
+from ...graph.sizes import AnySize, Size, expression_of
 from .._graph import Operation
 from .._value import FLOAT32, Array, Value
 from ..parameter import Parameter
@@ -36,9 +38,10 @@ def writes(kind: type[Operation]) -> Callable[[_Function], _Function]:
 class Builder:
     """An ML program in the making. Calling it makes an operation: ``build("relu", x=x)``."""
 
-    def __init__(self, mb: Any, first: Var) -> None:
-        """``first`` is an input, whose first axis is the batch."""
-        self.mb, self._first = mb, first
+    def __init__(self, mb: Any, free: Mapping[str, str | int]) -> None:
+        """``free`` says what the program has in place of free sizes: names or numbers."""
+        self.mb, self._free = mb, free
+        self._axes: dict[str, tuple[Var, int]] = {}  # the input and the axis that have a free size
         self.made: list[str] = []  # kinds of operations that the present step has become
         self._vars: dict[int, Var] = {}
         self._held: list[Value] = []  # whose identities must stay theirs
@@ -69,27 +72,81 @@ class Builder:
         self._vars[id(value)] = var
         self._held.append(value)
 
+    def begin(self, value: Value, var: Var) -> None:
+        """What stands for an input of the network."""
+        self.set(value, var)
+        for axis, size in enumerate(value.shape):
+            known = self.size(size)
+            if not isinstance(known, int):
+                self._axes.setdefault(str(known), (var, axis))
+
     def get(self, value: Value) -> Var:
         """What stands for a value, in its shape."""
         if id(value) not in self._vars:
             leaf = value.leaf
-            if leaf is not None:
+            if isinstance(leaf, Size):
+                number = self.size(leaf)
+                if isinstance(number, int):
+                    self.set(value, np.float32(number))
+                else:
+                    self.set(value, self("cast", x=self._count(number), dtype="fp32"))
+            elif leaf is not None:
                 array: Array = leaf.data if isinstance(leaf, Parameter) else leaf
-                self.set(value, array.reshape(value.sample).astype(np.float32 if value.dtype == FLOAT32 else np.int32))
+                self.set(value, np.ascontiguousarray(array).astype(np.float32 if value.dtype == FLOAT32 else np.int32))
             elif value.source is not None:
-                self.set(value, self.reshaped(self.get(value.storage), value))
+                self.set(value, self.reshaped(self.get(value.storage), value.shape))
             else:
                 raise Refused("it reads a value that nothing computes")
         return self._vars[id(value)]
 
-    def shape(self, value: Value) -> list[int]:
-        """Sizes for a reshape; -1 is the batch."""
-        return [-1, *value.sample] if value.rows else list(value.sample)
+    # Sizes.
 
-    def reshaped(self, x: Var, value: Value) -> Var:
+    def size(self, size: AnySize) -> int | Polynomial:
+        """A size as the program has it: a number, or an expression in flexible sizes."""
+        expression = expression_of(size).replaced(self._free)
+        number = expression.constant
+        return expression if number is None else number
+
+    def numbers(self, shape: Sequence[AnySize], why: str) -> tuple[int, ...]:
+        """Sizes that have to be numbers."""
+        known = [self.size(n) for n in shape]
+        if not all(isinstance(n, int) for n in known):
+            raise Refused(f"{why}, but here they are flexible. Pass batch_size, or build the network for one size")
+        return tuple(known)  # type: ignore[arg-type]
+
+    def sizes(self, shape: Sequence[AnySize]) -> Any:
+        """Sizes as a list of numbers, or as a value of the program."""
+        known = [self.size(n) for n in shape]
+        if all(isinstance(n, int) for n in known):
+            return known
+        return self("concat", values=[np.int32(n) if isinstance(n, int) else self._count(n) for n in known], axis=0)
+
+    def reshaped(self, x: Var, shape: Sequence[AnySize]) -> Var:
+        known = [self.size(n) for n in shape]
+        plain = [n if isinstance(n, int) else -1 for n in known]
         if isinstance(x, np.ndarray):
-            return x.reshape(value.sample)
-        return self("reshape", x=x, shape=self.shape(value))
+            return x.reshape(plain)
+        return self("reshape", x=x, shape=plain if plain.count(-1) < 2 and 0 not in plain else self.sizes(shape))
+
+    def _count(self, expression: Polynomial) -> Var:
+        """An expression in flexible sizes as a number of the program."""
+        total: Var = None
+        for factors, number in expression.terms:
+            term: Var = np.int32(number)
+            for factor in factors:
+                term = self("mul", x=self._factor(factor), y=term)
+            total = term if total is None else self("add", x=term if factors else total, y=total if factors else term)
+        return total
+
+    def _factor(self, factor: Factor) -> Var:
+        if isinstance(factor, str):
+            x, axis = self._axes[factor]
+            return self("squeeze", x=self("slice_by_index", x=self("shape", x=x), begin=[axis], end=[axis + 1]))
+        dividend, divisor = (
+            np.int32(part.constant) if part.constant is not None else self._count(part)
+            for part in (factor.dividend, factor.divisor)
+        )
+        return self("floor_div", x=dividend, y=divisor)
 
     def write(self, operation: Operation) -> None:
         """Append an operation of a network."""
@@ -97,10 +154,6 @@ class Builder:
         if writer is None:
             raise Refused("there is no such operation in Core ML, or none that this package writes")
         writer(self, operation)
-
-    def batch(self) -> Var:
-        """The number of samples, (1,)."""
-        return self("slice_by_index", x=self("shape", x=self._first), begin=[0], end=[1])
 
     def dims(self, x: Var) -> int:
         return int(x.ndim) if isinstance(x, np.ndarray) else int(x.rank)

@@ -95,21 +95,18 @@ def activated(b: Builder, x: Var, f: ActivationFunction) -> Var:
 
 @writes(Activation)
 def _activation(b: Builder, op: Activation) -> None:
-    x, sample = b.get(op.inputs[0]), op.inputs[0].sample
-    case = op.function.case
-    if case not in ("softmax", "log_softmax"):
+    x, case = b.get(op.inputs[0]), op.function.case
+    if not op.along_axis:
         b.set(op.output, activated(b, x, op.function))
         return
-    size = math.prod(op.block)
-    axis = next(i for i in range(len(sample)) if math.prod(sample[i:]) == size and sample[i] == op.block[0])
-    y = b("softmax", x=x, axis=axis + bool(op.inputs[0].rows))
+    y = b("softmax", x=x, axis=op.axis)
     b.set(op.output, y if case == "softmax" else b("log", x=y))
 
 
 @writes(Prelu)
 def _prelu(b: Builder, op: Prelu) -> None:
     x, slopes = b.get(op.inputs[0]), op.weight.data.reshape(-1).astype(np.float32)
-    rest = len(op.output.sample) - 1 if slopes.size > 1 else 0
+    rest = op.output.ndim - 2 if slopes.size > 1 else 0
     negative = b("mul", x=b("minimum", x=x, y=_f(0)), y=slopes.reshape(-1, *[1] * rest))
     b.set(op.output, b("add", x=b("relu", x=x), y=negative))
 
@@ -178,4 +175,4 @@ def _reduction(b: Builder, op: Reduction) -> None:
     else:
         raise Refused(f"there is no reduction {case} in Core ML")
     kept = op.output.ndim != op.inputs[0].ndim - len(op.axes)
-    b.set(op.output, b.reshaped(y, op.output) if kept or not op.output.ndim else y)
+    b.set(op.output, b.reshaped(y, op.output.shape) if kept or not op.output.ndim else y)

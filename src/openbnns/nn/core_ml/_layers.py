@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import ConvolutionType
+from ...graph.sizes import AnySize, is_same, product
 from ..operations import Convolution, Dropout, Embedding, GroupedTransposedConvolution, Linear, Normalization, Pooling
 from ..operations.fused import NormalizedOperation
 from ._builder import Builder, Refused, Var, writes
@@ -39,7 +40,7 @@ def _linear(b: Builder, op: Linear) -> None:
         _finished(b, op, b("linear", x=x, weight=weight, bias=bias))
         return
     rows = b("linear", x=b("reshape", x=x, shape=[-1, weight.shape[1]]), weight=weight, bias=bias)
-    _finished(b, op, b.reshaped(rows, op.output))
+    _finished(b, op, b.reshaped(rows, op.output.shape))
 
 
 def _edges(padding: Any, axes: int) -> list[int]:
@@ -59,10 +60,10 @@ def _per_axis(pair: tuple[int, int], axes: int) -> list[int]:
 
 @writes(Convolution)
 def _convolution(b: Builder, op: Convolution) -> None:
-    axes = len(op.inputs[0].sample) - 1
+    axes = op.inputs[0].ndim - 2
     if op.type is not ConvolutionType.STANDARD:
-        sample = op.output.sample if op.pooling is None else op.pooling.unpooled_shape
-        _finished(b, op, _transposed(b, op, sample))
+        result = op.output if op.pooling is None else op.pooling.pooling.inputs[0]
+        _finished(b, op, _transposed(b, op, result.shape[2:]))
         return
     options: dict[str, Any] = {} if op.bias is None else {"bias": _array(op.bias)}
     y = b(
@@ -75,18 +76,17 @@ def _convolution(b: Builder, op: Convolution) -> None:
 
 @writes(GroupedTransposedConvolution)
 def _grouped(b: Builder, op: GroupedTransposedConvolution) -> None:
-    b.set(op.output, _transposed(b, op, op.output.sample))
+    b.set(op.output, _transposed(b, op, op.output.shape[2:]))
 
 
-def _transposed(b: Builder, op: Any, sample: tuple[int, ...]) -> Var:
-    axes = len(sample) - 1
+def _transposed(b: Builder, op: Any, image: Sequence[AnySize]) -> Var:
+    axes = len(image)
     stride, dilation = (_per_axis(op.options[name], axes) for name in ("stride", "dilation_stride"))
     pad = _edges(op.options["padding"], axes)
-    for axis, (small, large, kernel) in enumerate(
-        zip(op.inputs[0].sample[1:], sample[1:], op.weight.shape[2:], strict=True)
-    ):
+    for axis, (small, large, kernel) in enumerate(zip(op.inputs[0].shape[2:], image, op.weight.shape[2:], strict=True)):
         whole = stride[axis] * (small - 1) + dilation[axis] * (kernel - 1) + 1
-        pad[2 * axis + 1] = whole - pad[2 * axis] - large  # less than in front where the output is padded
+        cut = whole - pad[2 * axis] - large  # less than in front where the output is padded
+        pad[2 * axis + 1] = b.numbers([cut], "what is cut off its output has to be known sizes")[0]
         if pad[2 * axis + 1] < 0:
             raise Refused("its output_padding is larger than its padding. Use nn.ZeroPad2d behind it")
     options: dict[str, Any] = {} if op.bias is None else {"bias": _array(op.bias)}
@@ -106,9 +106,11 @@ def _pooled(b: Builder, op: Pooling, x: Var) -> Var:
     if op.factors is not None or any(n != 1 for n in window.dilation):
         raise Refused("windows that hang over, or have gaps, are none of Core ML. Use ceil_mode=False and dilation=1")
     pad = [n for pair in window.edges for n in pair]
-    for axis, (small, large) in enumerate(zip(op.output.sample[1:], op.inputs[0].sample[1:], strict=True)):
+    for axis, (small, large) in enumerate(zip(op.output.shape[2:], op.inputs[0].shape[2:], strict=True)):
+        if is_same((large + sum(window.edges[axis]) - window.kernel[axis]) // window.stride[axis] + 1, small):
+            continue
         reach = (small - 1) * window.stride[axis] + window.kernel[axis]
-        behind = max(0, reach - large - pad[2 * axis])
+        behind = max(0, b.numbers([reach - large - pad[2 * axis]], "windows that hang over need known sizes")[0])
         if behind > pad[2 * axis + 1] and op.type.case != "max":
             raise Refused("windows that hang over are none of Core ML. Use ceil_mode=False")
         pad[2 * axis + 1] = behind
@@ -131,14 +133,14 @@ def _normalization(b: Builder, op: Normalization) -> None:
 def _normalized(b: Builder, op: Normalization, x: Var) -> Var:
     kind, epsilon = op.type.case, np.float32(op.epsilon)
     gamma, beta = _array(op.gamma), _array(op.beta)
-    channels = op.sample[0]
+    channels = int(op.sample[0])
     if kind == "layer":
         return _layer_norm(b, op, x, epsilon)
     if kind == "group":
         groups = op.type.group_count
-        apart = b("reshape", x=x, shape=[-1, groups, math.prod(op.sample) // groups])
-        y = b("reshape", x=b("layer_norm", x=apart, axes=[2], epsilon=epsilon), shape=b.shape(op.output))
-        return _scaled(b, y, gamma, beta, len(op.output.sample) - 1)
+        apart = b.reshaped(x, (op.output.shape[0], groups, product(op.sample) // groups))
+        y = b.reshaped(b("layer_norm", x=apart, axes=[2], epsilon=epsilon), op.output.shape)
+        return _scaled(b, y, gamma, beta, op.output.ndim - 2)
     ones, zeros = np.ones(channels, np.float32), np.zeros(channels, np.float32)
     gamma, beta = (ones if gamma is None else gamma.reshape(-1)), (zeros if beta is None else beta.reshape(-1))
     moving = op.type.moving_mean
@@ -156,10 +158,10 @@ def _normalized(b: Builder, op: Normalization, x: Var) -> Var:
 
 
 def _layer_norm(b: Builder, op: Normalization, x: Var, epsilon: np.float32) -> Var:
-    whole, size = op.output.sample, math.prod(op.sample)
-    first = next(i for i in range(len(whole)) if math.prod(whole[i:]) == size)
-    shape = whole[first:]
-    axes = list(range(first + 1, len(whole) + 1))
+    whole = op.output.shape
+    first = next(i for i in range(len(whole)) if is_same(product(whole[i:]), product(op.sample)))
+    shape = b.numbers(whole[first:], "Core ML normalizes over known sizes")
+    axes = list(range(first, len(whole)))
     options = {
         name: _array(parameter).reshape(shape)
         for name, parameter in (("gamma", op.gamma), ("beta", op.beta))

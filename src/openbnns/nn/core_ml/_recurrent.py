@@ -49,18 +49,19 @@ def _state(b: Builder, state: InitialState, zeros: Var) -> Var:
     if state.index is not None and isinstance(var, np.ndarray):
         var = var[..., state.index, :]
     elif state.index is not None:
-        batch = [True] * bool(value.rows)
-        zero, others = [0] * len(batch), [False] * len(batch)
+        front = value.ndim - 2
+        all_of = [True] * front
         var = b(
-            "slice_by_index", x=var, begin=[*zero, state.index, 0], end=[*zero, state.index + 1, 0],
-            begin_mask=[*batch, False, True], end_mask=[*batch, False, True], squeeze_mask=[*others, True, False],
+            "slice_by_index", x=var, begin=[*[0] * front, state.index, 0], end=[*[0] * front, state.index + 1, 0],
+            begin_mask=[*all_of, False, True], end_mask=[*all_of, False, True],
+            squeeze_mask=[*[False] * front, True, False],
         )  # fmt: skip
-    return var if value.rows else b("add", x=zeros, y=var)
+    return var if b.dims(var) == 2 else b("add", x=zeros, y=var)
 
 
 def _loop(b: Builder, op: Lstm | Recurrent, kind: str, states: int) -> None:
     """Outputs (N, T, H) and the states behind the last step, one step after the other."""
-    steps, h = op.inputs[0].sample[0], op.hidden
+    (steps,), h = b.numbers(op.inputs[0].shape[1:2], "cells run over a known number of steps"), op.hidden
     weights, hidden_weights = (w.data.astype(np.float32) for w in op.weights)
     zero = np.zeros(len(weights), np.float32)
     bias, hidden_bias = [p.data.astype(np.float32) for p in op.biases] or [zero, zero]

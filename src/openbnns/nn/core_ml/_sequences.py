@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import AnySize, is_same
 from .._value import Value
 from ..operations import Attention, AttentionHeads, Forbidden
 from ..operations.heads import Part
@@ -16,10 +18,9 @@ from ._shapes import product
 _LEAST = np.float32(-3e4)  # added to a score that does not count; a number in half precision, too
 
 
-def _heads(b: Builder, x: Var, length: int, heads: int, width: int) -> Var:
-    """(N, length, heads * width) to (N, heads, length, width)."""
-    apart = b("reshape", x=x, shape=[-1, length, heads, width])
-    return b("transpose", x=apart, perm=[0, 2, 1, 3])
+def _heads(b: Builder, x: Var, shape: Sequence[AnySize]) -> Var:
+    """(N, length, heads * width) to (N, heads, length, width), where ``shape`` is (N, length, heads, width)."""
+    return b("transpose", x=b.reshaped(x, shape), perm=[0, 2, 1, 3])
 
 
 def _attended(b: Builder, q: Var, k: Var, v: Var, masks: list[Any], scale: float) -> Var:
@@ -38,15 +39,15 @@ def _to_add(mask: Any) -> Any:
 
 def _mask(b: Builder, op: Attention, value: Value) -> Any:
     """A mask as numbers to add, in the shape of scores (N, heads, target, source) or of their last axes."""
-    target, source = op.output.sample[0], op.source
+    samples, target, source = *op.output.shape[:2], op.source
     leaf = value.storage.leaf
     if isinstance(leaf, np.ndarray):
         return _to_add(np.asarray(leaf))
     numbers = b.get(value) if value.dtype == np.float32 else _hiding(b, b.get(value))
-    if value.rows == op.heads * op.output.rows != op.output.rows:
-        return b("reshape", x=numbers, shape=[-1, op.heads, target, source])
-    if value.rows and len(value.sample) == 2:
-        return b("reshape", x=numbers, shape=[-1, 1, target, source])
+    if value.ndim == 3 and op.heads > 1 and is_same(value.shape[0], op.heads * samples):
+        return b.reshaped(numbers, (samples, op.heads, target, source))
+    if value.ndim == 3 and is_same(value.shape[0], samples):
+        return b.reshaped(numbers, (samples, 1, target, source))
     return numbers
 
 
@@ -56,8 +57,9 @@ def _hiding(b: Builder, flags: Var) -> Var:
     return b("mul", x=hidden, y=_LEAST)
 
 
-def _causal(target: int, source: int) -> Any:
-    return np.where(np.triu(np.ones((target, source), np.bool_), 1), _LEAST, np.float32(0))
+def _causal(b: Builder, target: AnySize, source: AnySize) -> Any:
+    sizes = b.numbers((target, source), "a causal mask is written for known sizes")
+    return np.where(np.triu(np.ones(sizes, np.bool_), 1), _LEAST, np.float32(0))
 
 
 @writes(Attention)
@@ -72,24 +74,24 @@ def _attention(b: Builder, op: Attention) -> None:
     if "key_attention_bias" in weights:
         raise Refused("attention with learned keys and values is not written. Leave add_bias_kv out")
     inputs = [b.get(op.inputs[place]) for place in op.places]
-    (target, width), source = op.output.sample, op.source
+    (samples, target, width), source = op.output.shape, op.source
+    assert isinstance(width, int), "weights have this size"
     each = width // op.heads
     projected = []
     for name, x, length in zip(("query", "key", "value"), inputs, (target, source, source), strict=True):
         bias = weights.get(f"{name}_bias", np.zeros(width, np.float32)).reshape(-1)
         y = b("linear", x=x, weight=weights[f"{name}_weights"], bias=bias)
-        projected.append(_heads(b, y, length, op.heads, each))
+        projected.append(_heads(b, y, (samples, length, op.heads, each)))
     masks = [_mask(b, op, value) for value in op.added]
     if op.causal:
-        masks.append(_causal(target, source))
+        masks.append(_causal(b, target, source))
     if op.key_mask is not None:
         leaf = op.key_mask.storage.leaf
         flags = _to_add(leaf) if isinstance(leaf, np.ndarray) else _hiding(b, b.get(op.key_mask))
-        shape = [-1 if op.key_mask.rows else 1, 1, 1, source]
-        masks.append(flags.reshape(shape) if isinstance(flags, np.ndarray) else b("reshape", x=flags, shape=shape))
+        masks.append(b.reshaped(flags, (op.key_mask.shape[0] if op.key_mask.ndim == 2 else 1, 1, 1, source)))
     q, k, v = projected
     y = _attended(b, q, k, v, masks, 1 / math.sqrt(each))
-    joined = b("reshape", x=b("transpose", x=y, perm=[0, 2, 1, 3]), shape=[-1, target, width])
+    joined = b.reshaped(b("transpose", x=y, perm=[0, 2, 1, 3]), op.output.shape)
     bias = weights.get("output_bias", np.zeros(width, np.float32)).reshape(-1)
     b.set(op.output, b("linear", x=joined, weight=weights["output_weights"], bias=bias))
 
@@ -104,27 +106,25 @@ def _attention_heads(b: Builder, op: AttentionHeads) -> None:
     q, k, v = (_part(b, part) for part in op.parts)
     masks = [] if op.added is None else [_to_add(op.added)]
     if op.causal:
-        masks.append(_causal(op.parts[0].length, op.parts[1].length))
+        masks.append(_causal(b, op.parts[0].length, op.parts[1].length))
     y = _attended(b, q, k, v, masks, op.scale)
     if op.by_position:
         y = b("transpose", x=y, perm=[0, 2, 1, 3])
-    b.set(op.output, b("reshape", x=y, shape=[-1, *op.output.sample]))
+    b.set(op.output, b.reshaped(y, op.output.shape))
 
 
 def _part(b: Builder, part: Part) -> Var:
     """The heads of query, key or value, (N, heads, length, width)."""
-    x = b.get(part.value)
+    x, samples = b.get(part.value), part.value.shape[0]
     heads, length, width = part.heads, part.length, part.width
-    if part.head == length * width and part.row == width and part.first == 0:
-        return b("reshape", x=x, shape=[-1, heads, length, width])
-    if heads == 1 and part.row == width and part.first == 0:
-        return b("reshape", x=x, shape=[-1, 1, length, width])
-    if part.head != width:
+    if is_same(part.first, 0) and is_same(part.row, width):  # one head behind the other
+        return b.reshaped(x, (samples, heads, length, width))
+    if not is_same(part.head, width):
         raise Refused("its heads lie in memory as Core ML cannot say. Make them by a reshape and a permute")
-    rows = b("reshape", x=x, shape=[-1, length, part.row])
-    if part.row != heads * width:
+    rows = b.reshaped(x, (samples, length, part.row))
+    if not is_same(part.row, heads * width):
         rows = b(
-            "slice_by_index", x=rows, begin=[0, 0, part.first], end=[0, 0, part.first + heads * width],
+            "slice_by_index", x=rows, begin=b.sizes([0, 0, part.first]), end=b.sizes([0, 0, part.first + heads * width]),
             begin_mask=[True, True, False], end_mask=[True, True, False],
         )  # fmt: skip
-    return _heads(b, rows, length, heads, width)
+    return _heads(b, rows, (samples, length, heads, width))

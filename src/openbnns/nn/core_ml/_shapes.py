@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import InterpolationMethod
+from ...graph.sizes import AnySize, is_plain, is_same
 from ..operations import Concatenate, Contraction, Detach, Expand, MatrixProduct, Permute, Pick, Slice, Split
 from ..operations.choice import Choice
 from ..operations.padding import Padding
@@ -22,47 +21,23 @@ def _permute(b: Builder, op: Permute) -> None:
 
 @writes(Slice)
 def _slice(b: Builder, op: Slice) -> None:
-    x, value = b.get(op.inputs[0]), op.inputs[0]
-    rank = value.ndim
-    index = _whole_index(op.index, rank)
+    x = b.get(op.inputs[0])
     if isinstance(x, np.ndarray):
-        b.set(op.output, np.ascontiguousarray(x[op.index]).reshape(op.output.sample))
-        return
-    begin, end, stride, begin_mask, end_mask, squeeze = [], [], [], [], [], []
-    for part in index:
-        step = 1 if isinstance(part, int) or part.step is None else int(part.step)
-        begin_mask.append(not isinstance(part, int) and part.start is None)
-        end_mask.append(not isinstance(part, int) and part.stop is None)
-        squeeze.append(isinstance(part, int))
-        begin.append(part if isinstance(part, int) else part.start or 0)
-        end.append((part + 1 or 2**31 - 1) if isinstance(part, int) else 0 if part.stop is None else part.stop)
-        stride.append(step)
+        x = b("identity", x=x)
+    begin: list[AnySize] = [0 if part.start is None else part.start for part in op.index]
+    end: list[AnySize] = [0 if part.stop is None else part.stop for part in op.index]
     y = b(
-        "slice_by_index", x=x, begin=begin, end=end, stride=stride, begin_mask=begin_mask, end_mask=end_mask,
-        squeeze_mask=squeeze,
+        "slice_by_index", x=x, begin=b.sizes(begin), end=b.sizes(end),
+        stride=[1 if part.step is None else int(part.step) for part in op.index],
+        begin_mask=[part.start is None for part in op.index], end_mask=[part.stop is None for part in op.index],
     )  # fmt: skip
-    b.set(op.output, b.reshaped(y, op.output) if any(part is None for part in op.index) else y)
-
-
-def _whole_index(index: tuple[Any, ...], rank: int) -> list[Any]:
-    """One entry for every axis."""
-    parts = [part for part in index if part is not None]
-    if any(part is Ellipsis for part in parts):
-        place = next(i for i, part in enumerate(parts) if part is Ellipsis)
-        parts[place : place + 1] = [slice(None)] * (rank - len(parts) + 1)
-    parts += [slice(None)] * (rank - len(parts))
-    found = []
-    for part in parts:
-        if not isinstance(part, (slice, int, np.integer)):
-            raise Refused("an index by other than numbers and slices is none of Core ML. Use F.index_select")
-        found.append(part if isinstance(part, slice) else int(part))
-    return found
+    b.set(op.output, y)
 
 
 @writes(Pick)
 def _pick(b: Builder, op: Pick) -> None:
     y = b("gather", x=b.get(op.inputs[0]), indices=np.asarray(op.numbers, np.int32), axis=op.axis)
-    b.set(op.output, b.reshaped(y, op.output) if np.ndim(op.numbers) != 1 else y)
+    b.set(op.output, b.reshaped(y, op.output.shape) if np.ndim(op.numbers) != 1 else y)
 
 
 @writes(Split)
@@ -74,38 +49,23 @@ def _split(b: Builder, op: Split) -> None:
 
 @writes(Concatenate)
 def _concatenate(b: Builder, op: Concatenate) -> None:
-    parts = [b.get(value) for value in op.inputs]
-    if any(not value.rows for value in op.inputs) and any(value.rows for value in op.inputs):
-        raise Refused(
-            "it joins something to every sample that is the same for all of them. Expand that to the batch first"
-        )
-    b.set(op.output, b("concat", values=parts, axis=op.axis))
+    b.set(op.output, b("concat", values=[b.get(value) for value in op.inputs], axis=op.axis))
 
 
 @writes(Expand)
 def _expand(b: Builder, op: Expand) -> None:
-    x, value = b.get(op.inputs[0]), op.inputs[0]
-    if op.output.rows and not value.rows:
-        if op.output.rows != 1:
-            raise Refused("it repeats something several times for every sample. Repeat it along another axis")
-        b.set(op.output, _for_every_sample(b, x, op.output.sample))
-        return
-    if isinstance(x, np.ndarray):
-        b.set(op.output, np.ascontiguousarray(np.broadcast_to(x, op.output.sample)))
+    x, value, goal = b.get(op.inputs[0]), op.inputs[0], op.output.shape
+    if isinstance(x, np.ndarray) and is_plain(goal):
+        b.set(op.output, np.ascontiguousarray(np.broadcast_to(x, tuple(map(int, goal)))))
         return
     front = op.output.ndim - value.ndim
-    sizes = [1] * front + ([1] if value.rows else []) + list(value.sample)
-    wide = b("expand_dims", x=x, axes=list(range(1, front + 1))) if front else x
-    goal = ([1] if op.output.rows else []) + list(op.output.sample)
-    if value.rows and front:
-        sizes = [1, *[1] * front, *value.sample]
-    b.set(op.output, b("tile", x=wide, reps=[n // m for n, m in zip(goal, sizes, strict=True)]))
-
-
-def _for_every_sample(b: Builder, x: Var, sample: tuple[int, ...]) -> Var:
-    """Something without a batch axis, once for each sample: added to as many zeros."""
-    zeros = b("fill", shape=b("concat", values=[b.batch(), np.array(sample, np.int32)], axis=0), value=np.float32(0))
-    return b("add", x=zeros, y=x)
+    wide = b.reshaped(x, (*[1] * front, *value.shape)) if front else x
+    sizes = (*[1] * front, *value.shape)
+    repeats = [1 if is_same(n, m) else m for n, m in zip(sizes, goal, strict=True)]
+    if is_plain(repeats):
+        b.set(op.output, b("tile", x=wide, reps=repeats))
+    else:  # added to as many zeros
+        b.set(op.output, b("add", x=b("fill", shape=b.sizes(repeats), value=np.float32(0)), y=wide))
 
 
 @writes(Detach)
@@ -137,7 +97,7 @@ def _contraction(b: Builder, op: Contraction) -> None:
 @writes(Padding)
 def _padding(b: Builder, op: Padding) -> None:
     x = b.get(op.inputs[0])
-    pad = [0, 0] * bool(op.inputs[0].rows) + [n for pair in op.widths for n in pair]
+    pad = [n for pair in op.widths for n in pair]
     if op.mode.case == "reflect":
         used = pad[-4:] if any(pad[-4:-2]) else pad[-2:]
         if any(pad[: -len(used)]):
@@ -149,7 +109,8 @@ def _padding(b: Builder, op: Padding) -> None:
 
 @writes(Resize)
 def _resize(b: Builder, op: Resize) -> None:
-    x, sizes, goal = b.get(op.inputs[0]), op.inputs[0].sample[1:], op.output.sample[1:]
+    x, why = b.get(op.inputs[0]), "Core ML resizes images of known sizes"
+    sizes, goal = (b.numbers(value.shape[2:], why) for value in (op.inputs[0], op.output))
     if len(sizes) == 1:  # Core ML resizes images: a signal is one line of an image
         y = _resized(b, op, b("expand_dims", x=x, axes=[2]), (1, *sizes), (1, *goal))
         b.set(op.output, b("squeeze", x=y, axes=[2]))
@@ -176,7 +137,7 @@ def _resized(b: Builder, op: Resize, x: Var, sizes: tuple[int, ...], goal: tuple
 
 @writes(PixelShuffle)
 def _pixel_shuffle(b: Builder, op: PixelShuffle) -> None:
-    (channels, *_), (fewer, *_) = op.inputs[0].sample, op.output.sample
+    channels, fewer = (int(value.shape[1]) for value in (op.inputs[0], op.output))
     if channels < fewer:
         factor = round((fewer / channels) ** 0.5)
         b.set(op.output, b("pixel_unshuffle", x=b.get(op.inputs[0]), downscale_factor=np.uint32(factor)))

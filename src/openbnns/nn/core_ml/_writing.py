@@ -6,7 +6,7 @@ import io
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import Size, is_same_shape, number_of
 from .. import _places
 from .._graph import Graph
 from ..model_file import ModelCard
@@ -89,26 +90,28 @@ def to_coreml(
     if not network.built:
         raise RuntimeError("to_coreml: the network is not built, so its sizes are not known. Call build(...) first.")
     assert network._graph is not None
-    graph, _ = network._traced([value.sample for value in network._graph.inputs], training=False)
     card = network.model_card or ModelCard()
     labels = list(classes if classes is not None else card.classes if card.task == "classification" else ())
-    if labels and (len(graph.outputs) != 1 or graph.output.sample != (len(labels),)):
+    samples = 1 if labels and batch_size is None else batch_size  # a classifier has one answer
+    graph, _ = network._traced(network._input_shapes(samples), training=False)
+    if labels and (len(graph.outputs) != 1 or not is_same_shape(graph.output.shape[1:], (len(labels),))):
         raise ValueError(
-            f"to_coreml: there are {len(labels)} classes, but the network gives {graph.output.sample}. Pass one for each output."
+            f"to_coreml: there are {len(labels)} classes, but the network gives {graph.output.shape[1:]}. Pass one for each "
+            "output."
         )
     ct = coremltools()
     with _quiet():
-        return _Writing(ct, network, graph, card, precision, batch_size, labels).write(to)
+        return _Writing(ct, network, graph, card, precision, samples is None, labels).write(to)
 
 
 class _Writing:
     def __init__(
-        self, ct: Any, network: Module, graph: Graph, card: ModelCard, precision: str, batch_size: int | None,
+        self, ct: Any, network: Module, graph: Graph, card: ModelCard, precision: str, flexible: bool,
         labels: list[str],
     ) -> None:  # fmt: skip
         self.ct, self.network, self.graph, self.card = ct, network, graph, card
         self.precision, self.labels = precision, labels
-        self.batch = 1 if labels and batch_size is None else batch_size  # a classifier has one answer
+        self.sizes: Mapping[str, str | int] = graph.sizes.without_guards() if flexible else graph.sizes.numbers
         self.names = _places.input_names(network, len(graph.inputs))
         table = card.preparation
         self.preparation = table.as_arrays() if isinstance(table, TablePreparation) else table
@@ -116,28 +119,25 @@ class _Writing:
     def write(self, to: Path) -> Package:
         ct, mil = self.ct, import_module("coremltools.converters.mil.mil")
         program, target = mil.Program(), ct.target.iOS16
-        size = mil.get_new_symbol() if self.batch is None else self.batch
+        kinds = [mil.types.fp32 if value.dtype == np.float32 else mil.types.int32 for value in self.graph.inputs]
+        shapes = self._shapes(lambda: mil.get_new_symbol())
         given = {
-            name: mil.Builder.placeholder(
-                (size, *value.sample), dtype=mil.types.fp32 if value.dtype == np.float32 else mil.types.int32
-            )
-            for name, value in zip(self.names, self.graph.inputs, strict=True)
+            name: mil.Builder.placeholder(shape, dtype=kind)
+            for name, shape, kind in zip(self.names, shapes, kinds, strict=True)
         }
         with mil.Function(given, opset_version=target) as function:
             inputs = [function.inputs[name] for name in self.names]
-            outputs, rows = self._body(Builder(mil.Builder, inputs[0]), inputs)
+            outputs, rows = self._body(Builder(mil.Builder, self.sizes), inputs)
             function.set_outputs(outputs)
             program.add_function("main", function)
         options: dict[str, Any] = {}
         if self.labels:
             options["classifier_config"] = ct.ClassifierConfig(self.labels)
-        if self.batch is None:
-            samples = ct.RangeDim(lower_bound=1, upper_bound=_MOST_SAMPLES, default=1)
+        if any(isinstance(size, str) for size in self.sizes.values()):
+            ranges = self._shapes(lambda: ct.RangeDim(lower_bound=1, upper_bound=_MOST_SAMPLES, default=1))
             options["inputs"] = [
-                ct.TensorType(
-                    name=name, shape=(samples, *value.sample), dtype=None if value.dtype == np.float32 else np.int32
-                )
-                for name, value in zip(self.names, self.graph.inputs, strict=True)
+                ct.TensorType(name=name, shape=shape, dtype=None if value.dtype == np.float32 else np.int32)
+                for name, shape, value in zip(self.names, ranges, self.graph.inputs, strict=True)
             ]
         precision = ct.precision.FLOAT16 if self.precision == "float16" else ct.precision.FLOAT32
         model = ct.convert(
@@ -148,12 +148,18 @@ class _Writing:
         _save(model, to)
         return Package(to, rows)
 
+    def _shapes(self, flexible: Callable[[], Any]) -> list[tuple[Any, ...]]:
+        """The shapes of the inputs, with something new for each flexible size."""
+        made: dict[str | int, Any] = {size: flexible() for size in {*self.sizes.values()} if isinstance(size, str)}
+        chosen = {name: made.get(size, size) for name, size in self.sizes.items()}
+        return [tuple(chosen[str(n)] if isinstance(n, Size) else n for n in value.shape) for value in self.graph.inputs]
+
     def _body(self, b: Builder, inputs: list[Var]) -> tuple[list[Var], list[tuple[str, str]]]:
         rows: list[tuple[str, str]] = []
         problems: dict[tuple[str, str], None] = {}
         for value, var in zip(self.graph.inputs, inputs, strict=True):
             b.name_next("preparation")
-            b.set(value, self._prepared(b, var))
+            b.begin(value, self._prepared(b, var))
             if b.made:
                 rows.append(("preparation", ", ".join(b.made)))
         operations = self.graph.operations
@@ -166,7 +172,7 @@ class _Writing:
             except Refused as reason:
                 problems[name, f"{reason}."] = None
                 for value in operation.outputs:  # so that what follows is looked at, too
-                    b.set(value, _standing_in(b, inputs[0], value))
+                    b.set(value, np.zeros([number_of(n) for n in value.shape], np.float32))
         if problems:
             raise NotInCoreML(list(problems))
         b.name_next("result")
@@ -203,10 +209,6 @@ class _Writing:
                 model.user_defined_metadata["openbnns.features"] = "\n".join(card.preparation.formulas())
         if card.task is not None:
             model.user_defined_metadata["openbnns.task"] = card.task
-
-
-def _standing_in(b: Builder, x: Var, value: Any) -> Var:
-    return np.zeros((1, *value.sample) if value.rows else value.sample, np.float32)
 
 
 def _save(model: Any, to: Path) -> None:

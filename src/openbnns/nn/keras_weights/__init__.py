@@ -77,8 +77,8 @@ def _flattened(network: Module) -> dict[int, tuple[int, ...]]:
     for operation in network._graph.operations:
         if isinstance(operation, operations.Linear):
             value = operation.inputs[0]
-            if value.source is not None and len(value.sample) == 1 and len(value.storage.sample) > 1:
-                found[id(operation.modules[0])] = value.storage.sample
+            if value.source is not None and value.ndim == 2 and value.storage.ndim > 2:
+                found[id(operation.modules[0])] = tuple(map(int, value.storage.shape[1:]))
     return found
 
 

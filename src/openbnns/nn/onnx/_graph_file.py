@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from ...graph.polynomials import Factor, Polynomial
+from ...graph.sizes import AnySize, FreeSizes, Size, expression_of
 from .._graph import Operation
 from .._value import INT64, Array, Value
 from ..parameter import Parameter
 
 OPSET, IR_VERSION = 21, 10
-BATCH = "N"
 _LISTED = 64  # bytes of constants that are written once for all that use them
+
+ShapeInFile = tuple[int | Polynomial, ...]
 
 
 class GraphFile:
-    """Nodes, weights and names. Values are written with the batch in front, as they are here."""
+    """Nodes, weights and names. Free sizes are dynamic axes, of the same names, unless the recording has fixed them."""
 
-    def __init__(self, onnx: Any, names: Mapping[int, str], paths: Mapping[int, str]) -> None:
+    def __init__(self, onnx: Any, names: Mapping[int, str], paths: Mapping[int, str], free: FreeSizes) -> None:
         self.onnx = onnx
+        self._free = free.without_guards()
+        self._axes: dict[str, tuple[str, int]] = {}  # the value and the axis that have a free size
+        self._counted: dict[Polynomial | Factor, str] = {}  # sizes as tensors of one number
         self._weight_names, self._paths = names, paths
         self.nodes: list[Any] = []
         self.weights: dict[str, Array] = {}
         self._taken: set[str] = set(names.values())
         self._values: dict[Value, str] = {}  # by what owns the memory
-        self._shown: dict[tuple[str, tuple[int, ...]], str] = {}  # in other shapes
+        self._shown: dict[tuple[str, ShapeInFile], str] = {}  # in other shapes
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self._batch_name = ""
         self.place = ""  # of the layer that is being written
         self.converted: list[tuple[str, str, str]] = []  # layer, operation here, operators there
         self.bounds: dict[str, Any] = {}  # "input" and "output" of the network, if nodes lie before or behind it
@@ -58,18 +64,16 @@ class GraphFile:
         if shape == self.shape_of(owner):
             return name
         if (name, shape) not in self._shown:
-            self._shown[name, shape] = self.node("Reshape", name, self.integers(shape))
+            self._shown[name, shape] = self.reshaped(name, value.shape)
         return self._shown[name, shape]
-
-    @staticmethod
-    def shape_of(value: Value) -> tuple[int, ...]:
-        """-1 for the batch."""
-        return (-1, *value.sample) if value.rows else value.sample
 
     def leaf(self, leaf: Any) -> str:
         if isinstance(leaf, Parameter):
             name = self._weight_names.get(id(leaf))
             return self.constant(leaf.data) if name is None else self.weight(name, leaf.data)
+        if isinstance(leaf, Size):
+            number = self.node("Cast", self.sizes([leaf]), to=self.onnx.TensorProto.FLOAT)
+            return self.node("Squeeze", number, self.integers([0]))
         return self.constant(leaf)
 
     def buffer(self, array: Array) -> str:
@@ -130,28 +134,79 @@ class GraphFile:
         self.nodes.append(self.onnx.helper.make_node("Identity", [source], [name], name=self.fresh("Identity")))
         return name
 
-    def batch_size(self, rows: int) -> str:
-        """The length of the first axis of values that have so many rows per sample, as a tensor of one number."""
-        if not self._batch_name:
-            self._batch_name = self.node("Shape", self._first_input, start=0, end=1)
-        return self._batch_name if rows == 1 else self.node("Mul", self._batch_name, self.integers([rows]))
+    # Sizes.
 
-    def shape(self, rows: int, sample: Sequence[int]) -> str:
-        """A shape with the batch in front, as a tensor."""
-        if not rows:
-            return self.integers(sample)
-        return self.node("Concat", self.batch_size(rows), self.integers(sample), axis=0)
+    def size(self, size: AnySize) -> int | Polynomial:
+        """A size as the file has it: a number, or an expression in its dynamic axes."""
+        expression = expression_of(size).replaced(self._free)
+        number = expression.constant
+        return expression if number is None else number
+
+    def shape_of(self, value: Value) -> ShapeInFile:
+        return tuple(map(self.size, value.shape))
+
+    def sizes(self, sizes: Sequence[AnySize]) -> str:
+        """Sizes as a tensor of whole numbers."""
+        parts: list[str] = []
+        for plain, group in groupby(map(self.size, sizes), lambda size: isinstance(size, int)):
+            known: list[Any] = list(group)
+            parts += [self.integers(known)] if plain else map(self._count, known)
+        if not parts:
+            return self.integers([])
+        return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=0)
+
+    def reshaped(self, name: str, shape: Sequence[AnySize]) -> str:
+        """A tensor in another shape."""
+        known = [self.size(n) for n in shape]
+        plain = [n if isinstance(n, int) else -1 for n in known]
+        inferred = plain.count(-1) == 1 and 0 not in plain
+        return self.node("Reshape", name, self.integers(plain) if inferred else self.sizes(shape))
+
+    def _count(self, expression: Polynomial) -> str:
+        """An expression as a tensor of one number, (1,)."""
+        if expression not in self._counted:
+            terms = [self._term(factors, number) for factors, number in expression.terms]
+            total, *rest = terms or [self.integers([0])]
+            for term in rest:
+                total = self.node("Add", total, term)
+            self._counted[expression] = total
+        return self._counted[expression]
+
+    def _term(self, factors: Sequence[Factor], number: int) -> str:
+        names = [self._factor(factor) for factor in factors]
+        if number != 1 or not names:
+            names.append(self.integers([number]))
+        product, *rest = names
+        for name in rest:
+            product = self.node("Mul", product, name)
+        return product
+
+    def _factor(self, factor: Factor) -> str:
+        if factor not in self._counted:
+            if isinstance(factor, str):
+                value, axis = self._axes[factor]
+                self._counted[factor] = self.node("Shape", value, start=axis, end=axis + 1)
+            else:
+                dividend, divisor = self._count(factor.dividend), self._count(factor.divisor)
+                if (factor.dividend.least() or -1) < 0:  # Div of ONNX rounds towards zero
+                    dividend = self.node("Sub", dividend, self.node("Mod", dividend, divisor))
+                self._counted[factor] = self.node("Div", dividend, divisor)
+        return self._counted[factor]
 
     # Inputs.
 
-    _first_input = ""
-
     def input(self, value: Value, name: str) -> Any:
         """Declare an input of the graph that is one of the network; gives what the file says about it."""
-        chosen, declared = self.declare(name, self.kind(value), self.dimensions(value))
-        self.bind(value, chosen)
-        self._first_input = self._first_input or chosen
+        chosen, declared = self.declare(name, self.kind(value), self.dimensions(value.shape))
+        self._begin(value, chosen)
         return declared
+
+    def _begin(self, value: Value, name: str) -> None:
+        self.bind(value, name)
+        for axis, size in enumerate(value.shape):
+            known = self.size(size)
+            if not isinstance(known, int):
+                self._axes.setdefault(str(known), (name, axis))
 
     def declare(self, name: str, kind: int, dimensions: Sequence[Any]) -> tuple[str, Any]:
         """The name of a new input of the graph, and what the file says about it."""
@@ -160,8 +215,8 @@ class GraphFile:
 
     def begin(self, value: Value, source: str) -> None:
         """The network begins with this value, which nodes have made of the inputs of the graph."""
-        self._first_input = name = self.named("prepared", source)
-        self.bind(value, name)
+        name = self.named("prepared", source)
+        self._begin(value, name)
         self.bounds["input"] = self.described(value, name)
 
     def end(self, value: Value, source: str) -> str:
@@ -172,17 +227,16 @@ class GraphFile:
 
     def described(self, value: Value, name: str) -> Any:
         """What the file says about a value."""
-        return self.onnx.helper.make_tensor_value_info(name, self.kind(value), self.dimensions(value))
+        return self.onnx.helper.make_tensor_value_info(name, self.kind(value), self.dimensions(value.shape))
 
     def kind(self, value: Value) -> int:
         """Of elements."""
         types = self.onnx.TensorProto
         return int(types.INT64 if value.dtype == INT64 else types.FLOAT)
 
-    @staticmethod
-    def dimensions(value: Value) -> list[Any]:
-        first = [BATCH if value.rows == 1 else f"{BATCH}*{value.rows}"] if value.rows else []
-        return [*first, *value.sample]
+    def dimensions(self, shape: Sequence[AnySize]) -> list[Any]:
+        """Sizes as the file declares them: numbers, and names or expressions of dynamic axes."""
+        return [size if isinstance(size, int) else str(size) for size in map(self.size, shape)]
 
     # Operations.
 

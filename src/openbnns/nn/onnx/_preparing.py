@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import AnySize, is_same_shape
 from .._value import INT64, Value
 from ..model_file import ModelCard
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
-from ._graph_file import BATCH, GraphFile
+from ._graph_file import GraphFile
 
 
 def can_prepare(card: ModelCard, graph: Any) -> bool:
@@ -28,13 +29,14 @@ def can_prepare(card: ModelCard, graph: Any) -> bool:
 def prepare(file: GraphFile, card: ModelCard, value: Value) -> list[Any]:
     """Write nodes that make the input of the network; gives what the file says about the inputs of the graph."""
     file.place = "preprocessing"
+    samples = value.shape[0]
     if isinstance(card.preparation, TablePreparation):
-        result, inputs = _table(file, card.preparation)
+        result, inputs = _table(file, card.preparation, samples)
         shape: tuple[int, ...] = (card.preparation.width,)
     else:
-        result, shape, inputs = _array(file, card.preparation)
-    if shape != value.sample:
-        result = file.node("Reshape", result, file.integers((-1, *value.sample)))
+        result, shape, inputs = _array(file, card.preparation, samples)
+    if not is_same_shape(shape, value.shape[1:]):
+        result = file.node("Reshape", result, file.integers((-1, *map(int, value.shape[1:]))))
     file.note(type(card.preparation).__name__, 0)
     file.begin(value, result)
     return inputs
@@ -50,12 +52,12 @@ def give_units(file: GraphFile, card: ModelCard, value: Value) -> str:
     return result
 
 
-def _array(file: GraphFile, prepare: Any) -> tuple[str, tuple[int, ...], list[Any]]:
+def _array(file: GraphFile, prepare: Any, samples: AnySize) -> tuple[str, tuple[int, ...], list[Any]]:
     """One input: pixels of 8 bits, or numbers."""
     onnx, shape = file.onnx, tuple(prepare.shape)
     pixels = isinstance(prepare, ImagePreparation) or prepare.pixels
     kind = onnx.TensorProto.UINT8 if pixels else onnx.TensorProto.FLOAT
-    name, declared = file.declare("input", kind, [BATCH, *shape])
+    name, declared = file.declare("input", kind, file.dimensions([samples, *shape]))
     if pixels:
         whole = file.node("Cast", name, to=onnx.TensorProto.FLOAT)
         return file.node("Div", whole, file.number(255)), shape, [declared]
@@ -63,13 +65,13 @@ def _array(file: GraphFile, prepare: Any) -> tuple[str, tuple[int, ...], list[An
     return _standardized(file, wide, prepare.mean, prepare.std), shape, [declared]
 
 
-def _table(file: GraphFile, prepare: TablePreparation) -> tuple[str, list[Any]]:
+def _table(file: GraphFile, prepare: TablePreparation, samples: AnySize) -> tuple[str, list[Any]]:
     """One input for each column, (N, 1): float64, with NaN for what is missing, or text, with "" for that."""
     onnx = file.onnx
     names, inputs = {}, []
     for column in prepare.columns:
         kind = onnx.TensorProto.DOUBLE if isinstance(column, NumberColumn) else onnx.TensorProto.STRING
-        names[column.name], declared = file.declare(column.name, kind, [BATCH, 1])
+        names[column.name], declared = file.declare(column.name, kind, file.dimensions([samples, 1]))
         inputs.append(declared)
     features = []
     numbers = [column for column in prepare.columns if isinstance(column, NumberColumn)]

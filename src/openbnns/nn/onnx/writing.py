@@ -35,10 +35,10 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     names: dict[int, str] = {}
     for name, part in network._named_state():
         names.setdefault(id(part), name)
-    file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()})
-    graph, outputs, _ = network._traced_apart([value.sample for value in network._graph.inputs], training=False)
+    graph, outputs, _ = network._traced_apart(network._input_shapes(), training=False)
     graph.outputs = list(outputs)
     graph._drop_unused()
+    file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()}, graph.sizes)
     card = network._card
     if preprocessing and card is not None and can_prepare(card, graph):
         inputs = prepare(file, card, graph.inputs[0])

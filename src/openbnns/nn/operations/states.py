@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.sizes import is_same_shape
 from .._value import FLOAT32, Array, Value
 
 
@@ -35,7 +36,9 @@ def for_samples(value: Any, x: Value, sample: tuple[int, ...]) -> bool:
     """True for a value of such samples, one for each sample of x or one for all."""
     if not isinstance(value, Value) or value.dtype != FLOAT32:
         return False
-    return value.shape == sample or (value.ndim == len(sample) + 1 and value.shape == (x.shape[0], *sample))
+    return is_same_shape(value.shape, sample) or (
+        value.ndim == len(sample) + 1 and value.shape == (x.shape[0], *sample)
+    )
 
 
 def require_lengths(lengths: Array, steps: int, who: str) -> None:

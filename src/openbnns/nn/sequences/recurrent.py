@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, overload
 import numpy as np
 
 from ..._spelling import spelled
-from ...graph.sizes import Size
+from ...graph.sizes import is_same_shape
 from .. import functional, initialisers, operations
 from .._checks import check_rank, check_size, optional, positive, probability
 from .._graph import current_graph
@@ -215,7 +215,7 @@ class Recurrent(Module):
             value = x.graph.value(state)
             if cells == 1 and for_samples(value, x, (h,)):
                 return [InitialState(value, None)]
-            if isinstance(value, Value) and value.shape == (cells, 1, h) and not isinstance(value.shape[0], Size):
+            if isinstance(value, Value) and is_same_shape(value.shape, (cells, 1, h)):
                 value = value.reshape((cells, h))
             if for_samples(value, x, (cells, h)):
                 return [InitialState(value, cell) for cell in range(cells)]

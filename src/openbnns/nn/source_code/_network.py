@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...filters.base import keeping_descriptions
+from ...graph.sizes import is_same_shape
 from .. import _places as user_places
 from .._graph import Graph, Operation
 from .._memory import Block
@@ -41,11 +42,10 @@ def network_source(
     who: str, network: Module, name: str, batch: int, loss: Loss | None, optimizer: Optimizer | None
 ) -> NetworkSource:
     """The network for batches of this size; with a loss and an optimizer also a training step."""
-    assert network._graph is not None
     with keeping_descriptions():
-        graph, _ = network._traced([value.sample for value in network._graph.inputs], training=loss is not None)
+        graph, _ = network._traced(network._input_shapes(batch), training=loss is not None)
         for operation in graph.operations:
-            if operation.repeatable or hasattr(operation, "plan"):
+            if operation.repeatable or getattr(operation, "normalization", None) is not None:
                 # BNNS keeps what it needs inside its filters, but for the output, which is passed to the backward call.
                 operation.repeatable, operation.keeps_output = False, getattr(operation, "pooling", None) is None
         return _Writing(who, network, graph, name, batch).written(loss, optimizer)
@@ -83,7 +83,7 @@ class _Writing:
         self._copy_outputs(predict, outputs, program)
         source = NetworkSource(self.name, self._description(), self.batch, self.filters.made, [], [], {}, program)
         card = self.network.model_card
-        if card is not None and self.graph.output.sample == (len(card.classes),):
+        if card is not None and is_same_shape(self.graph.output.shape[1:], (len(card.classes),)):
             source.classes = card.classes
         if loss is not None and optimizer is not None and not self.problems:
             self._train(source, loss, optimizer, names)
@@ -112,7 +112,7 @@ class _Writing:
     # Memory.
 
     def _program(self, *, training: bool) -> NetworkProgram:
-        program = NetworkProgram(self.graph, self.batch, training=training)
+        program = NetworkProgram(self.graph, self.graph.sizes.numbers, training=training)
         self.kept.append(program)
         group = "train" if training else "predict"
         owners = {
@@ -163,7 +163,7 @@ class _Writing:
             name = "output" if len(self.graph.outputs) == 1 else f"output_{i}"
             storage = value.storage
             if storage.leaf is not None or storage in self.graph.inputs or id(storage) in taken:
-                count = int(np.prod(value.concrete(self.batch)))
+                count = int(np.prod(value.concrete(self.graph.sizes.numbers)))
                 found.append((Buffer(name, "argument", value.dtype, count), value))
             else:
                 found.append((self._take_over(program, storage, name), None))

@@ -92,7 +92,7 @@ _ALONG_AXIS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 def activation(file: GraphFile, operation: operations.Activation) -> str:
     x, f = operation.inputs[0], operation.function
     if f.case in _ALONG_AXIS:
-        return file.node(_ALONG_AXIS[f.case], file.use(x), axis=operation.axis + bool(x.rows))
+        return file.node(_ALONG_AXIS[f.case], file.use(x), axis=operation.axis)
     if f.case not in _ACTIVATIONS:
         raise NoForm(f"the activation {f.case} has no form in ONNX")
     return _ACTIVATIONS[f.case](file, file.use(x), f)
@@ -210,41 +210,25 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
 
 
 def _node_again(file: GraphFile, operation: operations.CustomFunction, recipe: Recipe) -> list[str]:
-    """A node of the ONNX model that the network was read from, with the batch where it had it."""
-    if recipe.sampled:
-        raise NoForm(f"{recipe.call.node} was read with batch_axis=None, and has no form for batches")
+    """A node of the ONNX model that the network was read from."""
     kinds, names, given = file.onnx.TensorProto, map(file.use, operation.inputs), []
     for x in recipe.tensors:
         if x is None:
             given.append("")
         elif isinstance(x.held, np.ndarray):
-            if x.batch is not None:
-                raise NoForm(f"{recipe.call.node} reads a constant that is the same for all samples")
             given.append(file.constant(x.held.astype(np.int64) if x.kind == "i" else x.held))
         else:
             name = next(names)
-            if x.kind == "b":
-                name = file.node("Cast", name, to=kinds.BOOL)
-            given.append(_moved(file, name, x.rank, 0, x.batch))
+            given.append(file.node("Cast", name, to=kinds.BOOL) if x.kind == "b" else name)
     attributes = {
         key: file.onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
         for key, value in recipe.call.node.attributes.items()
     }
     made = file.several(recipe.call.op, given, len(operation.outputs), **attributes)
-    results = []
-    for name, value, axis in zip(made, operation.outputs, recipe.axes, strict=True):
-        plain = file.node("Cast", name, to=kinds.FLOAT if value.dtype == np.float32 else kinds.INT64)
-        results.append(_moved(file, plain, value.ndim, axis, 0))
-    return results
-
-
-def _moved(file: GraphFile, name: str, rank: int, source: int | None, target: int | None) -> str:
-    """With the axis of the batch in another place."""
-    if source is None or target is None or source == target:
-        return name
-    order = [axis for axis in range(rank) if axis != source]
-    order.insert(target, source)
-    return file.node("Transpose", name, perm=order)
+    return [
+        file.node("Cast", name, to=kinds.FLOAT if value.dtype == np.float32 else kinds.INT64)
+        for name, value in zip(made, operation.outputs, strict=True)
+    ]
 
 
 def _forbidden(file: GraphFile, x: str, dtype: Any, allowed: bool) -> str:

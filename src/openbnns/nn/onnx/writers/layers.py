@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from .... import ConvolutionType
+from ....graph.sizes import is_plain, is_same, product
 from ... import operations
 from ...parameter import Parameter
 from .._graph_file import GraphFile
@@ -45,9 +45,11 @@ def convolution(file: GraphFile, operation: Any) -> str:
         return file.node("Conv", *given, **options)
     extra = []
     for n, m, k, s, d, edge in zip(
-        x.sample[1:], y.sample[1:], window.kernel, window.stride, window.dilation, window.edges, strict=True
+        x.shape[2:], y.shape[2:], window.kernel, window.stride, window.dilation, window.edges, strict=True
     ):
         extra.append(m - (s * (n - 1) + d * (k - 1) + 1 - sum(edge)))
+    if not is_plain(extra):
+        raise NoForm("how much of its output is cut off depends on the size of its input. Use a fixed size")
     return file.node("ConvTranspose", *given, output_padding=extra, **options)
 
 
@@ -59,11 +61,14 @@ def _pooled(operation: Any) -> dict[str, Any]:
     x, y, window = operation.inputs[0], operation.output, operation.window
     edges = []
     for n, m, k, s, d, (front, behind) in zip(
-        x.sample[1:], y.sample[1:], window.kernel, window.stride, window.dilation, window.edges, strict=True
+        x.shape[2:], y.shape[2:], window.kernel, window.stride, window.dilation, window.edges, strict=True
     ):
         extent = d * (k - 1) + 1
-        fits = (n + front + behind - extent) // s + 1 == m
-        edges.append((front, behind if fits else max(0, (m - 1) * s + extent - n - front)))
+        if not is_same((n + front + behind - extent) // s + 1, m):
+            behind = (m - 1) * s + extent - n - front
+            if not isinstance(behind, int):
+                raise NoForm("how far windows hang over depends on the size of its input. Use ceil_mode=False")
+        edges.append((front, max(0, behind)))
     return _window(operations.Window(window.kernel, window.stride, window.dilation, tuple(edges)))
 
 
@@ -89,9 +94,9 @@ def pooling(file: GraphFile, operation: operations.Pooling) -> str:
 
 @writes(operations.MaxPoolingWithIndices)
 def max_pooling_with_indices(file: GraphFile, operation: operations.MaxPoolingWithIndices) -> list[str]:
-    plane = math.prod(operation.inputs[0].sample[1:])
+    plane = file.sizes([product(operation.inputs[0].shape[2:])])
     y, places = file.several("MaxPool", [file.use(operation.inputs[0])], 2, **_pooled(operation))
-    return [y, file.node("Mod", places, file.integers([plane]))]
+    return [y, file.node("Mod", places, plane)]
 
 
 # Normalizations.
@@ -103,7 +108,7 @@ def normalization(file: GraphFile, operation: operations.Normalization) -> str:
     case, eps = kind.case, float(operation.epsilon)
     if case == "layer":
         return _layer_normalization(file, operation, eps)
-    channels = operation.sample[0]
+    channels = int(operation.sample[0])
     scale = file.constant(np.ones(channels, np.float32)) if operation.gamma is None else file.leaf(operation.gamma)
     shift = file.constant(np.zeros(channels, np.float32)) if operation.beta is None else file.leaf(operation.beta)
     moving = kind.moving_mean is not None
@@ -122,10 +127,10 @@ def normalization(file: GraphFile, operation: operations.Normalization) -> str:
         return file.node("InstanceNormalization", file.use(x), scale, shift, epsilon=eps)
     if case == "group":
         name = file.use(x)
-        if len(x.sample) == 1:
-            name = file.node("Reshape", name, file.integers((-1, channels, 1)))
+        if x.ndim == 2:
+            name = file.reshaped(name, (*x.shape, 1))
         y = file.node("GroupNormalization", name, scale, shift, num_groups=kind.group_count, epsilon=eps)
-        return y if len(x.sample) > 1 else file.node("Reshape", y, file.integers((-1, channels)))
+        return y if x.ndim > 2 else file.reshaped(y, x.shape)
     have = "with" if moving else "without"
     raise NoForm(f"a normalization of kind {case!r} {have} moving statistics has no form in ONNX")
 
@@ -133,12 +138,18 @@ def normalization(file: GraphFile, operation: operations.Normalization) -> str:
 def _layer_normalization(file: GraphFile, operation: operations.Normalization, eps: float) -> str:
     x = operation.inputs[0]
     axes = 1
-    while math.prod(x.sample[len(x.sample) - axes :]) != operation.sample[0]:
+    while not is_same(product(x.shape[-axes:]), operation.sample[0]):
         axes += 1
     if operation.gamma is not None:
         axes = max(axes, len(operation.gamma.shape))
-    shape = x.sample[len(x.sample) - axes :]
-    scale = file.constant(np.ones(shape, np.float32)) if operation.gamma is None else file.leaf(operation.gamma)
+    shape = x.shape[-axes:]
+    if operation.gamma is None and not is_plain(shape):
+        raise NoForm("a normalization over axes of free sizes has no form in ONNX without weights")
+    scale = (
+        file.constant(np.ones(tuple(map(int, shape)), np.float32))
+        if operation.gamma is None
+        else file.leaf(operation.gamma)
+    )
     shift = "" if operation.beta is None else file.leaf(operation.beta)
     return file.node("LayerNormalization", file.use(x), scale, shift, axis=-axes, epsilon=eps)
 
@@ -149,8 +160,8 @@ def _layer_normalization(file: GraphFile, operation: operations.Normalization, e
 @writes(operations.Prelu)
 def prelu(file: GraphFile, operation: operations.Prelu) -> str:
     x, slope = operation.inputs[0], file.leaf(operation.weight)
-    if operation.weight.size > 1 and len(x.sample) > 1:
-        slope = file.node("Reshape", slope, file.integers((operation.weight.size, *[1] * (len(x.sample) - 1))))
+    if operation.weight.size > 1 and x.ndim > 2:
+        slope = file.node("Reshape", slope, file.integers((operation.weight.size, *[1] * (x.ndim - 2))))
     return file.node("PRelu", file.use(x), slope)
 
 
@@ -166,10 +177,9 @@ def dropout_rate(file: GraphFile, rate: float) -> str:
 @writes(operations.Dropout)
 def dropout(file: GraphFile, operation: operations.Dropout) -> str:
     x, rate = operation.inputs[0], dropout_rate(file, operation.rate)
-    if operation.channels == x.count:
+    if not operation.channels or x.ndim == 2:
         return file.node("Dropout", file.use(x), rate)
-    shape = file.shape(x.rows, (x.sample[0], *[1] * (len(x.sample) - 1)))
-    ones = file.node("Expand", file.number(1), shape)
+    ones = file.node("Expand", file.number(1), file.sizes((*x.shape[:2], *[1] * (x.ndim - 2))))
     return file.node("Mul", file.use(x), file.node("Dropout", ones, rate))
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import AnySize, is_same, product
 from ... import operations
 from ...operations.choice import Choice
 from ...operations.padding import Padding
 from ...operations.random_numbers import RandomNumbers
 from .._graph_file import GraphFile
-from ._registry import NoForm, writes
+from ._registry import writes
 
 _END = 2**31 - 1
 
@@ -23,16 +25,18 @@ def permute(file: GraphFile, operation: operations.Permute) -> str:
 
 @writes(operations.Slice)
 def take_slice(file: GraphFile, operation: operations.Slice) -> str:
+    """Slices have their ends counted from the front; only one that goes down to the first entry has none."""
     x = operation.inputs[0]
     chosen = [(axis, part) for axis, part in enumerate(operation.index) if part != slice(None)]
-    starts, ends, steps = [], [], []
-    for axis, part in chosen:
-        first, last, step = part.indices(x.sample[axis - bool(x.rows)])
-        starts.append(first)
-        ends.append(last if step > 0 or last >= 0 else -_END)
-        steps.append(step)
-    axes = [axis for axis, _ in chosen]
-    return file.node("Slice", file.use(x), *map(file.integers, (starts, ends, axes, steps)))
+    steps = [1 if part.step is None else int(part.step) for _, part in chosen]
+    starts: list[AnySize] = []
+    ends: list[AnySize] = []
+    for (axis, part), step in zip(chosen, steps, strict=True):
+        last = x.shape[axis] - 1
+        starts.append((0 if step > 0 else last) if part.start is None else part.start)
+        ends.append((last + 1 if step > 0 else -_END) if part.stop is None else part.stop)
+    axes = file.integers([axis for axis, _ in chosen])
+    return file.node("Slice", file.use(x), file.sizes(starts), file.sizes(ends), axes, file.integers(steps))
 
 
 @writes(operations.Pick)
@@ -55,11 +59,9 @@ def concatenate(file: GraphFile, operation: operations.Concatenate) -> str:
 @writes(operations.Expand)
 def expand(file: GraphFile, operation: operations.Expand) -> str:
     x, y = operation.inputs[0], operation.output
-    if x.rows == y.rows:
-        shape = file.integers((1, *y.sample) if y.rows else y.sample)  # 1 leaves the batch as it is
-    else:
-        shape = file.shape(y.rows, y.sample)
-    return file.node("Expand", file.use(x), shape)
+    front = (1,) * (y.ndim - x.ndim)
+    goal = [1 if is_same(n, m) else m for n, m in zip((*front, *x.shape), y.shape, strict=True)]
+    return file.node("Expand", file.use(x), file.sizes(goal))  # 1 leaves an axis as it is
 
 
 @writes(operations.Detach)
@@ -76,8 +78,7 @@ def choice(file: GraphFile, operation: Choice) -> str:
 @writes(Padding)
 def padding(file: GraphFile, operation: Padding) -> str:
     x, mode = operation.inputs[0], operation.mode
-    pairs = [(0, 0)] * bool(x.rows) + list(operation.widths)
-    pads = file.integers([pair[0] for pair in pairs] + [pair[1] for pair in pairs])
+    pads = file.sizes([pair[0] for pair in operation.widths] + [pair[1] for pair in operation.widths])
     if mode.case == "reflect":
         return file.node("Pad", file.use(x), pads, mode="reflect")
     return file.node("Pad", file.use(x), pads, file.number(mode.value), mode="constant")
@@ -93,19 +94,19 @@ def resize(file: GraphFile, operation: operations.Resize) -> str:
         options["coordinate_transformation_mode"] = "align_corners" if operation.align_corners else "half_pixel"
     else:
         options |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return file.node("Resize", file.use(x), "", "", file.integers(y.sample[1:]), **options)
+    return file.node("Resize", file.use(x), "", "", file.sizes(y.shape[2:]), **options)
 
 
 @writes(operations.PixelShuffle)
 def pixel_shuffle(file: GraphFile, operation: operations.PixelShuffle) -> str:
     x, y = operation.inputs[0], operation.output
-    if y.sample[1] >= x.sample[1]:
-        return file.node("DepthToSpace", file.use(x), blocksize=y.sample[1] // x.sample[1], mode="CRD")
-    size = x.sample[1] // y.sample[1]
-    channels, height, width = x.sample
-    apart = file.integers((-1, channels, height // size, size, width // size, size))
-    turned = file.node("Transpose", file.node("Reshape", file.use(x), apart), perm=[0, 1, 3, 5, 2, 4])
-    return file.node("Reshape", turned, file.integers((-1, *y.sample)))
+    channels, fewer = int(x.shape[1]), int(y.shape[1])
+    if channels >= fewer:
+        return file.node("DepthToSpace", file.use(x), blocksize=math.isqrt(channels // fewer), mode="CRD")
+    size = math.isqrt(fewer // channels)
+    samples, _, height, width = y.shape
+    apart = file.reshaped(file.use(x), (samples, channels, height, size, width, size))
+    return file.reshaped(file.node("Transpose", apart, perm=[0, 1, 3, 5, 2, 4]), y.shape)
 
 
 @writes(operations.Rotate)
@@ -128,19 +129,19 @@ def rotate(file: GraphFile, operation: operations.Rotate) -> str:
     if steps == 2:
         stacked = [file.node("Unsqueeze", y, file.integers([x.ndim])) for y in (to_a, to_b)]
         joined = file.node("Concat", *stacked, axis=x.ndim)
-        shape = ((-1,) if x.rows else ()) + (*x.sample[:-1], whole)
-        parts = [file.node("Reshape", joined, file.integers(shape))]
+        parts = [file.reshaped(joined, (*x.shape[:-1], whole))]
     else:
         parts = [to_a, to_b]
-    if whole < x.sample[-1]:
-        parts.append(part(whole, x.sample[-1], 1))
+    width = int(x.shape[-1])
+    if whole < width:
+        parts.append(part(whole, width, 1))
     return parts[0] if len(parts) == 1 else file.node("Concat", *parts, axis=last)
 
 
 @writes(RandomNumbers)
 def random_numbers(file: GraphFile, operation: RandomNumbers) -> str:
     y = operation.output
-    zeros = file.node("Expand", file.number(0), file.shape(y.rows, y.sample))
+    zeros = file.node("Expand", file.number(0), file.sizes(y.shape))
     if operation.normal:
         return file.node("RandomNormalLike", zeros)
     return file.node("RandomUniformLike", zeros)
@@ -151,14 +152,7 @@ def max_unpooling(file: GraphFile, operation: operations.MaxUnpooling) -> str:
     """Places count through a plane here, and through the whole tensor in ONNX's MaxUnpool."""
     x, indices = operation.inputs
     y = operation.output
-    channels, *image = y.sample
-    plane = int(np.prod(image))
-    flat = file.integers((-1, channels, int(np.prod(x.sample[1:]))))
-    values, places = (file.node("Reshape", file.use(v), flat) for v in (x, indices))
-    zeros = file.node("Expand", file.number(0), file.shape(y.rows, (channels, plane)))
-    filled = file.node("ScatterElements", zeros, places, values, axis=2)
-    return file.node("Reshape", filled, file.integers((-1, *y.sample)))
-
-
-def refuse(reason: str) -> None:
-    raise NoForm(reason)
+    samples, channels, *image = y.shape
+    values, places = (file.reshaped(file.use(v), (samples, channels, product(x.shape[2:]))) for v in (x, indices))
+    zeros = file.node("Expand", file.number(0), file.sizes((samples, channels, product(image))))
+    return file.reshaped(file.node("ScatterElements", zeros, places, values, axis=2), y.shape)

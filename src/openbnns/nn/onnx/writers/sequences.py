@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import AnySize, is_same
 from ... import operations
 from ...operations.heads import Part
 from ...operations.states import InitialState
@@ -40,7 +41,7 @@ def _cells(file: GraphFile, operation: Any, op: str, states: int, **options: Any
     lengths = ""
     if operation.lengths is not None:
         lengths = file.node("Cast", file.use(operation.lengths), to=file.onnx.TensorProto.INT32)
-    begin = [_state(file, state, operation.hidden, x.rows) for state in operation.initial]
+    begin = [_state(file, state, (x.shape[0], operation.hidden)) for state in operation.initial]
     given = [file.node("Transpose", file.use(x), perm=[1, 0, 2]), *weights, bias, lengths, *begin]
     direction = "reverse" if operation.reverse else "forward"
     y, *ends = file.several(op, given, 1 + states, hidden_size=operation.hidden, direction=direction, **options)
@@ -48,14 +49,14 @@ def _cells(file: GraphFile, operation: Any, op: str, states: int, **options: Any
     return [steps, *(file.node("Squeeze", end, file.integers([0])) for end in ends)]
 
 
-def _state(file: GraphFile, state: InitialState, hidden: int, rows: int) -> str:
+def _state(file: GraphFile, state: InitialState, shape: Sequence[AnySize]) -> str:
     """(1, N, H)."""
     value = state.value
     name = file.use(value)
     if state.index is not None:
         name = file.node("Gather", name, file.constant(np.int64(state.index)), axis=value.ndim - 2)
-    if not value.rows:
-        name = file.node("Expand", name, file.shape(rows, (hidden,)))
+    if value.ndim - (state.index is not None) < 2:  # one for all samples
+        name = file.node("Expand", name, file.sizes(shape))
     return _first_axis(file, name)
 
 
@@ -76,23 +77,19 @@ def recurrent(file: GraphFile, operation: operations.Recurrent) -> list[str]:
 
 def _heads(file: GraphFile, part: Part) -> str:
     """(N, heads, length, width) from where the rows of all heads lie."""
-    name = file.use(part.value)
-    first = (-1,) if part.value.rows else ()
-    if part.row < part.heads * part.width:  # one head behind the other
-        return file.node("Reshape", name, file.integers((*first, part.heads, part.length, part.width)))
-    if part.row > part.heads * part.width:  # a part of wider rows
-        rows = file.node("Reshape", name, file.integers((*first, part.length, part.row)))
-        ends = [[part.first], [part.first + part.heads * part.width], [len(first) + 1], [1]]
-        name = file.node("Slice", rows, *map(file.integers, ends))
-    apart = file.node("Reshape", name, file.integers((*first, part.length, part.heads, part.width)))
-    order = [0, 2, 1, 3] if first else [1, 0, 2]
-    return file.node("Transpose", apart, perm=order)
+    name, samples, inner = file.use(part.value), part.value.shape[0], part.heads * part.width
+    if is_same(part.head, part.length * part.width) and not is_same(part.heads, 1):  # one head behind the other
+        return file.reshaped(name, (samples, part.heads, part.length, part.width))
+    if not is_same(part.row, inner):  # a part of wider rows
+        rows = file.reshaped(name, (samples, part.length, part.row))
+        ends = file.sizes([part.first]), file.sizes([part.first + inner])
+        name = file.node("Slice", rows, *ends, file.integers([2]), file.integers([1]))
+    apart = file.reshaped(name, (samples, part.length, part.heads, part.width))
+    return file.node("Transpose", apart, perm=[0, 2, 1, 3])
 
 
-def _attended(
-    file: GraphFile, q: str, k: str, v: str, scale: float, added: Sequence[str], dropout: float, rank: int
-) -> str:
-    turned = file.node("Transpose", k, perm=[*range(rank - 2), rank - 1, rank - 2])
+def _attended(file: GraphFile, q: str, k: str, v: str, scale: float, added: Sequence[str], dropout: float) -> str:
+    turned = file.node("Transpose", k, perm=[0, 1, 3, 2])
     scores = file.node("Mul", file.node("MatMul", q, turned), file.number(scale))
     for mask in added:
         scores = file.node("Add", scores, mask)
@@ -102,8 +99,14 @@ def _attended(
     return file.node("MatMul", weights, v)
 
 
-def _causal(file: GraphFile, target: int, source: int) -> str:
-    return file.constant(np.where(np.triu(np.ones((target, source)), 1), np.float32(-np.inf), np.float32(0)))
+def _causal(file: GraphFile, target: AnySize, source: AnySize) -> str:
+    lengths = file.size(target), file.size(source)
+    if isinstance(lengths[0], int) and isinstance(lengths[1], int):
+        hidden = np.triu(np.ones((lengths[0], lengths[1])), 1)
+        return file.constant(np.where(hidden, np.float32(-np.inf), np.float32(0)))
+    shape = file.sizes((target, source))
+    infinities = file.node("Expand", file.number(-np.inf), shape)
+    return file.node("Trilu", infinities, file.constant(np.int64(1)), upper=1)
 
 
 @writes(operations.AttentionHeads)
@@ -117,11 +120,8 @@ def attention_heads(file: GraphFile, operation: operations.AttentionHeads) -> st
         added.append(file.constant(numbers.astype(np.float32)))
     if operation.causal:
         added.append(_causal(file, parts[0].length, parts[1].length))
-    rank = 3 + bool(parts[0].value.rows)
-    y = _attended(file, q, k, v, operation.scale, added, operation.dropout, rank)
-    if operation.by_position:
-        y = file.node("Transpose", y, perm=[0, 2, 1, 3] if rank == 4 else [1, 0, 2])
-    return y
+    y = _attended(file, q, k, v, operation.scale, added, operation.dropout)
+    return file.node("Transpose", y, perm=[0, 2, 1, 3]) if operation.by_position else y
 
 
 @writes(operations.Attention)
@@ -136,27 +136,28 @@ def attention(file: GraphFile, operation: operations.Attention) -> str:
         size = parameter.shape[0] // len(names)
         parts = file.several("Split", [whole, file.integers([size] * len(names))], len(names), axis=0)
         weights |= dict(zip(names, parts, strict=True))
-    width, heads = operation.output.sample[-1], operation.heads
-    length, source = operation.output.sample[0], operation.source
+    samples, length, width = operation.output.shape
+    heads, source = operation.heads, operation.source
+    assert isinstance(width, int), "weights have this size"
     three = []
     for name, place in zip(("query", "key", "value"), operation.places, strict=True):
         y = _projected(file, file.use(operation.inputs[place]), weights, name)
         rows = [y]
         own = weights.get(f"{name}_attention_bias")
-        shape = file.shape(operation.output.rows, (1, width))
+        shape = file.sizes((samples, 1, width))
         if own is not None:
             rows.append(file.node("Expand", file.node("Reshape", own, file.integers((1, 1, width))), shape))
         if operation.add_zero_attn and name != "query":
             rows.append(file.node("Expand", file.number(0), shape))
         joined = rows[0] if len(rows) == 1 else file.node("Concat", *rows, axis=1)
         count = length if name == "query" else source + len(rows) - 1
-        apart = file.node("Reshape", joined, file.integers((-1, count, heads, width // heads)))
+        apart = file.reshaped(joined, (samples, count, heads, width // heads))
         three.append(file.node("Transpose", apart, perm=[0, 2, 1, 3]))
     more = ("key_attention_bias" in weights) + operation.add_zero_attn
     added = _masks(file, operation, length, source, more)
     q, k, v = three
-    y = _attended(file, q, k, v, 1 / math.sqrt(width / heads), added, operation.dropout, 4)
-    joined = file.node("Reshape", file.node("Transpose", y, perm=[0, 2, 1, 3]), file.integers((-1, length, width)))
+    y = _attended(file, q, k, v, 1 / math.sqrt(width / heads), added, operation.dropout)
+    joined = file.reshaped(file.node("Transpose", y, perm=[0, 2, 1, 3]), operation.output.shape)
     return _projected(file, joined, weights, "output")
 
 
@@ -166,23 +167,22 @@ def _projected(file: GraphFile, x: str, weights: dict[str, str], name: str) -> s
     return y if bias is None else file.node("Add", y, bias)
 
 
-def _masks(file: GraphFile, operation: operations.Attention, length: int, source: int, more: int) -> list[str]:
+def _masks(file: GraphFile, operation: operations.Attention, length: AnySize, source: AnySize, more: int) -> list[str]:
     """Numbers to add to the scores (N, heads, length, source and the rows that are added, which all may look at)."""
+    samples, heads = operation.output.shape[0], operation.heads
     added = []
     if operation.causal:
         added.append((_causal(file, length, source), 2))
     if operation.key_mask is not None:
         mask = operation.key_mask
-        flags = _as_numbers(file, mask)
-        shape = (-1, 1, 1, source) if mask.rows else (1, 1, 1, source)
-        added.append((file.node("Reshape", flags, file.integers(shape)), 4))
+        shape = (mask.shape[0] if mask.ndim == 2 else 1, 1, 1, source)
+        added.append((file.reshaped(_as_numbers(file, mask), shape), 4))
     for value in operation.added:
         numbers = _as_numbers(file, value)
-        if value.rows == operation.heads * operation.output.rows and value.rows != operation.output.rows:
-            numbers = file.node("Reshape", numbers, file.integers((-1, operation.heads, length, source)))
-            added.append((numbers, 4))
-        elif value.rows and len(value.sample) == 2:
-            added.append((file.node("Reshape", numbers, file.integers((-1, 1, length, source))), 4))
+        if value.ndim == 3 and heads > 1 and is_same(value.shape[0], heads * samples):
+            added.append((file.reshaped(numbers, (samples, heads, length, source)), 4))
+        elif value.ndim == 3 and is_same(value.shape[0], samples):
+            added.append((file.reshaped(numbers, (samples, 1, length, source)), 4))
         else:
             added.append((numbers, value.ndim))
     if more:
