@@ -46,6 +46,9 @@ class Operation:
     random = False  # draws random numbers in training
     stops_gradient = False  # its inputs get no gradient from it
     only_trains = False  # it is the identity except in training
+    takes_integers = False  # its inputs may be whole numbers wherever numbers are meant
+    is_mask = False  # its output is 1 where something holds, else 0
+    moves = False  # its outputs are elements of its inputs, whole numbers or others
     repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
 
     def __init__(
@@ -180,7 +183,48 @@ class Graph:
 
     def is_fresh_input(self, value: Value) -> bool:
         """Whether it is an input that no operation reads yet."""
-        return value in self.inputs and not any(v.storage is value for op in self.operations for v in op.inputs)
+        given = any(value is one for one in self.inputs)
+        return given and not any(v.storage is value for op in self.operations for v in op.inputs)
+
+    def make_whole(self, value: Value) -> bool:
+        """Let inputs, and what was moved out of them, be whole numbers; False if this value is none of these.
+
+        Operations that have computed with them get them as float32, as before.
+        """
+        found: dict[Value, None] = {}
+        left = [value.storage]
+        while left:
+            storage = left.pop()
+            if storage in found or storage.dtype.kind == "i":
+                continue
+            producer = storage.producer
+            if not (producer.moves if producer is not None else any(storage is v for v in self.inputs)):
+                return False
+            found[storage] = None
+            if producer is not None:
+                left += [*(v.storage for v in producer.inputs), *producer.outputs]
+        for operation in self.operations:
+            read = [v.storage for v in operation.inputs]
+            if operation.moves and read and all(v in found or v.dtype.kind == "i" for v in read):
+                found |= dict.fromkeys(operation.outputs)
+        for operation in list(self.operations):
+            if not (operation.takes_integers or any(v in found for v in operation.outputs)):
+                self._convert(operation, found)
+        for storage in found:
+            storage._dtype = INT64
+        return True
+
+    def _convert(self, operation: Operation, whole: Mapping[Value, None]) -> None:
+        """Put a conversion to float32 in front of an operation for each input that is to be whole numbers."""
+        from .operations.integers import Convert
+
+        for number, value in enumerate(operation.inputs):
+            if value.storage in whole:
+                made = Convert(value, whole=False)
+                made.output.producer = made
+                made.modules, made.functions, made.trains = operation.modules, operation.functions, operation.trains
+                self.operations.insert(next(i for i, op in enumerate(self.operations) if op is operation), made)
+                operation.inputs[number] = made.output
 
     def parameter(self, parameter: Parameter) -> Value:
         """A parameter as a value."""

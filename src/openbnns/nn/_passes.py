@@ -199,7 +199,7 @@ class Passes:
         return total
 
     def _require_alike(self, batch: Batch) -> None:
-        """Refuse targets of another shape than those of samples like these before, which the function might broadcast."""
+        """Refuse targets of another shape than before for such samples, which the function might broadcast."""
         known = self._target_shapes.setdefault(
             tuple(array.shape[1:] for array in batch.x), [array.shape[1:] for array in batch.y]
         )

@@ -110,7 +110,7 @@ class Program:
             self.forward_calls.append((step, calls))
             self._forward.calls += calls
         self._random = [step for step in self._steps if step.random]
-        self._shows_inputs = any(value.storage in graph.inputs for value in graph.outputs)
+        self._shows_inputs = any(v.storage is given for v in graph.outputs for given in graph.inputs)
         self.backward_calls: list[tuple[Operation, list[Call]]] = []
         self._backward = CallList(self._lasting)
         # Those that are needed if nobody wants the gradients of the inputs.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Structure:
-    """How values are held together: ``kind`` is None for a single one."""
+    """How values are held together: ``kind`` is None for a single one. ``named`` is the class of a tuple with names."""
 
     kind: type | None = None
     names: tuple[Any, ...] = ()
     parts: tuple[Structure, ...] = ()
+    named: Any = field(default=None, compare=False)
 
     def fill(self, values: Iterable[Any]) -> Any:
         """The values, in order, in this structure."""
@@ -23,6 +24,8 @@ class Structure:
         if self.kind is None:
             return next(values)
         held = [part._take(values) for part in self.parts]
+        if self.named is not None:
+            return self.named(*held)
         return dict(zip(self.names, held, strict=True)) if self.kind is dict else self.kind(held)
 
     def describe(self) -> str:
@@ -42,7 +45,8 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     if isinstance(value, (tuple, list)):
         parts = [flatten(part) for part in value]
         kind = tuple if isinstance(value, tuple) else list
-        return _joined(parts), Structure(kind, (), tuple(structure for _, structure in parts))
+        named = type(value) if hasattr(value, "_fields") else None
+        return _joined(parts), Structure(kind, (), tuple(structure for _, structure in parts), named)
     return [value], Structure()
 
 

@@ -21,6 +21,12 @@ FLOAT32: np.dtype[Any] = np.dtype(np.float32)
 INT64: np.dtype[Any] = np.dtype(np.int64)
 
 
+DEPENDS_ON_NUMBERS = (
+    "The shape of the result would depend on numbers, but a network is recorded before there are any. Keep the shape and choose "
+    "with nn.functional.where(mask, a, b) or multiply by the mask; or do it in NumPy before the network."
+)
+
+
 class Value(Expression):
     """A tensor of a network while it is put together. Sizes that differ from call to call, such as that of a batch, have names.
 
@@ -63,6 +69,14 @@ class Value(Expression):
         return self.storage._dtype
 
     @property
+    def is_mask(self) -> bool:
+        """Whether it says by 1 and 0 where something holds, and not by numbers to compute with."""
+        producer = self.storage.producer
+        if producer is None:
+            return False
+        return producer.is_mask or (producer.moves and all(value.is_mask for value in producer.inputs))
+
+    @property
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
@@ -77,14 +91,14 @@ class Value(Expression):
         return bound(self.shape, sizes)
 
     def as_indices(self, who: str) -> Value:
-        """The value as whole numbers that look something up; an input of the network becomes one of integers thereby."""
-        owner = self.storage
-        if owner.dtype.kind != "i" and owner.graph.is_fresh_input(owner):
-            owner._dtype = INT64
-        if owner.dtype.kind != "i":
+        """The value as whole numbers that look something up; an input of the network becomes one of integers thereby.
+
+        So does what was only moved out of inputs, such as ``ids[:, 1:]``.
+        """
+        if self.dtype.kind != "i" and not self.graph.make_whole(self):
             raise ValueError(
-                f"{who}: looks up integers, but {self!r} is computed with. Call it on an input of the network, or on a constant, "
-                "that nothing else computes with."
+                f"{who}: looks up integers, but {self!r} is computed. Pass an input of the network, a constant of integers or "
+                "what argmax, sort and their like give; or make it whole numbers with x.long()."
             )
         return self
 
@@ -140,19 +154,22 @@ class Value(Expression):
             raise AttributeError(name)
         if name in ("item", "tolist", "numpy", "cpu", "data", "grad", "backward"):
             self._refuse()
+        if name in ("nonzero", "masked_select", "unique", "argwhere"):
+            raise TypeError(f"{name}: is not possible in forward(). {DEPENDS_ON_NUMBERS}")
         hint = f" Write nn.functional.{name}(x, ...)." if name in _functional().__all__ else nearest(name, dir(self))
-        if name in ("to", "cpu", "cuda", "float", "double", "half", "type"):
+        if name in ("to", "cpu", "cuda", "double", "half", "type"):
             hint = " Leave it out: everything computes in float32 on the CPU."
         raise AttributeError(f"A Value has no {name!r}.{hint or ' See dir(x) and nn.functional for what there is.'}")
 
-    __lt__ = __le__ = __gt__ = __ge__ = Expression._refuse_comparison
     __bool__ = __float__ = __int__ = __index__ = Expression._refuse
     __hash__ = object.__hash__
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, (int, float, np.generic, np.ndarray)):
-            self._refuse_comparison(other)
-        return self is other
+    def __eq__(self, other: object) -> Any:
+        """A mask if the other one is a tensor or a number; values are told apart by ``is``, also in ``in`` of sets."""
+        return self._compared("eq", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared("ne", other)
 
     def __dir__(self) -> list[str]:
         return public(super().__dir__(), _UNLISTED)
@@ -169,7 +186,7 @@ _OF_NUMPY = {
 
 # What modules of this package use of a value, and others need not know.
 _UNLISTED = (
-    "as_indices", "concrete", "count", "graph", "leaf", "producer", "source", "storage",
+    "as_indices", "concrete", "count", "graph", "is_mask", "leaf", "producer", "source", "storage",
 )  # fmt: skip
 
 

@@ -260,23 +260,24 @@ class Parameter(Expression):
         """The value of a parameter with one."""
         return float(self)
 
-    def _compared(self, other: Any, ufunc: Any) -> Any:
-        """Outside of ``forward`` what NumPy says about the values."""
+    def _compared(self, name: str, other: Any) -> Any:
+        """In ``forward`` a mask; elsewhere what NumPy says about the values."""
         if _recording() or isinstance(other, Value):
-            self._refuse()
-        return ufunc(self.data, other.data if isinstance(other, Parameter) else other)
+            return super()._compared(name, other)
+        return _COMPARISONS[name](self.data, other.data if isinstance(other, Parameter) else other)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._compared(other, np.less)
+    def __eq__(self, other: object) -> Any:
+        """Compare with numbers, arrays and values as ``<`` does; two parameters are equal only if they are the same."""
+        if isinstance(other, (Value, bool, int, float, np.number, np.ndarray)):
+            return self._compared("eq", other)
+        return NotImplemented
 
-    def __le__(self, other: Any) -> Any:
-        return self._compared(other, np.less_equal)
+    def __ne__(self, other: object) -> Any:
+        if isinstance(other, (Value, bool, int, float, np.number, np.ndarray)):
+            return self._compared("ne", other)
+        return NotImplemented
 
-    def __gt__(self, other: Any) -> Any:
-        return self._compared(other, np.greater)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compared(other, np.greater_equal)
+    __hash__ = object.__hash__
 
     def numpy(self) -> Array:
         """The values, as PyTorch calls it; the same memory as ``data``."""
@@ -335,6 +336,10 @@ class Parameter(Expression):
         shape = f"shape={self.shape}" if self.sized else "not built"
         return f"Parameter({shape}{'' if self.requires_grad else ', requires_grad=False'})"
 
+
+_COMPARISONS = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
 
 _KEPT = ("_data", "_grad", "_maker", "_requires_grad", "_seed", "_shared", "used")
 """What copies of a parameter have; memory is shared if it was, as far as anybody knows."""

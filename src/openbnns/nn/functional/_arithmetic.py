@@ -34,6 +34,11 @@ def _arithmetic(function_: ArithmeticBinaryFunction | ArithmeticTernaryFunction,
     return graph.append(operations.Arithmetic(function_, operands))
 
 
+def _elementwise(name: str, *given: Tensor) -> Value:
+    operands = [numbers(x, name) for x in given]
+    return operands[0].graph.append(operations.Elementwise(name, operands))
+
+
 def _line(input: Tensor, slope: float, start: float, who: str) -> Value:
     """``slope * input + start``: an activation, which the layer in front may take over."""
     x = numbers(input, who)
@@ -244,6 +249,99 @@ def erf(input: Tensor) -> Any:
 
 
 @function
+def erfc(input: Tensor) -> Any:
+    """One less the error function, exact where that is nearly one."""
+    return _elementwise("erfc", input)
+
+
+@function
+def log1p(input: Tensor) -> Any:
+    """log(1 + x), exact near 0."""
+    return _elementwise("log1p", input)
+
+
+@function
+def log10(input: Tensor) -> Any:
+    """The logarithm to base 10."""
+    return _elementwise("log10", input)
+
+
+@function
+def expm1(input: Tensor) -> Any:
+    """exp(x) - 1, exact near 0."""
+    return _elementwise("expm1", input)
+
+
+@function
+def sinc(input: Tensor) -> Any:
+    """sin(πx) / (πx), and 1 at 0."""
+    return _elementwise("sinc", input)
+
+
+@function
+def atan2(input: Tensor, other: Tensor) -> Any:
+    """The angle of the point with y = ``input`` and x = ``other``."""
+    return _elementwise("atan2", input, other)
+
+
+@function
+def hypot(input: Tensor, other: Tensor) -> Any:
+    """The length of the hypotenuse: sqrt(input² + other²)."""
+    return _elementwise("hypot", input, other)
+
+
+@function
+def logaddexp(input: Tensor, other: Tensor) -> Any:
+    """log(exp(input) + exp(other)), without overflow."""
+    return _elementwise("logaddexp", input, other)
+
+
+@function
+def remainder(input: Tensor, other: Tensor) -> Any:
+    """``input % other``: what is left of a division, with the sign of ``other``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.remainder(np.float32([-3, 5.5]), 2).tolist(), nn.functional.fmod(np.float32([-3, 5.5]), 2).tolist()
+    ([1.0, 1.5], [-1.0, 1.5])
+    """
+    return _elementwise("remainder", input, other)
+
+
+@function
+def fmod(input: Tensor, other: Tensor) -> Any:
+    """What is left of a division, with the sign of ``input``."""
+    return _elementwise("fmod", input, other)
+
+
+@function
+def floor_divide(input: Tensor, other: Tensor) -> Any:
+    """``input // other``: the quotient rounded down, through which no gradient goes."""
+    return _elementwise("floor_divide", input, other)
+
+
+@function
+def trunc(input: Tensor) -> Any:
+    """The whole number towards 0, through which no gradient goes."""
+    return _elementwise("trunc", input)
+
+
+@function
+def frac(input: Tensor) -> Any:
+    """What stands behind the point: x - trunc(x)."""
+    return _elementwise("frac", input)
+
+
+@function
+def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """The input with NaN and infinities replaced, the latter by the largest and the smallest number of float32 if left out."""
+    x, largest = numbers(input, "nan_to_num"), float(np.finfo(np.float32).max)
+    replaced = where(_elementwise("isnan", x), float(nan), x)
+    replaced = where(_elementwise("eq", x, np.inf), largest if posinf is None else float(posinf), replaced)
+    return where(_elementwise("eq", x, -np.inf), -largest if neginf is None else float(neginf), replaced)
+
+
+@function
 def floor(input: Tensor) -> Any:
     """The largest whole number that is not above the input; its gradient is 0, as that of all rounding."""
     return _unary(_ONE.FLOOR, input, "floor")
@@ -290,6 +388,18 @@ clip = clamp
 
 
 @function
+def clamp_min(input: Tensor, min: Tensor) -> Any:
+    """The input with what lies below ``min`` set to it."""
+    return clamp(input, min=min)
+
+
+@function
+def clamp_max(input: Tensor, max: Tensor) -> Any:
+    """The input with what lies above ``max`` set to it."""
+    return clamp(input, max=max)
+
+
+@function
 def where(condition: Tensor, input: Tensor, other: Tensor) -> Any:
     """``input`` where the condition, a mask of zeros and other numbers, is not zero, and ``other`` elsewhere.
 
@@ -297,6 +407,11 @@ def where(condition: Tensor, input: Tensor, other: Tensor) -> Any:
     >>> from openbnns import nn
     >>> nn.functional.where(np.array([True, False]), np.float32([[1, 2]]), 0.0).tolist()
     [[1.0, 0.0]]
+    >>> class Rectified(nn.Module):
+    ...     def forward(self, x):
+    ...         return nn.functional.where(x > 0, x, 0.01 * x)
+    >>> Rectified()(np.float32([[-1, 2]])).round(2).tolist()
+    [[-0.01, 2.0]]
     """
     mask = value(condition, "where")
     if isinstance(mask.leaf, np.ndarray) and mask.leaf.dtype != np.float32:

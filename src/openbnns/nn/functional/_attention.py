@@ -12,7 +12,7 @@ from .. import operations
 from .._checks import probability
 from .._value import Array, Value
 from ._activations import softmax
-from ._arithmetic import add
+from ._arithmetic import add, where
 from ._base import Tensor, function, numbers
 from ._layers import dropout
 from ._products import matmul, product
@@ -64,6 +64,8 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         if isinstance(attn_mask, np.ndarray) and attn_mask.dtype == np.bool_:
             attn_mask = np.where(attn_mask, np.float32(0), np.float32(-np.inf))
+        elif isinstance(attn_mask, Value) and attn_mask.is_mask:
+            attn_mask = where(attn_mask, 0.0, -np.inf)
         scores = add(scores, attn_mask)
     weights = softmax(scores, -1)
     return matmul(dropout(weights, rate) if rate else weights, v)

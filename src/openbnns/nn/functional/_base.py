@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._spelling import spelled
 from ...graph.sizes import Size
+from .. import operations
 from .._flags import with_flags
 from .._graph import current_graph
 from .._value import FLOAT32, Array, Value
@@ -39,6 +40,22 @@ def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
             return checked(*given, **named)
 
     return call
+
+
+def creating(body: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The same for functions that make values out of sizes alone, which need no arrays and may draw random numbers."""
+    call = function(body)
+
+    @wraps(body)
+    def alone(*given: _P.args, **named: _P.kwargs) -> _T:
+        if current_graph() is not None:
+            return call(*given, **named)
+        from ._eager import created
+
+        result: _T = created(with_flags(body, spelled(body)), given, named)
+        return result
+
+    return alone
 
 
 def layer_function(body: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -71,7 +88,7 @@ def value(given: Tensor, who: str) -> Value:
     if isinstance(given, Size):
         return graph.size(given)
     if isinstance(given, (bool, int, float, np.number, np.bool_)):
-        return graph.constant(np.array(given, np.float32))
+        return graph.constant(np.array(given, np.int64 if isinstance(given, np.int64) else np.float32))
     if isinstance(given, np.ndarray):
         return graph.constant(given)
     raise TypeError(
@@ -84,16 +101,18 @@ def _as_float32(array: Array) -> Array:
 
 
 def numbers(given: Tensor, who: str) -> Value:
-    """A value to compute with: whole numbers of constants become float32, those of inputs are refused."""
+    """A value to compute with: whole numbers become float32."""
     found = value(given, who)
     if found.dtype == FLOAT32:
         return found
     if isinstance(found.leaf, np.ndarray):
         return found.graph.constant(found.graph.following(found.leaf, _as_float32))
-    raise ValueError(
-        f"{who}: {found!r} holds integers that are looked up elsewhere, so it cannot be computed with. Pass it to the network a "
-        "second time, as another input."
-    )
+    return found.graph.append(operations.Convert(found, whole=False))
+
+
+def indices(given: Tensor, who: str) -> Value:
+    """A value of whole numbers that name entries."""
+    return value(given, who).as_indices(who)
 
 
 def axis_of(x: Value, dim: Any, who: str, *, extra: int = 0) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._graph import Graph, recording
 from .._program import Program
+from .._random import next_seed
 from .._structure import flatten
 from .._value import Value
 from ..module import Module
@@ -32,10 +33,20 @@ class _Call(Module):
 
 def run_at_once(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The result of a function on arrays, which have no batch axis: all axes are alike."""
-    everything, form = flatten([list(given), dict(named)])
+    everything, _ = flatten([list(given), dict(named)])
     _require_arrays(body, everything)
+    return _ran(body, given, named, 0)
+
+
+def created(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The result of a function that may draw random numbers, and needs no arrays."""
+    return _ran(body, given, named, next_seed())
+
+
+def _ran(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], seed: int) -> Any:
+    everything, form = flatten([list(given), dict(named)])
     arrays = iter(form.fill(_array(x) if _is_array(x) else x for x in everything))
-    graph = Graph(np.random.RandomState(0))
+    graph = Graph(np.random.RandomState(seed))
     with recording(graph):
         outputs, structure = flatten(body(*next(arrays), **next(arrays)))
     graph.finish(outputs)

@@ -30,6 +30,19 @@ def detach(input: Tensor) -> Any:
 
 
 @function
+def as_numbers(input: Tensor) -> Any:
+    """The input as numbers to compute with: whole numbers become float32."""
+    return numbers(input, "float")
+
+
+@function
+def as_integers(input: Tensor) -> Any:
+    """The input as whole numbers that may look something up; what stands behind the point is dropped."""
+    x = value(input, "long")
+    return x if x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))
+
+
+@function
 def embedding(input: Tensor, weight: Any, padding_idx: int | None = None) -> Any:
     """Rows of a parameter, or of an array that stays as it is, by whole numbers; row ``padding_idx`` gets no gradient."""
     x = value(input, "embedding").as_indices("embedding")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.sizes import AnySize, Size, is_same, is_same_shape, product
+from ...graph.sizes import AnySize, Size, broadcast, is_same, is_same_shape, product
 from .. import operations
-from .._value import Array, Value
+from .._value import DEPENDS_ON_NUMBERS, INT64, Value
 from ._base import Tensor, axes_of, axis_of, function, numbers, value
 
 
@@ -59,7 +59,7 @@ def unsqueeze(input: Tensor, dim: int) -> Any:
 @function
 def permute(input: Tensor, *dims: Any) -> Any:
     """The axes in another order: axis k of the result is axis ``dims[k]`` of the input."""
-    x = numbers(input, "permute")
+    x = value(input, "permute")
     given = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     order = tuple(axis_of(x, d, "permute") for d in given)
     if sorted(order) != list(range(x.ndim)):
@@ -77,7 +77,7 @@ def permute(input: Tensor, *dims: Any) -> Any:
 @function
 def transpose(input: Tensor, dim0: int, dim1: int) -> Any:
     """Two axes exchanged."""
-    x = numbers(input, "transpose")
+    x = value(input, "transpose")
     order = list(range(x.ndim))
     first, second = axis_of(x, dim0, "transpose"), axis_of(x, dim1, "transpose")
     order[first], order[second] = second, first
@@ -90,7 +90,7 @@ def expand(input: Tensor, *sizes: Any) -> Any:
 
     ``token.expand(x.shape[0], -1, -1)`` gives a parameter (1, 1, D) to every sample of a batch.
     """
-    x = numbers(input, "expand")
+    x = value(input, "expand")
     given = list(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
     own = [1] * (len(given) - x.ndim) + list(x.shape)
     wanted = [n if not isinstance(s, Size) and s == -1 else s for n, s in zip(own, given, strict=False)]
@@ -98,13 +98,13 @@ def expand(input: Tensor, *sizes: Any) -> Any:
         raise ValueError(f"expand: {x.shape} cannot be repeated to {tuple(given)}. Only axes of size 1 can.")
     if is_same_shape(wanted, x.shape):
         return x
-    return x.graph.append(operations.Expand(x, Value(x.graph, wanted)))
+    return x.graph.append(operations.Expand(x, Value(x.graph, wanted, x.dtype)))
 
 
 @function
 def repeat(input: Tensor, *sizes: Any) -> Any:
     """Copies side by side, so many along each axis: PyTorch's ``repeat``, NumPy's ``tile``."""
-    x = numbers(input, "repeat")
+    x = value(input, "repeat")
     given = list(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
     if len(given) < x.ndim:
         raise ValueError(f"repeat: {tuple(given)} must give a number of copies for each axis of {x.shape}.")
@@ -133,7 +133,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
     >>> nn.functional.cat([np.zeros((4, 2), np.float32), np.ones((4, 3), np.float32)], dim=1).shape
     (4, 5)
     """
-    parts = [numbers(x, "cat") for x in tensors]
+    parts = _of_one_kind(tensors, "cat")
     if not parts:
         raise ValueError("cat: there are no tensors to join. Pass at least one.")
     parts = _for_all_samples(parts, dim)
@@ -146,6 +146,12 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
 
 
 concat = cat
+
+
+def _of_one_kind(tensors: Sequence[Tensor], who: str) -> list[Value]:
+    """Values of whole numbers if all are, else of numbers to compute with."""
+    parts = [value(x, who) for x in tensors]
+    return parts if all(part.dtype.kind == "i" for part in parts) else [numbers(part, who) for part in parts]
 
 
 def _for_all_samples(parts: list[Value], dim: Any = None) -> list[Value]:
@@ -165,14 +171,14 @@ def _for_all_samples(parts: list[Value], dim: Any = None) -> list[Value]:
 @function
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Any:
     """Side by side along a new axis at ``dim``."""
-    parts = _for_all_samples([numbers(x, "stack") for x in tensors])
+    parts = _for_all_samples(_of_one_kind(tensors, "stack"))
     return cat([unsqueeze(p, axis_of(p, dim, "stack", extra=1)) for p in parts], dim)
 
 
 @function
 def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Parts along ``dim``: all of one size but perhaps the last, or of the sizes in a list."""
-    x = numbers(input, "split")
+    x = value(input, "split")
     axis = axis_of(x, dim, "split")
     total = x.shape[axis]
     if isinstance(split_size_or_sections, (tuple, list)):
@@ -196,7 +202,7 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
 @function
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     """``chunks`` parts of one size along ``dim``, but perhaps the last."""
-    x = numbers(input, "chunk")
+    x = value(input, "chunk")
     total = x.shape[axis_of(x, dim, "chunk")]
     return split(x, -(-total // operator.index(chunks)), dim)
 
@@ -204,7 +210,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
 @function
 def unbind(input: Tensor, dim: int = 0) -> Any:
     """The entries along ``dim``, without that axis."""
-    x = numbers(input, "unbind")
+    x = value(input, "unbind")
     axis = axis_of(x, dim, "unbind")
     return tuple(part.reshape((*x.shape[:axis], *x.shape[axis + 1 :])) for part in split(x, 1, dim))
 
@@ -212,28 +218,31 @@ def unbind(input: Tensor, dim: int = 0) -> Any:
 @function
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Any:
     """``length`` entries along ``dim`` from ``start`` on."""
-    x = numbers(input, "narrow")
+    x = value(input, "narrow")
     return _part(x, (slice(None),) * axis_of(x, dim, "narrow") + (slice(start, start + length),))
 
 
 @function
 def select(input: Tensor, dim: int, index: int) -> Any:
     """The entry ``index`` along ``dim``, without that axis."""
-    x = numbers(input, "select")
+    x = value(input, "select")
     return _part(x, (slice(None),) * axis_of(x, dim, "select") + (operator.index(index),))
 
 
 @function
 def index_select(input: Tensor, dim: int, index: Any) -> Any:
-    """The entries along ``dim`` whose numbers ``index`` lists."""
-    x = numbers(input, "index_select")
-    return _part(x, (slice(None),) * axis_of(x, dim, "index_select") + (np.asarray(index),))
+    """The entries along ``dim`` whose numbers ``index``, a list, an array or a value of integers, holds."""
+    x = value(input, "index_select")
+    listed = index if isinstance(index, Value) else np.asarray(index)
+    if listed.ndim != 1:
+        raise ValueError(f"index_select: index has shape {listed.shape}, but must be a row of integers.")
+    return _part(x, (slice(None),) * axis_of(x, dim, "index_select") + (listed,))
 
 
 @function
 def flip(input: Tensor, dims: Any) -> Any:
     """With the order along ``dims`` turned round."""
-    x = numbers(input, "flip")
+    x = value(input, "flip")
     axes = axes_of(x, dims, "flip")
     return x.graph.append(
         operations.Slice(
@@ -243,16 +252,28 @@ def flip(input: Tensor, dims: Any) -> Any:
 
 
 @function
-def roll(input: Tensor, shifts: int, dims: int) -> Any:
-    """Moved along an axis by ``shifts`` places; what falls off comes in again at the other end."""
-    x = numbers(input, "roll")
-    axis = axis_of(x, dims, "roll")
-    size = x.shape[axis]
-    by = shifts % size
-    if not by:
-        return x
-    front = narrow(x, axis, size - by, by)
-    return cat([front, narrow(x, axis, 0, size - by)], axis)
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Any:
+    """Moved along axes by ``shifts`` places; what falls off comes in again at the other end.
+
+    One number and one axis, or as many of both; without ``dims`` the elements are moved as if they were one row.
+    """
+    x = value(input, "roll")
+    if dims is None:
+        return roll(x.reshape((product(x.shape),)), shifts, 0).reshape(x.shape)
+    steps, axes = ([n] if hasattr(n, "__index__") else list(n) for n in (shifts, dims))
+    if len(steps) != len(axes):
+        raise ValueError(f"roll: shifts {shifts} and dims {dims} must be as many.")
+    for step, dim in zip(steps, axes, strict=True):
+        axis = axis_of(x, dim, "roll")
+        size = x.shape[axis]
+        if step and -size < step < size:
+            by = step if step > 0 else size + step
+        else:
+            by = step % size
+            if not by:
+                continue
+        x = cat([narrow(x, axis, size - by, by), narrow(x, axis, 0, size - by)], axis)
+    return x
 
 
 @function
@@ -269,17 +290,27 @@ def triu(input: Tensor, diagonal: int = 0) -> Any:
 
 def _band(input: Tensor, diagonal: int, part: Any, who: str) -> Value:
     from ._arithmetic import mul
+    from ._comparisons import ge, le
+    from ._creation import arange
 
     x = numbers(input, who)
     if x.ndim < 2:
         raise ValueError(f"{who}: {x.shape} has no matrices.")
-    result: Value = mul(x, part(np.ones(tuple(map(int, x.shape[-2:])), np.float32), diagonal))
+    rows, columns = x.shape[-2:]
+    if isinstance(rows, Size) or isinstance(columns, Size):
+        last = unsqueeze(arange(diagonal, rows + diagonal), 1)  # the column on the diagonal, for each row
+        mask: Any = (ge if part is np.tril else le)(last, arange(columns))
+    else:
+        mask = part(np.ones((rows, columns), np.float32), diagonal)
+    result: Value = mul(x, mask)
     return result
 
 
 @function
 def index(input: Tensor, key: Any) -> Any:
-    """``input[key]``: numbers, slices, ``...``, ``None`` and one list of whole numbers.
+    """``input[key]``: numbers, slices, ``...``, ``None``, and whole numbers as lists, arrays or values, side by side.
+
+    ``scores[F.arange(n), targets]`` has one element of each row; the gradients of what is named twice add up.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -308,9 +339,9 @@ def _part(x: Value, key: Any) -> Value:
 def _indexed(x: Value, keys: list[Any]) -> Value:
     """The part that ``keys``, one for every axis and None for new ones, name."""
     cut: list[slice] = []  # what is kept of each axis
-    sizes: list[AnySize] = []  # of the axes of the result
+    sizes: list[AnySize | None] = []  # of the axes of the result; None for each that is indexed by whole numbers
     shape: list[AnySize] = []  # of the result of the cut
-    picks: list[tuple[int, Array]] = []
+    picks: list[tuple[int, Any]] = []
     axis = 0
     for key in keys:
         if key is None:
@@ -326,28 +357,16 @@ def _indexed(x: Value, keys: list[Any]) -> Value:
             cut.append(part)
             sizes.append(count)
             shape.append(count)
-        elif isinstance(key, (list, np.ndarray)):
-            chosen = np.asarray(key)
-            if chosen.dtype == np.bool_ and len(chosen) != size:
-                raise IndexError(f"indexing: a mask of {len(chosen)} for axis {axis} of {x.shape}.")
-            chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-            if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not chosen.size or picks:
-                raise IndexError("indexing: one axis may be indexed with a list of whole numbers.")
-            if chosen.min() < 0:
-                size = int(size)
-            if size <= chosen.max() or (chosen.min() < 0 and chosen.min() < -size):
-                raise IndexError(
-                    f"indexing: numbers from {chosen.min()} to {chosen.max()} for axis {axis} of {x.shape}."
-                )
-            picks.append((axis, chosen % size if chosen.min() < 0 else chosen))
+        elif isinstance(key, (list, np.ndarray, Value)):
+            picks.append((axis, _chosen(key, axis, x)))
             cut.append(slice(None))
-            sizes.append(len(chosen))
+            sizes.append(None)
             shape.append(size)
         else:
-            if isinstance(key, (bool, Value)) or not hasattr(key, "__index__"):
+            if isinstance(key, bool) or not hasattr(key, "__index__"):
                 raise TypeError(
-                    f"indexing: {key!r} is no index. Use numbers, slices, ..., None or a list of numbers. What depends on "
-                    "numbers in the network is chosen with where or a mask, not with an index."
+                    f"indexing: {key!r} is no index. Use numbers, slices, ..., None, lists of numbers or values of integers. "
+                    "What depends on other numbers in the network is chosen with where or a mask, not with an index."
                 )
             number = key + size if key < 0 else key
             if number < 0 or number >= size:
@@ -357,9 +376,54 @@ def _indexed(x: Value, keys: list[Any]) -> Value:
         axis += 1
     whole = all(part == slice(None) for part in cut)
     y = x if whole else x.graph.append(operations.Slice(x, tuple(cut), shape))
-    for axis, chosen in picks:
-        y = y.graph.append(operations.Pick(y, axis, chosen))
-    return y if is_same_shape(sizes, y.shape) else Value(y.graph, sizes, source=y)
+    if picks:
+        place = sizes.index(None)
+        if None in sizes[place : place + sizes.count(None)] and any(
+            n is not None for n in sizes[place : place + sizes.count(None)]
+        ):
+            raise IndexError("indexing: axes that are indexed by whole numbers must stand side by side.")
+        y, chosen = _picked(y, picks)
+        sizes[place : place + len(picks)] = chosen
+    result = [n for n in sizes if n is not None]
+    return y if is_same_shape(result, y.shape) else Value(y.graph, result, source=y)
+
+
+def _chosen(key: Any, axis: int, x: Value) -> Any:
+    """Whole numbers that index an axis: those that are known, counted from the front, or a value of integers."""
+    if isinstance(key, Value):
+        if key.is_mask:
+            raise IndexError(f"indexing: x[mask] with the mask {key!r}. {DEPENDS_ON_NUMBERS}")
+        return key.as_indices("indexing")
+    size, chosen = x.shape[axis], np.asarray(key)
+    if chosen.dtype == np.bool_ and chosen.ndim == 1:
+        if len(chosen) != size:
+            raise IndexError(f"indexing: a mask of {len(chosen)} for axis {axis} of {x.shape}.")
+        chosen = np.flatnonzero(chosen)
+    if chosen.dtype.kind not in "iu" or not chosen.size:
+        raise IndexError("indexing: an axis may be indexed with a list of whole numbers.")
+    if chosen.min() < 0:
+        size = int(size)
+    if size <= chosen.max() or (chosen.min() < 0 and chosen.min() < -size):
+        raise IndexError(f"indexing: numbers from {chosen.min()} to {chosen.max()} for axis {axis} of {x.shape}.")
+    return chosen % size if chosen.min() < 0 else chosen
+
+
+def _picked(x: Value, picks: list[tuple[int, Any]]) -> tuple[Value, Sequence[AnySize]]:
+    """Entries of axes side by side by whole numbers, which are matched like operands; and the shape of these numbers."""
+    (axis, first), *others = picks
+    if not others and isinstance(first, np.ndarray) and first.ndim == 1:
+        return x.graph.append(operations.Pick(x, axis, first)), (len(first),)
+    values = [x.graph.constant(n.astype(np.int64)) if isinstance(n, np.ndarray) else n for _, n in picks]
+    if not others:
+        return x.graph.append(operations.Take(x, axis, values[0])), values[0].shape
+    shape = broadcast(*(v.shape for v in values))
+    if shape is None:
+        raise IndexError(f"indexing: numbers of shapes {', '.join(str(v.shape) for v in values)} do not fit together.")
+    behind = axis + len(picks)
+    sizes = x.shape[axis:behind]
+    flat = operations.FlatIndex(values, sizes, Value(x.graph, shape, INT64))
+    merged = x.reshape((*x.shape[:axis], product(sizes), *x.shape[behind:]))
+    return x.graph.append(operations.Take(merged, axis, x.graph.append(flat))), shape
 
 
 def _span(key: slice, size: AnySize) -> tuple[slice, AnySize]:

@@ -20,10 +20,11 @@ class Permute(ShapedOperation):
     """Axis k of the result is axis ``order[k]`` of the input."""
 
     keeps_inputs = False
+    moves = True
 
     def __init__(self, x: Value, order: tuple[int, ...]) -> None:
         self.order = order
-        super().__init__([x], Value(x.graph, [x.shape[axis] for axis in order]))
+        super().__init__([x], Value(x.graph, [x.shape[axis] for axis in order], x.dtype))
 
     @property
     def swaps_last_two(self) -> bool:
@@ -35,6 +36,8 @@ class Permute(ShapedOperation):
         return PermuteLayer(input=shape(x[0]), output=shape(y), permutation=self.order)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        if y.dtype.kind == "i":  # which layers do not permute
+            return copying(y, x[0].transpose(self.order))
         return PlanCall(self.layer(x, y).apply, x[0], y)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
@@ -45,10 +48,11 @@ class Slice(Operation):
     """A part of the elements by ``index``, a slice for every axis; its gradient is dy there and zero elsewhere."""
 
     keeps_inputs = False
+    moves = True
 
     def __init__(self, x: Value, index: tuple[slice, ...], shape: Sequence[AnySize]) -> None:
         self.index = index
-        super().__init__([x], Value(x.graph, shape))
+        super().__init__([x], Value(x.graph, shape, x.dtype))
 
     def _bound_index(self) -> tuple[slice, ...]:
         """The slices for the sizes of the program being made."""
@@ -72,10 +76,11 @@ class Pick(Operation):
     """Entries along an axis by whole numbers that are known when the network is recorded; gradients of repeats add up."""
 
     keeps_inputs = False
+    moves = True
 
     def __init__(self, x: Value, axis: int, numbers: Array) -> None:
         self.axis, self.numbers = axis, numbers
-        super().__init__([x], Value(x.graph, (*x.shape[:axis], len(numbers), *x.shape[axis + 1 :])))
+        super().__init__([x], Value(x.graph, (*x.shape[:axis], len(numbers), *x.shape[axis + 1 :]), x.dtype))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return NumpyCall(np.take, x[0], self.numbers, self.axis, y)
@@ -96,10 +101,11 @@ class Split(Operation):
     """Parts along an axis, one after the other; the gradient of the whole holds those of the parts side by side."""
 
     keeps_inputs = False
+    moves = True
 
     def __init__(self, x: Value, axis: int, sizes: Sequence[int]) -> None:
         self.axis, self.sizes = axis, tuple(sizes)
-        parts = [Value(x.graph, (*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
+        parts = [Value(x.graph, (*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype) for size in sizes]
         super().__init__([x], parts)
 
     def _parts(self, whole: Array) -> list[Array]:
@@ -119,11 +125,13 @@ class Concatenate(Operation):
     """Values side by side along an axis; each gradient is its part of dy."""
 
     keeps_inputs = False
+    moves = True
 
     def __init__(self, parts: Sequence[Value], axis: int) -> None:
         self.axis = axis
         first, total = parts[0], sum(part.shape[axis] for part in parts)
-        super().__init__(parts, Value(first.graph, (*first.shape[:axis], total, *first.shape[axis + 1 :])))
+        shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
+        super().__init__(parts, Value(first.graph, shape, first.dtype))
 
     def _parts(self, x: list[Array], whole: Array) -> list[Array]:
         return np.split(whole, np.cumsum([part.shape[self.axis] for part in x])[:-1], self.axis)
@@ -139,6 +147,7 @@ class Expand(ShapedOperation):
     """A value repeated along axes of size 1, and along axes in front; its gradient is the sum over the copies."""
 
     keeps_inputs = False
+    moves = True
 
     def __init__(self, x: Value, output: Value) -> None:
         super().__init__([x], output)

@@ -325,6 +325,8 @@ class Masks:
         mask = self.query.graph.value(given)
         if not isinstance(mask, Value):
             raise TypeError(f"MultiheadAttention: {name} is a {type(given).__name__}. Pass a value or an array.")
+        if mask.is_mask:
+            return mask.long()
         if mask.storage.dtype == FLOAT32 and self.query.graph.is_fresh_input(mask.storage):
             return mask.as_indices(f"MultiheadAttention: {name}")
         return mask

@@ -18,7 +18,7 @@ from ...filters.base import Y
 from ...layers.base import Layer
 from ...layers.written_calls import Cache as CachePart
 from ...layers.written_calls import NotWritten, WrittenCall, written_call
-from .._steps import Chain
+from .._calls import in_turn
 from .._value import Array
 from ..operations import KeepingPlan, LatestAttention
 from ._filters import Filters
@@ -42,11 +42,11 @@ class Tracer:
 
     def steps(self, call: Any) -> list[Step]:
         """What a call of a program does."""
-        if isinstance(call, Chain):
-            return [step for part in call for step in self.steps(part)]
         if not isinstance(call, partial):
             raise Refused(_IN_PYTHON)
         function, given, named = call.func, call.args, call.keywords
+        if function is in_turn:
+            return [step for part in given[0] for step in self.steps(part)]
         if function is np.copyto or (engines._core is not None and function is engines._core.copy_array):
             return self.copies(*given)
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")

@@ -162,7 +162,7 @@ class _Writing:
         for i, value in enumerate(self.graph.outputs):
             name = "output" if len(self.graph.outputs) == 1 else f"output_{i}"
             storage = value.storage
-            if storage.leaf is not None or storage in self.graph.inputs or id(storage) in taken:
+            if storage.leaf is not None or any(storage is given for given in self.graph.inputs) or id(storage) in taken:
                 count = int(np.prod(value.concrete(self.graph.sizes.numbers)))
                 found.append((Buffer(name, "argument", value.dtype, count), value))
             else:
@@ -182,8 +182,8 @@ class _Writing:
     # Passes.
 
     def _trace_forward(self, program: NetworkProgram, into: Program) -> None:
-        for index, (_, call) in enumerate(program.forward_calls):
-            self._trace(program, index, index, [call], into)
+        for index, (_, calls) in enumerate(program.forward_calls):
+            self._trace(program, index, index, calls, into)
 
     def _trace(self, program: NetworkProgram, index: int, now: int, calls: list[Any], into: Program) -> None:
         place = self.labels[index]

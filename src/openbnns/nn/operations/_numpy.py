@@ -1,0 +1,29 @@
+"""What operations without a kernel share: NumPy computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._calls import Calls, NumpyCall
+from .._value import Array
+
+
+def computing(target: Array, formula: Callable[..., Any], *given: Any) -> Calls:
+    """What stores the result of a formula, again and again; infinities and NaN come out as IEEE 754 says, without a warning."""
+
+    def call() -> None:
+        with np.errstate(all="ignore"):
+            np.copyto(target, formula(*given), casting="unsafe")
+
+    return NumpyCall(call)
+
+
+def summed(gradient: Array, shape: Sequence[int]) -> Array:
+    """The gradient of an operand of this shape, from that of its copies in a broadcast result."""
+    extra = gradient.ndim - len(shape)
+    repeated = [extra + axis for axis, n in enumerate(shape) if n == 1 and gradient.shape[extra + axis] != 1]
+    total: Array = gradient.sum(axis=(*range(extra), *repeated))
+    return total.reshape(shape)

@@ -1,0 +1,59 @@
+"""Checks of functions of values: NumPy's numbers, gradients by differences, and one recording for all sizes of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from openbnns import gradcheck, nn
+
+
+class Applied(nn.Module):
+    """A function as a network, with parameters behind its inputs."""
+
+    def __init__(self, body: Callable[..., Any], parameters: list[Any] | None = None) -> None:
+        super().__init__()
+        self.body = body
+        for i, array in enumerate(parameters or []):
+            setattr(self, f"p{i}", nn.Parameter(array.copy()))
+
+    def forward(self, *inputs: nn.Value) -> Any:
+        return self.body(*inputs, *self._parameters.values())
+
+
+def listed(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, (tuple, list)) else [found]
+
+
+def check(
+    body: Callable[..., Any],
+    oracle: Callable[..., Any] | None,
+    inputs: list[Any],
+    parameters: list[Any] | None = None,
+    *,
+    free: bool = True,
+    gradients: bool = True,
+    at_once: bool = False,
+) -> None:
+    """``oracle`` is the same in NumPy.
+
+    ``free``: one recording serves all sizes of the first axis; ``at_once``: the body takes arrays, too.
+    """
+    net = Applied(body, parameters).eval()
+    weights = parameters or []
+    for count in dict.fromkeys((len(inputs[0]), 2 if free else len(inputs[0]))):
+        some = [x[:count] for x in inputs]
+        exact = [a.astype(np.float64) if a.dtype == np.float32 else a for a in (*some, *weights)]
+        found = listed(net(*some))
+        for y, expected in zip(found, listed(oracle(*exact)) if oracle else found, strict=True):
+            assert y.shape == np.shape(expected)
+            np.testing.assert_allclose(y, expected, rtol=3e-5, atol=3e-5)
+    if free:
+        assert len(net._recordings) == 1, [str(g) for r in net._recordings for g in r.graph.sizes.guards]
+    if at_once:
+        for y, expected in zip(listed(body(*inputs, *weights)), listed(net(*inputs)), strict=True):
+            np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-6)
+    if gradients:
+        gradcheck(Applied(body, parameters), *inputs)
