@@ -207,8 +207,8 @@ class Passes:
             if array.shape[1:] != wanted:
                 before = (len(array), *wanted)
                 raise ValueError(
-                    f"{self.loss[0]!r}: {called('targets', key)} has shape {array.shape}, but had {before} before. Samples of one "
-                    "shape need targets of one shape."
+                    f"{self.loss[0]!r}: {called('targets', key)} has shape {array.shape}, but had {before} before. Samples "
+                    "of one shape need targets of one shape."
                 )
 
     def note(self, bound: Bound, batch: Batch, value: float) -> None:
