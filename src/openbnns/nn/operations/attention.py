@@ -34,8 +34,8 @@ class Attention(Operation):
         self.add_zero_attn, self.key_mask, self.added = add_zero_attn, key_mask, list(added)
         self.random = dropout > 0
         query = inputs[0]
-        unique = [v for i, v in enumerate(inputs) if v not in inputs[:i]]
-        self.places = [unique.index(v) for v in inputs]
+        unique = list({id(v): v for v in inputs}.values())
+        self.places = [next(i for i, known in enumerate(unique) if known is v) for v in inputs]
         self.source = inputs[1].shape[1]
         masks = [*([] if key_mask is None else [key_mask]), *self.added]
         super().__init__([*unique, *masks], Value(graph, query.shape), [parameter for parameter, _ in pieces])
