@@ -11,6 +11,7 @@ import numpy as np
 from .. import engines
 from ..graph.sizes import AnySize, FreeSizes
 from ._graph import Graph, current_graph, recording
+from ._memory import Arena
 from ._program import Program
 from ._random import next_seed
 from ._recording import Recording, Shapes
@@ -30,6 +31,7 @@ _SomeBuilding = TypeVar("_SomeBuilding", bound="Building")
 
 _PROGRAMS = 4  # for training whose memory is kept at a time, of one recording
 _RECORDINGS = 16  # for different modes of the parts and different shapes of inputs
+_IDLE_SHAPES = 8  # of inputs for inference whose memory is kept
 _KNOWN_SHAPES = 256  # of inputs whose recording is found without a search
 _SOME_SAMPLES = 7  # to record with where the number is not known: one that other sizes rarely have
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -44,6 +46,7 @@ def _nothing_built() -> dict[str, Any]:
         "_forward_version": object(),  # another one as soon as something changes that ``forward`` may have read
         "_latest": None,  # the latest pass in training mode, until it was gone back through
         "_overtaken": weakref.WeakKeyDictionary(),  # threads whose pass in training mode another one has ended
+        "_arena": Arena(),  # of programs for training
         "_calls": [],  # in other forms than arrays in a row: _arguments.py
         "_holders": {},  # networks that were built and hold it, itself among them, by identity
     }
@@ -77,6 +80,7 @@ class Building(State):
     _built: Recording | None
     _latest: TrainingPass | None
     _overtaken: weakref.WeakKeyDictionary[Worker, str]
+    _arena: Arena
     _calls: list[Any]
     _recordings: list[Recording]
     _found_recordings: dict[tuple[bool, Shapes], Recording]
@@ -291,6 +295,9 @@ class Building(State):
             else:
                 current.remove(known)
             self._recordings = [*current, known][-_RECORDINGS:]
+            room = _IDLE_SHAPES
+            for recorded in reversed(self._recordings):
+                room -= recorded.forget_idle(room)
             if before is None or before not in current:
                 self._built = known
         if self._training == training:
@@ -430,7 +437,11 @@ class Building(State):
         sizes = found.sizes_of(shapes)
         assert sizes is not None
         with making:
-            return found.kept(sizes, (training, input_gradients, trained), self._programs_kept)
+            program = found.kept(sizes, (training, input_gradients, trained), self._arena)
+            room = self._programs_kept
+            for known in [found, *(r for r in reversed(self._recordings) if r is not found)]:
+                room -= known.forget(room)
+        return program
 
 
 def _is_same(old: Any, new: Any) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 ALIGNMENT = 64  # a cache line, and the widest vector
 
 
@@ -15,6 +18,21 @@ class Block:
     start: int
     end: int
     offset: int = -1
+
+
+class Arena:
+    """Memory that programs share of which one runs at a time, such as those of one network in training."""
+
+    def __init__(self) -> None:
+        self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """So many bytes. Who needs more than there was gets other memory, and all who come later share that."""
+        if len(self._memory) < size:
+            memory = np.empty(size + ALIGNMENT, np.uint8)
+            start = -memory.ctypes.data % ALIGNMENT
+            self._memory = memory[start : start + size]
+        return self._memory[:size]
 
 
 def plan(blocks: list[Block]) -> int:

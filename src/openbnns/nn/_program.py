@@ -23,7 +23,7 @@ from ..tensors import wide
 from ._calls import Call, CallList, NumpyCall, arrays, in_turn, listed, name_of
 from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
 from ._graph import NO_MEMORY, Graph, Operation
-from ._memory import ALIGNMENT, Block, plan
+from ._memory import Arena, Block, plan
 from ._places import places
 from ._turns import making
 from ._value import FLOAT32, Array, Value
@@ -48,7 +48,8 @@ class Program:
 
     ``training`` adds the backward pass: it reads ``output_gradients``, and writes the gradients of the parameters that
     require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs, of all or of some by
-    number. ``outside`` says of the first inputs where they lie already, and where their gradients go, if anywhere; None for
+    number. Values lie in memory of their own, or in an ``arena`` with those of programs that run at other times. ``outside``
+    says of the first inputs where they lie already, and where their gradients go, if anywhere; None for
     one that needs memory.
 
     Made in a block of ``float64_memory``, it has float64 in place of float32, and no two values share memory.
@@ -62,13 +63,17 @@ class Program:
         training: bool,
         input_gradients: bool | Sequence[int] = False,
         outside: Sequence[tuple[Array, Array | None] | None] = (),
+        arena: Arena | None = None,
     ) -> None:
         self.graph, self.sizes, self.training = graph, dict(sizes), training
         with making, engines.using_accuracy(graph.accuracy):
-            self._make(input_gradients, outside)
+            self._make(input_gradients, outside, arena or Arena())
 
     def _make(
-        self, input_gradients: bool | Sequence[int], outside: Sequence[tuple[Array, Array | None] | None]
+        self,
+        input_gradients: bool | Sequence[int],
+        outside: Sequence[tuple[Array, Array | None] | None],
+        arena: Arena,
     ) -> None:
         graph, training = self.graph, self.training
         self._wide = wide.active()
@@ -91,7 +96,7 @@ class Program:
             self._place_gradients()
         self._scratch_blocks = self._place_scratch()
         self._kept_blocks = self._place_kept()
-        self.arena_bytes = self._allocate()
+        self.arena_bytes = self._allocate(arena)
         self._numbers_of_sizes: dict[int, Array] = {}
         self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
         self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
@@ -255,14 +260,12 @@ class Program:
             return value._array.nbytes
         return math.prod(value.concrete(self.sizes)) * self._stored(value).itemsize
 
-    def _allocate(self) -> int:
+    def _allocate(self, arena: Arena) -> int:
         blocks = [*self._blocks.values(), *self._gradient_blocks.values(), *self._added_blocks.values()]
         blocks += [block for block, _ in self._repeated.values()]
         blocks += [block for block in (*self._scratch_blocks.values(), *self._kept_blocks.values()) if block.size]
         size = plan(list({id(block): block for block in blocks}.values()))
-        memory = np.empty(size + ALIGNMENT, np.uint8)
-        start = -memory.ctypes.data % ALIGNMENT
-        self._memory = memory[start : start + size]
+        self._memory = arena.take(size)
         return size
 
     def _view(self, block: Block, value: Value) -> Array:

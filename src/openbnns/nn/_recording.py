@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import engines
 from ..graph.sizes import Size
 from ._graph import Graph
+from ._memory import Arena
 from ._program import Program
 from ._structure import Structure
 from .parameter import version_of
@@ -72,17 +73,28 @@ class Recording:
                     return None
         return None if self.graph.sizes.failing(sizes) else sizes
 
-    def kept(self, sizes: dict[str, int], key: tuple[Any, ...], limit: int) -> Program:
-        """The program for these sizes and (training, gradients of the inputs, trained parameters); the latest ones are kept."""
+    def kept(self, sizes: dict[str, int], key: tuple[Any, ...], arena: Arena) -> Program:
+        """The program for these sizes and (training, gradients of the inputs, trained parameters), made now if need be."""
         whole = (*sizes.values(), *key)
         program = self.programs.pop(whole, None)
         if program is None:
             training, input_gradients, _ = key
-            program = Program(self.graph, sizes, training=training, input_gradients=input_gradients)
+            shared = arena if training else None
+            program = Program(self.graph, sizes, training=training, input_gradients=input_gradients, arena=shared)
         self.programs[whole] = program
-        while len(self.programs) > limit:
-            self.programs.popitem(last=False)
         return program
+
+    def forget(self, keep: int) -> int:
+        """Let go of programs for training but the latest ones; gives how many are left."""
+        while len(self.programs) > keep:
+            self.programs.popitem(last=False)
+        return len(self.programs)
+
+    def forget_idle(self, keep: int) -> int:
+        """Let go of programs for inference but those of the latest shapes; gives how many shapes are left."""
+        while len(self._idle) > keep:
+            self._idle.popitem(last=False)
+        return len(self._idle)
 
     def idle(self, shapes: Shapes) -> Program | None:
         """A program for inference that nobody else runs until it is given back, if there is one."""
@@ -107,7 +119,6 @@ class Recording:
         idle = self._idle.get(shapes)
         if idle is None:
             idle = self._idle.setdefault(shapes, [])
-            while len(self._idle) > _SIZES:
-                self._idle.popitem(last=False)
+            self.forget_idle(_SIZES)
         if len(idle) < _IDLE:
             idle.append(program)

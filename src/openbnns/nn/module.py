@@ -201,7 +201,7 @@ class Module(Exports):
         return result, call.apart
 
     def run(self, *inputs: Any, **named: Any) -> Any:
-        """Like a call, but the result lies in memory that the next such call on this batch size overwrites.
+        """Like a call, but the result lies in memory that the next such call overwrites.
 
         It is for one thread at a time: threads overwrite each other's results.
         """
