@@ -26,6 +26,30 @@ class AsNumbers(Function):
         return None
 
 
+class AsWhole(Function):
+    """Numbers as whole ones."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.astype(np.int64)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return None
+
+
+class SampleNumbers(Function):
+    """0 for the first sample, 1 for the second, and so on, for as many as another tensor has."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return np.arange(len(x))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return None
+
+
 class Compare(Function):
     """A comparison by name: 1 where it holds, else 0, as whole numbers."""
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.sizes import is_plain, is_same, is_same_shape, product
+from ...graph.sizes import Shape, is_plain, is_same, is_same_shape, product
 from .. import functional as F
 from .._graph import current_graph
 from .._value import FLOAT32, Value, equal_here, filled
 from ..parameter import Parameter
-from .functions import AsNumbers
+from .functions import AsNumbers, AsWhole
 
 
 class Misfit(ValueError):
@@ -20,32 +20,33 @@ class Misfit(ValueError):
 
 
 class Tensor:
-    """``held`` is a value, a parameter or an array of the same shape; sizes that are free stand in an array of objects.
+    """``held`` is a value, a parameter or an array; free sizes that are computed with stand in an array of objects.
 
-    ``kind`` is "f" for numbers, "i" for whole numbers and "b" for booleans.
+    ``kind`` is "f" for numbers, "i" for whole numbers and "b" for booleans. ``shape`` is given for a tensor that is repeated
+    along axes of which ``held`` has one entry.
     """
 
-    def __init__(self, held: Any, kind: str | None = None) -> None:
+    def __init__(self, held: Any, kind: str | None = None, shape: Shape | None = None) -> None:
         self.held = held
         self.kind = kind or ("f" if isinstance(held, Parameter) else kind_of(held.dtype))
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = tuple(self.held.shape)
-        return found
+        self.shape: tuple[Any, ...] = tuple(held.shape) if shape is None else tuple(shape)
+        self._is_repeated = shape is not None
 
     @property
     def rank(self) -> int:
-        return len(self.held.shape)
+        return len(self.shape)
 
     @property
     def constant(self) -> bool:
         """True if all its numbers are known, or are sizes."""
-        return isinstance(self.held, np.ndarray)
+        return isinstance(self.held, np.ndarray) and not self._is_repeated
 
     @property
     def value(self) -> Value:
         """As a value; arrays and parameters become one."""
+        if self._is_repeated:
+            whole: Value = F.expand(self.broadcast, *self.shape)
+            return AsWhole.apply(whole) if self.kind == "i" else whole  # type: ignore[no-any-return]
         if isinstance(self.held, Value):
             return self.held
         graph = current_graph()
@@ -60,7 +61,12 @@ class Tensor:
     @property
     def numbers(self) -> Value:
         """As a value to compute with."""
-        value = self.value
+        return F.expand(self.broadcast, *self.shape) if self._is_repeated else self.broadcast  # type: ignore[no-any-return]
+
+    @property
+    def broadcast(self) -> Value:
+        """As a value to compute with that meets others element by element: not repeated."""
+        value = Tensor(self.held, self.kind).value if self._is_repeated else self.value
         if value.dtype == FLOAT32:
             return value
         if isinstance(value.leaf, np.ndarray):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..containers import ModuleDict, ModuleList, Sequential
-from ..converted.sizes import batch_axis
 from ..converted.tensors import Misfit
 from ..module import Module
 from ..parameter import Parameter
@@ -153,7 +152,7 @@ def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any])
                 "It does not fail by itself: take what that line does out of forward.",
             ) from error  # fmt: skip
 
-    training, evaluation = (for_all_batches(run(mode, SIZES[0]), run(mode, SIZES[1])) for mode in (True, False))
+    training, evaluation = (for_all_batches([run(mode, size) for size in SIZES]) for mode in (True, False))
     parts = dict(module.named_modules())
     return for_both_modes(training, evaluation, lambda path: bool(getattr(parts[path], "track_running_stats", False)))
 
@@ -322,10 +321,8 @@ def _compare(torch: Any, module: Any, network: Network, names: tuple[str, ...], 
             pairs = zip(_tensors(torch, theirs, steps.result), _tensors(torch, again, steps.result), strict=True)
             if not all(torch.equal(a, b) for (a, _), (b, _) in pairs):
                 return  # numbers that evaluation draws cannot be compared
-    shapes = {index: shape for record in steps.records for index, shape in record.shapes.items()}
-    for x, (tensor, ref) in zip(_arrays(ours), _tensors(torch, theirs, steps.result), strict=True):
-        axis, expected = batch_axis(shapes[ref.index]), array_of(tensor)
-        expected = expected if axis is None else np.moveaxis(expected, axis, 0)
+    for x, (tensor, _) in zip(_arrays(ours), _tensors(torch, theirs, steps.result), strict=True):
+        expected = array_of(tensor)
         largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=1e-3))
         if x.shape != expected.shape or not np.allclose(x, expected, 0, _TOLERANCE * largest, equal_nan=True):
             raise RuntimeError(

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...graph.polynomials import Polynomial
+from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape
 from .. import functional as F
+from .._recording import Recording, Shapes
 from .._value import Value
+from ..converted.functions import SampleNumbers
 from ..converted.parts import ForeignPart
 from ..converted.tensors import Misfit, Tensor
 from ..module import Module
 from . import _running
 from ._layers import KINDS
 from ._recording import Record, Ref
-from ._steps import refs
+from ._steps import BATCH, refs
 from .errors import Unsupported, problem, refusal
 from .operations import FUNCTIONS, Call
 
@@ -58,6 +62,7 @@ class Network(Part):
         parts = dict(self._paths())
         for step in self._steps:
             self._take(step, inputs, held, parts)
+        inputs[0].graph.sizes.place = None
         return _result(self._signature.result, held)
 
     def _paths(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
@@ -66,27 +71,49 @@ class Network(Part):
         for name, child in self._children.items():
             yield from child._paths(f"{prefix}.{name}" if prefix and name else prefix or name)
 
+    def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
+        """The shapes of inputs with the size of the batch, which all have, in place of the first number."""
+        wanted = [next(iter(step.shapes.values())) for step in self._steps if step.kind == "input"]
+        names = [*self._signature.names, *(f"input {i}" for i in range(len(self._signature.names), len(wanted)))]
+        for name, shape, known in zip(names, shapes, wanted, strict=True):
+            if len(shape) != len(known) or shape[1:] != known[1:] or shape[0] != shapes[0][0]:
+                cure = (
+                    "Pass as many samples of all inputs."
+                    if shape[1:] == known[1:]
+                    else ("Convert the module again with an example of that shape.")
+                )
+                told = ", ".join(map(str, known))
+                raise ValueError(
+                    f"{self._kind}: {name} has shape {shape}, but the module was recorded on ({told}). {cure}"
+                )
+        free.numbers[BATCH] = shapes[0][0]
+        return [(free.size(BATCH), *shape[1:]) for shape in shapes]
+
+    def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
+        return str(error)
+
     def _take(self, step: Record, inputs: tuple[Any, ...], held: dict[int, Tensor], parts: dict[str, Module]) -> None:
+        free = inputs[0].graph.sizes
         made = list(refs(step.outputs))
-        shapes = tuple(step.shapes[ref.index] for ref in made)
+        shapes = tuple(tuple(_bound(n, free) for n in step.shapes[ref.index]) for ref in made)
         kinds = tuple(step.dtypes[ref.index] for ref in made)
+        free.place = None if step.place is None else str(step.place)
         if step.kind in ("module", "function"):
             call = Call(step.target, shapes, kinds)
             try:
-                args, kwargs = _filled(step.args, held), _filled(step.kwargs, held)
+                args, kwargs = _filled(step.args, held, free), _filled(step.kwargs, held, free)
                 results = self._called(step, call, args, kwargs, parts)
                 for ref, x, shape, kind in zip(made, _flat(results), shapes, kinds, strict=False):
                     if step.detached and kind == "f":
                         x = F.detach(x)
                     if x is not None:
-                        held[ref.index] = Tensor(x, shape, kind)
+                        held[ref.index] = _of_shape(x, shape, kind)
             except (Misfit, ValueError, TypeError) as error:
                 raise self._refused(step, str(error).rstrip(".")) from error
             except Exception as error:  # arguments that no function foresees must not end in the dark
                 raise self._refused(step, f"its arguments cannot be taken over ({problem(error)})") from error
             return
-        found = self._leaf(step, inputs, parts)
-        held[made[0].index] = Tensor(found, shapes[0], kinds[0])
+        held[made[0].index] = _of_shape(self._leaf(step, inputs, parts), shapes[0], kinds[0])
 
     def _called(self, step: Record, call: Call, args: Any, kwargs: dict[str, Any], parts: dict[str, Module]) -> Any:
         if step.kind == "function":
@@ -99,6 +126,11 @@ class Network(Part):
         if step.kind == "input":
             return inputs[int(step.target)]
         if step.kind == "constant":
+            if isinstance(step.array, str):
+                shape = next(iter(step.shapes.values()))
+                return SampleNumbers.apply(inputs[0]).reshape(
+                    [1 if isinstance(n, int) else inputs[0].shape[0] for n in shape]
+                )
             return step.array
         path, _, name = step.target.rpartition(".")
         if step.kind == "parameter":
@@ -145,24 +177,45 @@ def _flat(results: Any) -> Iterator[Any]:
         yield results
 
 
-def _filled(given: Any, held: dict[int, Tensor]) -> Any:
-    """Arguments with tensors in place of Refs."""
+def _filled(given: Any, held: dict[int, Tensor], free: FreeSizes) -> Any:
+    """Arguments with tensors in place of Refs, and sizes in place of expressions."""
     if isinstance(given, Ref):
         return held[given.index]
+    if isinstance(given, Polynomial):
+        return Size(free, given)
     if isinstance(given, (tuple, list)):
-        parts = [_filled(part, held) for part in given]
+        parts = [_filled(part, held, free) for part in given]
         return parts if isinstance(given, list) else tuple(parts)
     if isinstance(given, dict):
-        return {name: _filled(part, held) for name, part in given.items()}
+        return {name: _filled(part, held, free) for name, part in given.items()}
     if isinstance(given, slice):
-        return slice(*(_filled(end, held) for end in (given.start, given.stop, given.step)))
+        return slice(*(_filled(end, held, free) for end in (given.start, given.stop, given.step)))
     return given
+
+
+def _bound(n: Any, free: FreeSizes) -> Any:
+    return Size(free, n) if isinstance(n, Polynomial) else n
+
+
+def _of_shape(held: Any, shape: tuple[Any, ...], kind: str) -> Tensor:
+    """What a step gave, if it has the shape that it has in PyTorch; axes with one entry in place of many are repeated."""
+    if isinstance(held, Tensor):
+        held = held.held if is_same_shape(held.held.shape, held.shape) else held.value
+    own = tuple(held.shape)
+    if is_same_shape(own, shape):
+        return Tensor(held, kind)
+    pairs = list(zip(own, shape, strict=False))
+    if len(own) != len(shape) or any(
+        not is_same(n, m) and not (is_same(n, 1) and isinstance(m, Size)) for n, m in pairs
+    ):
+        raise Misfit(f"its result is {own} here, but {shape} in PyTorch")
+    return Tensor(held, kind, shape)
 
 
 def _result(structure: Any, held: dict[int, Tensor]) -> Any:
     if isinstance(structure, Ref):
         x = held[structure.index]
-        return x.value if x.kind != "f" else x.batched
+        return x.value if x.kind != "f" else x.numbers
     if isinstance(structure, dict):
         return {name: _result(part, held) for name, part in structure.items()}
     return type(structure)(_result(part, held) for part in structure)

@@ -1,27 +1,33 @@
 """Steps that hold for all batch sizes and both modes, from records that each hold for one.
 
-A module is recorded on batches of two sizes, in training and in evaluation. Sizes that grow with the batch are those of the
-batch; options that differ between the modes follow the mode.
+A module is recorded on batches of three sizes, in training and in evaluation. Numbers that change with the batch become
+expressions in its size, N; options that differ between the modes follow the mode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 
-from ..converted.sizes import SampleNumbers, Size, batch_axis
+from ...graph.polynomials import Polynomial
 from ._recording import Record, Ref, Trace
 from .errors import Place, Unsupported, refusal
 
 BY_MODE = "a choice by the mode"
 """The name of a step that no function of PyTorch is: one tensor in training, another one in evaluation."""
 
-SIZES = (2, 3)
+SIZES = (2, 3, 5)
 """Batch sizes that a module is recorded with."""
+
+BATCH = "N"
+"""The name of the size of the batch."""
+
+SAMPLE_NUMBERS = "numbers of samples"
+"""In place of the array of a constant: 0 for the first sample, 1 for the second, and so on."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,10 @@ class ByMode:
     training: Any
 
 
-def for_all_batches(first: Trace, second: Trace) -> Trace:
-    """One trace from two, on batches of ``SIZES``."""
-    records = [_of_all_sizes(a, b) for a, b in _pairs(first, second, "batches of 2 and of 3 samples")]
-    return Trace(records, _joined(first.result, second.result, _by_size(None)))
+def for_all_batches(traces: Sequence[Trace]) -> Trace:
+    """One trace from those on batches of ``SIZES``."""
+    records = [_of_all_sizes(same) for same in _matched(traces)]
+    return Trace(records, _joined([trace.result for trace in traces], _by_size(None)))
 
 
 def for_both_modes(training: Trace, evaluation: Trace, keeps_statistics: Callable[[str], bool]) -> Trace:
@@ -114,7 +120,7 @@ class _Modes:
     def both(self, a: Record, b: Record) -> None:
         if list(a.shapes.values()) != list(b.shapes.values()):
             raise refusal(f"{_told(a)} gives other shapes in training than in evaluation", a.place)
-        if a.array is not None and not _same_constant(a.array, b.array):
+        if a.array is not None and not _is_equal(a.array, b.array):
             raise refusal("a constant differs between training and evaluation", a.place)
         args, kwargs = self.chosen(a.args, b.args, a), self.chosen(a.kwargs, b.kwargs, a)
         self._numbers |= dict(zip(b.shapes, a.shapes, strict=True))
@@ -141,7 +147,7 @@ class _Modes:
                 raise refusal("forward gives results of another kind in training than in evaluation", None)
             return ByMode(evaluation, training)
 
-        return _joined(a, self._renumbered(b), resolve)
+        return _joined([a, self._renumbered(b)], resolve)
 
     def _choice(self, training: Ref, evaluation: Ref, record: Record | None) -> Ref:
         key = training.index, evaluation.index
@@ -177,100 +183,106 @@ class _Modes:
         return given
 
 
-def _pairs(first: Trace, second: Trace, what: str) -> list[tuple[Record, Record]]:
-    """Records that belong together, if both runs did the same."""
-    pairs = list(zip(first.records, second.records, strict=False))
-    for a, b in pairs:
-        if (a.kind, a.target) != (b.kind, b.target):
+def _matched(traces: Sequence[Trace]) -> list[tuple[Record, ...]]:
+    """Records that belong together, if all runs did the same."""
+    what = f"batches of {', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]} samples"
+    together = list(zip(*(trace.records for trace in traces), strict=False))
+    for same in together:
+        other = next(
+            (record for record in same if (record.kind, record.target) != (same[0].kind, same[0].target)), None
+        )
+        if other is not None:
             raise refusal(
-                f"forward does different things for {what}: {_told(a)} and {_told(b)}",
-                a.place or b.place,
+                f"forward does different things for {what}: {_told(same[0])} and {_told(other)}",
+                same[0].place or other.place,
                 "Convert a module that does the same, with the part that differs left out.",
             )
-    if len(first.records) != len(second.records):
-        record = max(first.records, second.records, key=len)[len(pairs)]
-        raise refusal(f"forward does different things for {what}: only one of them has {_told(record)}", record.place)
-    return pairs
+    longest = max((trace.records for trace in traces), key=len)
+    if any(len(trace.records) != len(longest) for trace in traces):
+        record = longest[len(together)]
+        raise refusal(f"forward does different things for {what}: not all of them have {_told(record)}", record.place)
+    return together
 
 
 def _told(record: Record) -> str:
     return record.kind if record.kind in ("input", "constant") else f"{record.kind} {record.target}"
 
 
-def _of_all_sizes(a: Record, b: Record) -> Record:
-    shapes = {}
-    for index, shape in a.shapes.items():
-        joined = _joined(shape, b.shapes[index], _by_size(a.place))
-        if sum(isinstance(n, Size) for n in joined) > 1:
-            raise refusal(
-                f"{_told(a)} gives {joined}, which mixes the samples of a batch", a.place,
-                "Samples are computed independently of each other here; only losses may join them.",
-            )  # fmt: skip
-        shapes[index] = joined
-    if a.kind == "constant":
-        return replace(a, shapes=shapes, array=_constant(a, b, next(iter(shapes.values()))))
-    resolve = _by_size(a.place)
-    return replace(a, shapes=shapes, args=_joined(a.args, b.args, resolve), kwargs=_joined(a.kwargs, b.kwargs, resolve))
+def _of_all_sizes(same: Sequence[Record]) -> Record:
+    first = same[0]
+    resolve = _by_size(first.place)
+    shapes = {index: _joined([record.shapes[index] for record in same], resolve) for index in first.shapes}
+    if first.kind == "constant":
+        return replace(first, shapes=shapes, array=_constant(same, next(iter(shapes.values()))))
+    args, kwargs = (_joined([getattr(record, name) for record in same], resolve) for name in ("args", "kwargs"))
+    return replace(first, shapes=shapes, args=args, kwargs=kwargs)
 
 
-def _constant(a: Record, b: Record, shape: tuple[Any, ...]) -> Any:
-    """The numbers of a constant, without the axis of the batch if it has one: all samples have the same."""
-    axis = batch_axis(shape)
-    one, other = a.array, b.array
-    if axis is not None:
-        rows = shape[axis].rows
-        if all(np.array_equal(array.ravel(), np.arange(array.shape[axis])) for array in (one, other)):
-            return SampleNumbers(tuple(n for n in shape if not isinstance(n, Size)))
-        one, other = (np.take(array, range(rows), axis) for array in (one, other))
-        copies = a.array.shape[axis] // rows
-        if rows != 1 or not np.array_equal(np.concatenate([one] * copies, axis), a.array, equal_nan=_floats(one)):
-            raise refusal("a constant is not the same for all samples of a batch", a.place)
-        one, other = one.squeeze(axis), other.squeeze(axis)
-    if not np.array_equal(one, other, equal_nan=_floats(one)):
+def _constant(same: Sequence[Record], shape: tuple[Any, ...]) -> Any:
+    """The numbers of a constant, with one entry along axes that grow with the batch and along which all are the same."""
+    free = [axis for axis, n in enumerate(shape) if isinstance(n, Polynomial)]
+    arrays = [record.array for record in same]
+    if free and all(np.array_equal(array.ravel(), np.arange(array.size)) for array in arrays):
+        return SAMPLE_NUMBERS
+    parts = [
+        array[tuple(slice(0, 1) if axis in free else slice(None) for axis in range(array.ndim))] for array in arrays
+    ]
+    if not all(_is_equal(array, np.broadcast_to(part, array.shape)) for array, part in zip(arrays, parts, strict=True)):
+        raise refusal(
+            "a constant changes with the size of the batch", same[0].place,
+            "Constants may be the same for all samples, or torch.arange(N); compute others from the inputs.",
+        )  # fmt: skip
+    if not all(_is_equal(part, parts[0]) for part in parts):
         raise refusal(
             "a tensor that does not depend on the inputs differs from run to run",
-            a.place,
+            same[0].place,
             "Make it once, in __init__, or draw random numbers with torch.randn_like and the like.",
         )
-    return one
+    return np.array(parts[0], order="C")
 
 
-def _same_constant(a: Any, b: Any) -> bool:
-    if isinstance(a, SampleNumbers) or isinstance(b, SampleNumbers):
-        return bool(a == b)
-    return np.array_equal(a, b, equal_nan=_floats(a))
+def _is_equal(a: Any, b: Any) -> bool:
+    if isinstance(a, str) or isinstance(b, str):
+        return isinstance(a, str) and isinstance(b, str)
+    return np.array_equal(a, b, equal_nan=bool(a.dtype.kind == "f"))
 
 
-def _floats(array: Any) -> bool:
-    return bool(array.dtype.kind == "f")
+def _joined(given: Sequence[Any], resolve: Callable[..., Any]) -> Any:
+    """Structures as one, where ``resolve`` decides about what differs."""
+    first = given[0]
+    if all(isinstance(x, (tuple, list)) and isinstance(first, (tuple, list)) and len(x) == len(first) for x in given):
+        parts = [_joined(each, resolve) for each in zip(*given, strict=True)]
+        return parts if isinstance(first, list) else tuple(parts)
+    if all(isinstance(x, dict) and isinstance(first, dict) and x.keys() == first.keys() for x in given):
+        return {name: _joined([x[name] for x in given], resolve) for name in first}
+    if all(isinstance(x, slice) for x in given):
+        ends = [[getattr(x, end) for x in given] for end in ("start", "stop", "step")]
+        return slice(*(_joined(end, resolve) for end in ends))
+    if all(type(x) is type(first) and (x == first or x != x) for x in given):
+        return first
+    return resolve(*given)
 
 
-def _joined(a: Any, b: Any, resolve: Callable[[Any, Any], Any]) -> Any:
-    """Two structures as one, where ``resolve`` decides about what differs."""
-    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):
-        parts = [_joined(x, y, resolve) for x, y in zip(a, b, strict=True)]
-        return parts if isinstance(a, list) else tuple(parts)
-    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return {name: _joined(a[name], b[name], resolve) for name in a}
-    if isinstance(a, slice) and isinstance(b, slice):
-        return slice(*(_joined(getattr(a, end), getattr(b, end), resolve) for end in ("start", "stop", "step")))
-    if isinstance(a, Ref) or isinstance(b, Ref):
-        return a if a == b else resolve(a, b)
-    if type(a) is type(b) and (a == b or a != a):
-        return a
-    return resolve(a, b)
-
-
-def _by_size(place: Place | None) -> Callable[[Any, Any], Any]:
-    def resolve(a: Any, b: Any) -> Any:
-        whole = isinstance(a, int) and isinstance(b, int) and not isinstance(a, bool)
-        if whole and a % SIZES[0] == b % SIZES[1] == 0 and a // SIZES[0] == b // SIZES[1]:
-            return Size(a // SIZES[0])
-        raise refusal(
-            f"a number depends on the size of the batch ({a!r} for {SIZES[0]} samples, {b!r} for {SIZES[1]})",
-            place,
-            "The batch may be passed on as a size, x.reshape(x.shape[0], -1), but not computed with: use mean() in place of "
-            "sum() / N.",
-        )
+def _by_size(place: Place | None) -> Callable[..., Any]:
+    def resolve(*given: Any) -> Any:
+        whole = all(isinstance(n, int) and not isinstance(n, bool) for n in given)
+        found = _expression(given) if whole else None
+        if found is None:
+            shown = ", ".join(f"{n!r} for {size}" for n, size in zip(given, SIZES, strict=True))
+            raise refusal(
+                f"a number depends on the size of the batch ({shown} samples) in a way that cannot be told", place,
+                "Sums and products of sizes can be; with others use mean() in place of sum() / N, and the like.",
+            )  # fmt: skip
+        return found
 
     return resolve
+
+
+def _expression(numbers: Sequence[int]) -> Polynomial | None:
+    """The expression in N that has these numbers for ``SIZES``: one that fewer of them would decide."""
+    n = Polynomial.of(BATCH)
+    slope = numbers[1] - numbers[0]
+    tried = [n * Polynomial.of(slope) + Polynomial.of(numbers[0] - SIZES[0] * slope)]
+    tried += [square * Polynomial.of(numbers[0] // square.value({BATCH: SIZES[0]})) for square in (n * n, n * n - n)]
+    fits = (one for one in tried if [one.value({BATCH: size}) for size in SIZES] == list(numbers))
+    return next(fits, None)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...converted.registry import Registry
-from ...converted.sizes import Size
 from ...converted.tensors import Misfit, Tensor
 from .._steps import ByMode
 
@@ -16,7 +15,7 @@ FUNCTIONS, GROUPS = _TABLE.handlers, _TABLE.groups
 """By name: ``relu`` stands for torch.relu and Tensor.relu, ``F.relu`` for torch.nn.functional.relu.
 
 The arguments of a handler are those of PyTorch that are supported, under PyTorch's names. It gets tensors as :class:`Tensor` and
-gives what :class:`Tensor` holds, one for each result.
+gives what :class:`Tensor` holds, or such a tensor, one for each result.
 """
 
 operation, add = _TABLE.register, _TABLE.add
@@ -37,11 +36,9 @@ class Call:
 
 
 def plain(given: Any, what: str) -> Any:
-    """An option that must be a plain number, the same in both modes and for all batch sizes."""
+    """An option that must be a number, or a size, and the same in both modes."""
     if isinstance(given, ByMode):
         raise Misfit(f"{what} is {given.training} in training and {given.evaluation} in evaluation")
-    if isinstance(given, Size):
-        raise Misfit(f"{what} is the size of the batch, which is no number here")
     if isinstance(given, Tensor):
         array = given.array
         if array.ndim:

@@ -18,11 +18,9 @@ ACTIVATIONS = "activations"
 MASKS = "masks and types"
 
 
-def operand(call: Call, given: Any) -> Any:
+def operand(given: Any) -> Any:
     """A tensor so that it meets the others, or a number."""
-    if isinstance(given, Tensor):
-        return given.aligned(call.shape)
-    return plain(given, "a number")
+    return given.broadcast if isinstance(given, Tensor) else plain(given, "a number")
 
 
 # Functions of one tensor.
@@ -36,7 +34,7 @@ _ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "a
 
 def _unary(function: Any) -> Any:
     def handler(call: Call, input: Tensor) -> Any:
-        return function(input.numbers)
+        return function(input.broadcast)
 
     return handler
 
@@ -71,7 +69,7 @@ def log10(call: Call, input: Tensor) -> Any:
 
 def _binary(function: Any, swapped: bool = False) -> Any:
     def handler(call: Call, input: Any, other: Any) -> Any:
-        a, b = operand(call, input), operand(call, other)
+        a, b = operand(input), operand(other)
         return function(b, a) if swapped else function(a, b)
 
     return handler
@@ -85,7 +83,7 @@ for _name in ("mul_", "multiply", "__mul__", "__rmul__", "__imul__"):
 
 def _scaled(function: Any, swapped: bool = False) -> Any:
     def handler(call: Call, input: Any, other: Any, *, alpha: Any = 1) -> Any:
-        a, b, factor = operand(call, input), operand(call, other), plain(alpha, "alpha")
+        a, b, factor = operand(input), operand(other), plain(alpha, "alpha")
         if swapped:
             a, b = b, a if factor == 1 else F.mul(a, factor)
         elif factor != 1:
@@ -106,49 +104,49 @@ for _name in ("rsub", "__rsub__"):
 @operation(ARITHMETIC, "div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__")
 def div(call: Call, input: Any, other: Any, *, rounding_mode: Any = None) -> Any:
     refuse_unless("rounding_mode", rounding_mode, None)
-    return F.div(operand(call, input), operand(call, other))
+    return F.div(operand(input), operand(other))
 
 
 @operation(ARITHMETIC, "__rtruediv__", "__rdiv__")
 def rdiv(call: Call, input: Any, other: Any) -> Any:
-    return F.div(operand(call, other), operand(call, input))
+    return F.div(operand(other), operand(input))
 
 
 @operation(ARITHMETIC, "pow", "pow_", "__pow__", "__ipow__")
 def pow(call: Call, input: Any, exponent: Any) -> Any:
-    return F.pow(operand(call, input), operand(call, exponent))
+    return F.pow(operand(input), operand(exponent))
 
 
 @operation(ARITHMETIC, "__rpow__")
 def rpow(call: Call, input: Any, other: Any) -> Any:
-    return F.pow(operand(call, other), operand(call, input))
+    return F.pow(operand(other), operand(input))
 
 
 @operation(ARITHMETIC, "clamp", "clamp_", "clip", "clip_")
 def clamp(call: Call, input: Tensor, min: Any = None, max: Any = None) -> Any:
-    low, high = (None if end is None else operand(call, end) for end in (min, max))
-    return F.clamp(input.aligned(call.shape), low, high)
+    low, high = (None if end is None else operand(end) for end in (min, max))
+    return F.clamp(input.broadcast, low, high)
 
 
 @operation(ARITHMETIC, "clamp_min", "clamp_min_")
 def clamp_min(call: Call, input: Tensor, min: Any) -> Any:
-    return F.maximum(input.aligned(call.shape), operand(call, min))
+    return F.maximum(input.broadcast, operand(min))
 
 
 @operation(ARITHMETIC, "clamp_max", "clamp_max_")
 def clamp_max(call: Call, input: Tensor, max: Any) -> Any:
-    return F.minimum(input.aligned(call.shape), operand(call, max))
+    return F.minimum(input.broadcast, operand(max))
 
 
 @operation(ARITHMETIC, "addcmul", "addcmul_")
 def addcmul(call: Call, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Any:
-    a, b, c = (operand(call, x) for x in (input, tensor1, tensor2))
+    a, b, c = (operand(x) for x in (input, tensor1, tensor2))
     return F.addcmul(a, b, c, value=plain(value, "value"))
 
 
 @operation(ARITHMETIC, "lerp", "lerp_")
 def lerp(call: Call, input: Tensor, end: Tensor, weight: Any) -> Any:
-    return F.lerp(operand(call, input), operand(call, end), operand(call, weight))
+    return F.lerp(operand(input), operand(end), operand(weight))
 
 
 # Activations.
@@ -197,9 +195,7 @@ def check_threshold(threshold: float) -> None:
 
 @operation(ACTIVATIONS, "F.prelu")
 def prelu(call: Call, input: Tensor, weight: Tensor) -> Any:
-    if input.batch != 0:
-        raise Misfit(f"the batch of {input.shape} must be its first axis")
-    return F.prelu(input.batched, weight.numbers)
+    return F.prelu(input.numbers, weight.numbers)
 
 
 # Masks and types.
@@ -209,19 +205,17 @@ def prelu(call: Call, input: Tensor, weight: Tensor) -> Any:
 def where(call: Call, condition: Tensor, input: Any = None, other: Any = None) -> Any:
     if input is None or other is None:
         raise Misfit("the places where a condition holds are not known before there are numbers. Give both values")
-    return F.where(operand(call, condition), operand(call, input), operand(call, other))
+    return F.where(operand(condition), operand(input), operand(other))
 
 
 @operation(MASKS, "masked_fill", "masked_fill_")
 def masked_fill(call: Call, input: Tensor, mask: Tensor, value: Any) -> Any:
-    return F.where(operand(call, mask), operand(call, value), operand(call, input))
+    return F.where(operand(mask), operand(value), operand(input))
 
 
 def _comparison(name: str) -> Any:
     def handler(call: Call, input: Any, other: Any) -> Any:
-        a, b = (
-            x.aligned(call.shape) if isinstance(x, Tensor) else np.float32(plain(x, "a number")) for x in (input, other)
-        )
+        a, b = (x.broadcast if isinstance(x, Tensor) else np.float32(plain(x, "a number")) for x in (input, other))
         return Compare.apply(a, b, name)
 
     return handler
@@ -246,7 +240,7 @@ for _name, _other in (("and", "logical_and"), ("or", "logical_or"), ("xor", "log
 def logical_not(call: Call, input: Tensor) -> Any:
     if input.kind != "b" and call.name != "logical_not":
         raise Misfit("bits of whole numbers have no counterpart here, only masks")
-    return Not.apply(input.value)
+    return Not.apply(input.broadcast)
 
 
 _FLOATS = {"torch.float32", "torch.float64", "torch.float16", "torch.bfloat16", "torch.float", "torch.double"}
@@ -256,11 +250,11 @@ _INTEGERS = {"torch.int64", "torch.int32", "torch.long", "torch.int"}
 def converted(input: Tensor, kind: str) -> Any:
     """A tensor of numbers, whole numbers or booleans as one of another kind."""
     if kind == input.kind or (kind == "i" and input.kind == "b"):
-        return input.held
+        return input
     if kind == "f":
-        return input.numbers
+        return input.broadcast
     if kind == "b":
-        return Compare.apply(input.numbers, np.float32(0), "ne")
+        return Compare.apply(input.broadcast, np.float32(0), "ne")
     raise Misfit("numbers cannot be made whole here, except on the way into the network")
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import Size
 from ... import functional as F
 from ..._graph import current_graph
 from ..._value import Value
 from ...converted.functions import AsNumbers, Compare
-from ...converted.sizes import Size, batch_axis
 from ...converted.tensors import Misfit, Tensor, held_parameter
 from ...operations.choice import Choice
 from ...operations.random_numbers import RandomNumbers
@@ -23,22 +23,18 @@ LOSSES = "losses"
 RANDOM = "random numbers"
 
 
-def batch_first(x: Tensor) -> Value:
-    """A value for layers that need the batch to be the first axis, as it is here."""
-    if x.batch != 0:
-        where = "has no batch" if x.batch is None else f"has its batch at axis {x.batch}"
-        raise Misfit(f"the input {x.shape} {where}, but must have it in front")
-    return x.batched
-
-
 def _options(given: dict[str, Any]) -> dict[str, Any]:
     return {name: plain_sizes(value, name) for name, value in given.items()}
 
 
 def plain_sizes(given: Any, name: str) -> Any:
     if isinstance(given, (tuple, list)):
-        return tuple(plain(n, name) for n in given)
-    return plain(given, name)
+        return tuple(_number(plain(n, name)) for n in given)
+    return _number(plain(given, name))
+
+
+def _number(given: Any) -> Any:
+    return int(given) if isinstance(given, Size) else given
 
 
 # Convolutions.
@@ -51,7 +47,7 @@ def _convolution(function: Any, transposed: bool) -> Any:
     ) -> Any:  # fmt: skip
         names = ("output_padding", "groups", "dilation") if transposed else ("dilation", "groups")
         chosen = {"stride": stride, "padding": padding, **dict(zip(names, options, strict=False)), **named}
-        return function(batch_first(input), held_parameter(weight), held_parameter(bias), **_options(chosen))
+        return function(input.numbers, held_parameter(weight), held_parameter(bias), **_options(chosen))
 
     return handler
 
@@ -68,7 +64,7 @@ def _pooling(function: Any, *names: str) -> Any:
         chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named}
         if not chosen.get("stride", 0):  # PyTorch's functions in C take [] for None
             chosen.pop("stride", None)
-        return function(batch_first(input), **_options(chosen))
+        return function(input.numbers, **_options(chosen))
 
     return handler
 
@@ -124,10 +120,10 @@ def max_unpool(
     output_size: Any = None,
 ) -> Any:  # fmt: skip
     function = F.max_unpool1d if call.name.endswith("1d") else F.max_unpool2d
-    size = None if output_size is None else [n for n in output_size if not isinstance(n, Size)]
+    size = None if output_size is None else [int(n) for n in output_size[-(input.rank - 2) :]]
     stride = plain_sizes(stride, "stride") or None
     return function(
-        batch_first(input), indices.value, plain_sizes(kernel_size, "kernel_size"), stride,
+        input.numbers, indices.value, plain_sizes(kernel_size, "kernel_size"), stride,
         plain_sizes(padding, "padding"), size,
     )  # fmt: skip
 
@@ -136,14 +132,8 @@ def max_unpool(
 def pad(call: Call, input: Tensor, pad: Any, mode: Any = "constant", value: Any = None) -> Any:
     if call.name == "constant_pad_nd":
         mode, value = "constant", mode if value is None else value
-    widths = [plain(n, "pad") for n in pad]
-    batch = input.batch
-    if batch is not None and len(widths) > 2 * (input.rank - 1 - batch):
-        behind = input.rank - 1 - batch
-        if any(widths[2 * behind : 2 * behind + 2]):
-            raise Misfit("samples cannot be added to a batch")
-        widths = widths[: 2 * behind] + widths[2 * behind + 2 :]
-    return F.pad(input.batched, widths, mode, None if value is None else float(plain(value, "value")))
+    widths = [int(plain(n, "pad")) for n in pad]
+    return F.pad(input.numbers, widths, mode, None if value is None else float(plain(value, "value")))
 
 
 @operation(LAYERS, "F.interpolate")
@@ -154,7 +144,7 @@ def interpolate(
     refuse_unless("antialias", antialias, False)
     options = _options({"size": size, "scale_factor": scale_factor})
     return F.interpolate(
-        batch_first(input), mode=mode, align_corners=align_corners, recompute_scale_factor=recompute_scale_factor,
+        input.numbers, mode=mode, align_corners=align_corners, recompute_scale_factor=recompute_scale_factor,
         **options,
     )  # fmt: skip
 
@@ -168,25 +158,18 @@ for _name, _option in (
 # Normalizations.
 
 
-def _last_axes(input: Tensor, count: int) -> Value:
-    if input.batch is not None and input.batch >= input.rank - count:
-        raise Misfit(f"the batch of {input.shape} is among the axes to normalize")
-    return input.numbers
-
-
 @operation(LAYERS, "F.layer_norm")
 def layer_norm(
     call: Call, input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    value = _last_axes(input, len(shape))
-    return F.layer_norm(value, shape, held_parameter(weight), held_parameter(bias), plain(eps, "eps"))
+    return F.layer_norm(input.numbers, shape, held_parameter(weight), held_parameter(bias), plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.rms_norm")
 def rms_norm(call: Call, input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    return F.rms_norm(_last_axes(input, len(shape)), shape, held_parameter(weight), plain(eps, "eps"))
+    return F.rms_norm(input.numbers, shape, held_parameter(weight), plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.group_norm")
@@ -194,7 +177,7 @@ def group_norm(
     call: Call, input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
     return F.group_norm(
-        batch_first(input),
+        input.numbers,
         plain(num_groups, "num_groups"),
         held_parameter(weight),
         held_parameter(bias),
@@ -213,7 +196,7 @@ def batch_norm(
         raise Misfit("without running statistics a batch norm must have training=True")
     mean, variance = held_parameter(running_mean), held_parameter(running_var)
     return F.batch_norm(
-        batch_first(input), mean, variance, held_parameter(weight), held_parameter(bias),
+        input.numbers, mean, variance, held_parameter(weight), held_parameter(bias),
         momentum=plain(momentum, "momentum"), eps=plain(eps, "eps"),
     )  # fmt: skip
 
@@ -226,7 +209,7 @@ def instance_norm(
     refuse_unless("use_input_stats", use_input_stats, True)
     refuse_unless("running_mean", running_mean, None)
     return F.instance_norm(
-        batch_first(input), None, None, held_parameter(weight), held_parameter(bias), eps=plain(eps, "eps")
+        input.numbers, None, None, held_parameter(weight), held_parameter(bias), eps=plain(eps, "eps")
     )
 
 
@@ -276,13 +259,13 @@ def _rate(p: Any, training: Any) -> float:
 def dropout(call: Call, input: Tensor, p: Any = 0.5, training: Any = True, inplace: bool = False, **named: Any) -> Any:
     rate = _rate(p, named.pop("train", training))
     if not rate:
-        return input.held
+        return input
     if call.name in ("F.dropout1d", "F.dropout2d"):
         from ...layers import Dropout1d, Dropout2d
 
         layer = Dropout1d(rate) if call.name == "F.dropout1d" else Dropout2d(rate)
-        return layer.forward(batch_first(input))
-    return F.dropout(input.batched, rate)
+        return layer.forward(input.numbers)
+    return F.dropout(input.numbers, rate)
 
 
 # Losses.
@@ -302,7 +285,7 @@ def _loss(function: Any) -> Any:
             for name, value in named.items()
         }
         aim = target.value if function in (F.cross_entropy, F.nll_loss) else target.numbers
-        return function(batch_first(input), aim, reduction=reduction, **chosen)
+        return function(input.numbers, aim, reduction=reduction, **chosen)
 
     return handler
 
@@ -318,15 +301,10 @@ for _name in (
 
 
 def _drawn(call: Call, *, normal: bool) -> Value:
-    """Random numbers for every sample, in the shape of the result."""
-    batch, graph = batch_axis(call.shape), current_graph()
+    """Random numbers in the shape of the result."""
+    graph = current_graph()
     assert graph is not None
-    if batch is None:
-        raise Misfit(
-            f"random numbers of shape {call.shape} are the same for all samples, which has no counterpart here"
-        )
-    rest = [n for n in call.shape if not isinstance(n, Size)]
-    return graph.append(RandomNumbers(graph, rest, call.shape[batch].rows, normal=normal))
+    return graph.append(RandomNumbers(graph, call.shape, normal=normal))
 
 
 def _refuse_generator(generator: Any) -> None:
@@ -364,7 +342,7 @@ def normal(call: Call, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
 
 def by_mode(call: Call, training: Tensor, evaluation: Tensor) -> Any:
     """What a module computes in one way in training and in another one in evaluation."""
-    first, second = training.batched, evaluation.batched
+    first, second = training.numbers, evaluation.numbers
     mode = first.graph.own_mode
     if mode is not None:
         return first if mode else second

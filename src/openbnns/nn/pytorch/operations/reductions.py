@@ -5,38 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
-from ...converted.sizes import Size
 from ...converted.tensors import Misfit, Tensor
 from ._registry import Call, add, operation, plain, refuse_unless
 
 REDUCTIONS = "reductions"
 
 
-def _axes(x: Tensor, dim: Any) -> Any:
-    """The axes of a value for those of PyTorch; None for all."""
+def _axes(dim: Any) -> Any:
+    """Axes as functions here take them; None for all."""
     if dim is None or dim == () or dim == []:
         return None
-    return [x.axis(plain(d, "dim")) for d in (dim if isinstance(dim, (tuple, list)) else [dim])]
-
-
-def _shaped(call: Call, value: Any) -> Any:
-    """A result over the batch in PyTorch's shape, where its axis may stand elsewhere."""
-    return value if value.rows else value.reshape(tuple(n for n in call.shape if not isinstance(n, Size)))
-
-
-def _over(x: Tensor, dim: Any) -> Any:
-    """The value to reduce; a sum over the batch needs it for every sample."""
-    axes = range(x.rank) if dim is None or dim == () else dim if isinstance(dim, (tuple, list)) else [dim]
-    return x.batched if x.same_for_all and any(plain(d, "dim") % x.rank == x.batch for d in axes) else x.numbers
+    return [plain(d, "dim") for d in (dim if isinstance(dim, (tuple, list)) else [dim])]
 
 
 def _reduction(function: Any) -> Any:
     def handler(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
         if dtype is not None and call.kinds[0] != "f":
             raise Misfit("sums of whole numbers have no counterpart here")
-        value = _over(input, dim)
-        seen = Tensor(value, input.shape)
-        return _shaped(call, function(value, _axes(seen, dim), keepdim))
+        return function(input.numbers, _axes(dim), keepdim)
 
     return handler
 
@@ -50,19 +36,16 @@ def extreme(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False, *
     largest = call.name == "max"
     if isinstance(dim, Tensor) or other is not None:  # of two tensors, element by element
         b = dim if isinstance(dim, Tensor) else other
-        return (F.maximum if largest else F.minimum)(input.aligned(call.shape), b.aligned(call.shape))
+        return (F.maximum if largest else F.minimum)(input.broadcast, b.broadcast)
     if dim is None:
-        return (F.amax if largest else F.amin)(_over(input, None))
-    if plain(dim, "dim") % input.rank == input.batch:
-        raise Misfit("the largest and smallest of a batch have no counterpart here")
-    return tuple((F.max if largest else F.min)(input.numbers, input.axis(dim), keepdim))
+        return (F.amax if largest else F.amin)(input.numbers)
+    return tuple((F.max if largest else F.min)(input.numbers, plain(dim, "dim"), keepdim))
 
 
 @operation(REDUCTIONS, "argmax", "argmin")
 def position(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    if dim is None or plain(dim, "dim") % input.rank == input.batch:
-        raise Misfit("positions in a batch have no counterpart here. Give another dim")
-    return (F.argmax if call.name == "argmax" else F.argmin)(input.numbers, input.axis(dim), keepdim)
+    function = F.argmax if call.name == "argmax" else F.argmin
+    return function(input.numbers, None if dim is None else plain(dim, "dim"), keepdim)
 
 
 @operation(REDUCTIONS, "var", "std")
@@ -74,9 +57,7 @@ def spread(
     taken = 1 if correction is None else plain(correction, "correction")
     if unbiased is not None:
         taken = int(unbiased)
-    value = _over(input, dim)
-    axes = _axes(Tensor(value, input.shape), dim)
-    return _shaped(call, (F.var if call.name == "var" else F.std)(value, axes, correction=taken, keepdim=keepdim))
+    return (F.var if call.name == "var" else F.std)(input.numbers, _axes(dim), correction=taken, keepdim=keepdim)
 
 
 @operation(REDUCTIONS, "norm", "linalg.vector_norm", "linalg.norm")
@@ -86,31 +67,24 @@ def norm(call: Call, input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool =
         raise Misfit(f"options {sorted(named)} have no counterpart here")
     if call.name == "linalg.norm" and dim is None and order is not None:
         raise Misfit("norms of matrices have no counterpart here. Give dim")
-    value = _over(input, dim)
-    axes = _axes(Tensor(value, input.shape), dim)
     kind = 2 if order in (None, "fro") else float(order)  # codespell:ignore fro
-    return _shaped(call, F.norm(value, kind, axes, keepdim))
+    return F.norm(input.numbers, kind, _axes(dim), keepdim)
 
 
 @operation(REDUCTIONS, "F.normalize")
 def normalize(call: Call, input: Tensor, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12, out: Any = None) -> Any:
     refuse_unless("out", out, None)
-    value = _over(input, dim)
-    return F.normalize(value, float(p), _axes(Tensor(value, input.shape), dim), plain(eps, "eps"))
+    return F.normalize(input.numbers, float(p), _axes(dim), plain(eps, "eps"))
 
 
 @operation(REDUCTIONS, "F.cosine_similarity")
 def cosine_similarity(call: Call, x1: Tensor, x2: Tensor, dim: Any = 1, eps: Any = 1e-8) -> Any:
-    if x1.shape != x2.shape:
-        raise Misfit(f"tensors of different shapes, {x1.shape} and {x2.shape}, have no counterpart here")
-    return F.cosine_similarity(x1.batched, x2.batched, Tensor(x1.batched, x1.shape).axis(dim), plain(eps, "eps"))
+    return F.cosine_similarity(x1.numbers, x2.numbers, plain(dim, "dim"), plain(eps, "eps"))
 
 
 @operation(REDUCTIONS, "F.pairwise_distance")
 def pairwise_distance(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, eps: Any = 1e-6, keepdim: bool = False) -> Any:
-    if x1.shape != x2.shape or x1.batch == x1.rank - 1:
-        raise Misfit(f"distances of {x1.shape} and {x2.shape} have no counterpart here")
-    return F.pairwise_distance(x1.batched, x2.batched, float(p), plain(eps, "eps"), keepdim)
+    return F.pairwise_distance(x1.numbers, x2.numbers, float(p), plain(eps, "eps"), keepdim)
 
 
 # Along one axis.
@@ -123,10 +97,7 @@ def implicit_axis(rank: int) -> int:
 
 def _softmax(function: Any) -> Any:
     def handler(call: Call, input: Tensor, dim: Any = None, _stacklevel: Any = 3, dtype: Any = None) -> Any:
-        axis = implicit_axis(input.rank) if dim is None else plain(dim, "dim")
-        if axis % input.rank == input.batch:
-            raise Misfit("a softmax over the batch mixes its samples")
-        return function(input.numbers, input.axis(axis))
+        return function(input.numbers, implicit_axis(input.rank) if dim is None else plain(dim, "dim"))
 
     return handler
 
@@ -139,6 +110,4 @@ for _name in ("softmax", "log_softmax", "softmin"):
 
 @operation(REDUCTIONS, "F.glu")
 def glu(call: Call, input: Tensor, dim: Any = -1) -> Any:
-    if dim % input.rank == input.batch:
-        raise Misfit("half of a batch has no counterpart here")
-    return F.glu(input.numbers, input.axis(dim))
+    return F.glu(input.numbers, dim)
