@@ -215,6 +215,21 @@ case("loop over a size", lambda x: sum(x[:, t] * t for t in range(x.size(1))))
 case("assignment", lambda s, x: _assigned(s, x))
 case("outputs one by one", lambda x: _filled(x))
 
+# Across the samples of a batch.
+
+case("one sample", lambda x: x[0])
+case("samples but the first", lambda x: x[1:] - x[:-1])
+case("batches joined", lambda x: torch.cat([x, x * 2]))
+case("batch counted", lambda x: x.sum(0) / x.size(0) + x[len(x) - 1] * (len(x) - 1))
+case("all pairs of samples", lambda x: x[:, 0] @ x[:, 0].t() / (len(x) * len(x)))
+case("softmax over the batch", lambda x: x.softmax(0) + x.argmax(0) + x.max(0)[0])
+case("steps in front of the batch", lambda x: x.transpose(0, 1).reshape(-1, 5))
+case("samples told apart", lambda x: x + torch.arange(len(x))[:, None, None])
+case("a sample assigned", lambda x: _one_sample_assigned(x))
+case("samples turned round", lambda x: x.flip(0) + x.roll(1, 0) + torch.stack([x, x], 1).repeat(2, 1, 1, 1)[::2, 0])
+case("samples repeated", lambda x: x.repeat_interleave(2, 0).view(-1, 2, 4, 5).mean(1) + torch.zeros(len(x), 1, 1))
+case("normalized over the batch", lambda x: F.normalize(x, dim=0))
+
 # Reductions.
 
 case(
@@ -407,6 +422,13 @@ def _middle(s: Any, x: Any) -> Any:
     y = torch.cat([y, y[:1]], dim=0) + torch.stack([y[0], y[1], y[2], y[3], y[0]], dim=0)
     y = y.softmax(0).unsqueeze(0).squeeze(0).reshape(5, -1, 1, 5).flatten(2)
     return y.permute(1, 2, 0), y.sum(0), y.max(0)[0]
+
+
+def _one_sample_assigned(x: Any) -> Any:
+    y = x * 1
+    y[0] = 1.0
+    y[1:, 2] = x[:-1, 0]
+    return y
 
 
 def _heads_in_batch(x: Any) -> Any:

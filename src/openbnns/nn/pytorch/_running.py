@@ -20,13 +20,17 @@ def run(kind: Kind, layer: Module, call: Call, args: tuple[Any, ...], kwargs: di
 
 
 def _plain(layer: Any, call: Call, first: bool, *inputs: Any, output_size: Any = None) -> Any:
-    values = [x.value if x.kind != "f" else x.numbers for x in inputs if isinstance(x, Tensor)]
-    size = next((x for x in inputs if isinstance(x, (tuple, list))), output_size)
+    values = [x.value if x.kind != "f" else x.numbers for x in inputs if not _is_size(x)]
+    size = next(filter(_is_size, inputs), output_size)
     if size is None:
         return layer(*values)
     if not type(layer).__name__.startswith("MaxUnpool"):
         raise Misfit("output_size has no counterpart here. Use output_padding")
     return layer(*values, output_size=[int(n) for n in list(size)[-(values[0].ndim - 2) :]])
+
+
+def _is_size(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and not any(isinstance(n, Tensor) for n in x)
 
 
 def _bag(

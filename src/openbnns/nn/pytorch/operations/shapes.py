@@ -138,7 +138,7 @@ def setitem(call: Call, input: Tensor, key: Any, value: Any) -> Any:
     both = F.cat([F.permute(input.numbers, *free, *rest).reshape((*front, len(old))), flat], len(front))
     result = F.index_select(both, len(front), picked).reshape((*front, *sizes))
     back = [*free, *rest]
-    return F.permute(result, *(back.index(axis) for axis in range(input.rank)))
+    return reshaped(Tensor(F.permute(result, *(back.index(axis) for axis in range(input.rank)))), call.shape)
 
 
 def _number(k: Any) -> Any:
