@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,15 +54,11 @@ def run(options: argparse.Namespace) -> int:
     path = options.output or options.model.with_suffix(".safetensors")
     if path.resolve() == options.model.resolve():
         raise ValueError(f"{path} is the model itself. Give another name: -o FILE.")
-    from ..nn import ModelWarning
-
     network, titles, rows = _read(options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ModelWarning)
-        try:
-            network.save_model(path)
-        except ModelWarning as warning:  # nobody could make the network that such a file needs
-            raise ValueError(f"{options.model}: cannot be written as a model file. {warning}") from None
+    try:
+        network.save_model(path)
+    except TypeError as error:
+        raise ValueError(f"{options.model}: cannot be written as a model file. {error}") from None
     named = dict(network.named_parameters())
     trained = sum(p.size for p in named.values() if p.requires_grad)
     if options.json:

@@ -180,7 +180,7 @@ from .trainer import Diverged, Interrupted, Trainer
 if TYPE_CHECKING:
     from . import onnx, pytorch, report
     from .mlmodel import from_mlmodel
-    from .model_file import ModelCard, ModelWarning
+    from .model_file import ModelCard
     from .model_file import load as load_model
     from .onnx import from_onnx
     from .predictions import Predictions
@@ -211,7 +211,7 @@ __all__ = [
     "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell", "LRScheduler", "LambdaLR",
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
-    "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "ModelWarning", "Predictions", "report",
+    "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "Predictions", "report",
     "from_mlmodel", "from_onnx", "onnx",
 ]  # fmt: skip
 
@@ -246,7 +246,6 @@ _LATER = {
     "to_torch_state_dict": ("pytorch", "to_torch_state_dict"),
     "load_model": ("model_file", "load"),
     "ModelCard": ("model_file", "ModelCard"),
-    "ModelWarning": ("model_file", "ModelWarning"),
     "Predictions": ("predictions", "Predictions"),
 }
 """Names that are imported when they are first used, the modules that they are in, and their names there."""

@@ -21,6 +21,8 @@ from ._value import FLOAT32, INT64, Array, Value
 from .parameter import Parameter
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .module import Module
 
 NO_MEMORY: Array = np.empty(0, np.float32)
@@ -50,6 +52,13 @@ class Operation:
     is_mask = False  # its output is 1 where something holds, else 0
     moves = False  # its outputs are elements of its inputs, whole numbers or others
     repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
+
+    made_with: tuple[tuple[Any, ...], dict[str, Any]]  # the arguments of its class, for files
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        operation = super().__new__(cls)
+        operation.made_with = given, named
+        return operation
 
     def __init__(
         self, inputs: Sequence[Value], outputs: Value | Sequence[Value], parameters: Sequence[Parameter] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +22,7 @@ class Place(NamedTuple):
     kind: str
 
 
-def _is_ours(kind: type) -> bool:
+def is_of_library(kind: type) -> bool:
     """Whether this is a layer of this package, whose functions are its own affair."""
     home = kind.__module__
     return home.startswith(__package__) and getattr(sys.modules[home], kind.__name__, None) is kind
@@ -42,7 +41,7 @@ def places(network: Module, operations: Sequence[Operation]) -> list[Place]:
         steps: dict[Place, None] = {}
         for module, function in zip(operation.modules, operation.functions, strict=True):
             path, kind = paths.get(id(module), ""), type(module).__name__
-            if function is not None and not _is_ours(type(module)):
+            if function is not None and not is_of_library(type(module)):
                 calls = numbers.setdefault((path, function.name), {})
                 number = calls.setdefault(function, len(calls))
                 name = f"{function.name}_{number}" if number else function.name
@@ -55,7 +54,7 @@ def places(network: Module, operations: Sequence[Operation]) -> list[Place]:
 
 def input_names(network: Module, count: int) -> list[str]:
     """What to call the inputs of a network: as the arguments of ``forward`` are, or ``input`` if there is one."""
-    parameters = inspect.signature(network.forward).parameters.values()
+    parameters = network._signature().parameters.values()
     names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     if count == 1 or len(names) < count:
         return ["input"] if count == 1 else [f"input_{i}" for i in range(count)]

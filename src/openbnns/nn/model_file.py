@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -21,6 +20,7 @@ import numpy as np
 from .. import ActivationFunction, __version__
 from .._listing import of_module as _of_module
 from .._spelling import spelled
+from ..graph.sizes import number_of
 from . import memory_limit, preprocessing, weights
 from ._description import CannotDescribe, Maker, ModelError, describe, parameters_of
 from ._outputs import arrange
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 KEY = "openbnns.model"
 VERSION = 1
+CONSTANT = "openbnns.constant."
+"""What the names of arrays begin with that are neither parameters nor buffers, but constants of a graph."""
 TASKS = ("classification", "multilabel", "regression")
 _LARGEST_TEXT = 2**26
 _ALWAYS = 2**16  # numbers in a description up to this one are fine with any weights
@@ -115,15 +117,6 @@ class ModelCard:
         )
 
 
-class ModelWarning(UserWarning):
-    """A model file that :func:`nn.load_model` cannot make a network from, unless it is given one; the message says why.
-
-    >>> from openbnns import nn
-    >>> issubclass(nn.ModelWarning, UserWarning)  # warnings.simplefilter("error", nn.ModelWarning) refuses to write such files
-    True
-    """
-
-
 ModelCard.__init__ = spelled(ModelCard.__init__)  # type: ignore[method-assign]
 
 
@@ -139,26 +132,27 @@ def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
         )
     arrays = network.state_dict()
     shared = {other: names[0] for names in shared_names(arrays).values() for other in names[1:]}
+    table: dict[str, Any] | None = None
+    graph: dict[str, Any] | None = None
+    constants: dict[str, Array] = {}
+    reason = ""
     try:
-        table: dict[str, Any] | None = _description(network)
-        reason = ""
+        table = _description(network)
     except CannotDescribe as error:
-        table, reason = None, str(error)
-        warnings.warn(
-            f"{who}: {path} gets the weights of the network, but cannot say how it is made: {reason}. To load it, make the "
-            f"network and pass it: nn.load_model({Path(path).name!r}, network={_maker(network)}). net.save(path) writes weights "
-            "alone, without this warning; net.to_onnx(path) writes a file that nn.from_onnx makes the network from.",
-            ModelWarning,
-            stacklevel=4,
-        )
+        reason = str(error)  # for earlier versions of the library, which know nothing of graphs
+        graph, constants = _graph(network, who)
     said = {
         "version": VERSION,
         **card.state(),
         "network": table,
+        "graph": graph,
         "class": type(network).__name__,
         "maker": _maker(network),
         "reason": reason,
-        "inputs": [{"shape": list(v.shape[1:]), "dtype": str(v.dtype)} for v in network._graph.inputs],
+        "inputs": [
+            {"shape": list(shape), "dtype": str(value.dtype)}
+            for value, shape in zip(network._graph.inputs, input_shapes(network), strict=True)
+        ],
     }
     try:
         text = json.dumps(said, allow_nan=False, separators=(",", ":"))
@@ -167,7 +161,21 @@ def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
     if len(text) > _LARGEST_TEXT:
         raise ValueError(f"{who}: the description has {shown(len(text))}, but {shown(_LARGEST_TEXT)} are the most.")
     stored = {name: array for name, array in arrays.items() if name not in shared}
-    weights.save(path, stored, {KEY: text, **shared})
+    weights.save(path, {**stored, **constants}, {KEY: text, **shared})
+
+
+def _graph(network: Module, who: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The network as what its ``forward`` records."""
+    from . import graph_file
+
+    try:
+        with undisturbed():
+            return graph_file.describe(network)
+    except CannotDescribe as error:
+        raise TypeError(
+            f"{who}: {error}. Use functions of nn.functional instead; or write the weights alone with net.save(path), and load "
+            "them into a network that your code has made."
+        ) from None
 
 
 def _maker(network: Module) -> str:
@@ -179,7 +187,7 @@ def _maker(network: Module) -> str:
 def _description(network: Module) -> dict[str, Any]:
     """The table of a network, tried: it gives one that does the same."""
     assert network._graph is not None
-    state, shapes = network.state_dict(), [value.shape[1:] for value in network._graph.inputs]
+    state, shapes = network.state_dict(), input_shapes(network)
     table: dict[str, Any] = {
         "layers": describe(network),
         "shared": [names for names in shared_names(parameters_of(network)).values() if len(names) > 1],
@@ -252,7 +260,7 @@ def input_shapes(network: Module) -> list[tuple[int, ...]]:
 def fit_inputs(network: Module, samples: Array) -> Array:
     """Samples in the shape that the network takes them in; gray images may lack the axis of channels."""
     if network._graph is not None and len(network._graph.inputs) == 1:
-        wanted = network._graph.inputs[0].shape[1:]
+        (wanted,) = input_shapes(network)
         if samples.shape[1:] != wanted and math.prod(samples.shape[1:]) == math.prod(wanted):
             return samples.reshape(-1, *wanted)
     return samples
@@ -264,9 +272,10 @@ def fit_inputs(network: Module, samples: Array) -> Array:
 def load(path: str | PathLike[str], network: Module | None = None) -> Module:
     """A network that is ready for ``predict``, from a file that ``net.save_model`` or ``openbnns train`` has written.
 
-    The network is made from what the file says. One with a class of your own in it cannot be: make it as you did when you
-    trained it, and pass it as ``network``. A file that is damaged, was made by something else, or asks for more memory than
-    its weights take, is refused with a reason; nothing in it is ever run as code.
+    The network is made from what the file says. Of your own classes, and of models from PyTorch, the file holds what their
+    ``forward`` recorded, for the shapes of samples that the network has met; to have them as objects of your classes, make the
+    network as you did when you trained it, and pass it as ``network``. A file that is damaged, was made by something else, or
+    asks for too much memory, is refused with a reason; nothing in it is ever run as code.
 
     >>> import numpy as np, tempfile
     >>> from openbnns import nn
@@ -287,18 +296,25 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
             raise TypeError(f"load_model: network is a {type(network).__name__}, but must be an openbnns.nn.Module.")
         try:
             network.build(*shapes)
-            network.load_state_dict(arrays)
+            network.load_state_dict({name: array for name, array in arrays.items() if not name.startswith(CONSTANT)})
         except (Mismatch, ValueError) as error:
             raise ModelError(f"{where}: the network that was passed does not fit. {error}") from None
     else:
-        table = said.get("network")
-        if table is None:
+        table, graph = said.get("network"), said.get("graph")
+        if table is None and graph is None:
             name, reason = said.text("class")[:200], said.text("reason")[:1000]
             maker = said.text("maker")[:200] if said.get("maker") is not None else f"{name}(...)"
             raise ModelError(
-                f"{where}: the file has the weights of a {name}, but cannot say how it is made: {reason}. Make it yourself and "
-                f"pass it: nn.load_model({Path(path).name!r}, network={maker})."
+                f"{where}: the file has the weights of a {name}, but an earlier version of OpenBNNS wrote it, which could not "
+                f"say how it is made: {reason}. Make it yourself and pass it: nn.load_model({Path(path).name!r}, "
+                f"network={maker})."
             )
+        if table is None:
+            from . import graph_file
+
+            network = graph_file.network_of(graph, arrays, where)
+            network._card = card
+            return network
         elements = max((array.size for array in arrays.values()), default=0)
         largest = max(_ALWAYS, elements, *(math.prod(shape) for shape in shapes))
         network = _make(table, arrays, shapes, where, min(largest, 2**31 - 1))
@@ -374,7 +390,7 @@ def _make(
         raise ModelError(f"{where}: weights and layers do not fit each other. {error}") from None
     assert network._graph is not None
     for operation in network._graph.operations:
-        sample = operation.output.shape[1:]
+        sample = tuple(map(number_of, operation.output.shape[1:]))
         memory_limit.check(4 * math.prod(sample), f"{where}: the result {sample} of a layer for one sample", ModelError)
     own = parameters_of(network)
     for name in said.texts("frozen"):
@@ -400,6 +416,6 @@ def _set_options(network: Module, said: Said) -> None:
             setattr(modules[path], name, value)
 
 
-__all__ = ["ModelCard", "ModelError", "ModelWarning", "load", "save"]
+__all__ = ["ModelCard", "ModelError", "load", "save"]
 
 __dir__ = _of_module(__name__)

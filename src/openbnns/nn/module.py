@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from inspect import BoundArguments, signature
+from inspect import BoundArguments, Signature, signature
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
@@ -274,9 +274,13 @@ class Module(Exports):
             raise
         return arrays
 
+    def _signature(self) -> Signature:
+        """The arguments that it is called with."""
+        return signature(self.forward)
+
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> BoundArguments:
         try:
-            return signature(self.forward).bind(*inputs, **named)
+            return self._signature().bind(*inputs, **named)
         except TypeError as error:
             told = f"{type(self).__name__}: {error}. Inputs are named as the arguments of forward."
             if len(inputs) == 1 and isinstance(inputs[0], Mapping):
@@ -455,9 +459,10 @@ class Module(Exports):
         """Write weights, architecture and whatever is known about samples and classes; :func:`nn.load_model` reads it.
 
         ``task`` and ``classes`` are what the outputs mean, for :meth:`predict`. ``card`` says everything else; a network that
-        was loaded has one already. Any reader of ``.safetensors`` finds the weights in the file. A file
-        cannot describe classes of your own, nor what comes from :func:`nn.from_torch`: a :class:`nn.ModelWarning` says so, and
-        ``load_model`` needs a network to put the weights in.
+        was loaded has one already. Any reader of ``.safetensors`` finds the weights in the file. Of
+        classes of your own, and of what comes from :func:`nn.from_torch`, the file holds what ``forward`` records, for the shapes
+        of samples that the network has met, so that ``load_model`` needs none of these classes. An :class:`nn.Function` of your
+        own is code, which no file holds: a network that calls one is refused.
         """
         from dataclasses import replace
 

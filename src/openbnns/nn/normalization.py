@@ -13,12 +13,42 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import NormalizationType
+from ..graph.sizes import AnySize
 from . import functional, operations
 from ._checks import check_rank, check_size, optional, positive
+from ._graph import Graph
 from ._tree import options
 from ._value import Array, Value
 from .module import Layer
 from .parameter import Parameter
+
+
+def record_normalization(
+    graph: Graph, x: Value, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
+    beta: Parameter | None, momentum: float, epsilon: float,
+) -> Value:  # fmt: skip
+    """Append a normalization, which takes these arguments, or what a module in another mode than its network has instead."""
+    if graph.own_mode is False and type.case in ("batch", "instance") and type.moving_mean is not None:
+        return _as_it_is(x, type, gamma, beta, epsilon)
+    of_batch = graph.batch_normalization if type.case == "batch" else None
+    made = operations.Normalization if of_batch is None else of_batch
+    return graph.append(made(graph, x, type, sample, gamma, beta, momentum, epsilon))
+
+
+def _as_it_is(
+    x: Value, kind: NormalizationType, weight: Parameter | None, bias: Parameter | None, epsilon: float
+) -> Value:
+    """Moving statistics in a pass that can be gone back through: they are numbers that the gradient does not change."""
+
+    def of_channel(values: Any) -> Any:
+        return functional.reshape(values, (-1, *(1,) * (x.ndim - 2)))
+
+    factor = functional.rsqrt(x.graph.constant(kind.moving_variance) + epsilon)
+    if weight is not None:
+        factor = factor * weight
+    y = (x - of_channel(x.graph.constant(kind.moving_mean))) * of_channel(factor)
+    result: Value = y if bias is None else y + of_channel(x.graph.parameter(bias))
+    return result
 
 
 class _Normalization(Layer):
@@ -47,29 +77,10 @@ class _Normalization(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return self._shape()
 
-    def _record(self, x: Value, kind: NormalizationType, shape: tuple[int, ...], sample: tuple[int, ...]) -> Value:
+    def _record(self, x: Value, kind: NormalizationType, shape: tuple[int, ...], sample: Sequence[AnySize]) -> Value:
         """``shape`` is that of the parameters, ``sample`` what the layer sees."""
         weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
-        if x.graph.own_mode is False and kind.case in ("batch", "instance") and kind.moving_mean is not None:
-            return self._record_as_it_is(x, kind, weight, bias)
-        of_batch = x.graph.batch_normalization if kind.case == "batch" else None
-        made = operations.Normalization if of_batch is None else of_batch
-        return x.graph.append(made(x.graph, x, kind, sample, weight, bias, 1 - self.momentum, self.eps))
-
-    def _record_as_it_is(
-        self, x: Value, kind: NormalizationType, weight: Parameter | None, bias: Parameter | None
-    ) -> Value:
-        """Moving statistics in a pass that can be gone back through: they are numbers that the gradient does not change."""
-
-        def of_channel(values: Any) -> Any:
-            return functional.reshape(values, (-1, *(1,) * (x.ndim - 2)))
-
-        factor = functional.rsqrt(x.graph.constant(kind.moving_variance) + self.eps)
-        if weight is not None:
-            factor = factor * weight
-        y = (x - of_channel(x.graph.constant(kind.moving_mean))) * of_channel(factor)
-        result: Value = y if bias is None else y + of_channel(x.graph.parameter(bias))
-        return result
+        return record_normalization(x.graph, x, kind, sample, weight, bias, 1 - self.momentum, self.eps)
 
     def extra_repr(self) -> str:
         return f"eps={self.eps:g}"

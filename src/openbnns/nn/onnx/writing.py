@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ..._spelling import spelled
-from .. import operations
+from .. import _places, operations
 from ..module import Module
 from ..weights import write_atomically
 from ._graph_file import IR_VERSION, OPSET, GraphFile
@@ -105,14 +105,4 @@ def _input_names(network: Module, graph: Any) -> list[str]:
     ports = getattr(network, "_ports", None)
     if ports is not None:
         return [port.name for port in ports]
-    if len(graph.inputs) == 1:
-        return ["input"]
-    from inspect import Parameter, signature
-
-    named = [
-        p.name
-        for p in signature(network.forward).parameters.values()
-        if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    found = named[: len(graph.inputs)]
-    return [*found, *(f"input_{i}" for i in range(len(found), len(graph.inputs)))]
+    return _places.input_names(network, len(graph.inputs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from ...graph.sizes import is_same_shape
 from .._value import FLOAT32, Array, Value
 
 
+@dataclass(frozen=True, eq=False)
 class InitialState:
     """Entry ``index`` of a value (..., n, H), or all of one (..., H) without it; repeated if it is one for all samples."""
 
-    def __init__(self, value: Value, index: int | None) -> None:
-        self.value, self.index = value, index
+    value: Value
+    index: int | None
 
     def _part(self, array: Array) -> Array:
         part: Array = array if self.index is None else array[..., self.index, :]
