@@ -55,7 +55,7 @@ from .activation import (
 )
 from .callbacks import Callback, EarlyStopping
 from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
-from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
+from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .ema import EMA
 from .function import Function
 from .history import History
@@ -109,33 +109,52 @@ from .losses import (
     YoloLoss,
 )
 from .module import Module
-from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm1d, InstanceNorm2d, LayerNorm, RMSNorm
+from .normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    RMSNorm,
+)
 from .optimizers import SGD, Adagrad, Adam, Adamax, AdamW, Optimizer, RMSprop
 from .padding import (
     CircularPad1d,
     CircularPad2d,
+    CircularPad3d,
     ConstantPad1d,
     ConstantPad2d,
+    ConstantPad3d,
     ReflectionPad1d,
     ReflectionPad2d,
+    ReflectionPad3d,
     ReplicationPad1d,
     ReplicationPad2d,
+    ReplicationPad3d,
     ZeroPad1d,
     ZeroPad2d,
+    ZeroPad3d,
 )
 from .parameter import Mismatch, Parameter
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
     AdaptiveMaxPool1d,
     AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
     AvgPool1d,
     AvgPool2d,
+    AvgPool3d,
     GlobalAvgPool2d,
     LPPool1d,
     LPPool2d,
     MaxPool1d,
     MaxPool2d,
+    MaxPool3d,
     MaxUnpool1d,
     MaxUnpool2d,
 )
@@ -212,16 +231,15 @@ __all__ = [
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
     "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "Predictions", "report",
-    "from_mlmodel", "from_onnx", "onnx",
+    "from_mlmodel", "from_onnx", "onnx", "Conv3d", "ConvTranspose3d", "MaxPool3d", "AvgPool3d", "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool3d", "BatchNorm3d", "InstanceNorm3d", "ConstantPad3d", "ZeroPad3d", "ReflectionPad3d",
+    "ReplicationPad3d", "CircularPad3d",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)
 
 _ELSEWHERE = {
     "RReLU": "LeakyReLU, whose slope is fixed",
-    "Conv3d": "Conv2d on slices: BNNS has no convolution of volumes",
-    "MaxPool3d": "MaxPool2d on slices: BNNS has no pooling of volumes",
-    "BatchNorm3d": "BatchNorm2d on samples reshaped to (channels, depth * height, width)",
     "save": "net.save(path), or trainer checkpoints with Trainer(out=FOLDER)",
     "load": "net.load(path) for weights, nn.load_model(path) for a whole model",
     "init": "weight_init= of a layer, or nn.initialisers",

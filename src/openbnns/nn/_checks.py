@@ -10,9 +10,9 @@ import numpy as np
 from ._value import Value
 
 Pair = int | Sequence[int]
-"""One number for all axes of an image, or one per axis: (vertical, horizontal)."""
+"""One number for all axes of an image, or one per axis: (vertical, horizontal), for volumes (depth, vertical, horizontal)."""
 
-_AXES = {1: "(number,)", 2: "(vertical, horizontal)"}
+_AXES = {1: "(number,)", 2: "(vertical, horizontal)", 3: "(depth, vertical, horizontal)"}
 
 
 def per_axis(value: Any, axes: int, who: str, least: int | None = None) -> tuple[int, ...]:

@@ -168,7 +168,7 @@ class Point:
         """The operation that is the first to read an input or a parameter."""
         for i, (operation, _) in enumerate(self._steps):
             read = [v.storage for v in operation.inputs]
-            if any(leaf is one for one in operation.parameters) or any(v is leaf or v.leaf is leaf for v in read):
+            if any(p is leaf for p in operation.parameters) or any(v is leaf or v.leaf is leaf for v in read):
                 return i
         return len(self._steps)
 

@@ -43,7 +43,7 @@ class Work:
         The gradient of either operand of a product is as much work as the product.
         """
         trained = any(p.requires_grad for p in operation.parameters)
-        operands = int(any(wanted)) + int(trained) if operation.parameters else sum(wanted)
+        operands = int(any(wanted)) + int(trained) if operation.parameters else sum(wanted[:2])
         return self.products * (operands if self.gradients is None else self.gradients) + self.others
 
 
@@ -62,6 +62,8 @@ def work(operation: Operation, sizes: Sizes) -> Work:
 @work.register(operations.Dropout)
 @work.register(operations.Prelu)
 @work.register(operations.Forbidden)
+@work.register(operations.Elementwise)
+@work.register(operations.Cumulative)
 def _elementwise(operation: Operation, sizes: Sizes) -> Work:
     return Work(others=count(operation.output, sizes))
 
@@ -98,14 +100,14 @@ def _convolution(operation: operations.Convolution, sizes: Sizes) -> Work:
     results = math.prod(operation.output.concrete(sizes) if pooling is None else pooling.unpooled_shape(sizes))
     # Every element of the smaller image meets all weights of its channel.
     small = count(operation.inputs[0], sizes) if operation.type is ConvolutionType.TRANSPOSED else results
-    return Work(2 * small * (weight.size // weight.shape[0]), _behind(operation, results))
+    return Work(2 * small * math.prod(bound(weight.shape[1:], sizes)), _behind(operation, results))
 
 
 @work.register
 def _grouped(operation: operations.GroupedTransposedConvolution, sizes: Sizes) -> Work:
     weight = operation.weight
     biased = count(operation.output, sizes) if operation.bias is not None else 0
-    return Work(2 * count(operation.inputs[0], sizes) * (weight.size // weight.shape[0]), biased)
+    return Work(2 * count(operation.inputs[0], sizes) * math.prod(bound(weight.shape[1:], sizes)), biased)
 
 
 @work.register

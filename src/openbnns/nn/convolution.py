@@ -1,24 +1,34 @@
-"""Convolutions of signals (channels, length) and images (channels, height, width). Pairs are (vertical, horizontal)."""
+"""Convolutions of signals (channels, length), images (channels, height, width) and volumes (channels, depth, height, width).
+
+Pairs are (vertical, horizontal). Volumes are stacks of images: the frames below a window become channels of one image.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal, overload
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from . import initialisers, operations
+from ..graph.sizes import AnySize
+from . import functional, initialisers, operations
 from ._checks import Pair, check_rank, check_size, optional, per_axis, positive
 from ._tree import options
 from ._value import Array, Value
 from .choose import first_may_be_omitted
+from .functional._arrangements import unwindowed, windows_along
 from .initialisers import Initial
 from .module import Layer
 from .parameter import Parameter
 
 PaddingName = Literal["same", "valid"]
 PaddingModeName = Literal["zeros", "reflect", "replicate", "circular"]
-AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
+AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}
+_KINDS = {
+    1: "a signal of length {}",
+    2: "an image of {} x {} (height x width)",
+    3: "a volume of {} x {} x {} (depth first)",
+}
 
 
 class _Convolution(Layer):
@@ -105,7 +115,14 @@ class _Convolution(Layer):
         return (size + sum(self._edges()[axis]) - extent) // self.stride[axis] + 1
 
     def forward(self, input: Value) -> Value:
-        x = input
+        x = self.checked(input)
+        channels = int(x.shape[1])
+        weight = self._fit("weight", self._weights_shape(channels), x.graph.generator)
+        bias = self._fit_optional("bias", (self.out_channels,), x.graph.generator)
+        return self.applied(x, weight, bias)
+
+    def checked(self, x: Value) -> Value:
+        """The input, if it has the axes and channels that this layer takes."""
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, AXES[self.axes])
         channels, image = int(x.shape[1]), x.shape[2:]
@@ -113,24 +130,67 @@ class _Convolution(Layer):
         self._check_groups(channels)
         sizes = [self._output_size(n, axis) for axis, n in enumerate(image)]
         if min(sizes) < 1:
-            kind = "an image of {} x {} (height x width)" if self.axes == 2 else "a signal of length {}"
             change = "less" if self.transposed else "more"
             raise ValueError(
-                f"{who}: {kind.format(*image)} leaves nothing with kernel {self.kernel_size} and padding {self.padding}. Use "
+                f"{who}: {_KINDS[self.axes].format(*image)} leaves nothing with kernel {self.kernel_size} and padding "
+                f"{self.padding}. Use "
                 f"larger inputs, {change} padding or smaller kernels."
             )
         self.in_channels = channels
-        weight = self._fit("weight", self._weights_shape(channels), x.graph.generator)
-        bias = self._fit_optional("bias", (self.out_channels,), x.graph.generator)
-        edges = self._edges()
+        return x
+
+    def applied(self, x: Value, weight: Parameter | Value, bias: Parameter | Value | None) -> Value:
+        """The convolution of a value with this weight and bias: both parameters, or both values."""
+        who = type(self).__name__
+        edges, sizes = self._edges(), [self._output_size(n, axis) for axis, n in enumerate(x.shape[2:])]
         if self.padding_mode != "zeros" and any(map(any, edges)):
             x = operations.pad(x, [(0, 0), (0, 0), *edges], self.padding_mode, f"{who}: padding")
             edges = [(0, 0)] * self.axes
+        if self.axes == 3:
+            return self._of_volumes(x, weight, bias, edges, sizes)
         window = operations.Window(self.kernel_size, self.stride, self.dilation, tuple(edges))
-        shape = (x.shape[0], self.out_channels, *sizes)
+        return self._recorded(x, weight, bias, (x.shape[0], self.out_channels, *sizes), window)
+
+    def _recorded(
+        self,
+        x: Value,
+        weight: Parameter | Value,
+        bias: Parameter | Value | None,
+        shape: tuple[AnySize, ...],
+        window: operations.Window,
+    ) -> Value:
         if self.transposed and self.groups > 1:
             return x.graph.append(operations.GroupedTransposedConvolution(x, weight, bias, shape, window, self.groups))
         return x.graph.append(operations.Convolution(x, weight, bias, shape, window, self.groups, self.transposed))
+
+    def _of_volumes(
+        self,
+        x: Value,
+        weight: Parameter | Value,
+        bias: Parameter | Value | None,
+        edges: list[tuple[int, int]],
+        sizes: list[AnySize],
+    ) -> Any:
+        """A convolution of images for each depth, whose channels are those of all frames in its window."""
+        kernels, added = (x.graph.value(given) for given in (weight, bias))
+        count, frames = x.shape[0], self.kernel_size[0]
+        kernels = kernels.reshape((kernels.shape[0], kernels.shape[1] * frames, *kernels.shape[3:]))
+        stride, dilation = self.stride[0], self.dilation[0]
+        window = operations.Window(self.kernel_size[1:], self.stride[1:], self.dilation[1:], tuple(edges[1:]))
+        if self.transposed:
+            depth = x.shape[2]
+            images = functional.permute(x, 0, 2, 1, 3, 4).reshape((count * depth, x.shape[1], *x.shape[3:]))
+            channels = self.out_channels * frames
+            y = self._recorded(images, kernels, None, (count * depth, channels, *sizes[1:]), window)
+            y = functional.permute(y.reshape((count, depth, self.out_channels, frames, *sizes[1:])), 0, 2, 3, 1, 4, 5)
+            y = unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
+            y = operations.pad(y, [(0, 0), (0, 0), (-edges[0][0], -edges[0][1]), (0, 0), (0, 0)], "constant", "padding")
+            return y if added is None else functional.add(y, added.reshape((self.out_channels, 1, 1, 1)))
+        x = operations.pad(x, [(0, 0), (0, 0), edges[0], (0, 0), (0, 0)], "constant", "padding")
+        stacks = functional.permute(windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
+        images = stacks.reshape((count * sizes[0], x.shape[1] * frames, *x.shape[3:]))
+        y = self._recorded(images, kernels, added, (count * sizes[0], self.out_channels, *sizes[1:]), window)
+        return functional.permute(y.reshape((count, sizes[0], self.out_channels, *sizes[1:])), 0, 2, 1, 3, 4)
 
     def extra_repr(self) -> str:
         sizes = f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"
@@ -194,6 +254,47 @@ class Conv1d(_Convolution):
     """
 
     axes = 1
+
+    @overload
+    def __init__(
+        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", *, weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros",
+        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
+            bias_init,
+        )  # fmt: skip
+
+
+class Conv3d(_Convolution):
+    """Convolution of volumes (C, D, H, W) -> (O, D', H', W'); ``weight`` is (O, C / groups, KD, KH, KW). Options as of Conv2d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.Conv3d(3, 8, (1, 3, 3), padding=(0, 1, 1))  # or Conv3d(8, (1, 3, 3)): the input tells its channels
+    >>> layer(np.zeros((2, 3, 5, 7, 9), np.float32)).shape, layer.weight.shape
+    ((2, 8, 5, 7, 9), (8, 3, 1, 3, 3))
+    """
+
+    axes = 3
 
     @overload
     def __init__(
@@ -317,6 +418,47 @@ class ConvTranspose1d(_TransposedConvolution):
     """
 
     axes = 1
+
+    @overload
+    def __init__(
+        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
+        groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
+        weight_init: Initial | None = None, bias_init: Initial | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
+        padding_mode: Literal["zeros"] = "zeros", *, weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode,
+            weight_init, bias_init,
+        )  # fmt: skip
+
+
+class ConvTranspose3d(_TransposedConvolution):
+    """Transposed convolution, which enlarges volumes (C, D, H, W) -> (O, D', H', W').
+
+    ``weight`` is (C, O / groups, KD, KH, KW); D' = stride (D - 1) + dilation (KD - 1) + 1 - 2 padding + output_padding.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ConvTranspose3d(3, 2, stride=2)(np.zeros((1, 8, 3, 4, 5), np.float32)).shape
+    (1, 3, 6, 8, 10)
+    """
+
+    axes = 3
 
     @overload
     def __init__(

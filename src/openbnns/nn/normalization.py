@@ -86,6 +86,13 @@ class _Normalization(Layer):
         return f"eps={self.eps:g}"
 
 
+def _as_image(x: Value) -> tuple[AnySize, ...]:
+    """The shape of a sample as a layer normalizes it: signals are images of one row, volumes of all rows of all frames."""
+    if x.ndim == 3:
+        return (x.shape[1], 1, x.shape[2])
+    return (x.shape[1], x.shape[2] * x.shape[3], x.shape[4]) if x.ndim == 5 else x.shape[1:]
+
+
 class _ChannelNorm(_Normalization):
     """Batch and instance normalization: one weight and bias, and one pair of moving statistics, per channel."""
 
@@ -134,8 +141,7 @@ class _ChannelNorm(_Normalization):
         check_size(who, "channels", self.num_features, x.shape[1])
         self.num_features = int(x.shape[1])
         self._make_statistics(self.num_features)
-        sample = (x.shape[1], 1, x.shape[2]) if x.ndim == 3 else x.shape[1:]
-        return self._record(x, self._kind(), (int(x.shape[1]),), sample)
+        return self._record(x, self._kind(), (int(x.shape[1]),), _as_image(x))
 
     def extra_repr(self) -> str:
         sizes = f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
@@ -177,6 +183,19 @@ class BatchNorm1d(BatchNorm2d):
     axes = "(features,) or (channels, length)"
 
 
+class BatchNorm3d(BatchNorm2d):
+    """Statistics of each channel over the batch and the volume; (C, D, H, W).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.BatchNorm3d()(np.zeros((2, 3, 4, 5, 6), np.float32)).shape
+    (2, 3, 4, 5, 6)
+    """
+
+    ranks = (4,)
+    axes = "(channels, depth, height, width)"
+
+
 class InstanceNorm2d(_ChannelNorm):
     """Statistics of each channel of each sample; (C, H, W).
 
@@ -215,8 +234,21 @@ class InstanceNorm1d(InstanceNorm2d):
     axes = "(channels, length)"
 
 
+class InstanceNorm3d(InstanceNorm2d):
+    """Statistics of each channel of each sample; (C, D, H, W).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.InstanceNorm3d()(np.float32([[[[[1, 3]]]]])).round(3).tolist()
+    [[[[[-1.0, 1.0]]]]]
+    """
+
+    ranks = (4,)
+    axes = "(channels, depth, height, width)"
+
+
 class GroupNorm(_Normalization):
-    """Statistics of each group of channels of each sample; (C, H, W), (C, L) or (C,).
+    """Statistics of each group of channels of each sample; (C, D, H, W), (C, H, W), (C, L) or (C,).
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -244,14 +276,15 @@ class GroupNorm(_Normalization):
 
     def forward(self, input: Value) -> Value:
         x = input
-        if x.ndim not in (2, 3, 4):
+        if x.ndim not in (2, 3, 4, 5):
             raise ValueError(
-                f"GroupNorm: needs samples (channels, height, width), (channels, length) or (channels,), but gets {x.shape[1:]}."
+                "GroupNorm: needs samples (channels, depth, height, width), (channels, height, width), (channels, length) or "
+                f"(channels,), but gets {x.shape[1:]}."
             )
         check_size("GroupNorm", "channels", self.num_channels, x.shape[1])
         self._check_groups(x.shape[1])
         self.num_channels = int(x.shape[1])
-        sample = (x.shape[1], *(1,) * (4 - x.ndim), *x.shape[2:])
+        sample = (x.shape[1], 1, 1) if x.ndim == 2 else _as_image(x)
         return self._record(x, NormalizationType.group(group_count=self.num_groups), (int(x.shape[1]),), sample)
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""Layers that add elements around signals (channels, length) and images (channels, height, width)."""
+"""Layers that add elements around signals (channels, length), images (channels, height, width) and volumes, with a depth."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ._checks import check_rank
 from ._value import Value
 from .module import Layer
 
-_AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
-_SIDES = {1: "(left, right)", 2: "(left, right, top, bottom)"}
+_AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}
+_SIDES = {1: "(left, right)", 2: "(left, right, top, bottom)", 3: "(left, right, top, bottom, front, back)"}
 
 
 class _Pad(Layer):
@@ -161,3 +161,63 @@ class CircularPad1d(CircularPad2d):
     """
 
     axes = 1
+
+
+class ConstantPad3d(ConstantPad2d):
+    """A number around volumes. ``padding`` is (left, right, top, bottom, front, back) or one number for all.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ConstantPad3d((0, 1, 0, 0, 1, 0), 7)(np.float32([[[[[1]]]]])).tolist()
+    [[[[[7.0, 7.0]], [[1.0, 7.0]]]]]
+    """
+
+    axes = 3
+
+
+class ZeroPad3d(ZeroPad2d):
+    """Zeros around volumes. ``padding`` as of ConstantPad3d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ZeroPad3d(1)(np.zeros((1, 2, 3, 4, 5), np.float32)).shape
+    (1, 2, 5, 6, 7)
+    """
+
+    axes = 3
+
+
+class ReflectionPad3d(ReflectionPad2d):
+    """Volumes mirrored at their edges, which are not repeated. ``padding`` as of ConstantPad3d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ReflectionPad3d((2, 1, 0, 0, 0, 0))(np.float32([[[[[1, 2, 3]]]]])).tolist()
+    [[[[[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]]]]
+    """
+
+    axes = 3
+
+
+class ReplicationPad3d(ReplicationPad2d):
+    """The edges of volumes, repeated. ``padding`` as of ConstantPad3d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ReplicationPad3d((2, 1, 0, 0, 0, 0))(np.float32([[[[[1, 2, 3]]]]])).tolist()
+    [[[[[1.0, 1.0, 1.0, 2.0, 3.0, 3.0]]]]]
+    """
+
+    axes = 3
+
+
+class CircularPad3d(CircularPad2d):
+    """Volumes continued with their other side. ``padding`` as of ConstantPad3d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.CircularPad3d((2, 1, 0, 0, 0, 0))(np.float32([[[[[1, 2, 3]]]]])).tolist()
+    [[[[[2.0, 3.0, 1.0, 2.0, 3.0, 1.0]]]]]
+    """
+
+    axes = 3

@@ -1,15 +1,18 @@
-"""Pooling of signals (channels, length) and images (channels, height, width). Pairs are (vertical, horizontal)."""
+"""Pooling of signals (channels, length), images (channels, height, width) and volumes (channels, depth, height, width).
+
+Pairs are (vertical, horizontal). Volumes are pooled frame by frame, and then along the depth.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import PoolingType
-from ..graph.sizes import AnySize
+from ..graph.sizes import AnySize, product
 from . import functional, operations
 from ._checks import Pair, check_rank, per_axis, positive
 from ._tree import options
@@ -17,7 +20,35 @@ from ._value import Array, Value
 from .module import Layer
 from .resize import resampled
 
-_AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
+_AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}
+_KINDS = {1: "a signal of length {}", 2: "an image of {} x {}", 3: "a volume of {} x {} x {}"}
+
+
+def _max(window: operations.Window) -> PoolingType:
+    across, down = window.dilations
+    return PoolingType.max(x_dilation_stride=across, y_dilation_stride=down)
+
+
+def _pooled(
+    x: Value,
+    kind: Callable[[operations.Window], PoolingType],
+    shape: Sequence[AnySize],
+    window: operations.Window,
+    factors: Callable[[Value, Sequence[AnySize], operations.Window], Array | float | None] = lambda *_: None,
+) -> Value:
+    """The pooling of a value to a shape; ``kind`` and ``factors`` are asked for windows of at most two axes."""
+    if len(window.kernel) < 3:
+        return x.graph.append(operations.Pooling(x, kind(window), shape, window, factors(x, shape, window)))
+    count, channels, depth, *image = x.shape
+    k, s, d, e = window.kernel, window.stride, window.dilation, window.edges
+    flat = operations.Window(k[1:], s[1:], d[1:], e[1:])
+    frames = _pooled(
+        x.reshape((count, channels * depth, *image)), kind, (count, channels * depth, *shape[3:]), flat, factors
+    )
+    pixels = product(shape[3:])
+    deep = operations.Window((k[0], 1), (s[0], 1), (d[0], 1), (e[0], (0, 0)))
+    columns = frames.reshape((count, channels, depth, pixels))
+    return _pooled(columns, kind, (count, channels, shape[2], pixels), deep, factors).reshape(tuple(shape))
 
 
 class _Windows(Layer):
@@ -58,10 +89,9 @@ class _Windows(Layer):
                 count -= 1  # a window that starts in the padding behind the image
             sizes.append(count if room >= 0 or self.ceil_mode else 0)
         if min(sizes) < 1:
-            kind = "an image of {} x {}" if self.axes == 2 else "a signal of length {}"
             raise ValueError(
-                f"{who}: {kind.format(*x.shape[2:])} is smaller than the window {self.kernel_size}. Use larger inputs or "
-                "smaller windows."
+                f"{who}: {_KINDS[self.axes].format(*x.shape[2:])} is smaller than the window {self.kernel_size}. Use larger "
+                "inputs or smaller windows."
             )
         return (*x.shape[:2], *sizes)
 
@@ -88,9 +118,7 @@ class _MaxPool(_Windows):
             operation = operations.MaxPoolingWithIndices(x, shape, window)
             x.graph.append(operation)
             return tuple(operation.outputs)
-        across, down = window.dilations
-        kind = PoolingType.max(x_dilation_stride=across, y_dilation_stride=down)
-        return x.graph.append(operations.Pooling(x, kind, shape, window))
+        return _pooled(x, _max, shape, window)
 
 
 class MaxPool2d(_MaxPool):
@@ -122,6 +150,32 @@ class MaxPool1d(_MaxPool):
     axes = 1
 
 
+class MaxPool3d(_MaxPool):
+    """The largest value of every window of a volume (C, D, H, W); options as of MaxPool2d, without ``return_indices``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.MaxPool3d(2)(np.arange(8, dtype=np.float32).reshape(1, 1, 2, 2, 2)).tolist()
+    [[[[[7.0]]]]]
+    """
+
+    axes = 3
+
+    def __init__(
+        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        _require_no_indices(return_indices, "MaxPool3d")
+        super().__init__(kernel_size, stride, padding, dilation, False, ceil_mode)
+
+
+def _require_no_indices(return_indices: bool, who: str) -> None:
+    if return_indices:
+        raise ValueError(
+            f"{who}: return_indices is not possible, because volumes are pooled frame by frame. Leave it out, or pool images."
+        )
+
+
 class _AvgPool(_Windows):
     _further: ClassVar[dict[str, Any]] = {"count_include_pad": True, "divisor_override": None}
     count_include_pad = True
@@ -132,14 +186,18 @@ class _AvgPool(_Windows):
         shape, window = self._output_shape(x), self._window()
         divided = self.count_include_pad or self.divisor_override is not None
         kind = PoolingType.average(count_includes_padding=divided)
-        factors = self._factors(x, shape) if divided else None
-        return x.graph.append(operations.Pooling(x, kind, shape, window, factors))
+        if self.divisor_override is not None and self.axes == 3:
+            whole = _pooled(x, lambda _: kind, shape, window)
+            result: Value = whole * (math.prod(self.kernel_size) / self.divisor_override)
+            return result
+        return _pooled(x, lambda _: kind, shape, window, self._factors if divided else lambda *_: None)
 
-    def _factors(self, x: Value, shape: tuple[AnySize, ...]) -> Array | float | None:
+    def _factors(self, x: Value, shape: Sequence[AnySize], window: operations.Window) -> Array | float | None:
         """What multiplies a sum over the whole window, divided by its size: PyTorch divides by less at the end."""
         if self.divisor_override is not None:
             return math.prod(self.kernel_size) / self.divisor_override
-        return overhang(x.shape, shape, self.kernel_size, self.stride, self.padding) if self.ceil_mode else None
+        padding = [before for before, _ in window.edges]
+        return overhang(x.shape, shape, window.kernel, window.stride, padding) if self.ceil_mode else None
 
 
 def overhang(
@@ -196,6 +254,28 @@ class AvgPool1d(_AvgPool):
     ) -> None:  # fmt: skip
         super().__init__(kernel_size, stride, padding, 1, ceil_mode)
         self.count_include_pad = bool(count_include_pad)
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of every window of a volume (C, D, H, W); options as of AvgPool2d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.AvgPool3d((1, 2, 2))(np.arange(8, dtype=np.float32).reshape(1, 1, 2, 2, 2)).tolist()
+    [[[[[1.5]], [[5.5]]]]]
+    """
+
+    axes = 3
+
+    def __init__(
+        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, padding, 1, ceil_mode)
+        self.count_include_pad = bool(count_include_pad)
+        self.divisor_override = (
+            None if divisor_override is None else positive(divisor_override, "AvgPool3d: divisor_override")
+        )
 
 
 class GlobalAvgPool2d(Layer):
@@ -262,7 +342,7 @@ class _AdaptiveAvg(_Adaptive):
         window = self._even(x, parts)
         if window is not None:
             shape = (*x.shape[:2], *(len(starts) for starts, _ in parts))
-            return x.graph.append(operations.Pooling(x, PoolingType.average(), shape, window))
+            return _pooled(x, lambda _: PoolingType.average(), shape, window)
         return resampled(x, [_shares(int(n), *part) for n, part in zip(x.shape[2:], parts, strict=True)])
 
 
@@ -296,6 +376,18 @@ class AdaptiveAvgPool1d(_AdaptiveAvg):
     axes = 1
 
 
+class AdaptiveAvgPool3d(_AdaptiveAvg):
+    """The means of parts of a volume: (C, D, H, W) -> (C, D', H', W').
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.AdaptiveAvgPool3d((1, None, 2))(np.zeros((1, 3, 5, 6, 7), np.float32)).shape
+    (1, 3, 1, 6, 2)
+    """
+
+    axes = 3
+
+
 class _AdaptiveMax(_Adaptive):
     _further: ClassVar[dict[str, Any]] = {"return_indices": False}
 
@@ -324,7 +416,7 @@ class _AdaptiveMax(_Adaptive):
                 entries = np.minimum(starts[:, None] + np.arange(longest[axis]), ends[:, None] - 1)
                 x = functional.index_select(x, axis + 2, entries.ravel())
             window = operations.Window(longest, longest, (1,) * self.axes, ((0, 0),) * self.axes)
-        return x.graph.append(operations.Pooling(x, PoolingType.max(), shape, window))
+        return _pooled(x, _max, shape, window)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
@@ -347,6 +439,22 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
     """
 
     axes = 1
+
+
+class AdaptiveMaxPool3d(_AdaptiveMax):
+    """The largest values of parts of a volume: (C, D, H, W) -> (C, D', H', W').
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.AdaptiveMaxPool3d(1)(np.arange(8, dtype=np.float32).reshape(1, 1, 2, 2, 2)).tolist()
+    [[[[[7.0]]]]]
+    """
+
+    axes = 3
+
+    def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> None:
+        _require_no_indices(return_indices, "AdaptiveMaxPool3d")
+        super().__init__(output_size)
 
 
 class _LPPool(_Windows):

@@ -145,8 +145,12 @@ def _cubic(t: Array, a: float = -0.75) -> list[tuple[int, Array]]:
 
 def resampled(x: Value, weights: Sequence[Array]) -> Value:
     """Every axis behind the channels as sums of its entries: ``weights`` holds a matrix (new, old) per axis."""
-    if len(weights) == 2:
-        x = functional.matmul(weights[0], x)
+    if len(weights) == 3:
+        *leading, depth, height, width = x.shape
+        frames = functional.matmul(weights[0], x.reshape((*leading, depth, height * width)))
+        x = frames.reshape((*leading, len(weights[0]), height, width))
+    if len(weights) > 1:
+        x = functional.matmul(weights[-2], x)
     y: Value = functional.matmul(x, np.ascontiguousarray(weights[-1].T))
     return y
 

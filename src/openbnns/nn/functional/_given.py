@@ -17,11 +17,35 @@ if TYPE_CHECKING:
 
 def given_shape(weight: Any, rank: int, who: str, axes: str) -> tuple[int, ...]:
     """The shape of weights that a function was given."""
-    if not isinstance(weight, (Parameter, np.ndarray)):
-        raise TypeError(f"{who} is a {type(weight).__name__}. Pass an nn.Parameter, or an array that is not trained.")
+    if not isinstance(weight, (Parameter, Value, np.ndarray)):
+        raise TypeError(
+            f"{who} is a {type(weight).__name__}. Pass an nn.Parameter, a value or an array that is not trained."
+        )
     if len(weight.shape) != rank:
         raise ValueError(f"{who} has shape {weight.shape}, but must be {axes}.")
-    return tuple(weight.shape)
+    return tuple(map(int, weight.shape))
+
+
+def convolved(input: Tensor, layer: Any, who: str, weight: Any, bias: Any) -> Any:
+    """A convolution on a value with this weight and bias, parameters, arrays or computed values, in place of its own."""
+    computed = any(isinstance(given, Value) for given in (weight, bias))
+    if not computed and layer.axes < 3:
+        return with_parameters(input, layer, who, weight=weight, bias=bias)
+
+    def body(x: Tensor, weight: Tensor, bias: Tensor) -> Any:
+        kernels = numbers(weight, f"{who}: weight")
+        added = None if bias is None else numbers(bias, f"{who}: bias")
+        if added is not None and (added.ndim != 1 or added.shape[0] != layer.out_channels):
+            raise ValueError(f"{who}: bias has shape {added.shape}, but ({layer.out_channels},) is needed.")
+        return layer.applied(layer.checked(numbers(x, who)), kernels, added)
+
+    graph = current_graph()
+    if graph is not None:
+        with graph.calling(function=who):
+            return body(input, weight, bias)
+    from ._eager import run_at_once
+
+    return run_at_once(body, (input, weight, bias), {})
 
 
 def with_parameters(input: Tensor, layer: Module, who: str, **parameters: Any) -> Any:

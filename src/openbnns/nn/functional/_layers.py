@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import operations
 from .._checks import probability
+from .._value import Value
 from ..parameter import Parameter
 from ._base import Tensor, function, numbers, value
 
@@ -44,12 +45,23 @@ def as_integers(input: Tensor) -> Any:
 
 @function
 def embedding(input: Tensor, weight: Any, padding_idx: int | None = None) -> Any:
-    """Rows of a parameter, or of an array that stays as it is, by whole numbers; row ``padding_idx`` gets no gradient."""
+    """Rows of a parameter, a value or an array that stays as it is, by whole numbers; row ``padding_idx`` gets no gradient."""
+    from ._arithmetic import where
+    from ._comparisons import eq
+    from ._creation import arange
+    from ._shapes import unsqueeze
+
     x = value(input, "embedding").as_indices("embedding")
     if isinstance(weight, np.ndarray):
         weight = Parameter(weight, requires_grad=False)
     elif isinstance(weight, Parameter):
         x.graph.parameter(weight)
+    elif isinstance(weight, Value) and weight.ndim == 2:
+        rows = weight
+        if padding_idx is not None:
+            fixed = eq(arange(weight.shape[0]), padding_idx % weight.shape[0])
+            rows = where(unsqueeze(fixed, 1), detach(weight), weight)
+        return x.graph.append(operations.Take(rows, 0, x))
     else:
         raise TypeError(f"embedding: weight is a {type(weight).__name__}. Pass the nn.Parameter that holds the rows.")
     return x.graph.append(operations.Embedding(x.graph, x, weight, padding_idx))

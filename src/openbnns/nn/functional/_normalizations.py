@@ -48,11 +48,10 @@ def batch_norm(
     ``running_mean`` and ``running_var`` are float32 arrays, such as buffers, that training changes in place. Whether the
     network trains is known by the network itself, so ``training`` makes no difference.
     """
-    from ..normalization import BatchNorm1d, BatchNorm2d
+    from ..normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
-    layer = (BatchNorm2d if len(input.shape) == 4 else BatchNorm1d)(
-        None, eps, momentum, False, running_mean is not None
-    )
+    kind = {4: BatchNorm2d, 5: BatchNorm3d}.get(len(input.shape), BatchNorm1d)
+    layer = kind(None, eps, momentum, False, running_mean is not None)
     return _with_statistics(input, layer, running_mean, running_var, "batch_norm", weight=weight, bias=bias)
 
 
@@ -61,9 +60,9 @@ def instance_norm(
     bias: Any = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
     """Each channel of a sample normalized; see InstanceNorm1d and InstanceNorm2d."""
-    from ..normalization import InstanceNorm1d, InstanceNorm2d
+    from ..normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 
-    kind = InstanceNorm2d if len(input.shape) == 4 else InstanceNorm1d
+    kind = {4: InstanceNorm2d, 5: InstanceNorm3d}.get(len(input.shape), InstanceNorm1d)
     layer = kind(None, eps, momentum, False, running_mean is not None)
     return _with_statistics(input, layer, running_mean, running_var, "instance_norm", weight=weight, bias=bias)
 

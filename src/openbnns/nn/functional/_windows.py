@@ -1,4 +1,5 @@
-"""Convolutions and pooling, with PyTorch's names and arguments. Weights are parameters, or arrays that stay as they are."""
+"""Convolutions and pooling, with PyTorch's names and arguments. Weights are parameters, values that
+are computed, or arrays that stay as they are."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Any
 
 from .._checks import Pair
 from ._base import Tensor, layer_function, numbers
-from ._given import given_shape, with_parameters
+from ._given import convolved, given_shape
 
 
 @layer_function
@@ -40,6 +41,17 @@ def max_pool2d(
 
 
 @layer_function
+def max_pool3d(
+    input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
+    ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    """The largest value of every window of a volume; see MaxPool3d."""
+    from ..pooling import MaxPool3d
+
+    return MaxPool3d(kernel_size, stride, padding, dilation, False, ceil_mode)(numbers(input, "max_pool3d"))
+
+
+@layer_function
 def avg_pool1d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -60,6 +72,18 @@ def avg_pool2d(
 
     layer = AvgPool2d(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     return layer(numbers(input, "avg_pool2d"))
+
+
+@layer_function
+def avg_pool3d(
+    input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """The mean of every window of a volume; see AvgPool3d."""
+    from ..pooling import AvgPool3d
+
+    layer = AvgPool3d(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return layer(numbers(input, "avg_pool3d"))
 
 
 @layer_function
@@ -99,6 +123,14 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
 
 
 @layer_function
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
+    """The means of so many parts of a volume; see AdaptiveAvgPool3d."""
+    from ..pooling import AdaptiveAvgPool3d
+
+    return AdaptiveAvgPool3d(output_size)(numbers(input, "adaptive_avg_pool3d"))
+
+
+@layer_function
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of so many parts of a signal; see AdaptiveMaxPool1d."""
     from ..pooling import AdaptiveMaxPool1d
@@ -112,6 +144,14 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     from ..pooling import AdaptiveMaxPool2d
 
     return AdaptiveMaxPool2d(output_size, return_indices)(numbers(input, "adaptive_max_pool2d"))
+
+
+@layer_function
+def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Any:
+    """The largest values of so many parts of a volume; see AdaptiveMaxPool3d."""
+    from ..pooling import AdaptiveMaxPool3d
+
+    return AdaptiveMaxPool3d(output_size)(numbers(input, "adaptive_max_pool3d"))
 
 
 @layer_function
@@ -146,7 +186,7 @@ def conv1d(
     outputs, inputs, *kernel = given_shape(weight, 3, "conv1d: weight", "(out, in / groups, length)")
     has_bias = bias is not None
     layer = Conv1d(inputs * groups, outputs, kernel, stride, padding, dilation, groups, has_bias)
-    return with_parameters(input, layer, "conv1d", weight=weight, bias=bias)
+    return convolved(input, layer, "conv1d", weight, bias)
 
 
 def conv2d(
@@ -166,7 +206,20 @@ def conv2d(
     outputs, inputs, *kernel = given_shape(weight, 4, "conv2d: weight", "(out, in / groups, height, width)")
     has_bias = bias is not None
     layer = Conv2d(inputs * groups, outputs, kernel, stride, padding, dilation, groups, has_bias)
-    return with_parameters(input, layer, "conv2d", weight=weight, bias=bias)
+    return convolved(input, layer, "conv2d", weight, bias)
+
+
+def conv3d(
+    input: Tensor, weight: Any, bias: Any = None, stride: Pair = 1, padding: Any = 0, dilation: Pair = 1,
+    groups: int = 1,
+) -> Any:  # fmt: skip
+    """Convolution of volumes with ``weight`` (O, C / groups, KD, KH, KW) and ``bias`` (O,); see Conv3d."""
+    from ..convolution import Conv3d
+
+    outputs, inputs, *kernel = given_shape(weight, 5, "conv3d: weight", "(out, in / groups, depth, height, width)")
+    has_bias = bias is not None
+    layer = Conv3d(inputs * groups, outputs, kernel, stride, padding, dilation, groups, has_bias)
+    return convolved(input, layer, "conv3d", weight, bias)
 
 
 def conv_transpose1d(
@@ -180,7 +233,7 @@ def conv_transpose1d(
     layer = ConvTranspose1d(
         inputs, outputs * groups, kernel, stride, padding, output_padding, groups, bias is not None, dilation
     )
-    return with_parameters(input, layer, "conv_transpose1d", weight=weight, bias=bias)
+    return convolved(input, layer, "conv_transpose1d", weight, bias)
 
 
 def conv_transpose2d(
@@ -194,4 +247,19 @@ def conv_transpose2d(
     layer = ConvTranspose2d(
         inputs, outputs * groups, kernel, stride, padding, output_padding, groups, bias is not None, dilation
     )
-    return with_parameters(input, layer, "conv_transpose2d", weight=weight, bias=bias)
+    return convolved(input, layer, "conv_transpose2d", weight, bias)
+
+
+def conv_transpose3d(
+    input: Tensor, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
+    groups: int = 1, dilation: Pair = 1,
+) -> Any:  # fmt: skip
+    """Transposed convolution of volumes with ``weight`` (C, O / groups, KD, KH, KW); see ConvTranspose3d."""
+    from ..convolution import ConvTranspose3d
+
+    axes = "(in, out / groups, depth, height, width)"
+    inputs, outputs, *kernel = given_shape(weight, 5, "conv_transpose3d: weight", axes)
+    layer = ConvTranspose3d(
+        inputs, outputs * groups, kernel, stride, padding, output_padding, groups, bias is not None, dilation
+    )
+    return convolved(input, layer, "conv_transpose3d", weight, bias)

@@ -34,27 +34,32 @@ def _kernels(weights: Array) -> Array:
     return weights if weights.ndim == 4 else weights[:, :, None, :]
 
 
-def _images(arrays: list[Array | None]) -> list[Array | None]:
-    return [None if array is None else as_images(array) for array in arrays]
+def _inputs(x: Value, weight: Parameter | Value, bias: Parameter | Value | None) -> tuple[list[Value], list[Parameter]]:
+    """The inputs and the parameters of an operation whose weight and bias are either."""
+    given = [weight] if bias is None else [weight, bias]
+    inputs = [x, *(one for one in given if isinstance(one, Value))]
+    return inputs, [one for one in given if isinstance(one, Parameter)]
 
 
 class Convolution(NormalizedOperation):
+    """``weight`` and ``bias`` are both parameters, or both values that the network computes."""
+
     def __init__(
-        self, x: Value, weight: Parameter, bias: Parameter | None, output_shape: Sequence[AnySize], window: Window,
-        groups: int, transposed: bool,
+        self, x: Value, weight: Parameter | Value, bias: Parameter | Value | None, output_shape: Sequence[AnySize],
+        window: Window, groups: int, transposed: bool,
     ) -> None:  # fmt: skip
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
         self.window, self.groups = window, groups
         self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
-        parameters = [weight] if bias is None else [weight, bias]
-        super().__init__([x], Value(x.graph, output_shape), parameters)
+        self.output_axis = 1 if transposed else 0
+        inputs, parameters = _inputs(x, weight, bias)
+        super().__init__(inputs, Value(x.graph, output_shape), parameters)
 
-    def make(self, x: Sizes, y: Sizes) -> MadeLayer:
+    def make(self, x: Sizes, y: Sizes, weights: Array, bias: Array | None) -> MadeLayer:
         result = y if self.pooling is None else self.pooling.unpooled_shape(self.bound_sizes)
         input, output = (Shape.image_chw(*image_shape(shape[1:])[::-1]) for shape in (x, result))
         if self.normalization is not None and not self.folds:
             return self.make_fused(input, output)
-        weights, bias = self.folded(0 if self.type is ConvolutionType.STANDARD else 1)
         layer = ConvolutionLayer(
             type=self.type,
             input=input,
@@ -83,14 +88,22 @@ class Convolution(NormalizedOperation):
         return shape.descriptor(data=kernels)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
-        return super().forward([as_images(x[0])], as_images(y), training)
+        return super().forward([as_images(x[0]), *x[1:]], as_images(y), training)
 
     def repeat(self, x: list[Array], y: Array) -> Calls:
-        return super().repeat([as_images(x[0])], as_images(y))
+        return super().repeat([as_images(x[0]), *x[1:]], as_images(y))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
-        kernels = None if dp[0] is None else _kernels(dp[0])
-        return super().backward([as_images(x[0])], as_images(y), as_images(dy), _images(dx), [kernels, *dp[1:]])
+        target = None if dx[0] is None else as_images(dx[0])
+        kernels, *others = dx[1:] if self.computed else dp
+        gradients = [None if kernels is None else _kernels(kernels), *others]
+        return super().backward(
+            [as_images(x[0]), *x[1:]],
+            as_images(y),
+            as_images(dy),
+            [target, *gradients],
+            [] if self.computed else gradients,
+        )
 
 
 class GroupedTransposedConvolution(Operation):
@@ -102,43 +115,49 @@ class GroupedTransposedConvolution(Operation):
     def __init__(
         self,
         x: Value,
-        weight: Parameter,
-        bias: Parameter | None,
+        weight: Parameter | Value,
+        bias: Parameter | Value | None,
         output_shape: Sequence[AnySize],
         window: Window,
         groups: int,
     ) -> None:
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
         self.window, self.groups = window, groups
-        super().__init__([x], Value(x.graph, output_shape), [weight] if bias is None else [weight, bias])
+        inputs, parameters = _inputs(x, weight, bias)
+        super().__init__(inputs, Value(x.graph, output_shape), parameters)
 
-    def _layer(self, x: Array, y: Array) -> Any:
-        large, small = image_shape(y.shape[1:]), image_shape(x.shape[1:])
-        return self.made(
-            (large, small),
-            lambda: ConvolutionLayer(
+    def _layer(self, x: list[Array], y: Array) -> Any:
+        large, small = image_shape(y.shape[1:]), image_shape(x[0].shape[1:])
+
+        def make() -> ConvolutionLayer:
+            weights = x[1] if isinstance(self.weight, Value) else self.weight._array
+            return ConvolutionLayer(
                 input=Shape.image_chw(*large[::-1]),
                 output=Shape.image_chw(*small[::-1]),
-                weights=_kernels(self.weight._array),
+                weights=_kernels(weights),
                 filter_parameters=IN_PLACE,
                 **self.options,
-            ),
-        )
+            )
+
+        return make() if isinstance(self.weight, Value) else self.made((large, small), make)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         result = as_images(y)
         spread = PlanCall(
-            self._layer(x[0], y).apply_backward,
+            self._layer(x, y).apply_backward,
             output_gradient=as_images(x[0]),
             generating_input_gradient=result,
             generating_weights_gradient=skip,
         )
         if self.bias is None:
             return spread
-        return [spread, NumpyCall(np.add, result, self.bias._array[:, None, None], out=result)]
+        bias = x[2] if isinstance(self.bias, Value) else self.bias._array
+        return [spread, NumpyCall(np.add, result, bias[:, None, None], out=result)]
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
-        arriving, small, layer = as_images(dy), as_images(x[0]), self._layer(x[0], dy)
+        arriving, small, layer = as_images(dy), as_images(x[0]), self._layer(x, dy)
+        if isinstance(self.weight, Value):
+            dp = dx[1:]
         calls: list[Call] = []
         if dx[0] is not None:
             calls.append(PlanCall(layer.apply, arriving, as_images(dx[0])))

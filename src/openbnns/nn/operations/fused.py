@@ -15,7 +15,7 @@ from ...graph.sizes import is_plain, is_same_shape, number_of
 from ...layers import FusedNormalizationParameters, skip
 from .._calls import Call, Calls, NumpyCall, PlanCall, in_turn
 from .._graph import Operation
-from .._value import Array
+from .._value import Array, Value
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from ._kept import CHEAP, KeepingPlan
 from ._shaped import Sizes
@@ -38,25 +38,37 @@ class NormalizedOperation(ActivatedOperation):
     """An operation with weights that takes over a normalization, an activation behind that and a pooling at the end.
 
     With a normalization, what lies between the two is kept, and a result that is cheap is computed again where it is needed.
+
+    ``weight`` and ``bias`` are parameters, or with ``computed`` values: inputs behind the first, which the layer reads where they
+    lie. Those of a program are its own, and so are the layers on them.
     """
 
     normalization: Normalization | None = None
     pooling: PooledChain | None = None
     weight: Any
     bias: Any
+    output_axis = 0  # of the weights
 
-    def make(self, x: Sizes, y: Sizes) -> MadeLayer:
+    @property
+    def computed(self) -> bool:
+        return isinstance(self.weight, Value)
+
+    def make(self, x: Sizes, y: Sizes, weights: Array, bias: Array | None) -> MadeLayer:
         """The layer from arrays of one shape to those of another."""
         raise NotImplementedError
 
-    def layer_for(self, x: Array, y: Array) -> MadeLayer:
+    def layer_for(self, x: list[Array], y: Array) -> MadeLayer:
         """The layer for these arrays, whose first axis counts samples."""
-        made: MadeLayer = self.made((x.shape[1:], y.shape[1:]), lambda: self.make(x.shape, y.shape))
+        samples = x[0].shape[1:], y.shape[1:]
+        if self.computed:
+            return self.make(x[0].shape, y.shape, x[1], x[2] if len(x) > 2 else None)
+        made: MadeLayer = self.made(samples, lambda: self.make(x[0].shape, y.shape, *self.folded()))
         return made
 
     def fuse(self, following: Operation) -> bool:
         if (
             isinstance(following, Normalization)
+            and not self.computed
             and self.normalization is None
             and self.activation.case == "identity"
             and following.takes_whole_samples
@@ -99,8 +111,8 @@ class NormalizedOperation(ActivatedOperation):
         n = self.normalization
         return self.output.graph.frozen and n is not None and n.type.case == "batch" and n.type.moving_mean is not None
 
-    def folded(self, axis: int = 0) -> tuple[Array, Array | None]:
-        """Weights, whose output channels are an axis, and bias; with the normalization in them if it is to be."""
+    def folded(self) -> tuple[Array, Array | None]:
+        """Weights and bias; with the normalization in them if it is to be."""
         weight, bias = self.weight._array, None if self.bias is None else self.bias._array
         if not self.folds:
             return weight, bias
@@ -113,7 +125,7 @@ class NormalizedOperation(ActivatedOperation):
         shift = (-mean if bias is None else bias - mean) * factor
         if n.beta is not None:
             shift += n.beta._array.reshape(-1)
-        spread = factor.reshape(-1, *(1,) * (weight.ndim - 1 - axis))
+        spread = factor.reshape(-1, *(1,) * (weight.ndim - 1 - self.output_axis))
         return (weight * spread).astype(weight.dtype), shift.astype(weight.dtype)
 
     def fused_parameters(self) -> Any:
@@ -159,9 +171,11 @@ class NormalizedOperation(ActivatedOperation):
         return True
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
-        made = self.layer_for(x[0], y)
+        made = self.layer_for(x, y)
         if self.normalization is None or self.folds:
-            return PlanCall(made.layer.apply, x[0], y)
+            call = PlanCall(made.layer.apply, x[0], y)
+            # A native list may keep what it makes of weights as long as no parameter changes.
+            return call if not self.computed or self.weight.storage.leaf is not None else NumpyCall(call)
         self.normalization.require_spread(len(x[0]), training)
         pooling, apply = self.pooling, PlanCall(made.layer.apply, x[0], y, phase=phase(training))
         if pooling is None and not training:
@@ -178,12 +192,14 @@ class NormalizedOperation(ActivatedOperation):
         return made.plan.forward(tensors, by_layer, training)
 
     def repeat(self, x: list[Array], y: Array) -> Calls:
-        plan = self.layer_for(x[0], y).plan
+        plan = self.layer_for(x, y).plan
         assert plan is not None
         return plan.repeat({Y: y, BOUNDARY: self.kept.reshape(len(y), -1)})
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
-        made = self.layer_for(x[0], dy)
+        made = self.layer_for(x, dy)
+        if self.computed:
+            dp = dx[1:]
         if self.normalization is None:
             result = y if self.keeps_output else None
             return PlanCall(made.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))

@@ -25,11 +25,10 @@ class Linear(NormalizedOperation):
             return False
         return super().fuse(following)
 
-    def make(self, x: Sizes, y: Sizes) -> MadeLayer:
+    def make(self, x: Sizes, y: Sizes, weights: Array, bias: Array | None) -> MadeLayer:
         outputs, inputs = self.weight.shape
         if self.normalization is not None and not self.folds:
             return self.make_fused(Shape.vector(inputs), Shape.vector(outputs))
-        weights, bias = self.folded()
         return MadeLayer(
             FullyConnectedLayer(weights=weights, bias=bias, activation=self.activation, filter_parameters=IN_PLACE)
         )
