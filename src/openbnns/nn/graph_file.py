@@ -243,7 +243,7 @@ class _Writer:
     def _value(self, value: Value) -> dict[str, Any]:
         owner = value.storage
         said: dict[str, Any]
-        if owner in self._outputs:
+        if any(owner is output for output in self._outputs):
             return {"output": [self.write(n) for n in value.shape], "dtype": str(value.dtype)}
         if isinstance(owner.leaf, Size):
             said = {"number_of": _terms(owner.leaf.expression)}
