@@ -130,9 +130,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
                                         "'on_epoch'"),
     "names of classes": (fit(X, np.array(["a", "b"] * 6)), r"np\.unique\(y, return_inverse=True\)"),
     # Numbers in forward.
-    "a comparison": (in_forward(lambda y: y * (y > 0)), "values cannot be compared there.*relu, clamp"),
-    "an equality": (in_forward(lambda y: F.where(y == 0, y, y)), "values cannot be compared there"),
-    "an inequality": (in_forward(lambda y: F.where(y != 0, y, y)), "values cannot be compared there"),
+    "a comparison": (in_forward(lambda y: y if y > 0 else -y), r"cannot branch on numbers.*where\(x > 0, a, b\)"),
+    "an equality": (in_forward(lambda y: y if y == 0 else -y), "cannot branch on numbers"),
+    "a chain": (in_forward(lambda y: F.where(0 < y < 1, y, 0.0)), "cannot branch on numbers"),
+    "a mask as an index": (in_forward(lambda y: y[y > 0]), r"shape of the result would depend on numbers.*where\(mask"),
     "a branch": (in_forward(lambda y: y if y.sum() else -y), "recorded once"),
     "NumPy": (in_forward(lambda y: np.concatenate([y, y], 1)), r"Use nn\.functional\.cat\("),
     "a slice of a parameter that is set": (lambda: in_forward(lambda y: y)() if False else _set_in_forward(), "recorded once"),
@@ -159,11 +160,11 @@ def test_mistakes_are_answered(case: str) -> None:
         call()
 
 
-def test_values_are_still_found_in_lists_and_dictionaries() -> None:
+def test_values_are_still_found_in_dictionaries_and_sets() -> None:
     class Looks(nn.Module):
         def forward(self, x: nn.Value) -> nn.Value:
             y = x * 2
-            assert x in [y, x] and y not in [x] and {x: 1, y: 2}[y] == 2 and x != None  # noqa: E711
+            assert x in {y, x} and y not in {x} and x in [x] and {x: 1, y: 2}[y] == 2 and x is not None
             return y
 
     assert Looks()(X).shape == X.shape

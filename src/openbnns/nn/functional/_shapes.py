@@ -392,7 +392,7 @@ def _chosen(key: Any, axis: int, x: Value) -> Any:
     """Whole numbers that index an axis: those that are known, counted from the front, or a value of integers."""
     if isinstance(key, Value):
         if key.is_mask:
-            raise IndexError(f"indexing: x[mask] with the mask {key!r}. {DEPENDS_ON_NUMBERS}")
+            raise TypeError(f"indexing: x[mask] with the mask {key!r}. {DEPENDS_ON_NUMBERS}")
         return key.as_indices("indexing")
     size, chosen = x.shape[axis], np.asarray(key)
     if chosen.dtype == np.bool_ and chosen.ndim == 1:
