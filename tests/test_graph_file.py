@@ -67,3 +67,41 @@ def test_every_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: nn
     again = by_graph(net, tmp_path / "m.safetensors", monkeypatch)
     assert isinstance(again, graph_file.RecordedNetwork)
     assert_same(net, again, samples_for(net, 3), samples_for(net, 5, 1))
+
+
+class Functions(nn.Module):
+    """Functions of values that are operations of their own, on numbers and on integers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(np.random.RandomState(0).standard_normal((9, 4)).astype(np.float32))
+        self.kernel = nn.Parameter(np.random.RandomState(1).standard_normal((3, 1, 2, 3)).astype(np.float32))
+
+    def forward(self, x: Any, ids: Any) -> Any:
+        F = nn.functional
+        kept, half = ids != 3, ids * 0.5
+        rows = F.embedding(ids[:, 1:], self.table.tanh()) * kept[:, 1:, None] + half[:, 1:, None]
+        order = x.sum((1, 2)).argsort()
+        images = F.conv2d(x[:, None], self.kernel / self.kernel.norm(), padding=(0, 1))
+        mixed = F.where(x > 0, x.cumsum(1), x % 0.7) + F.scatter_add(
+            x, 1, (ids[:, :1, None] % 2).long().expand(-1, 1, 4), x[:, :1]
+        )
+        spectrum = F.irfft(F.rfft(x, dim=1), n=x.shape[1], dim=1) * F.arange(x.shape[0])[:, None, None]
+        best = x.topk(2, 1)
+        return (
+            rows,
+            images.mean((2, 3))[order],
+            mixed + spectrum,
+            best.values,
+            best.indices,
+            F.atan2(x, 1.5).diagonal(0, 1, 2),
+        )
+
+
+def test_functions_of_values(tmp_path: Path) -> None:
+    random = np.random.RandomState(4)
+    batches = [(random.standard_normal((n, 5, 4)).astype(np.float32), random.randint(0, 9, (n, 6))) for n in (3, 5)]
+    net = Functions()
+    net(*batches[0])
+    net.save_model(tmp_path / "m.safetensors")
+    assert_same(net, nn.load_model(tmp_path / "m.safetensors"), *batches)

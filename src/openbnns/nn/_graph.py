@@ -234,6 +234,11 @@ class Graph:
                 made.modules, made.functions, made.trains = operation.modules, operation.functions, operation.trains
                 self.operations.insert(next(i for i, op in enumerate(self.operations) if op is operation), made)
                 operation.inputs[number] = made.output
+                given, named = operation.made_with
+                operation.made_with = (
+                    tuple(_exchanged(one, value, made.output) for one in given),
+                    {name: _exchanged(one, value, made.output) for name, one in named.items()},
+                )
 
     def parameter(self, parameter: Parameter) -> Value:
         """A parameter as a value."""
@@ -383,6 +388,13 @@ class Graph:
             producers |= dict.fromkeys(operation.outputs, operation)
             done.append(operation)
         self.operations = done
+
+
+def _exchanged(given: Any, old: Value, new: Value) -> Any:
+    """An argument with one value in place of another."""
+    if isinstance(given, (list, tuple)) and not hasattr(given, "_fields"):
+        return type(given)(_exchanged(one, old, new) for one in given)
+    return new if given is old else given
 
 
 def _plain(array: Array) -> Array:

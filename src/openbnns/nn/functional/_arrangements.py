@@ -192,7 +192,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Any:
     """The cross product of vectors of three along ``dim``, the first axis of size 3 if left out."""
     a, b = numbers(input, "cross"), numbers(other, "cross")
     axis = next((i for i, n in enumerate(a.shape) if is_same(n, 3)), None) if dim is None else axis_of(a, dim, "cross")
-    if axis is None or a.ndim != b.ndim or not (is_same(a.shape[axis], 3) and is_same(b.shape[axis], 3)):
+    if axis is None or a.ndim != b.ndim or a.shape[axis] != 3 or b.shape[axis] != 3:
         raise ValueError(
             f"cross: {a.shape} and {b.shape} have no axis {'' if dim is None else dim} of size 3 in common."
         )
