@@ -70,6 +70,10 @@ class Call:
             raise Misfit(f"{name} is {value!r}, but must be a list of whole numbers")
         return tuple(value)
 
+    def optional_integers(self, name: str) -> list[int] | None:
+        """What is an attribute in old versions and an input in new ones."""
+        return list(self.integers(name)) if self.has(name) else None
+
     def text(self, name: str, default: str) -> str:
         value = self.attribute(name, default)
         if not isinstance(value, str):

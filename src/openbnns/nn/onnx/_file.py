@@ -16,7 +16,7 @@ from ..files import open_regular
 from ._metadata import bounds_of
 from .errors import OnnxError, require_onnx
 
-OLDEST, NEWEST = 13, 28
+OLDEST, NEWEST = 7, 28
 """Versions of ONNX's operators that are read."""
 
 _MOST_BYTES = 2**31  # of a file, which is what protocol buffers can hold
@@ -202,9 +202,9 @@ def _port(value: Any, place: Path, what: str) -> Port:
     sizes: list[int | str | None] = []
     for size in value.type.tensor_type.shape.dim:
         if size.HasField("dim_value"):
-            if size.dim_value < 0 and what == "input":
+            if size.dim_value < -1 and what == "input":
                 raise OnnxError(f"{where} has an axis of size {size.dim_value}.")
-            sizes.append(int(size.dim_value))
+            sizes.append(None if size.dim_value == -1 else int(size.dim_value))
         else:
             sizes.append(size.dim_param or None)
     return Port(value.name, kind, tuple(sizes))

@@ -6,13 +6,14 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..._spelling import spelled
 from .. import memory_limit
 from .._recording import Shapes
 from ..converted.tensors import Misfit
-from ._file import Graph, Model, Port, read
+from ._file import Graph, Model, Node, Port, read
 from ._metadata import FROZEN, card_of
 from ._network import BATCH, ERRORS, SOME_SAMPLES, Network, shown_shape
 from ._patterns import with_layers
@@ -51,6 +52,7 @@ def from_onnx(
         raise OnnxError(f"{model.path}: has no inputs.")
     written: dict[str, int] = {}
     model.inputs = [_with_names(port, batch_axis, input_shapes or {}, written, model) for port in model.inputs]
+    model.nodes = _without_unread(model)
     model.nodes = with_layers(model)
     try:
         weights = sorted_out(model, _frozen(model))
@@ -95,6 +97,12 @@ def _check_operators(model: Model) -> None:
         )
 
 
+def _without_unread(model: Model) -> list[Node]:
+    """The nodes without the names of results that nothing reads."""
+    read = {port.name for port in model.outputs} | {name for node in model.nodes for name in node.inputs}
+    return [replace(node, outputs=tuple(name if name in read else "" for name in node.outputs)) for node in model.nodes]
+
+
 def _frozen(model: Model) -> set[str]:
     """Parameters that were frozen when we wrote the file."""
     try:
@@ -124,7 +132,7 @@ def _with_names(
             if isinstance(n, int):
                 written.setdefault(BATCH, n)
             shape[i] = n if isinstance(n, str) else BATCH
-        elif n is None:
+        elif n is None or (isinstance(n, str) and n in shape[:i]):  # some files have one name for all that is unknown
             shape[i] = f"{port.name}_{i}"
     who = f"{model.path}: a sample of input {port.name!r}, of shape {shown_shape(shape)},"
     plain = [n for n in shape if isinstance(n, int)]

@@ -61,7 +61,10 @@ def _position(call: Call, x: Array) -> Any:
 
 @register("Hardmax")
 def _hardmax(call: Call, x: Array) -> Any:
-    axis = call.integer("axis", -1)
+    axis = call.integer("axis", -1 if call.opset >= 13 else 1)
+    if call.opset < 13:  # over all axes from this one on
+        rows = x.reshape(int(np.prod(x.shape[: axis % x.ndim])), -1)
+        return (np.arange(rows.shape[1]) == np.argmax(rows, 1)[:, None]).astype(x.dtype).reshape(x.shape)
     result = np.zeros_like(x)
     np.put_along_axis(result, np.expand_dims(np.argmax(x, axis), axis), 1, axis)
     return result

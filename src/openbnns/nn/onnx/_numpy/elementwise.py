@@ -112,8 +112,10 @@ def _is_inf(call: Call, x: Array) -> Any:
 
 @register("Clip")
 def _clip(call: Call, x: Array, low: Array | None = None, high: Array | None = None) -> Any:
-    x = x if low is None else np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)
+    least: Any = call.number("min", 0.0) if call.has("min") else low
+    most: Any = call.number("max", 0.0) if call.has("max") else high
+    x = x if least is None else np.maximum(x, least)
+    return x if most is None else np.minimum(x, most)
 
 
 @register("Where")

@@ -60,13 +60,13 @@ def listed(array: Array | None) -> list[int] | None:
 
 @register("Squeeze")
 def _squeeze(call: Call, x: Array, axes: Array | None = None) -> Any:
-    chosen = listed(axes)
+    chosen = call.optional_integers("axes") if axes is None else listed(axes)
     return np.squeeze(x, None if chosen is None else tuple(chosen))
 
 
 @register("Unsqueeze")
-def _unsqueeze(call: Call, x: Array, axes: Array) -> Any:
-    return np.expand_dims(x, tuple(listed(axes) or ()))
+def _unsqueeze(call: Call, x: Array, axes: Array | None = None) -> Any:
+    return np.expand_dims(x, call.integers("axes") if axes is None else tuple(listed(axes) or ()))
 
 
 @register("Transpose")
@@ -82,7 +82,7 @@ def _concat(call: Call, *arrays: Array) -> Any:
 @register("Split")
 def _split(call: Call, x: Array, sizes: Array | None = None) -> Any:
     axis = call.integer("axis", 0)
-    parts = split_sizes(call, x.shape[axis], listed(sizes))
+    parts = split_sizes(call, x.shape[axis], call.optional_integers("split") if sizes is None else listed(sizes))
     return tuple(np.split(x, np.cumsum(parts)[:-1], axis))
 
 
@@ -104,7 +104,8 @@ def split_sizes(call: Call, total: Any, sizes: list[int] | None) -> list[Any]:
 
 @register("Slice")
 def _slice(call: Call, x: Array, *bounds: Array | None) -> Any:
-    return x[slices(x.shape, *(listed(bound) for bound in bounds))]
+    given = [listed(bound) for bound in bounds] or [call.optional_integers(name) for name in ("starts", "ends", "axes")]
+    return x[slices(x.shape, *given)]
 
 
 def slices(
@@ -156,13 +157,14 @@ def _tile(call: Call, x: Array, repeats: Array) -> Any:
 
 
 @register("Pad")
-def _pad(call: Call, x: Array, pads: Array, value: Array | None = None, axes: Array | None = None) -> Any:
-    pairs = pad_widths(x.ndim, listed(pads) or [], listed(axes))
+def _pad(call: Call, x: Array, pads: Array | None = None, value: Array | None = None, axes: Array | None = None) -> Any:
+    pairs = pad_widths(x.ndim, (call.optional_integers("pads") if pads is None else listed(pads)) or [], listed(axes))
     limited([n + a + b for n, (a, b) in zip(x.shape, pairs, strict=True)])
     if min(map(min, pairs)) < 0:
         raise Misfit("negative pads of constants have no counterpart here")
     mode = call.text("mode", "constant")
-    options = {"constant_values": 0 if value is None else value.item()} if mode == "constant" else {}
+    filling = call.number("value", 0.0) if value is None else value.item()
+    options = {"constant_values": filling} if mode == "constant" else {}
     return np.pad(x, pairs, mode, **options)  # type: ignore[call-overload]
 
 

@@ -253,7 +253,7 @@ def identity(call: Call, x: Tensor) -> Tensor:
 
 @operator(MASKS, "Dropout")
 def dropout(call: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> Any:
-    rate = 0.5 if ratio is None else float(constant_of(ratio, "ratio").item())
+    rate = call.number("ratio", 0.5) if ratio is None else float(constant_of(ratio, "ratio").item())
     if call.outputs > 1:
         if rate and training is not None and constant_of(training, "training_mode").item():
             raise Misfit("the mask of a dropout in training has no counterpart here")

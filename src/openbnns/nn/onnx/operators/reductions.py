@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....graph.sizes import product
 from ... import functional as F
 from ...converted.tensors import Misfit, Tensor
 from .. import _numpy
@@ -59,7 +60,11 @@ def position(call: Call, x: Tensor) -> Any:
 @operator(REDUCTIONS, "Softmax", "LogSoftmax")
 def softmax(call: Call, x: Tensor) -> Tensor:
     function = F.softmax if call.op == "Softmax" else F.log_softmax
-    return Tensor(function(x.numbers, x.axis(call.integer("axis", -1))))
+    axis = x.axis(call.integer("axis", -1 if call.opset >= 13 else 1))
+    if call.opset >= 13 or axis == x.rank - 1:
+        return Tensor(function(x.numbers, axis))
+    flat = x.numbers.reshape((*x.shape[:axis], product(x.shape[axis:])))  # over all axes from this one on
+    return Tensor(function(flat, -1).reshape(x.shape))
 
 
 @operator(REDUCTIONS, "LpNormalization")

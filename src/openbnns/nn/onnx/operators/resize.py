@@ -60,11 +60,23 @@ class _Axis:
         return replace(self, old=old, new=new, scale=new / old if self.scale is None else self.scale)
 
 
+@operator(PARTS, "Upsample")
+def upsample(call: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
+    """The form of old versions, in which the first version of Resize is as well."""
+    if scales is None:
+        factors: Any = call.attribute("scales")
+        scales = Tensor(np.array(factors if isinstance(factors, tuple) else (), np.float32))
+    return resize(call, x, None, scales)
+
+
 @operator(PARTS, "Resize")
 def resize(
     call: Call, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
 ) -> Tensor:
+    if call.op == "Resize" and call.opset < 11 and scales is None:
+        roi, scales = None, roi
     mode = call.text("mode", "nearest")
+    mode = "linear" if mode == "bilinear" else mode
     if mode not in ("nearest", "linear", "cubic"):
         raise Misfit(f"mode={mode!r} has no counterpart here")
     axes = _axes(call, x, roi, scales, sizes)
@@ -91,7 +103,11 @@ def resize(
 
 
 def _coordinates(call: Call) -> str:
-    return call.text("coordinate_transformation_mode", "half_pixel")
+    return call.text("coordinate_transformation_mode", "half_pixel" if call.opset > 10 else "asymmetric")
+
+
+def _rounding(call: Call) -> str:
+    return call.text("nearest_mode", "round_prefer_floor" if call.opset > 10 else "floor")
 
 
 def _axes(call: Call, x: Tensor, roi: Tensor | None, scales: Tensor | None, sizes: Tensor | None) -> list[_Axis]:
@@ -163,7 +179,7 @@ def _native(call: Call, x: Tensor, mode: str, axes: list[_Axis], shape: list[Any
         return None
     coordinates = _coordinates(call)
     if mode == "nearest":
-        rounding = call.text("nearest_mode", "round_prefer_floor")
+        rounding = _rounding(call)
         centred = (
             coordinates == "half_pixel" and rounding.startswith("round") and all(axis.is_multiple for axis in axes)
         )
@@ -212,7 +228,7 @@ _ROUNDING: dict[str, Callable[[Any], Any]] = {
 
 
 def _nearest(call: Call, axis: _Axis) -> Array:
-    name = call.text("nearest_mode", "round_prefer_floor")
+    name = _rounding(call)
     if name not in _ROUNDING:
         raise Misfit(f"nearest_mode={name!r} has no counterpart here")
     places: Array = _ROUNDING[name](_positions(call, axis)).astype(np.int64)
@@ -229,7 +245,7 @@ def _weights(call: Call, axis: _Axis, mode: str) -> tuple[Array, Array]:
         outside = (positions < 0) | (positions > n - 1)
     matrix = np.zeros((m, n))
     if mode == "nearest":
-        places = _ROUNDING[call.text("nearest_mode", "round_prefer_floor")](positions).astype(np.int64).clip(0, n - 1)
+        places = _ROUNDING[_rounding(call)](positions).astype(np.int64).clip(0, n - 1)
         matrix[np.arange(m), places] = 1
         return matrix.astype(np.float32), outside
     assert axis.scale is not None

@@ -73,9 +73,7 @@ def flatten(call: Call, x: Tensor) -> Tensor:
 
 @operator(SHAPES, "Squeeze")
 def squeeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    given = plain_numbers(axes, "axes")
-    if given is None and call.has("axes"):
-        given = list(call.integers("axes"))
+    given = call.optional_integers("axes") if axes is None else plain_numbers(axes, "axes")
     chosen = [i for i, n in enumerate(x.shape) if n == 1] if given is None else [x.axis(axis) for axis in given]
     if any(x.shape[axis] != 1 for axis in chosen):
         raise Misfit(f"axes {given} of {x.shape} are not of size 1")
@@ -185,9 +183,8 @@ def take_slice(
 ) -> Tensor:  # fmt: skip
     chosen, strides = plain_numbers(axes, "axes"), plain_numbers(steps, "steps")
     first, last = numbers_of(starts, "starts"), numbers_of(ends, "ends")
-    if starts is None and call.has("starts"):
-        first, last = list(call.integers("starts")), list(call.integers("ends"))
-        chosen = list(call.integers("axes")) if call.has("axes") else None
+    if starts is None:
+        first, last, chosen = (call.optional_integers(name) for name in ("starts", "ends", "axes"))
     keys = list(_numpy.slices(x.shape, first, last, chosen, strides))
     for axis, key in enumerate(keys):
         size = x.shape[axis]
@@ -201,9 +198,7 @@ def take_slice(
 @operator(PARTS, "Split")
 def split(call: Call, x: Tensor, sizes: Tensor | None = None) -> Any:
     axis = x.axis(call.integer("axis", 0))
-    given = plain_numbers(sizes, "split")
-    if given is None and call.has("split"):
-        given = list(call.integers("split"))
+    given = call.optional_integers("split") if sizes is None else plain_numbers(sizes, "split")
     parts = _numpy.split_sizes(call, x.shape[axis], given)
     shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in parts]
     if any(isinstance(n, Size) for n in parts):
@@ -307,7 +302,7 @@ def concat(call: Call, *given: Tensor) -> Tensor:
 def pad(
     call: Call, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
 ) -> Tensor:
-    given = list(call.integers("pads")) if pads is None else plain_numbers(pads, "pads") or []
+    given = (call.optional_integers("pads") if pads is None else plain_numbers(pads, "pads")) or []
     widths = _numpy.pad_widths(x.rank, given, plain_numbers(axes, "axes"))
     modes = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
     mode = call.text("mode", "constant")
