@@ -1,14 +1,16 @@
-"""Messages in the wire format of protocol buffers, read without a schema, any length checked before it is used."""
+"""Messages in the wire format of protocol buffers, read and written without a schema, any length checked before it is used."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
 from ._value import Array
 from .weights import DamagedFile
+
+_MOST_FIELDS = 2**20
 
 
 class Message:
@@ -17,27 +19,33 @@ class Message:
     def __init__(self, data: memoryview, who: str) -> None:
         self.data, self.who = data, who
         self.fields: dict[int, list[int | memoryview]] = {}
-        for number, value in self._read():
-            self.fields.setdefault(number, []).append(value)
-
-    def _read(self) -> Iterator[tuple[int, int | memoryview]]:
-        place, end = 0, len(self.data)
+        place, end, count = 0, len(data), 0
         while place < end:
-            key, place = self._varint(place)
+            if count == _MOST_FIELDS:  # two bytes of a file would take a hundred of memory each
+                raise self.damage(f"it has more than {_MOST_FIELDS} fields")
+            count += 1
+            key, place = (data[place], place + 1) if data[place] < 128 else self._varint(place)
             number, kind = key >> 3, key & 7
-            if kind == 0:
-                value, place = self._varint(place)
-                yield number, value
-                continue
-            size = 8 if kind == 1 else 4
-            if kind == 2:
-                size, place = self._varint(place)
-            elif kind not in (1, 5):
+            value: int | memoryview
+            if kind in (0, 2):  # most of them, and most of those have one byte
+                size, place = (data[place], place + 1) if place < end and data[place] < 128 else self._varint(place)
+            elif kind in (1, 5):
+                size = 8 if kind == 1 else 4
+            else:
                 raise self.damage(f"field {number} has wire type {kind}")
-            if number == 0 or size > end - place:
-                raise self.damage(f"field {number} of {size} bytes does not fit into the {end - place} that are left")
-            yield number, self.data[place : place + size]
-            place += size
+            if kind == 0:
+                value = size
+            else:
+                if number == 0 or size > end - place:
+                    raise self.damage(
+                        f"field {number} of {size} bytes does not fit into the {end - place} that are left"
+                    )
+                value = data[place : place + size]
+                place += size
+            if number in self.fields:
+                self.fields[number].append(value)
+            else:
+                self.fields[number] = [value]
 
     def _varint(self, place: int) -> tuple[int, int]:
         value = 0
@@ -113,3 +121,51 @@ class Message:
             raise self.damage(f"field {number} holds no floats")
         data = b"".join(bytes(value) for value in pieces if not isinstance(value, int))
         return np.frombuffer(data, "<f4").astype(np.float32)
+
+    def data_of(self, number: int) -> memoryview:
+        """The bytes of a field; none if there is no such field."""
+        value = self.fields.get(number, [memoryview(b"")])[-1]
+        if isinstance(value, int):
+            raise self.damage(f"field {number} is no sequence of bytes")
+        return value
+
+    def signed(self, number: int, default: int = 0) -> int:
+        """A number that may be negative."""
+        return _signed(self.integer(number, default))
+
+    def signed_integers(self, number: int) -> list[int]:
+        """Repeated numbers that may be negative."""
+        return [_signed(value) for value in self.integers(number)]
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
+
+
+Field = tuple[int, "int | float | str | bytes | memoryview"]
+"""A field to be written: its number and value; messages inside of it are bytes."""
+
+
+def varint(value: int) -> bytes:
+    """A number in as few bytes as it needs, ten if it is negative."""
+    value &= 2**64 - 1
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def encode(fields: Iterable[Field]) -> bytes:
+    """The bytes of a message: ``int`` and ``bool`` as varint, ``float`` in four bytes, all else with its length in front."""
+    pieces: list[bytes | memoryview] = []
+    for number, value in fields:
+        if isinstance(value, int):
+            pieces += varint(number << 3), varint(value)
+        elif isinstance(value, float):
+            pieces += varint(number << 3 | 5), struct.pack("<f", value)
+        else:
+            data = value.encode() if isinstance(value, str) else value
+            pieces += varint(number << 3 | 2), varint(len(data)), data
+    return b"".join(pieces)
