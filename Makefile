@@ -234,6 +234,7 @@ fuzz: install $(VENV)/.test-tools
 	$(BIN)/python tests/fuzz.py $(FUZZ)
 	$(BIN)/python tests/fuzz_c.py
 	$(BIN)/python tests/fuzz_onnx.py
+	$(BIN)/python tests/fuzz_coreml.py
 
 # Wheels that run elsewhere. Zig compiles against an old C library, and for other processors.
 $(VENV)/.wheel-tools: $(VENV)/.build-tools

@@ -29,6 +29,7 @@ ORDER = [
     {"gradients", "datasets", "clib"},
     {"graph"},
     {"nn"},
+    {"interop"},
     {"cli", "sklearn"},
     {"__main__"},
 ]

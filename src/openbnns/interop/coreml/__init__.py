@@ -1,0 +1,41 @@
+"""Core ML's ML programs as data: read from and written to packages and texts."""
+
+from .blobs import Weights
+from .description import (
+    ArrayFeature,
+    Description,
+    DictionaryFeature,
+    Feature,
+    FunctionDescription,
+    ImageFeature,
+    Metadata,
+    ScalarFeature,
+    SequenceFeature,
+    StateFeature,
+)
+from .errors import CoreMLError
+from .models import Model, make_model, read, write_compiled, write_package
+from .program import (
+    Block,
+    Constant,
+    DictionaryType,
+    Function,
+    ListType,
+    NamedType,
+    Operation,
+    Program,
+    StateType,
+    TensorType,
+    TupleType,
+    constant,
+)
+from .text import parse
+from .text_writing import render
+
+__all__ = [
+    "read", "write_package", "write_compiled", "parse", "render", "make_model", "Model", "CoreMLError", "Weights",
+    "Program", "Function", "Block", "Operation", "NamedType", "Constant", "constant",
+    "TensorType", "ListType", "TupleType", "DictionaryType", "StateType",
+    "Description", "FunctionDescription", "Metadata", "Feature", "ArrayFeature", "ImageFeature", "ScalarFeature",
+    "DictionaryFeature", "SequenceFeature", "StateFeature",
+]  # fmt: skip
