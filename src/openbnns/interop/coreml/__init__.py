@@ -1,6 +1,7 @@
 """Core ML's ML programs as data: read from and written to packages and texts."""
 
 from .blobs import Weights
+from .compression import decompressed, dequantize, quantize
 from .description import (
     ArrayFeature,
     Description,
@@ -36,7 +37,7 @@ from .text_writing import render
 __all__ = [
     "read", "write_package", "write_compiled", "parse", "render", "make_model", "Model", "CoreMLError", "Weights",
     "Program", "Function", "Block", "Operation", "NamedType", "Constant", "constant",
-    "Scope", "Reference", "Bound", "bind", "kind_of",
+    "Scope", "Reference", "Bound", "bind", "kind_of", "decompressed", "quantize", "dequantize",
     "TensorType", "ListType", "TupleType", "DictionaryType", "StateType",
     "Description", "FunctionDescription", "Metadata", "Feature", "ArrayFeature", "ImageFeature", "ScalarFeature",
     "DictionaryFeature", "SequenceFeature", "StateFeature",
