@@ -15,6 +15,7 @@ import fuzz_coreml
 from openbnns.interop import coreml
 from openbnns.interop.coreml.blobs import FILE_NAME
 from openbnns.interop.coreml.elements import ELEMENTS, packed, unpacked
+from openbnns.nn.protobuf import encode
 from openbnns.nn.weights import DamagedFile
 
 TEXTS = {"1.0": coreml_programs.OLD, "1.3": coreml_programs.NEW}
@@ -287,6 +288,34 @@ def test_a_description_of_another_program_is_not_taken(tmp_path: Path) -> None:
     other = {"name": "other", "type": "Image", "width": "2", "height": "2", "colorspace": "RGB"}
     (path / "metadata.json").write_text(json.dumps([{"inputSchema": [other], "outputSchema": []}]))
     assert [feature.name for feature in coreml.read(path).description.inputs] == ["x"]
+
+
+def test_pipelines_have_parts(tmp_path: Path) -> None:
+    package = coreml.write_package(coreml_programs.classifier(), tmp_path / "one.mlpackage")
+    inside = package / "Data" / "com.apple.CoreML"
+    part = (inside / "model.mlmodel").read_bytes()
+    network = encode([(1, 4), (2, b""), (500, b"")])
+    pipeline = encode([(1, part), (1, network), (2, "first"), (2, "second")])
+    (inside / "model.mlmodel").write_bytes(encode([(1, 9), (2, b""), (202, pipeline)]))
+    model = coreml.read(package)
+    assert model.kind == "pipeline" and model.program is None
+    assert [inner.kind for inner in model.parts] == ["mlProgram", "neuralNetwork"]
+    assert model.parts[0].program == coreml_programs.classifier().program
+    with pytest.raises(ValueError, match=r"the model is of the kind pipeline\. Only ML programs can be written"):
+        coreml.write_package(model, tmp_path / "two.mlpackage")
+    for _ in range(6):
+        part = encode([(1, 9), (2, b""), (200, encode([(1, encode([(1, part)]))]))])
+    (inside / "model.mlmodel").write_bytes(part)
+    assert "pipelines are nested too deeply" in refusal(package)
+
+
+def test_compiled_pipelines_have_parts(tmp_path: Path) -> None:
+    folder = tmp_path / "all.mlmodelc"
+    for number, text in enumerate(TEXTS.values()):
+        made = coreml.write_compiled(coreml.make_model(coreml.parse(text)), tmp_path / f"{number}.mlmodelc")
+        shutil.copytree(made, folder / f"model{number}")
+    (folder / "metadata.json").write_text('[{"inputSchema": [], "outputSchema": []}]')
+    assert [part.program.dialect for part in coreml.read(folder).parts if part.program] == ["1.0", "1.3"]
 
 
 # Damage.
