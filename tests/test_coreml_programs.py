@@ -124,9 +124,26 @@ def test_errors_in_texts_name_line_and_column(text: str) -> None:
     assert reason in str(error.value)
 
 
-def test_an_output_must_be_computed() -> None:
-    with pytest.raises(coreml.CoreMLError, match=r"a\.mil: function 'main': nothing computes the output 'q'"):
+def test_functions_and_outputs_are_checked_as_a_whole() -> None:
+    with pytest.raises(coreml.CoreMLError, match=r"a\.mil:4:6: nothing computes the output 'q'"):
         coreml.parse(body("fp32 y = relu(x = x);", output="q"), name="a.mil")
+    with pytest.raises(coreml.CoreMLError, match=r"a\.mil:2:1: function 'main': two values have the name 'x'"):
+        coreml.parse(body("fp32 y = relu(x = x);", inputs="fp32 x, fp32 x"), name="a.mil")
+    with pytest.raises(coreml.CoreMLError, match=r"a\.mil: the program has no functions"):
+        coreml.parse("program(1.3) {}", name="a.mil")
+
+
+def test_texts_can_have_inputs_that_packages_cannot(tmp_path: Path) -> None:
+    model = coreml.make_model(coreml.parse(body("uint8 y = identity(x = x);", inputs="tensor<uint8, [2]> x")))
+    assert model.description.inputs[0].type == coreml.ArrayFeature((2,), "uint8")
+    with pytest.raises(coreml.CoreMLError, match=r"no package can have multi-arrays of uint8\. They can be float32"):
+        coreml.write_package(model, tmp_path / "a.mlpackage")
+    path = tmp_path / "a.mil"
+    path.write_text(body("fp32 y = relu(x = fp32(1));", inputs="tuple<fp32> x"))
+    assert f"{path}:2:1: function 'main': input 'x' has the type tuple" in refusal(path)
+    attribute = '[FlexibleShapeInformation = dict<string, string>({{"x", "y"}})]'
+    path.write_text(body("fp32 y = relu(x = x);").replace(") {", f") {attribute} {{", 2))
+    assert "has another form than is known" in refusal(path)
 
 
 def test_two_functions_of_one_name() -> None:
@@ -411,7 +428,7 @@ def test_other_files(tmp_path: Path) -> None:
     (tmp_path / "a.mlmodel").write_bytes(b"")
     assert "is empty" in refusal(tmp_path / "a.mlmodel")
     (tmp_path / "a.mlmodel").write_bytes(b"\x08\x07")
-    assert "is no model of Core ML" in refusal(tmp_path / "a.mlmodel")
+    assert "is not a Core ML model" in refusal(tmp_path / "a.mlmodel")
     (tmp_path / "a.mil").write_bytes(b"program(1.3) \xff")
     assert "is not text in UTF-8 (byte 13)" in refusal(tmp_path / "a.mil")
 

@@ -39,5 +39,5 @@ def test_a_message_has_a_bounded_number_of_fields() -> None:
 
 
 def test_bytes_are_not_a_number() -> None:
-    with pytest.raises(DamagedFile, match="field 1 is no sequence of bytes"):
+    with pytest.raises(DamagedFile, match="field 1 is not a sequence of bytes"):
         read(encode([(1, 5)])).data_of(1)

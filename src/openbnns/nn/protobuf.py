@@ -126,7 +126,7 @@ class Message:
         """The bytes of a field; none if there is no such field."""
         value = self.fields.get(number, [memoryview(b"")])[-1]
         if isinstance(value, int):
-            raise self.damage(f"field {number} is no sequence of bytes")
+            raise self.damage(f"field {number} is not a sequence of bytes")
         return value
 
     def signed(self, number: int, default: int = 0) -> int:

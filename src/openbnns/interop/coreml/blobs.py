@@ -28,6 +28,19 @@ FILE_NAME = "@model_path/weights/weight.bin"
 """The name of the file of a package's weights, as programs write it."""
 
 
+def path_inside(folder: Path, name: str) -> Path | None:
+    """The file of this name in a folder; None if the name leads out of it, by itself or through links."""
+    parts = PurePosixPath(name).parts
+    if not parts or os.path.isabs(name) or ".." in parts or "\\" in name or "\0" in name:
+        return None
+    try:
+        root = folder.resolve()
+        path = root.joinpath(*parts).resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        return None
+    return path if path.is_relative_to(root) else None
+
+
 class Weights:
     """The weight files of a model, each mapped when a constant first asks for it. ``folder`` is that of the model."""
 
@@ -67,24 +80,16 @@ class Weights:
         return self._files[name]
 
     def _mapped(self, name: str, who: str) -> memoryview:
-        local = name.removeprefix(_FOLDER)
-        parts = PurePosixPath(local).parts
-        root = self.folder.resolve()
-        if not parts or os.path.isabs(local) or ".." in parts or "\\" in local or "\0" in local:
+        path = path_inside(self.folder, name.removeprefix(_FOLDER))
+        if path is None:
             raise CoreMLError(f"{who}: its weights lie in {name!r}, which is outside of the model. It is not read.")
         try:
-            path = root.joinpath(*parts).resolve()
-            if not path.is_relative_to(root):
-                raise CoreMLError(
-                    f"{who}: its weights lie in {name!r}, a link to outside of the model. It is not read."
-                )
             with open_regular(path, CoreMLError) as (file, size):
                 if size < 64:
                     raise CoreMLError(f"{who}: the weight file {path} has {size} bytes, too few for one.")
                 data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
-            reason = getattr(error, "strerror", None) or error
-            raise CoreMLError(f"{who}: the weight file {name!r} of {root} cannot be read ({reason}).") from None
+        except OSError as error:
+            raise CoreMLError(f"{who}: the weight file {path} cannot be read ({error.strerror or error}).") from None
         _, version = struct.unpack_from("<II", data)
         if version != 2:
             raise CoreMLError(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...nn.protobuf import Field, Message, encode, varint
+from .elements import ELEMENTS
 from .errors import CoreMLError
 from .program import Constant, DictionaryType, Function, ListType, Program, StateType, TensorType, TupleType, ValueType
 
@@ -285,6 +286,10 @@ def _shape_bytes(shape: Iterable[int]) -> bytes:
 
 
 def _array_message(kind: ArrayFeature) -> bytes:
+    if kind.element not in _ARRAY_NUMBERS:
+        raise CoreMLError(
+            f"no package can have multi-arrays of {kind.element}. They can be {', '.join(_ARRAY_NUMBERS)}."
+        )
     fields: list[Field] = [(1, _shape_bytes(kind.shape))] if kind.shape else []
     fields.append((2, _ARRAY_NUMBERS[kind.element]))
     if kind.enumerated:
@@ -302,19 +307,10 @@ def _range_message(sizes: Range) -> bytes:
 
 # Descriptions out of other places.
 
-_NUMPY_NAMES = {
-    "fp16": "float16",
-    "fp32": "float32",
-    "fp64": "float64",
-    "int32": "int32",
-    "int8": "int8",
-    "bool": "int32",
-}
 
-
-def description_of(program: Program) -> Description:
+def description_of(program: Program, who: str = "the program") -> Description:
     """The description that follows from a program: multi-arrays of the types of its inputs and outputs."""
-    described = [_described(function) for function in program.functions.values()]
+    described = [_described(function, who) for function in program.functions.values()]
     default = "main" if "main" in program.functions else described[0].name
     if len(described) == 1:
         only = described[0]
@@ -322,26 +318,25 @@ def description_of(program: Program) -> Description:
     return Description(functions=described, default_function=default)
 
 
-def _described(function: Function) -> FunctionDescription:
-    defaults, ranges, enumerated = flexible_shapes(function)
+def _described(function: Function, who: str) -> FunctionDescription:
+    where = f"{function.place or who}: function {function.name!r}"
+    defaults, ranges, enumerated = flexible_shapes(function, where)
     found = FunctionDescription(function.name)
     for port in function.inputs:
-        if isinstance(port.type, StateType):
-            found.states.append(Feature(port.name, _feature_of(port.type)))
-            continue
-        kind = _feature_of(port.type)
+        kind = _feature_of(port.type, f"{where}: input {port.name!r}")
         if isinstance(kind, ArrayFeature) and port.name in defaults:
-            kind = ArrayFeature(
-                defaults[port.name], kind.element, enumerated.get(port.name, ()), ranges.get(port.name, ())
-            )
-        found.inputs.append(Feature(port.name, kind))
-    found.outputs = [Feature(port.name, _feature_of(port.type)) for port in function.output_types()]
+            shapes = enumerated.get(port.name, ())
+            kind = ArrayFeature(defaults[port.name], kind.element, shapes, ranges.get(port.name, ()))
+        into = found.states if isinstance(kind, StateFeature) else found.inputs
+        into.append(Feature(port.name, kind))
+    for port in function.output_types():
+        found.outputs.append(Feature(port.name, _feature_of(port.type, f"{where}: output {port.name!r}")))
     return found
 
 
-def _feature_of(type: ValueType) -> FeatureType:
+def _feature_of(type: ValueType, who: str) -> FeatureType:
     if isinstance(type, StateType):
-        array = _feature_of(type.wrapped)
+        array = _feature_of(type.wrapped, who)
         if isinstance(array, ArrayFeature):
             return StateFeature(array)
     if isinstance(type, DictionaryType):
@@ -349,14 +344,16 @@ def _feature_of(type: ValueType) -> FeatureType:
     if isinstance(type, TensorType):
         if type.shape == () and type.element in ("string", "int64"):
             return ScalarFeature(type.element)
-        if type.element in _NUMPY_NAMES:
+        if type.element != "string":
+            # Core ML gives booleans as int32. Texts can have types that no multi-array of a package has.
+            element = "int32" if type.element == "bool" else ELEMENTS[type.element].numpy.name
             sizes = type.shape or ()
             ranges = tuple((1, None) if n is None else (n, n) for n in sizes) if None in sizes else ()
-            return ArrayFeature(tuple(1 if n is None else n for n in sizes), _NUMPY_NAMES[type.element], (), ranges)
+            return ArrayFeature(tuple(1 if n is None else n for n in sizes), element, (), ranges)
     if isinstance(type, ListType) and type.entry in (TensorType("string", ()), TensorType("int64", ())):
         assert isinstance(type.entry, TensorType)
         return SequenceFeature(type.entry.element)
-    raise CoreMLError(f"no feature of a model can have the type {type}.")
+    raise CoreMLError(f"{who} has the type {type}, which no input or output of a model can have.")
 
 
 FLEXIBLE = "FlexibleShapeInformation"
@@ -366,7 +363,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def flexible_shapes(
-    function: Function,
+    function: Function, who: str
 ) -> tuple[Shapes, dict[str, tuple[Range, ...]], dict[str, tuple[tuple[int, ...], ...]]]:
     """Default shapes, ranges of sizes and enumerated shapes of inputs, out of an attribute of the function."""
     defaults: Shapes = {}
@@ -385,7 +382,7 @@ def flexible_shapes(
                     for name, shape in shapes.items():
                         enumerated.setdefault(name, []).append(tuple(int(n) for n in shape))
     except (TypeError, ValueError, AttributeError):
-        raise CoreMLError(f"function {function.name!r}: {FLEXIBLE} has another form than is known.") from None
+        raise CoreMLError(f"{who}: {FLEXIBLE} has another form than is known.") from None
     return defaults, ranges, {name: tuple(shapes) for name, shapes in enumerated.items()}
 
 

@@ -223,7 +223,7 @@ def _tensor(type: TensorType, message: Message) -> Constant:
         flat: Array = np.zeros(0, element.stored)
     elif element.name == "string":
         if fields != [_STRINGS]:
-            raise message.damage(f"a constant of type {type} holds no text")
+            raise message.damage(f"a constant of type {type} does not hold text")
         texts = message.message(_STRINGS).texts(1)
         if len(texts) != count:
             raise message.damage(f"a constant of type {type} has {len(texts)} texts")
@@ -255,7 +255,7 @@ def _numbers(field: int, message: Message, element: Element) -> Array:
     if (field, element.name) in ((_FLOATS, "fp32"), (_DOUBLES, "fp64")):
         pieces = [piece for piece in message.fields.get(1, []) if not isinstance(piece, int)]
         if any(len(piece) % (element.bits // 8) for piece in pieces):
-            raise message.damage("field 1 holds no floats")
+            raise message.damage("field 1 does not hold floats")
         return np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), element.stored)
     fits = element.name == "bool" if field == _BOOLS else field in (_INTS, _LONG_INTS) and element.whole
     if not fits or element.packed:

@@ -12,12 +12,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from ...nn.files import open_regular
 from ...nn.protobuf import Field, Message, encode
-from .blobs import BlobWriter, Weights
+from .blobs import BlobWriter, Weights, path_inside
 from .description import (
     FLEXIBLE,
     Description,
@@ -29,7 +29,7 @@ from .description import (
 )
 from .errors import CoreMLError
 from .messages import read_program, write_program
-from .program import Constant, Program
+from .program import Constant, ListType, Program
 from .text import parse
 from .text_writing import render
 
@@ -81,7 +81,7 @@ class Model:
                 elif operation.type == "classify":
                     for argument in operation.inputs.get("classes", ()):
                         held = argument if isinstance(argument, Constant) else constants.get(argument)
-                        if held is not None:
+                        if held is not None and isinstance(held.type, ListType):
                             return list(held.python)
         return []
 
@@ -102,31 +102,27 @@ def read(path: str | os.PathLike[str]) -> Model:
             return _text_file(place)
         if not place.exists():
             raise FileNotFoundError(f"there is no file or folder {place}.")
-        with _mapped(place, _MOST_MESSAGE) as data:
-            return _message_file(data, place)
+        return _message_file(_mapped(place, _MOST_MESSAGE), place)
     except (RecursionError, MemoryError, OverflowError) as error:
         raise CoreMLError(f"{place}: cannot be read ({type(error).__name__}). It is damaged, or hostile.") from None
 
 
-@contextmanager
-def _mapped(path: Path, most: int) -> Iterator[memoryview]:
+def _mapped(path: Path, most: int) -> memoryview:
     """The bytes of a file, which stay mapped as long as something refers to them."""
     try:
         with open_regular(path, CoreMLError) as (file, size):
             if size > most:
                 raise CoreMLError(f"{path}: has {size} bytes, more than the {most} that such a file can have.")
-            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
     except OSError as error:
         raise CoreMLError(f"{path}: cannot be read ({error.strerror or error}).") from None
-    yield data
 
 
 def _text(path: Path, most: int) -> str:
-    with _mapped(path, most) as data:
-        try:
-            return bytes(data).decode()
-        except UnicodeDecodeError as error:
-            raise CoreMLError(f"{path}: is not text in UTF-8 (byte {error.start}).") from None
+    try:
+        return bytes(_mapped(path, most)).decode()
+    except UnicodeDecodeError as error:
+        raise CoreMLError(f"{path}: is not text in UTF-8 (byte {error.start}).") from None
 
 
 # Packages.
@@ -134,34 +130,19 @@ def _text(path: Path, most: int) -> str:
 
 def _package(folder: Path) -> Model:
     manifest = folder / "Manifest.json"
-    where = f"{manifest}"
+    text = _text(manifest, _MOST_JSON)
     try:
-        held = json.loads(_text(manifest, _MOST_JSON))
-        root, items = held["rootModelIdentifier"], held["itemInfoEntries"]
-        item = items[root]["path"]
-        if not isinstance(item, str):
-            raise TypeError("the path is not text")
+        held = json.loads(text)
+        item = held["itemInfoEntries"][held["rootModelIdentifier"]]["path"]
+        path = path_inside(folder / "Data", item)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        if isinstance(error, CoreMLError):
-            raise
-        raise CoreMLError(
-            f"{where}: does not name the model of the package ({type(error).__name__}: {error})."
-        ) from None
-    parts = PurePosixPath(item).parts
-    data = folder / "Data"
-    path = data.joinpath(*parts)
-    if (
-        not parts
-        or os.path.isabs(item)
-        or ".." in parts
-        or "\0" in item
-        or not path.resolve().is_relative_to(folder.resolve())
-    ):
-        raise CoreMLError(f"{where}: the model is at {item!r}, which is outside of the package. It is not read.")
+        reason = f"{type(error).__name__}: {error}"
+        raise CoreMLError(f"{manifest}: does not name the model of the package ({reason}).") from None
+    if path is None:
+        raise CoreMLError(f"{manifest}: the model is at {item!r}, which is outside of the package. It is not read.")
     if path.is_dir():
-        raise CoreMLError(f"{where}: the model is at {item!r}, which is a folder.")
-    with _mapped(path, _MOST_MESSAGE) as content:
-        model = _message_file(content, path)
+        raise CoreMLError(f"{manifest}: the model is at {item!r}, which is a folder.")
+    model = _message_file(_mapped(path, _MOST_MESSAGE), path)
     model.path = folder
     return model
 
@@ -177,7 +158,7 @@ def _message_model(message: Message, weights: Weights, path: Path, depth: int) -
     kinds = [number for number in message.fields if number in _KINDS]
     if len(kinds) != 1 or not version:
         raise message.damage(
-            f"is no model of Core ML: it has specification version {version} and {len(kinds)} kinds of contents"
+            f"is not a Core ML model: it has specification version {version} and {len(kinds)} kinds of contents"
         )
     (number,) = kinds
     description = read_description(message.message(2, "description"))
@@ -225,7 +206,7 @@ def _text_file(path: Path, folder: Path | None = None) -> Model:
     description, version = _compiled_description(path.parent)
     needed = max(OPSET_VERSIONS.get(function.opset, 0) for function in program.functions.values())
     if description is None or not _describes(description, program):
-        description = description_of(program)
+        description = description_of(program, str(path))
     least = 9 if program.dialect != "1.0" else 6
     return Model(_fixed(program), description, max(version, needed, least), path=folder or path)
 
@@ -244,8 +225,7 @@ def _describes(description: Description, program: Program) -> bool:
 def _compiled_description(folder: Path) -> tuple[Description | None, int]:
     """The description of a compiled model and its specification version; 0 if nothing says it."""
     if (folder / "coremldata.bin").exists():
-        with _mapped(folder / "coremldata.bin", _MOST_JSON) as data:
-            found = _coremldata(data, str(folder / "coremldata.bin"))
+        found = _coremldata(_mapped(folder / "coremldata.bin", _MOST_JSON), str(folder / "coremldata.bin"))
         if found is not None:
             return found
     if (folder / "metadata.json").exists():

@@ -259,12 +259,13 @@ class Operation:
 
 @dataclass
 class Block:
-    """Operations in their order, and the names of what they give."""
+    """Operations in their order, and the names of what they give; ``place`` is where a text lists those."""
 
     inputs: list[NamedType]
     operations: list[Operation]
     outputs: list[str]
     attributes: dict[str, Constant] = field(default_factory=dict)
+    place: Place | None = field(default=None, compare=False)
 
 
 @dataclass
@@ -276,6 +277,7 @@ class Function:
     opset: str
     block: Block
     attributes: dict[str, Constant] = field(default_factory=dict)
+    place: Place | None = field(default=None, compare=False)
 
     def walk(self) -> Iterator[Operation]:
         """All operations, each before those of its blocks."""
@@ -309,7 +311,7 @@ class Program:
         if not self.functions:
             raise CoreMLError(f"{who}: the program has no functions.")
         for function in self.functions.values():
-            where = f"{who}: function {function.name!r}"
+            where = f"{function.place or who}: function {function.name!r}"
             known: set[str] = set()
             _define(function.inputs, known, where)
             _check_block(function.block, known, where)
@@ -329,7 +331,7 @@ def _check_block(block: Block, known: set[str], where: str) -> None:
     """Check a block; ``known`` has the names that its operations may read, and is the same afterwards."""
     defined = _define(block.inputs, known, where)
     for operation in block.operations:
-        here = f"{operation.place}: {operation}" if operation.place else f"{where}: {operation}"
+        here = f"{operation.place or where}: {operation}"
         for name, arguments in operation.inputs.items():
             for argument in arguments:
                 if isinstance(argument, str) and argument not in known:
@@ -341,7 +343,7 @@ def _check_block(block: Block, known: set[str], where: str) -> None:
         defined += _define(operation.outputs, known, here)
     for name in block.outputs:
         if name not in known:
-            raise CoreMLError(f"{where}: nothing computes the output {name!r}.")
+            raise CoreMLError(f"{block.place or where}: nothing computes the output {name!r}.")
     known.difference_update(defined)
 
 

@@ -159,6 +159,7 @@ class _Parser:
         return Program(functions, version, attributes)
 
     def _function(self) -> Function:
+        place = self.place()
         self._expect("func")
         name = self._name("the name of a function")
         self._expect("<")
@@ -169,7 +170,7 @@ class _Parser:
         attributes = self._attributes()
         block = self._block([], 0)
         self._expect(";")
-        return Function(name, inputs, opset, block, attributes)
+        return Function(name, inputs, opset, block, attributes, place)
 
     def _port(self) -> NamedType:
         return NamedType(type=self._type(0), name=self._name("a name"))
@@ -198,8 +199,10 @@ class _Parser:
         while not self._accept("}"):
             operations.append(self._operation(depth))
         self._expect("->")
+        place = self.place()
         self._expect("(")
-        return Block(inputs, operations, self._list(lambda: self._name("the name of an output"), ")"))
+        outputs = self._list(lambda: self._name("the name of an output"), ")")
+        return Block(inputs, operations, outputs, place=place)
 
     def _operation(self, depth: int) -> Operation:
         place = self.place()
