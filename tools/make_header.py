@@ -26,6 +26,8 @@ HEXADECIMAL = {"BNNSDataType", "BNNSDataLayout", *BIT_MASKS}
 UNEXPLAINED = {"filter", "F", "generator", "knn", "filter_params"}
 """Parameters for which the opening comment explains NULL."""
 
+MACROS = {"_Nonnull": "OPENBNNS_NONNULL", "_Nullable": "OPENBNNS_NULLABLE"}
+
 HANDLES = {
     "BNNSFilter": "A filter; NULL stands for a failed creation.",
     "BNNSRandomGenerator": "A random generator.",
@@ -77,8 +79,19 @@ PROLOGUE = """
     enum
 #endif
 
+/* Pointers that must not be NULL, which Swift imports as other types than those that may. */
+#if defined(__clang__)
+#define OPENBNNS_NONNULL _Nonnull
+#define OPENBNNS_NULLABLE _Nullable
+#else
+#define OPENBNNS_NONNULL
+#define OPENBNNS_NULLABLE
+#endif
+
 #if defined(__clang__)
 #pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wnullability-completeness" /* as in Apple's headers, some pointers do not say */
+#pragma clang diagnostic ignored "-Wnullability-extension"
 #if !defined(__cplusplus)
 #pragma clang diagnostic ignored "-Wpedantic" /* enums with a fixed type, as Apple's headers have them */
 #endif
@@ -126,16 +139,18 @@ def comment(text: str, opening: str = "/**") -> list[str]:
 
 
 def declared(c_type: str, name: str) -> str:
-    """A field or parameter as C writes it: no annotations of nullability, brackets behind the name."""
-    words = [word for word in c_type.replace("*", " * ").split() if not word.startswith("_N")]
+    """A field or parameter as C writes it: macros for what compilers know of NULL, brackets behind the name."""
+    words = [MACROS.get(word, word) for word in c_type.replace("*", " * ").split()]
     base, bracket, dimensions = " ".join(words).partition("[")
     text = f"{base} {name}{bracket}{dimensions}"
     return text.replace("* ", "*")
 
 
-def without_const(c_type: str) -> str:
-    """Type of a parameter; for one passed by value, const says nothing to the caller."""
-    return c_type if "*" in c_type else c_type.removeprefix("const ")
+def parameter_type(c_type: str, in_swift: str) -> str:
+    """Type of a parameter: a pointer that is not optional in Swift says so; const says nothing of one passed by value."""
+    if "*" not in c_type:
+        return c_type.removeprefix("const ")
+    return c_type if in_swift.endswith("?") or not c_type.endswith("*") else f"{c_type} _Nonnull"
 
 
 def commented(line: str, text: str) -> list[str]:
@@ -182,7 +197,7 @@ def prototype(name: str, returned: str, parameters: Iterable[tuple[str, str]]) -
     """A declaration, wrapped behind its parenthesis."""
     lines = [declared(returned, name).lstrip() + "("]
     indent = " " * len(lines[0])
-    pieces = [declared(without_const(c_type), parameter) for c_type, parameter in parameters] or ["void"]
+    pieces = [declared(c_type, parameter) for c_type, parameter in parameters] or ["void"]
     for piece in [f"{piece}, " for piece in pieces[:-1]] + [f"{pieces[-1]})"]:
         if len(lines[-1]) + len(piece.rstrip()) >= WIDTH - 1:
             lines = [*lines[:-1], lines[-1].rstrip(), indent]
@@ -197,7 +212,8 @@ def function_lines(name: str, facts: dict[str, Any], text: str) -> list[str]:
             raise SystemExit(f"header_text: {name} does not say what a NULL {parameter['name']} means.")
     returned = returns_text(facts["returns"])
     lines = ["", *comment(f"{text.rstrip()}\n\n{returned}" if returned else text)]
-    parameters = [(p["type"], p["name"]) for p in facts["parameters"]]
+    in_swift = facts.get("swift", ["?"] * len(facts["parameters"]))
+    parameters = [(parameter_type(p["type"], s), p["name"]) for p, s in zip(facts["parameters"], in_swift, strict=True)]
     declaration = prototype(name, facts["returns"]["type"], parameters)
     return [*lines, *declaration[:-1], declaration[-1] + ";"]
 
@@ -217,6 +233,8 @@ def section_lines(section: Section, facts: dict[str, dict[str, Any]]) -> list[st
 def header_source() -> str:
     """Text of bnns.h."""
     facts = {name: read_facts(f"{name}.json") for name in ("constants", "structs", "functions")}
+    for imported in read_facts("swift_signatures.json")["functions"]:
+        facts["functions"][imported["function"]]["swift"] = imported["parameters"]
     macros = facts["constants"].pop("_macros")
     del facts["structs"]["_typedefs"]
     lines = [*comment(general.OPENING, "/*"), "", f"/* {WRITTEN_BY} */", "", "#ifndef OPENBNNS_BNNS_H"]
@@ -245,7 +263,7 @@ def graph_source() -> str:
     guard = "OPENBNNS_BNNS_GRAPH_H"
     lines = [*comment(graph.TEXT, "/*"), "", f"/* {WRITTEN_BY} */", "", f"#ifndef {guard}", f"#define {guard}", ""]
     lines += ["#include <openbnns/bnns.h>", ""]
-    lines += PROLOGUE[PROLOGUE.index("#if defined(__clang__)\n") :].rstrip("\n").split("\n")
+    lines += PROLOGUE[PROLOGUE.index("#if defined(__clang__)\n#pragma") :].rstrip("\n").split("\n")
     lines += graph.TYPES.rstrip("\n").split("\n")
     for name, (returned, parameters) in graph.FUNCTIONS.items():
         lines += ["", f"static inline {returned}", *prototype(name, "", parameters)]

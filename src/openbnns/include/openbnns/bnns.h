@@ -54,8 +54,19 @@
     enum
 #endif
 
+/* Pointers that must not be NULL, which Swift imports as other types than those that may. */
+#if defined(__clang__)
+#define OPENBNNS_NONNULL _Nonnull
+#define OPENBNNS_NULLABLE _Nullable
+#else
+#define OPENBNNS_NONNULL
+#define OPENBNNS_NULLABLE
+#endif
+
 #if defined(__clang__)
 #pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wnullability-completeness" /* as in Apple's headers, some pointers do not say */
+#pragma clang diagnostic ignored "-Wnullability-extension"
 #if !defined(__cplusplus)
 #pragma clang diagnostic ignored "-Wpedantic" /* enums with a fixed type, as Apple's headers have them */
 #endif
@@ -198,9 +209,9 @@ typedef struct BNNSNDArrayDescriptor {
     BNNSDataLayout layout; /**< rank and axis interpretation */
     size_t size[8]; /**< extent per axis, in the order the layout prescribes; entries past the rank are unused */
     size_t stride[8]; /**< element step per axis, fastest axis first; 0 means packed */
-    void *data; /**< storage; NULL when data is supplied at apply time or when the item is absent */
+    void *OPENBNNS_NULLABLE data; /**< storage; NULL when data is supplied at apply time or when the item is absent */
     BNNSDataType data_type; /**< element type of data */
-    void *table_data; /**< lookup table for Indexed types */
+    void *OPENBNNS_NULLABLE table_data; /**< lookup table for Indexed types */
     BNNSDataType table_data_type; /**< element type of the lookup table */
     float data_scale; /**< integer-to-float multiplier for Int/UInt types; a stored 0 acts as 1 */
     float data_bias; /**< integer-to-float addend for Int/UInt types */
@@ -214,7 +225,7 @@ typedef struct BNNSTensor {
     ssize_t stride[8]; /**< element step per axis, same order as shape; 0 is a literal zero here */
     void *data; /**< storage */
     size_t data_size_in_bytes; /**< size of storage, used for bounds checks */
-    const char *name; /**< debug label set by the library */
+    const char *OPENBNNS_NULLABLE name; /**< debug label set by the library */
 } BNNSTensor;
 
 /**
@@ -222,7 +233,7 @@ typedef struct BNNSTensor {
  *
  * Returns the number, or 0 on failure.
  */
-size_t BNNSNDArrayGetDataSize(const BNNSNDArrayDescriptor *array);
+size_t BNNSNDArrayGetDataSize(const BNNSNDArrayDescriptor *OPENBNNS_NONNULL array);
 
 /**
  * Bytes from the first to the last element of a tensor. Fails for a negative size, which stands for one that is not
@@ -230,7 +241,7 @@ size_t BNNSNDArrayGetDataSize(const BNNSNDArrayDescriptor *array);
  *
  * Returns the number, or SIZE_MAX on failure.
  */
-size_t BNNSTensorGetAllocationSize(const BNNSTensor *tensor);
+size_t BNNSTensorGetAllocationSize(const BNNSTensor *OPENBNNS_NONNULL tensor);
 
 /**
  * Number of axes of a layout, which is layout >> 16.
@@ -270,8 +281,8 @@ OPENBNNS_ENUM(BNNSFilterType) {
 typedef struct BNNSFilterParameters {
     uint32_t flags; /**< mask of BNNSFlags */
     size_t n_threads; /**< worker threads; 0 lets the library choose */
-    BNNSAlloc alloc_memory; /**< allocator; NULL means posix_memalign */
-    BNNSFree free_memory; /**< matching deallocator; NULL means free */
+    BNNSAlloc OPENBNNS_NULLABLE alloc_memory; /**< allocator; NULL means posix_memalign */
+    BNNSFree OPENBNNS_NULLABLE free_memory; /**< matching deallocator; NULL means free */
 } BNNSFilterParameters;
 
 /** Release a filter and everything it owns. NULL does nothing. */
@@ -322,8 +333,9 @@ int BNNSFilterApplyTwoInputBatch(BNNSFilter filter, size_t batch_size, const voi
  */
 int BNNSFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, const void *in, size_t in_stride,
                                  BNNSNDArrayDescriptor *in_delta, size_t in_delta_stride, const void *out,
-                                 size_t out_stride, const BNNSNDArrayDescriptor *out_delta, size_t out_delta_stride,
-                                 BNNSNDArrayDescriptor *weights_delta, BNNSNDArrayDescriptor *bias_delta);
+                                 size_t out_stride, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
+                                 size_t out_delta_stride, BNNSNDArrayDescriptor *weights_delta,
+                                 BNNSNDArrayDescriptor *bias_delta);
 
 /**
  * Gradients of a filter with two inputs: out_delta holds dy; inA_delta and inB_delta receive the gradients of A and B,
@@ -335,7 +347,8 @@ int BNNSFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, const voi
 int BNNSFilterApplyBackwardTwoInputBatch(BNNSFilter filter, size_t batch_size, const void *inA, size_t inA_stride,
                                          BNNSNDArrayDescriptor *inA_delta, size_t inA_delta_stride, const void *inB,
                                          size_t inB_stride, BNNSNDArrayDescriptor *inB_delta, size_t inB_delta_stride,
-                                         const void *out, size_t out_stride, const BNNSNDArrayDescriptor *out_delta,
+                                         const void *out, size_t out_stride,
+                                         const BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
                                          size_t out_delta_stride, BNNSNDArrayDescriptor *weights_delta,
                                          BNNSNDArrayDescriptor *bias_delta);
 
@@ -405,9 +418,11 @@ typedef struct BNNSActivation {
     int32_t iscale; /**< multiplier used only by IntegerLinearSaturate */
     int32_t ioffset; /**< addend used only by IntegerLinearSaturate */
     int32_t ishift; /**< arithmetic right shift used only by IntegerLinearSaturate */
-    const int32_t *iscale_per_channel; /**< per-channel multipliers for IntegerLinearSaturatePerChannel */
-    const int32_t *ioffset_per_channel; /**< per-channel addends for IntegerLinearSaturatePerChannel */
-    const int32_t *ishift_per_channel; /**< per-channel shifts for IntegerLinearSaturatePerChannel */
+    /** per-channel multipliers for IntegerLinearSaturatePerChannel */
+    const int32_t *OPENBNNS_NULLABLE iscale_per_channel;
+    /** per-channel addends for IntegerLinearSaturatePerChannel */
+    const int32_t *OPENBNNS_NULLABLE ioffset_per_channel;
+    const int32_t *OPENBNNS_NULLABLE ishift_per_channel; /**< per-channel shifts for IntegerLinearSaturatePerChannel */
 } BNNSActivation;
 
 /** Standalone activation, or element-type conversion when the function is Identity and the types differ. */
@@ -428,7 +443,7 @@ typedef struct BNNSLayerParametersActivation {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerActivation(const BNNSLayerParametersActivation *layer_params,
+BNNSFilter BNNSFilterCreateLayerActivation(const BNNSLayerParametersActivation *OPENBNNS_NONNULL layer_params,
                                            const BNNSFilterParameters *filter_params);
 
 /**
@@ -436,7 +451,7 @@ BNNSFilter BNNSFilterCreateLayerActivation(const BNNSLayerParametersActivation *
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSDirectApplyActivationBatch(const BNNSLayerParametersActivation *layer_params,
+int BNNSDirectApplyActivationBatch(const BNNSLayerParametersActivation *OPENBNNS_NONNULL layer_params,
                                    const BNNSFilterParameters *filter_params, size_t batch_size, size_t in_stride,
                                    size_t out_stride);
 
@@ -470,7 +485,7 @@ typedef struct BNNSLayerParametersFullyConnected {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerFullyConnected(const BNNSLayerParametersFullyConnected *layer_params,
+BNNSFilter BNNSFilterCreateLayerFullyConnected(const BNNSLayerParametersFullyConnected *OPENBNNS_NONNULL layer_params,
                                                const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -508,9 +523,10 @@ typedef struct BNNSSparsityParameters {
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSNDArrayFullyConnectedSparsifySparseCOO(const BNNSNDArrayDescriptor *in_dense_shape,
-                                               const BNNSNDArrayDescriptor *in_indices,
-                                               const BNNSNDArrayDescriptor *in_values, BNNSNDArrayDescriptor *out,
+int BNNSNDArrayFullyConnectedSparsifySparseCOO(const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_dense_shape,
+                                               const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_indices,
+                                               const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_values,
+                                               BNNSNDArrayDescriptor *OPENBNNS_NONNULL out,
                                                const BNNSSparsityParameters *sparse_params, size_t batch_size,
                                                void *workspace, size_t workspace_size,
                                                const BNNSFilterParameters *filter_params);
@@ -522,10 +538,11 @@ int BNNSNDArrayFullyConnectedSparsifySparseCOO(const BNNSNDArrayDescriptor *in_d
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSNDArrayFullyConnectedSparsifySparseCSR(const BNNSNDArrayDescriptor *in_dense_shape,
-                                               const BNNSNDArrayDescriptor *in_column_indices,
-                                               const BNNSNDArrayDescriptor *in_row_starts,
-                                               const BNNSNDArrayDescriptor *in_values, BNNSNDArrayDescriptor *out,
+int BNNSNDArrayFullyConnectedSparsifySparseCSR(const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_dense_shape,
+                                               const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_column_indices,
+                                               const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_row_starts,
+                                               const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_values,
+                                               BNNSNDArrayDescriptor *OPENBNNS_NONNULL out,
                                                const BNNSSparsityParameters *sparse_params, size_t batch_size,
                                                void *workspace, size_t workspace_size,
                                                const BNNSFilterParameters *filter_params);
@@ -564,7 +581,7 @@ typedef struct BNNSLayerParametersConvolution {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerConvolution(const BNNSLayerParametersConvolution *layer_params,
+BNNSFilter BNNSFilterCreateLayerConvolution(const BNNSLayerParametersConvolution *OPENBNNS_NONNULL layer_params,
                                             const BNNSFilterParameters *filter_params);
 
 /**
@@ -574,7 +591,8 @@ BNNSFilter BNNSFilterCreateLayerConvolution(const BNNSLayerParametersConvolution
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerTransposedConvolution(const BNNSLayerParametersConvolution *layer_params,
+BNNSFilter BNNSFilterCreateLayerTransposedConvolution(
+                                                      const BNNSLayerParametersConvolution *OPENBNNS_NONNULL layer_params,
                                                       const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -623,7 +641,7 @@ typedef struct BNNSLayerParametersPooling {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerPooling(const BNNSLayerParametersPooling *layer_params,
+BNNSFilter BNNSFilterCreateLayerPooling(const BNNSLayerParametersPooling *OPENBNNS_NONNULL layer_params,
                                         const BNNSFilterParameters *filter_params);
 
 /**
@@ -633,8 +651,9 @@ BNNSFilter BNNSFilterCreateLayerPooling(const BNNSLayerParametersPooling *layer_
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSPoolingFilterApplyBatch(BNNSFilter filter, size_t batch_size, const void *in, size_t in_stride, void *out,
-                                size_t out_stride, size_t *indices, size_t idx_stride);
+int BNNSPoolingFilterApplyBatch(BNNSFilter filter, size_t batch_size, const void *OPENBNNS_NONNULL in,
+                                size_t in_stride, void *OPENBNNS_NONNULL out, size_t out_stride, size_t *indices,
+                                size_t idx_stride);
 
 /**
  * The same with indices of type UInt32 or UInt64; indices may be NULL as above.
@@ -655,8 +674,9 @@ int BNNSPoolingFilterApplyBatchEx(BNNSFilter filter, size_t batch_size, const vo
  */
 int BNNSPoolingFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, const void *in, size_t in_stride,
                                         BNNSNDArrayDescriptor *in_delta, size_t in_delta_stride, const void *out,
-                                        size_t out_stride, BNNSNDArrayDescriptor *out_delta, size_t out_delta_stride,
-                                        BNNSNDArrayDescriptor *bias_delta, const size_t *indices, size_t idx_stride);
+                                        size_t out_stride, BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
+                                        size_t out_delta_stride, BNNSNDArrayDescriptor *bias_delta,
+                                        const size_t *indices, size_t idx_stride);
 
 /**
  * The same with indices of type UInt32 or UInt64. NULL means the same for in, in_delta, out, bias_delta and indices.
@@ -665,7 +685,7 @@ int BNNSPoolingFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, co
  */
 int BNNSPoolingFilterApplyBackwardBatchEx(BNNSFilter filter, size_t batch_size, const void *in, size_t in_stride,
                                           BNNSNDArrayDescriptor *in_delta, size_t in_delta_stride, const void *out,
-                                          size_t out_stride, BNNSNDArrayDescriptor *out_delta,
+                                          size_t out_stride, BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
                                           size_t out_delta_stride, BNNSNDArrayDescriptor *bias_delta,
                                           BNNSDataType indices_data_type, const void *indices, size_t idx_stride);
 
@@ -706,7 +726,7 @@ typedef struct BNNSLayerParametersNormalization {
  * Returns the filter, or NULL on failure.
  */
 BNNSFilter BNNSFilterCreateLayerNormalization(BNNSFilterType normType,
-                                              const BNNSLayerParametersNormalization *layer_params,
+                                              const BNNSLayerParametersNormalization *OPENBNNS_NONNULL layer_params,
                                               const BNNSFilterParameters *filter_params);
 
 /**
@@ -728,8 +748,9 @@ int BNNSNormalizationFilterApplyBatch(BNNSFilter filter, size_t batch_size, cons
  */
 int BNNSNormalizationFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, BNNSNDArrayDescriptor *in_delta,
                                               size_t in_delta_stride, const void *out, size_t out_stride,
-                                              BNNSNDArrayDescriptor *out_delta, size_t out_delta_stride,
-                                              BNNSNDArrayDescriptor *beta_delta, BNNSNDArrayDescriptor *gamma_delta);
+                                              BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
+                                              size_t out_delta_stride, BNNSNDArrayDescriptor *beta_delta,
+                                              BNNSNDArrayDescriptor *gamma_delta);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /*
@@ -826,7 +847,7 @@ typedef struct BNNSArithmeticTernary {
 /** Elementwise arithmetic description. */
 typedef struct BNNSLayerParametersArithmetic {
     BNNSArithmeticFunction arithmetic_function; /**< operation */
-    void *arithmetic_function_fields; /**< pointer to the Unary/Binary/Ternary operand block */
+    void *OPENBNNS_NONNULL arithmetic_function_fields; /**< pointer to the Unary/Binary/Ternary operand block */
     BNNSActivation activation; /**< activation applied to the result */
 } BNNSLayerParametersArithmetic;
 
@@ -837,7 +858,7 @@ typedef struct BNNSLayerParametersArithmetic {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerArithmetic(const BNNSLayerParametersArithmetic *layer_params,
+BNNSFilter BNNSFilterCreateLayerArithmetic(const BNNSLayerParametersArithmetic *OPENBNNS_NONNULL layer_params,
                                            const BNNSFilterParameters *filter_params);
 
 /**
@@ -846,8 +867,10 @@ BNNSFilter BNNSFilterCreateLayerArithmetic(const BNNSLayerParametersArithmetic *
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSArithmeticFilterApplyBatch(BNNSFilter filter, size_t batch_size, size_t number_of_inputs, const void **in,
-                                   const size_t *in_stride, void *out, size_t out_stride);
+int BNNSArithmeticFilterApplyBatch(BNNSFilter filter, size_t batch_size, size_t number_of_inputs,
+                                   const void *OPENBNNS_NONNULL *OPENBNNS_NONNULL in,
+                                   const size_t *OPENBNNS_NONNULL in_stride, void *OPENBNNS_NONNULL out,
+                                   size_t out_stride);
 
 /**
  * Gradients of every operand: out_delta holds dy; in_delta has one descriptor per operand, whose data is NULL if that
@@ -858,9 +881,11 @@ int BNNSArithmeticFilterApplyBatch(BNNSFilter filter, size_t batch_size, size_t 
  * Returns 0, or a negative number on failure.
  */
 int BNNSArithmeticFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, size_t number_of_inputs,
-                                           const void **in, const size_t *in_stride, BNNSNDArrayDescriptor **in_delta,
-                                           const size_t *in_delta_stride, const void *out, size_t out_stride,
-                                           BNNSNDArrayDescriptor *out_delta, size_t out_delta_stride);
+                                           const void *OPENBNNS_NULLABLE *in, const size_t *in_stride,
+                                           BNNSNDArrayDescriptor *OPENBNNS_NONNULL *OPENBNNS_NONNULL in_delta,
+                                           const size_t *OPENBNNS_NONNULL in_delta_stride, const void *out,
+                                           size_t out_stride, BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
+                                           size_t out_delta_stride);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /*
@@ -877,8 +902,10 @@ int BNNSArithmeticFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size,
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateFusedLayer(size_t number_of_fused_filters, const BNNSFilterType *filter_type,
-                                      const void **layer_params, const BNNSFilterParameters *filter_params);
+BNNSFilter BNNSFilterCreateFusedLayer(size_t number_of_fused_filters,
+                                      const BNNSFilterType *OPENBNNS_NONNULL filter_type,
+                                      const void *OPENBNNS_NONNULL *OPENBNNS_NONNULL layer_params,
+                                      const BNNSFilterParameters *filter_params);
 
 /**
  * Run a fused filter with one input on a batch. If the chain has a normalization and training is true, the statistics
@@ -895,8 +922,9 @@ int BNNSFusedFilterApplyBatch(BNNSFilter filter, size_t batch_size, const void *
  * Returns 0, or a negative number on failure.
  */
 int BNNSFusedFilterApplyMultiInputBatch(BNNSFilter filter, size_t batch_size, size_t number_of_inputs,
-                                        const void **in, const size_t *in_stride, void *out, size_t out_stride,
-                                        bool training);
+                                        const void *OPENBNNS_NONNULL *OPENBNNS_NONNULL in,
+                                        const size_t *OPENBNNS_NONNULL in_stride, void *OPENBNNS_NONNULL out,
+                                        size_t out_stride, bool training);
 
 /**
  * Gradients of the latest training call, with the same batch_size: out_delta holds dy, in_delta receives dx or is NULL.
@@ -907,8 +935,9 @@ int BNNSFusedFilterApplyMultiInputBatch(BNNSFilter filter, size_t batch_size, si
  */
 int BNNSFusedFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, const void *in, size_t in_stride,
                                       BNNSNDArrayDescriptor *in_delta, size_t in_delta_stride, const void *out,
-                                      size_t out_stride, BNNSNDArrayDescriptor *out_delta, size_t out_delta_stride,
-                                      BNNSNDArrayDescriptor **delta_parameters);
+                                      size_t out_stride, BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
+                                      size_t out_delta_stride,
+                                      BNNSNDArrayDescriptor *OPENBNNS_NULLABLE *delta_parameters);
 
 /**
  * The same for a filter that starts with arithmetic: in_delta has one descriptor per operand, with NULL data for one
@@ -918,10 +947,12 @@ int BNNSFusedFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, cons
  * Returns 0, or a negative number on failure.
  */
 int BNNSFusedFilterApplyBackwardMultiInputBatch(BNNSFilter filter, size_t batch_size, size_t number_of_inputs,
-                                                const void **in, const size_t *in_stride,
-                                                BNNSNDArrayDescriptor **in_delta, const size_t *in_delta_stride,
-                                                const void *out, size_t out_stride, BNNSNDArrayDescriptor *out_delta,
-                                                size_t out_delta_stride, BNNSNDArrayDescriptor **delta_parameters);
+                                                const void *OPENBNNS_NULLABLE *in, const size_t *in_stride,
+                                                BNNSNDArrayDescriptor *OPENBNNS_NONNULL *OPENBNNS_NONNULL in_delta,
+                                                const size_t *OPENBNNS_NONNULL in_delta_stride, const void *out,
+                                                size_t out_stride, BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
+                                                size_t out_delta_stride,
+                                                BNNSNDArrayDescriptor *OPENBNNS_NULLABLE *delta_parameters);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /*
@@ -1020,7 +1051,8 @@ typedef struct BNNSLayerParametersLossYolo {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerLoss(const void *layer_params, const BNNSFilterParameters *filter_params);
+BNNSFilter BNNSFilterCreateLayerLoss(const void *OPENBNNS_NONNULL layer_params,
+                                     const BNNSFilterParameters *filter_params);
 
 /**
  * Compute the loss of a batch and, unless in_delta is NULL, its gradient as if the loss were the last layer. weights
@@ -1028,9 +1060,10 @@ BNNSFilter BNNSFilterCreateLayerLoss(const void *layer_params, const BNNSFilterP
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSLossFilterApplyBatch(BNNSFilter filter, size_t batch_size, const void *in, size_t in_stride,
-                             const void *labels, size_t labels_stride, const void *weights, size_t weights_size,
-                             void *out, BNNSNDArrayDescriptor *in_delta, size_t in_delta_stride);
+int BNNSLossFilterApplyBatch(BNNSFilter filter, size_t batch_size, const void *OPENBNNS_NONNULL in, size_t in_stride,
+                             const void *OPENBNNS_NONNULL labels, size_t labels_stride, const void *weights,
+                             size_t weights_size, void *OPENBNNS_NONNULL out, BNNSNDArrayDescriptor *in_delta,
+                             size_t in_delta_stride);
 
 /**
  * The gradient of a loss times its output gradient: out_delta holds one value, or with reduction None the values of one
@@ -1038,10 +1071,11 @@ int BNNSLossFilterApplyBatch(BNNSFilter filter, size_t batch_size, const void *i
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSLossFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, const void *in, size_t in_stride,
-                                     BNNSNDArrayDescriptor *in_delta, size_t in_delta_stride, const void *labels,
+int BNNSLossFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, const void *OPENBNNS_NONNULL in,
+                                     size_t in_stride, BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_delta,
+                                     size_t in_delta_stride, const void *OPENBNNS_NONNULL labels,
                                      size_t labels_stride, const void *weights, size_t weights_size,
-                                     const BNNSNDArrayDescriptor *out_delta, size_t out_delta_stride);
+                                     const BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta, size_t out_delta_stride);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Permute */
@@ -1058,7 +1092,7 @@ typedef struct BNNSLayerParametersPermute {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerPermute(const BNNSLayerParametersPermute *layer_params,
+BNNSFilter BNNSFilterCreateLayerPermute(const BNNSLayerParametersPermute *OPENBNNS_NONNULL layer_params,
                                         const BNNSFilterParameters *filter_params);
 
 /**
@@ -1066,8 +1100,9 @@ BNNSFilter BNNSFilterCreateLayerPermute(const BNNSLayerParametersPermute *layer_
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSPermuteFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size, BNNSNDArrayDescriptor *in_delta,
-                                        size_t in_delta_stride, const BNNSNDArrayDescriptor *out_delta,
+int BNNSPermuteFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size,
+                                        BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_delta, size_t in_delta_stride,
+                                        const BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
                                         size_t out_delta_stride);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1095,7 +1130,7 @@ typedef struct BNNSLayerParametersPadding {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerPadding(const BNNSLayerParametersPadding *layer_params,
+BNNSFilter BNNSFilterCreateLayerPadding(const BNNSLayerParametersPadding *OPENBNNS_NONNULL layer_params,
                                         const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1126,7 +1161,7 @@ typedef struct BNNSLayerParametersResize {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerResize(const BNNSLayerParametersResize *layer_params,
+BNNSFilter BNNSFilterCreateLayerResize(const BNNSLayerParametersResize *OPENBNNS_NONNULL layer_params,
                                        const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1151,7 +1186,7 @@ typedef struct BNNSLayerParametersDropout {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerDropout(const BNNSLayerParametersDropout *layer_params,
+BNNSFilter BNNSFilterCreateLayerDropout(const BNNSLayerParametersDropout *OPENBNNS_NONNULL layer_params,
                                         const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1185,7 +1220,7 @@ typedef struct BNNSLayerParametersEmbedding {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerEmbedding(const BNNSLayerParametersEmbedding *layer_params,
+BNNSFilter BNNSFilterCreateLayerEmbedding(const BNNSLayerParametersEmbedding *OPENBNNS_NONNULL layer_params,
                                           const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1218,7 +1253,8 @@ typedef struct BNNSLayerParametersBroadcastMatMul {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerBroadcastMatMul(const BNNSLayerParametersBroadcastMatMul *layer_params,
+BNNSFilter BNNSFilterCreateLayerBroadcastMatMul(
+                                                const BNNSLayerParametersBroadcastMatMul *OPENBNNS_NONNULL layer_params,
                                                 const BNNSFilterParameters *filter_params);
 
 /**
@@ -1226,8 +1262,10 @@ BNNSFilter BNNSFilterCreateLayerBroadcastMatMul(const BNNSLayerParametersBroadca
  *
  * Returns the number, or a negative number on failure.
  */
-ssize_t BNNSMatMulWorkspaceSize(bool transA, bool transB, float alpha, const BNNSNDArrayDescriptor *inputA,
-                                const BNNSNDArrayDescriptor *inputB, const BNNSNDArrayDescriptor *output,
+ssize_t BNNSMatMulWorkspaceSize(bool transA, bool transB, float alpha,
+                                const BNNSNDArrayDescriptor *OPENBNNS_NONNULL inputA,
+                                const BNNSNDArrayDescriptor *OPENBNNS_NONNULL inputB,
+                                const BNNSNDArrayDescriptor *OPENBNNS_NONNULL output,
                                 const BNNSFilterParameters *filter_params);
 
 /**
@@ -1235,13 +1273,16 @@ ssize_t BNNSMatMulWorkspaceSize(bool transA, bool transB, float alpha, const BNN
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSMatMul(bool transA, bool transB, float alpha, const BNNSNDArrayDescriptor *inputA,
-               const BNNSNDArrayDescriptor *inputB, const BNNSNDArrayDescriptor *output, void *workspace,
+int BNNSMatMul(bool transA, bool transB, float alpha, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL inputA,
+               const BNNSNDArrayDescriptor *OPENBNNS_NONNULL inputB,
+               const BNNSNDArrayDescriptor *OPENBNNS_NONNULL output, void *workspace,
                const BNNSFilterParameters *filter_params);
 
 /** The older form of BNNSMatMul. It has no status: a failure shows in openbnns_last_error(). */
-void BNNSDirectApplyBroadcastMatMul(bool transA, bool transB, float alpha, const BNNSNDArrayDescriptor *inputA,
-                                    const BNNSNDArrayDescriptor *inputB, const BNNSNDArrayDescriptor *output,
+void BNNSDirectApplyBroadcastMatMul(bool transA, bool transB, float alpha,
+                                    const BNNSNDArrayDescriptor *OPENBNNS_NONNULL inputA,
+                                    const BNNSNDArrayDescriptor *OPENBNNS_NONNULL inputB,
+                                    const BNNSNDArrayDescriptor *OPENBNNS_NONNULL output,
                                     const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1269,7 +1310,8 @@ typedef struct BNNSLayerParametersTensorContraction {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerTensorContraction(const BNNSLayerParametersTensorContraction *layer_params,
+BNNSFilter BNNSFilterCreateLayerTensorContraction(
+                                                  const BNNSLayerParametersTensorContraction *OPENBNNS_NONNULL layer_params,
                                                   const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1292,7 +1334,7 @@ typedef struct BNNSLayerParametersGram {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerGram(const BNNSLayerParametersGram *layer_params,
+BNNSFilter BNNSFilterCreateLayerGram(const BNNSLayerParametersGram *OPENBNNS_NONNULL layer_params,
                                      const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1340,7 +1382,7 @@ typedef struct BNNSLayerParametersReduction {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerReduction(const BNNSLayerParametersReduction *layer_params,
+BNNSFilter BNNSFilterCreateLayerReduction(const BNNSLayerParametersReduction *OPENBNNS_NONNULL layer_params,
                                           const BNNSFilterParameters *filter_params);
 
 /**
@@ -1348,7 +1390,7 @@ BNNSFilter BNNSFilterCreateLayerReduction(const BNNSLayerParametersReduction *la
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSDirectApplyReduction(const BNNSLayerParametersReduction *layer_params,
+int BNNSDirectApplyReduction(const BNNSLayerParametersReduction *OPENBNNS_NONNULL layer_params,
                              const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -1380,7 +1422,7 @@ typedef struct BNNSLayerParametersQuantization {
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSDirectApplyQuantizer(const BNNSLayerParametersQuantization *layer_params,
+int BNNSDirectApplyQuantizer(const BNNSLayerParametersQuantization *OPENBNNS_NONNULL layer_params,
                              const BNNSFilterParameters *filter_params, size_t batch_size, size_t input_stride,
                              size_t output_stride);
 
@@ -1424,7 +1466,8 @@ typedef struct BNNSLayerParametersMultiheadAttention {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateLayerMultiheadAttention(const BNNSLayerParametersMultiheadAttention *layer_params,
+BNNSFilter BNNSFilterCreateLayerMultiheadAttention(
+                                                   const BNNSLayerParametersMultiheadAttention *OPENBNNS_NONNULL layer_params,
                                                    const BNNSFilterParameters *filter_params);
 
 /**
@@ -1438,12 +1481,13 @@ BNNSFilter BNNSFilterCreateLayerMultiheadAttention(const BNNSLayerParametersMult
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSApplyMultiheadAttention(BNNSFilter F, size_t batch_size, const void *query, size_t query_stride,
-                                const void *key, size_t key_stride, const BNNSNDArrayDescriptor *key_mask,
-                                size_t key_mask_stride, const void *value, size_t value_stride, void *output,
-                                size_t output_stride, const BNNSNDArrayDescriptor *add_to_attention,
-                                size_t *backprop_cache_size, void *backprop_cache, size_t *workspace_size,
-                                void *workspace);
+int BNNSApplyMultiheadAttention(BNNSFilter F, size_t batch_size, const void *OPENBNNS_NONNULL query,
+                                size_t query_stride, const void *OPENBNNS_NONNULL key, size_t key_stride,
+                                const BNNSNDArrayDescriptor *key_mask, size_t key_mask_stride,
+                                const void *OPENBNNS_NONNULL value, size_t value_stride,
+                                void *OPENBNNS_NONNULL output, size_t output_stride,
+                                const BNNSNDArrayDescriptor *add_to_attention, size_t *backprop_cache_size,
+                                void *backprop_cache, size_t *workspace_size, void *workspace);
 
 /**
  * Gradients of attention. output_param_delta->target_desc is an input: dy. All other members with data are outputs:
@@ -1467,7 +1511,8 @@ int BNNSApplyMultiheadAttentionBackward(BNNSFilter F, size_t batch_size, const v
                                         const BNNSNDArrayDescriptor *add_to_attention,
                                         BNNSNDArrayDescriptor *key_attn_bias_delta,
                                         BNNSNDArrayDescriptor *value_attn_bias_delta, const void *output,
-                                        size_t output_stride, BNNSMHAProjectionParameters *output_param_delta,
+                                        size_t output_stride,
+                                        BNNSMHAProjectionParameters *OPENBNNS_NONNULL output_param_delta,
                                         size_t backprop_cache_size, void *backprop_cache, size_t *workspace_size,
                                         void *workspace);
 
@@ -1532,7 +1577,7 @@ typedef struct BNNSLayerParametersLSTM {
  *
  * Returns the number, or SIZE_MAX on failure.
  */
-size_t BNNSComputeLSTMTrainingCacheCapacity(const BNNSLayerParametersLSTM *layer_params);
+size_t BNNSComputeLSTMTrainingCacheCapacity(const BNNSLayerParametersLSTM *OPENBNNS_NONNULL layer_params);
 
 /**
  * Run an LSTM forward on the data of its descriptors. What the backward call needs goes to training_cache_ptr, unless
@@ -1540,7 +1585,7 @@ size_t BNNSComputeLSTMTrainingCacheCapacity(const BNNSLayerParametersLSTM *layer
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSDirectApplyLSTMBatchTrainingCaching(const BNNSLayerParametersLSTM *layer_params,
+int BNNSDirectApplyLSTMBatchTrainingCaching(const BNNSLayerParametersLSTM *OPENBNNS_NONNULL layer_params,
                                             const BNNSFilterParameters *filter_params, void *training_cache_ptr,
                                             size_t training_cache_capacity);
 
@@ -1551,8 +1596,8 @@ int BNNSDirectApplyLSTMBatchTrainingCaching(const BNNSLayerParametersLSTM *layer
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSDirectApplyLSTMBatchBackward(const BNNSLayerParametersLSTM *layer_params,
-                                     const BNNSLayerParametersLSTM *layer_delta_params,
+int BNNSDirectApplyLSTMBatchBackward(const BNNSLayerParametersLSTM *OPENBNNS_NONNULL layer_params,
+                                     const BNNSLayerParametersLSTM *OPENBNNS_NONNULL layer_delta_params,
                                      const BNNSFilterParameters *filter_params, const void *training_cache_ptr,
                                      size_t training_cache_capacity);
 
@@ -1712,9 +1757,12 @@ typedef struct BNNSOptimizerRMSPropWithClippingFields {
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSOptimizerStep(BNNSOptimizerFunction function, const void *OptimizerAlgFields, size_t number_of_parameters,
-                      BNNSNDArrayDescriptor **parameters, const BNNSNDArrayDescriptor **gradients,
-                      BNNSNDArrayDescriptor **accumulators, const BNNSFilterParameters *filter_params);
+int BNNSOptimizerStep(BNNSOptimizerFunction function, const void *OPENBNNS_NONNULL OptimizerAlgFields,
+                      size_t number_of_parameters,
+                      BNNSNDArrayDescriptor *OPENBNNS_NONNULL *OPENBNNS_NONNULL parameters,
+                      const BNNSNDArrayDescriptor *OPENBNNS_NONNULL *OPENBNNS_NONNULL gradients,
+                      BNNSNDArrayDescriptor *OPENBNNS_NULLABLE *accumulators,
+                      const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /*
@@ -1734,14 +1782,16 @@ OPENBNNS_ENUM(BNNSNormType) {
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSClipByValue(BNNSNDArrayDescriptor *dest, const BNNSNDArrayDescriptor *src, float min_val, float max_val);
+int BNNSClipByValue(BNNSNDArrayDescriptor *OPENBNNS_NONNULL dest, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL src,
+                    float min_val, float max_val);
 
 /**
  * dest = src * min(1, max_norm / norm(src)), separately for every position along the other axes.
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSClipByNorm(BNNSNDArrayDescriptor *dest, const BNNSNDArrayDescriptor *src, float max_norm, uint32_t axis_flags);
+int BNNSClipByNorm(BNNSNDArrayDescriptor *OPENBNNS_NONNULL dest, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL src,
+                   float max_norm, uint32_t axis_flags);
 
 /**
  * dest[i] = src[i] * min(1, max_norm / G) for count arrays, where G is use_norm, or if that is 0, the norm of all
@@ -1749,7 +1799,8 @@ int BNNSClipByNorm(BNNSNDArrayDescriptor *dest, const BNNSNDArrayDescriptor *src
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSClipByGlobalNorm(BNNSNDArrayDescriptor **dest, const BNNSNDArrayDescriptor **src, size_t count,
+int BNNSClipByGlobalNorm(BNNSNDArrayDescriptor *OPENBNNS_NONNULL *OPENBNNS_NONNULL dest,
+                         const BNNSNDArrayDescriptor *OPENBNNS_NONNULL *OPENBNNS_NONNULL src, size_t count,
                          float max_norm, float use_norm);
 
 /**
@@ -1757,16 +1808,17 @@ int BNNSClipByGlobalNorm(BNNSNDArrayDescriptor **dest, const BNNSNDArrayDescript
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSComputeNorm(BNNSNDArrayDescriptor *dest, const BNNSNDArrayDescriptor *src, BNNSNormType norm_type,
-                    uint32_t axis_flags);
+int BNNSComputeNorm(BNNSNDArrayDescriptor *OPENBNNS_NONNULL dest, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL src,
+                    BNNSNormType norm_type, uint32_t axis_flags);
 
 /**
  * Gradient of the norm: in_delta = out_delta * in / out, 0 where out is 0. in and out are those of the forward call.
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSComputeNormBackward(const void *in, BNNSNDArrayDescriptor *in_delta, const void *out,
-                            const BNNSNDArrayDescriptor *out_delta, BNNSNormType norm_type, uint32_t axis_flags);
+int BNNSComputeNormBackward(const void *OPENBNNS_NONNULL in, BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_delta,
+                            const void *OPENBNNS_NONNULL out, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
+                            BNNSNormType norm_type, uint32_t axis_flags);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /*
@@ -1804,30 +1856,32 @@ OPENBNNS_ENUM(BNNSShuffleType) {
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSCopy(BNNSNDArrayDescriptor *dest, const BNNSNDArrayDescriptor *src, const BNNSFilterParameters *filter_params);
+int BNNSCopy(BNNSNDArrayDescriptor *OPENBNNS_NONNULL dest, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL src,
+             const BNNSFilterParameters *filter_params);
 
 /**
  * Copy src to dest with two axes (of size[]) swapped. The gradient is the same swap.
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSTranspose(BNNSNDArrayDescriptor *dest, const BNNSNDArrayDescriptor *src, size_t axis0, size_t axis1,
-                  const BNNSFilterParameters *filter_params);
+int BNNSTranspose(BNNSNDArrayDescriptor *OPENBNNS_NONNULL dest, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL src,
+                  size_t axis0, size_t axis1, const BNNSFilterParameters *filter_params);
 
 /**
  * out = in0 op in1 per element; out is Boolean, all three of the same sizes. The logical operators take Booleans.
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSCompareTensor(const BNNSNDArrayDescriptor *in0, const BNNSNDArrayDescriptor *in1, BNNSRelationalOperator op,
-                      BNNSNDArrayDescriptor *out);
+int BNNSCompareTensor(const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in0,
+                      const BNNSNDArrayDescriptor *OPENBNNS_NONNULL in1, BNNSRelationalOperator op,
+                      BNNSNDArrayDescriptor *OPENBNNS_NONNULL out);
 
 /**
  * Repeat input along its axes: every size of output is a multiple of that of input.
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSTile(const BNNSNDArrayDescriptor *input, BNNSNDArrayDescriptor *output,
+int BNNSTile(const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input, BNNSNDArrayDescriptor *OPENBNNS_NONNULL output,
              const BNNSFilterParameters *filter_params);
 
 /**
@@ -1835,7 +1889,8 @@ int BNNSTile(const BNNSNDArrayDescriptor *input, BNNSNDArrayDescriptor *output,
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSTileBackward(BNNSNDArrayDescriptor *in_delta, const BNNSNDArrayDescriptor *out_delta,
+int BNNSTileBackward(BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_delta,
+                     const BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
                      const BNNSFilterParameters *filter_params);
 
 /**
@@ -1844,8 +1899,8 @@ int BNNSTileBackward(BNNSNDArrayDescriptor *in_delta, const BNNSNDArrayDescripto
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSShuffle(BNNSShuffleType type, const BNNSNDArrayDescriptor *input, BNNSNDArrayDescriptor *output,
-                const BNNSFilterParameters *filter_params);
+int BNNSShuffle(BNNSShuffleType type, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input,
+                BNNSNDArrayDescriptor *OPENBNNS_NONNULL output, const BNNSFilterParameters *filter_params);
 
 /**
  * Keep element [i][j] of each matrix of the two fastest axes if i - j <= num_lower and j - i <= num_upper, and zero the
@@ -1853,8 +1908,8 @@ int BNNSShuffle(BNNSShuffleType type, const BNNSNDArrayDescriptor *input, BNNSND
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSBandPart(int num_lower, int num_upper, const BNNSNDArrayDescriptor *input, BNNSNDArrayDescriptor *output,
-                 const BNNSFilterParameters *filter_params);
+int BNNSBandPart(int num_lower, int num_upper, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input,
+                 BNNSNDArrayDescriptor *OPENBNNS_NONNULL output, const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /*
@@ -1871,8 +1926,8 @@ int BNNSBandPart(int num_lower, int num_upper, const BNNSNDArrayDescriptor *inpu
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSDirectApplyTopK(size_t K, size_t axis, size_t batch_size, const BNNSNDArrayDescriptor *input,
-                        size_t input_batch_stride, BNNSNDArrayDescriptor *best_values,
+int BNNSDirectApplyTopK(size_t K, size_t axis, size_t batch_size, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input,
+                        size_t input_batch_stride, BNNSNDArrayDescriptor *OPENBNNS_NONNULL best_values,
                         size_t best_values_batch_stride, BNNSNDArrayDescriptor *best_indices,
                         size_t best_indices_batch_stride, const BNNSFilterParameters *filter_params);
 
@@ -1882,10 +1937,11 @@ int BNNSDirectApplyTopK(size_t K, size_t axis, size_t batch_size, const BNNSNDAr
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSDirectApplyInTopK(size_t K, size_t axis, size_t batch_size, const BNNSNDArrayDescriptor *input,
-                          size_t input_batch_stride, const BNNSNDArrayDescriptor *test_indices,
-                          size_t test_indices_batch_stride, BNNSNDArrayDescriptor *output, size_t output_batch_stride,
-                          const BNNSFilterParameters *filter_params);
+int BNNSDirectApplyInTopK(size_t K, size_t axis, size_t batch_size,
+                          const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input, size_t input_batch_stride,
+                          const BNNSNDArrayDescriptor *OPENBNNS_NONNULL test_indices,
+                          size_t test_indices_batch_stride, BNNSNDArrayDescriptor *OPENBNNS_NONNULL output,
+                          size_t output_batch_stride, const BNNSFilterParameters *filter_params);
 
 /**
  *     output[.., j, ..] = input[.., indices[j], ..]
@@ -1894,8 +1950,9 @@ int BNNSDirectApplyInTopK(size_t K, size_t axis, size_t batch_size, const BNNSND
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSGather(size_t axis, const BNNSNDArrayDescriptor *input, const BNNSNDArrayDescriptor *indices,
-               BNNSNDArrayDescriptor *output, const BNNSFilterParameters *filter_params);
+int BNNSGather(size_t axis, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input,
+               const BNNSNDArrayDescriptor *OPENBNNS_NONNULL indices, BNNSNDArrayDescriptor *OPENBNNS_NONNULL output,
+               const BNNSFilterParameters *filter_params);
 
 /**
  *     output[.., indices[j], ..] = input[.., j, ..]  (op None)  or  += (op Sum)
@@ -1904,8 +1961,8 @@ int BNNSGather(size_t axis, const BNNSNDArrayDescriptor *input, const BNNSNDArra
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSScatter(size_t axis, BNNSReduceFunction op, const BNNSNDArrayDescriptor *input,
-                const BNNSNDArrayDescriptor *indices, BNNSNDArrayDescriptor *output,
+int BNNSScatter(size_t axis, BNNSReduceFunction op, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input,
+                const BNNSNDArrayDescriptor *OPENBNNS_NONNULL indices, BNNSNDArrayDescriptor *OPENBNNS_NONNULL output,
                 const BNNSFilterParameters *filter_params);
 
 /**
@@ -1914,8 +1971,9 @@ int BNNSScatter(size_t axis, BNNSReduceFunction op, const BNNSNDArrayDescriptor 
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSGatherND(const BNNSNDArrayDescriptor *input, const BNNSNDArrayDescriptor *indices,
-                 BNNSNDArrayDescriptor *output, const BNNSFilterParameters *filter_params);
+int BNNSGatherND(const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input,
+                 const BNNSNDArrayDescriptor *OPENBNNS_NONNULL indices,
+                 BNNSNDArrayDescriptor *OPENBNNS_NONNULL output, const BNNSFilterParameters *filter_params);
 
 /**
  * Write (op None) or add (op Sum) elements or slices of input at the positions that index vectors name, as for
@@ -1923,8 +1981,9 @@ int BNNSGatherND(const BNNSNDArrayDescriptor *input, const BNNSNDArrayDescriptor
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSScatterND(BNNSReduceFunction op, const BNNSNDArrayDescriptor *input, const BNNSNDArrayDescriptor *indices,
-                  BNNSNDArrayDescriptor *output, const BNNSFilterParameters *filter_params);
+int BNNSScatterND(BNNSReduceFunction op, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input,
+                  const BNNSNDArrayDescriptor *OPENBNNS_NONNULL indices,
+                  BNNSNDArrayDescriptor *OPENBNNS_NONNULL output, const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /*
@@ -1965,8 +2024,9 @@ typedef struct BNNSLayerParametersCropResize {
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSCropResize(const BNNSLayerParametersCropResize *layer_params, const BNNSNDArrayDescriptor *input,
-                   const BNNSNDArrayDescriptor *roi, BNNSNDArrayDescriptor *output,
+int BNNSCropResize(const BNNSLayerParametersCropResize *OPENBNNS_NONNULL layer_params,
+                   const BNNSNDArrayDescriptor *OPENBNNS_NONNULL input,
+                   const BNNSNDArrayDescriptor *OPENBNNS_NONNULL roi, BNNSNDArrayDescriptor *OPENBNNS_NONNULL output,
                    const BNNSFilterParameters *filter_params);
 
 /**
@@ -1975,8 +2035,10 @@ int BNNSCropResize(const BNNSLayerParametersCropResize *layer_params, const BNNS
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSCropResizeBackward(const BNNSLayerParametersCropResize *layer_params, BNNSNDArrayDescriptor *in_delta,
-                           const BNNSNDArrayDescriptor *roi, const BNNSNDArrayDescriptor *out_delta,
+int BNNSCropResizeBackward(const BNNSLayerParametersCropResize *OPENBNNS_NONNULL layer_params,
+                           BNNSNDArrayDescriptor *OPENBNNS_NONNULL in_delta,
+                           const BNNSNDArrayDescriptor *OPENBNNS_NONNULL roi,
+                           const BNNSNDArrayDescriptor *OPENBNNS_NONNULL out_delta,
                            const BNNSFilterParameters *filter_params);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -2037,21 +2099,24 @@ int BNNSRandomGeneratorSetState(BNNSRandomGenerator generator, size_t state_size
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSRandomFillUniformFloat(BNNSRandomGenerator generator, BNNSNDArrayDescriptor *desc, float a, float b);
+int BNNSRandomFillUniformFloat(BNNSRandomGenerator generator, BNNSNDArrayDescriptor *OPENBNNS_NONNULL desc, float a,
+                               float b);
 
 /**
  * Fill an array with integers uniform on [a, b): b is never drawn.
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSRandomFillUniformInt(BNNSRandomGenerator generator, BNNSNDArrayDescriptor *desc, int64_t a, int64_t b);
+int BNNSRandomFillUniformInt(BNNSRandomGenerator generator, BNNSNDArrayDescriptor *OPENBNNS_NONNULL desc, int64_t a,
+                             int64_t b);
 
 /**
  * Fill an array with normally distributed floats.
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSRandomFillNormalFloat(BNNSRandomGenerator generator, BNNSNDArrayDescriptor *desc, float mean, float stddev);
+int BNNSRandomFillNormalFloat(BNNSRandomGenerator generator, BNNSNDArrayDescriptor *OPENBNNS_NONNULL desc, float mean,
+                              float stddev);
 
 /**
  * Fill an array with category numbers 0 to K - 1, stored as floats. probabilities has the same axes and an innermost
@@ -2059,8 +2124,9 @@ int BNNSRandomFillNormalFloat(BNNSRandomGenerator generator, BNNSNDArrayDescript
  *
  * Returns 0, or a negative number on failure.
  */
-int BNNSRandomFillCategoricalFloat(BNNSRandomGenerator generator, const BNNSNDArrayDescriptor *desc,
-                                   const BNNSNDArrayDescriptor *probabilities, bool log_probabilities);
+int BNNSRandomFillCategoricalFloat(BNNSRandomGenerator generator, const BNNSNDArrayDescriptor *OPENBNNS_NONNULL desc,
+                                   const BNNSNDArrayDescriptor *OPENBNNS_NONNULL probabilities,
+                                   bool log_probabilities);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Nearest neighbours */
@@ -2124,11 +2190,11 @@ typedef struct BNNSVectorDescriptor {
 
 /** First-generation weights or bias blob. */
 typedef struct BNNSLayerData {
-    const void *data; /**< values */
+    const void *OPENBNNS_NULLABLE data; /**< values */
     BNNSDataType data_type; /**< element type */
     float data_scale; /**< integer-to-float factor */
     float data_bias; /**< integer-to-float addend */
-    const float *data_table; /**< 256-entry table for Indexed types */
+    const float *OPENBNNS_NULLABLE data_table; /**< 256-entry table for Indexed types */
 } BNNSLayerData;
 
 /** First-generation convolution. */
@@ -2175,9 +2241,9 @@ typedef struct BNNSPoolingLayerParameters {
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateConvolutionLayer(const BNNSImageStackDescriptor *in_desc,
-                                            const BNNSImageStackDescriptor *out_desc,
-                                            const BNNSConvolutionLayerParameters *layer_params,
+BNNSFilter BNNSFilterCreateConvolutionLayer(const BNNSImageStackDescriptor *OPENBNNS_NONNULL in_desc,
+                                            const BNNSImageStackDescriptor *OPENBNNS_NONNULL out_desc,
+                                            const BNNSConvolutionLayerParameters *OPENBNNS_NONNULL layer_params,
                                             const BNNSFilterParameters *filter_params);
 
 /**
@@ -2185,9 +2251,9 @@ BNNSFilter BNNSFilterCreateConvolutionLayer(const BNNSImageStackDescriptor *in_d
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateFullyConnectedLayer(const BNNSVectorDescriptor *in_desc,
-                                               const BNNSVectorDescriptor *out_desc,
-                                               const BNNSFullyConnectedLayerParameters *layer_params,
+BNNSFilter BNNSFilterCreateFullyConnectedLayer(const BNNSVectorDescriptor *OPENBNNS_NONNULL in_desc,
+                                               const BNNSVectorDescriptor *OPENBNNS_NONNULL out_desc,
+                                               const BNNSFullyConnectedLayerParameters *OPENBNNS_NONNULL layer_params,
                                                const BNNSFilterParameters *filter_params);
 
 /**
@@ -2195,9 +2261,9 @@ BNNSFilter BNNSFilterCreateFullyConnectedLayer(const BNNSVectorDescriptor *in_de
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreatePoolingLayer(const BNNSImageStackDescriptor *in_desc,
-                                        const BNNSImageStackDescriptor *out_desc,
-                                        const BNNSPoolingLayerParameters *layer_params,
+BNNSFilter BNNSFilterCreatePoolingLayer(const BNNSImageStackDescriptor *OPENBNNS_NONNULL in_desc,
+                                        const BNNSImageStackDescriptor *OPENBNNS_NONNULL out_desc,
+                                        const BNNSPoolingLayerParameters *OPENBNNS_NONNULL layer_params,
                                         const BNNSFilterParameters *filter_params);
 
 /**
@@ -2205,9 +2271,9 @@ BNNSFilter BNNSFilterCreatePoolingLayer(const BNNSImageStackDescriptor *in_desc,
  *
  * Returns the filter, or NULL on failure.
  */
-BNNSFilter BNNSFilterCreateVectorActivationLayer(const BNNSVectorDescriptor *in_desc,
-                                                 const BNNSVectorDescriptor *out_desc,
-                                                 const BNNSActivation *activation,
+BNNSFilter BNNSFilterCreateVectorActivationLayer(const BNNSVectorDescriptor *OPENBNNS_NONNULL in_desc,
+                                                 const BNNSVectorDescriptor *OPENBNNS_NONNULL out_desc,
+                                                 const BNNSActivation *OPENBNNS_NONNULL activation,
                                                  const BNNSFilterParameters *filter_params);
 
 #ifdef __cplusplus

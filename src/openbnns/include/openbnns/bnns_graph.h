@@ -12,6 +12,8 @@
 
 #if defined(__clang__)
 #pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wnullability-completeness" /* as in Apple's headers, some pointers do not say */
+#pragma clang diagnostic ignored "-Wnullability-extension"
 #if !defined(__cplusplus)
 #pragma clang diagnostic ignored "-Wpedantic" /* enums with a fixed type, as Apple's headers have them */
 #endif
