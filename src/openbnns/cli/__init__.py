@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import __version__
-from . import bench, c_flags, check, completion, evaluate, export, import_model, info, predict, train
+from . import bench, c_flags, check, completion, evaluate, export, import_model, info, predict, swift_flags, train
 from .arguments import STOPPED, UNUSABLE, UNUSABLE_ERRORS, Parser
 
-COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, c_flags, completion)
+COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, c_flags, swift_flags, completion)
 
 
 def parser_of_all() -> Parser:

@@ -24,8 +24,10 @@ extension BNNS.Shape {
         self.init(layout: (dataLayout ?? firstMajor[size.count - 1]).bnnsDataLayout, size: sizes, stride: strides)
     }
 
+    public typealias ArrayLiteralElement = Int
+
     /// A shape of sizes, the last of which is that of the fastest axis.
-    public init(arrayLiteral: Int...) { self.init(arrayLiteral) }
+    public init(arrayLiteral: BNNS.Shape.ArrayLiteralElement...) { self.init(arrayLiteral) }
 
     /// Number of axes.
     public var rank: Int { fields.rank }

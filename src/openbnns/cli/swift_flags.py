@@ -1,0 +1,27 @@
+"""``openbnns swift-flags``: what swiftc needs."""
+
+from __future__ import annotations
+
+import argparse
+
+from .arguments import OK, Commands
+
+
+def add(commands: Commands) -> None:
+    flags = commands.add_parser(
+        "swift-flags", help="what a Swift compiler needs: swiftc program.swift $(openbnns swift-flags)",
+        description="Print what swiftc needs to build a program that imports Accelerate. The first call builds the module, in "
+        "about 20 s; it is kept in the user's cache for this compiler.",
+        examples=("swiftc program.swift $(openbnns swift-flags)", "openbnns swift-flags --package"),
+    )  # fmt: skip
+    flags.add_argument(
+        "--package", action="store_true", help="print only the folder of the Swift package, for a Package.swift"
+    )
+    flags.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..clib import swift
+
+    print(swift.package() if options.package else swift.command_line())
+    return OK

@@ -1,0 +1,100 @@
+// The corner of vDSP, each function on numbers whose results are known.
+import Accelerate
+
+func same<T: BinaryFloatingPoint>(_ a: [T], _ b: [T], line: UInt = #line) { precondition(a == b, "\(a) is not \(b)", line: line) }
+
+@main
+enum Program {
+    static func main() {
+        check(Float.self)
+        check(Double.self)
+        namesOfC()
+        rampsAndLongSums()
+        print("passed")
+    }
+
+    static func check<T: BinaryFloatingPoint>(_ type: T.Type) {
+        let a: [T] = [3, -1, 4, 1, -5, 9, 2, -6, 5, 3, 5], b: [T] = [2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4]
+        same([vDSP.sum(a), vDSP.sumOfSquares(a), vDSP.sumOfMagnitudes(a)], [20, 232, 44])
+        same([vDSP.mean(a), vDSP.meanMagnitude(a), vDSP.meanSquare(a)], [T(20) / 11, 4, T(232) / 11])
+        same([vDSP.rootMeanSquare([3, 5, 4, 5, 5] as [T])], [T(20).squareRoot()])
+        same([vDSP.maximum(a), vDSP.minimum(a), vDSP.dot(a, b)], [9, -6, 82])
+        precondition(vDSP.mean([] as [T]).isNaN && vDSP.maximum([] as [T]) == -.infinity && vDSP.sum(ArraySlice<T>()) == 0)
+        precondition(vDSP.indexOfMaximum(a) == (5, 9) && vDSP.indexOfMinimum(a) == (7, -6))
+        precondition(vDSP.indexOfMaximum(a[8...]) == (0, 5), "places of a slice count from its beginning")
+        same(vDSP.add(a, b), [5, 6, 5, 9, -3, 17, 3, 2, 7, 11, 9])
+        same(vDSP.subtract(a, b), [1, -8, 3, -7, -7, 1, 1, -14, 3, -5, 1])
+        same(vDSP.multiply(a, b), [6, -7, 4, 8, -10, 72, 2, -48, 10, 24, 20])
+        same(vDSP.divide([6, -7] as [T], [2, 7] as [T]), [3, -1])
+        same(vDSP.multiply(2, a[..<3]), [6, -2, 8])
+        same(vDSP.add(1, ContiguousArray(a[..<3])), [4, 0, 5])
+        same(vDSP.divide(a[..<3], 2), [1.5, -0.5, 2])
+        var result = [T](repeating: 0, count: 3)
+        let (x, y) = (a[..<3], b[..<3])
+        vDSP.add(x, y, result: &result)
+        same(result, [5, 6, 5])
+        vDSP.subtract(x, y, result: &result)
+        same(result, [1, -8, 3])
+        vDSP.multiply(x, y, result: &result)
+        same(result, [6, -7, 4])
+        vDSP.multiply(3, x, result: &result)
+        same(result, [9, -3, 12])
+        vDSP.add(3, x, result: &result)
+        same(result, [6, 2, 7])
+        vDSP.divide(x, 4, result: &result)
+        same(result, [0.75, -0.25, 1])
+        vDSP.fill(&result, with: 7)
+        same(result, [7, 7, 7])
+        vDSP.clear(&result)
+        same(result, [0, 0, 0])
+        result.withUnsafeMutableBufferPointer { buffer in
+            var buffer = buffer
+            vDSP.fill(&buffer, with: 2)
+            precondition(vDSP.sum(buffer) == 6 && vDSP.sum(UnsafeBufferPointer(buffer)) == 6 && vDSP.sum(buffer[1...]) == 4)
+        }
+    }
+
+    static func namesOfC() {
+        let a: [Float] = [1, 10, 2, 20, 3, 30], b: [Float] = [4, 5, 6]
+        var (one, y, place) = (Float(0), [Float](repeating: 9, count: 6), vDSP_Length(0))
+        vDSP_sve(a, 2, &one, 3)
+        precondition(one == 6)
+        vDSP_meanv(a, 2, &one, 3)
+        precondition(one == 2)
+        vDSP_maxv(a, 2, &one, 3)
+        precondition(one == 3)
+        vDSP_maxvi(a, 2, &one, &place, 3)
+        precondition(one == 3 && place == 4)
+        vDSP_dotpr(a, 2, b, 1, &one, 3)
+        precondition(one == 4 + 10 + 18)
+        vDSP_vadd(a, 2, b, 1, &y, 2, 3)
+        same(y, [5, 9, 7, 9, 9, 9])
+        vDSP_vmul(a, 2, b, 1, &y, 2, 3)
+        same(y, [4, 9, 10, 9, 18, 9])
+        one = 2
+        vDSP_vsmul(a, 1, &one, &y, 1, 6)
+        same(y, [2, 20, 4, 40, 6, 60])
+        vDSP_vsadd(a, 1, &one, &y, 1, 6)
+        same(y, [3, 12, 4, 22, 5, 32])
+        vDSP_vfill(&one, &y, 3, 2)
+        same(y, [2, 12, 4, 2, 5, 32])
+        vDSP_vclr(&y, 2, 3)
+        same(y, [0, 12, 0, 2, 0, 32])
+        var doubles = [1.0, 2, 3]
+        vDSP_vclrD(&doubles, 1, 2)
+        same(doubles, [0, 0, 3])
+    }
+
+    static func rampsAndLongSums() {
+        let ramp: [Float] = vDSP.ramp(in: -10...10, count: 5)
+        same(ramp, [-10, -5, 0, 5, 10])
+        let doubles: [Double] = vDSP.ramp(withInitialValue: 1, increment: 0.5, count: 3)
+        same(doubles, [1, 1.5, 2])
+        let single: [Double] = vDSP.ramp(in: 2...3, count: 1)
+        same(single, [2])
+        let steps: [Float] = vDSP.ramp(withInitialValue: 0, increment: 2, count: 3)
+        same(steps, [0, 2, 4])
+        let tenths = [Float](repeating: 0.1, count: 1_000_000)
+        precondition(abs(vDSP.sum(tenths) - 100_000) < 100, "\(vDSP.sum(tenths))")
+    }
+}

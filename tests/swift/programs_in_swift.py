@@ -1,0 +1,173 @@
+"""Swift programs from beginning to end: training, memory, vectors, `openbnns swift-flags`, a package, and generated sources."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from openbnns import nn
+from openbnns.clib import swift
+from source_networks import NETWORKS, STEPS
+from swift_tools import PROGRAMS, ROOT, Module, run
+
+PLAIN = (PROGRAMS / "support.swift",)
+
+
+def test_a_network_learns(module: Module) -> None:
+    program = module.compile(PROGRAMS / "training.swift", name="training", options=("-parse-as-library", "-O"))
+    output = run(program, cwd=module.folder).stdout
+    assert float(output.split()[-1]) >= 0.97, output
+
+
+def test_vectors(module: Module) -> None:
+    program = module.compile(PROGRAMS / "vectors.swift", name="vectors", options=("-parse-as-library", "-O"))
+    assert run(program, cwd=module.folder).stdout == "passed\n"
+
+
+def test_memory_does_not_grow(module: Module) -> None:
+    """10,000 creations and releases of six kinds of things."""
+    program = module.compile(*PLAIN, PROGRAMS / "memory.swift", name="memory", options=("-parse-as-library", "-O"))
+    output = run(program, "10000", cwd=module.folder).stdout
+    grown = int(output.removeprefix("grew "))
+    assert grown < 2000, f"{grown} kB more after 10,000 rounds"
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("classes", ()), ("memory", ("50",)), ("training", ())])
+def test_address_sanitizer_finds_nothing(name: str, arguments: tuple[str, ...], sanitized: Module) -> None:
+    sources = (*PLAIN, PROGRAMS / f"{name}.swift")
+    program = sanitized.compile(*sources, name=name, options=("-parse-as-library",))
+    done = run(program, *arguments, cwd=sanitized.folder, ASAN_OPTIONS="detect_leaks=0")  # Python keeps what it has at the end
+    assert "Sanitizer" not in done.stderr, done.stderr
+
+
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Module:
+    return Module(tmp_path_factory.mktemp("sanitized"), "-sanitize=address")
+
+
+def test_errors_tell_the_reason(module: Module, tmp_path: Path) -> None:
+    source = tmp_path / "main.swift"
+    source.write_text(
+        "import Accelerate\n"
+        "let x = BNNSNDArrayDescriptor.allocate(repeating: Float(1), shape: .vector(3))\n"
+        "do { try BNNS.transpose(input: x, output: x, firstTransposeAxis: 7, secondTransposeAxis: 0) } catch { print(error) }\n"
+        "do { try BNNS.copy(x, to: x) } catch { print(error) }\n"
+        "let none = BNNSNDArrayDescriptor(dataType: .float, shape: [3])\n"
+        "let layer = BNNS.ActivationLayer(function: .tanh, input: x, output: x)!\n"
+        "do { try layer.apply(batchSize: 1, input: none, output: x) } catch BNNS.Error.arrayDescriptorInvalidData { print(1) }\n"
+        "_ = BNNSNDArrayDescriptor.allocate(initializingFrom: [1, 2] as [Float], shape: .vector(3))\n",
+        encoding="utf-8",
+    )
+    done = run(module.compile(source, name="errors"), cwd=tmp_path, check=False)
+    lines = done.stdout.splitlines()
+    assert re.match(r"BNNS\.Error\.layerApplyFail: BNNSTranspose: axis0 is 7, but .* has axes 0 to 0", lines[0])
+    assert lines[-1] == "1"
+    assert done.returncode != 0
+    assert "the collection has 2 elements, but 1 of this shape have 3" in done.stderr
+
+
+# How users build programs.
+
+
+def test_swift_flags(tmp_path: Path) -> None:
+    """A folder with a space in its name, and a cache that is empty at first."""
+    folder = tmp_path / "a program"
+    folder.mkdir()
+    (folder / "main.swift").write_text("import Accelerate\nprint(BNNS.Shape.vector(3).batchStride)\n", encoding="utf-8")
+    python = os.environ.get("OPENBNNS_PYTHON", "python3")
+    script = f'eval "swiftc main.swift -o program $({python} -m openbnns swift-flags)" && ./program'
+    own = str(Path(python).parent)
+    path = f"{own}:/usr/local/bin:/usr/bin:/bin"
+    for _ in range(2):  # builds the module, and finds it
+        done = run("sh", "-c", script, cwd=folder, XDG_CACHE_HOME=str(tmp_path / "cache"), PATH=path, HOME=str(tmp_path))
+        assert done.stdout == "3\n"
+    assert len(list((tmp_path / "cache" / "openbnns" / "swift").iterdir())) == 1
+
+
+MANIFEST = """// swift-tools-version:5.9
+import PackageDescription
+
+let package = Package(
+    name: "Program",
+    dependencies: [.package(name: "OpenBNNS", path: "{package}")],
+    targets: [
+        .executableTarget(
+            name: "Program",
+            dependencies: [.product(name: "Accelerate", package: "OpenBNNS", condition: .when(platforms: [.linux]))]
+        )
+    ]
+)
+"""
+
+
+def test_a_package(tmp_path: Path) -> None:
+    """The manifest of docs/swift.md; the program starts without any variable of the environment."""
+    text = (ROOT / "docs" / "swift.md").read_text(encoding="utf-8")
+    assert MANIFEST.replace("{package}", "openbnns") in text
+    sources = tmp_path / "Sources" / "Program"
+    sources.mkdir(parents=True)
+    (tmp_path / "Package.swift").write_text(MANIFEST.replace("{package}", str(swift.package())), encoding="utf-8")
+    (sources / "main.swift").write_text("import Accelerate\nprint(BNNS.Shape.vector(4).batchStride)\n", encoding="utf-8")
+    done = run("swift", "build", "--disable-sandbox", cwd=tmp_path, HOME=str(tmp_path), check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "warning" not in done.stdout + done.stderr
+    assert run(tmp_path / ".build" / "debug" / "Program", cwd=tmp_path).stdout == "4\n"
+
+
+# Networks as Swift source code: losses, weights and outputs are those of the network, bit for bit.
+
+MAIN = """
+import Foundation
+
+func read<T>(_ path: String, as type: T.Type) throws -> [T] {
+    let data = try Data(contentsOf: URL(fileURLWithPath: path))
+    return data.withUnsafeBytes { Array($0.bindMemory(to: T.self)) }
+}
+
+func write(_ values: [Float], _ path: String) throws {
+    try values.withUnsafeBytes { Data($0) }.write(to: URL(fileURLWithPath: path))
+}
+
+if (try? Network(weightsPath: "nowhere")) != nil || (try? Network(weightsPath: "main.swift")) != nil { exit(2) }
+let network = try Network(weightsPath: "network.weights")
+let samples = try read("input", as: Float.self)
+let classes = try read("targets", as: Int64.self)
+let (batch, steps) = (Network.batch, classes.count / Network.batch)
+let size = samples.count / steps
+var losses: [Float] = []
+for step in 0..<steps {
+    let x = Array(samples[step * size..<(step + 1) * size])
+    losses.append(try network.trainStep(input: x, targets: Array(classes[step * batch..<(step + 1) * batch])))
+}
+try write(losses, "losses")
+try network.save(weightsPath: "trained.weights")
+var scores = [Float](repeating: 0, count: 5 * batch)
+try network.predict(input: samples, output: &scores)
+try write(scores, "output")
+"""
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_generated_sources_train_and_predict(name: str, module: Module, tmp_path: Path) -> None:
+    batch, rng = 4, np.random.default_rng(5)
+    net, sample = NETWORKS[name]()
+    net.build(sample, seed=1)
+    x = rng.standard_normal((STEPS * batch, *sample)).astype(np.float32)
+    targets = rng.integers(0, 5, STEPS * batch)
+    written = net.to_swift(tmp_path, True, batch_size=batch, loss="cross_entropy", optimizer=nn.Adam(0.01))
+    (tmp_path / "main.swift").write_text(MAIN, encoding="utf-8")
+    x.tofile(tmp_path / "input")
+    targets.tofile(tmp_path / "targets")
+    program = module.compile(tmp_path / "main.swift", tmp_path / "network.swift", name=f"generated_{name}")
+    run(program, cwd=tmp_path, OPENBNNS_LOG="1", OPENBNNS_NUM_THREADS="1")
+    step = net.train().compile_step("cross_entropy", nn.Adam(0.01), batch)
+    ours = [step(x[i * batch : (i + 1) * batch], targets[i * batch : (i + 1) * batch]) for i in range(STEPS)]
+    assert np.fromfile(tmp_path / "losses", np.float32).tolist() == np.float32(ours).tolist()
+    state = net.state_dict()
+    for path, array in written.read(tmp_path / "trained.weights").items():
+        assert np.array_equal(array, state[path]), path
+    assert np.array_equal(np.fromfile(tmp_path / "output", np.float32), net.eval()(x[:batch]).reshape(-1))
