@@ -6,7 +6,7 @@ NUMPY ?= numpy>=1.24
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find core src cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.typed' \
-             -o -name '*.gz' -o -name '*.map' -o -name '*.modulemap' -o -name '*.in' -o -name '*.cmake' -o -name '*.css' -o -name '*.js' \)) \
+             -o -name '*.swift' -o -name '*.gz' -o -name '*.map' -o -name '*.modulemap' -o -name '*.in' -o -name '*.cmake' -o -name '*.css' -o -name '*.js' \)) \
            CMakeLists.txt pyproject.toml
 # CMake and Ninja of this machine, if it has them, or else from PyPI; never both, because another CMake compiles everything anew.
 CMAKE_AND_NINJA := $(shell command -v cmake >/dev/null || echo cmake) $(shell command -v ninja >/dev/null || echo ninja)
@@ -15,7 +15,7 @@ WORKERS ?= 2
 TARGET ?= x86_64-linux-gnu
 ISAS ?= all
 
-.PHONY: install help train develop test test-mpi test-report test-peers test-core test-c scoreboard bench footprint check docs test-site format sanitize fuzz stub \
+.PHONY: install help train develop test test-mpi test-report test-peers test-core test-c test-swift scoreboard bench footprint check docs test-site format sanitize fuzz stub \
   clean wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist index release
 
 install: $(VENV)/.installed
@@ -30,6 +30,7 @@ help:
 	@echo "make test-peers the tests that compare with PyTorch and scikit-learn"
 	@echo "make test-core  the C++ tests of the kernels; ISAS=native: those of this CPU only"
 	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
+	@echo "make test-swift the Swift package: declarations, numbers, memory, programs; with the Swift of this machine, or in a root of Debian 13"
 	@echo "make scoreboard the capabilities that tests prove, from the latest results"
 	@echo "make bench      operations, products and networks against PyTorch, JAX and onnxruntime; plots in build/bench; BENCH=\"--quick\""
 	@echo "make footprint  installed size and time of an import"
@@ -141,6 +142,17 @@ C_TESTS := $(wildcard tests/test_c_*.py tests/test_clib_*.py)
 test-c: install $(VENV)/.test-tools
 	$(BIN)/python -m pip install --quiet "ziglang>=0.17,<0.18" pkgconf
 	OPENBNNS_TOOLS="gcc g++ zig cmake pkg-config" $(BIN)/python -m pytest -q -n $(WORKERS) $(C_TESTS)
+
+# The Swift package, with the compiler of this machine or, as root, with that of Debian 13, which the first run installs in the
+# user's cache (about 5 minutes).
+NEED_SWIFT = command -v swiftc >/dev/null || command -v debootstrap >/dev/null \
+  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap; } \
+  || { echo "This needs Swift 6.0 or newer (https://www.swift.org/install) or, as root, debootstrap. All else works without it."; exit 1; }
+
+test-swift: install $(VENV)/.test-tools
+	@$(NEED_SWIFT)
+	@tools/roots/swift.sh "$(CURDIR)" swiftc -version
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/swift/*_in_swift.py
 
 scoreboard: install $(VENV)/.test-tools
 	@test -f .scoreboard.json || echo "There are no results yet: running the whole suite first"

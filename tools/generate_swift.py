@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from generate_abi import ROOT, read_facts
@@ -50,9 +49,16 @@ SCALARS = {
 }  # fmt: skip
 
 STATICS = {
-    "BNNSDataType": {"float": "BNNSDataTypeFloat32", "float16": "BNNSDataTypeFloat16", "indexed8": "BNNSDataTypeIndexed8"}
+    "BNNSDataType": {
+        "float": "BNNSDataTypeFloat32",
+        "float16": "BNNSDataTypeFloat16",
+        "indexed8": "BNNSDataTypeIndexed8",
+    }
     | {f"{sign}int{bits}": f"BNNSDataType{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32)},
-    "BNNSPoolingFunction": {"max": "BNNSPoolingFunctionMax", "average": "BNNSPoolingFunctionAverageCountIncludePadding"},
+    "BNNSPoolingFunction": {
+        "max": "BNNSPoolingFunctionMax",
+        "average": "BNNSPoolingFunctionAverageCountIncludePadding",
+    },
     "BNNSActivationFunction": {},
 }
 """Properties of C types, and the constants that they are; where none is given it has the name of the property."""
@@ -62,7 +68,9 @@ Facts = dict[str, Any]
 
 def argument(facts: Facts) -> str:
     """An argument as a declaration has it: ``label name: type = default``."""
-    label = facts["label"] if facts.get("name", facts["label"]) == facts["label"] else f"{facts['label']} {facts['name']}"
+    label = (
+        facts["label"] if facts.get("name", facts["label"]) == facts["label"] else f"{facts['label']} {facts['name']}"
+    )
     default = f" = {facts['default']}" if "default" in facts else ""
     return f"{label}: {facts['type']}{default}"
 
@@ -116,7 +124,7 @@ def cases(facts: Facts) -> list[str]:
 def choice(facts: Facts, name: str, c_type: str) -> list[str]:
     """An enum, and its C constant by case."""
     public = "public " if any(p["name"] == name for p in facts["properties"]) else ""
-    body = [*cases(facts), "", f"/// What C has for this case.", f"{public}var {name}: {c_type} {{", "    switch self {"]
+    body = [*cases(facts), "", "/// What C has for this case.", f"{public}var {name}: {c_type} {{", "    switch self {"]
     by_constant: dict[str, list[str]] = {}
     for one in facts["cases"]:
         by_constant.setdefault(constant(one), []).append(f".{escaped(one['name'])}")
@@ -126,8 +134,8 @@ def choice(facts: Facts, name: str, c_type: str) -> list[str]:
 
 def activation(facts: Facts) -> list[str]:
     """The enum of activations, and the struct of C by case."""
-    body = [*cases(facts), "", "/// The function with its parameters, as C has them.", "public var bnnsActivation: BNNSActivation {"]
-    body.append("    switch self {")
+    body = [*cases(facts), "", "/// The function with its parameters, as C has them."]
+    body += ["public var bnnsActivation: BNNSActivation {", "    switch self {"]
     for one in facts["cases"]:
         labels = [value["label"] for value in one["values"]]
         bound = f"(let {', let '.join(labels)})" if labels else ""
@@ -177,9 +185,10 @@ def shape_source(types: dict[str, Facts]) -> list[str]:
         packed = "stride.0" if rank == 1 else f"({', '.join(f'stride.{axis}' for axis in range(rank))})"
         outof += [f"    case {constant(one)}:", f"        self = .{one['name']}({', '.join(given)}, stride: {packed})"]
     eight = "(Int, Int, Int, Int, Int, Int, Int, Int)"
+    four = "stride: (stride.0, stride.1, stride.2, stride.3)"
     body += [
         "",
-        f"/// Layout, number of axes, sizes and strides, as a descriptor has them.",
+        "/// Layout, number of axes, sizes and strides, as a descriptor has them.",
         f"var fields: (layout: BNNSDataLayout, rank: Int, size: {eight}, stride: {eight}) {{",
         "    switch self {", *into, "    }", "}",
         "",
@@ -192,7 +201,7 @@ def shape_source(types: dict[str, Facts]) -> list[str]:
         "    case BNNSDataLayoutMHA_DHK:",
         "        self = .tensor3DLastMajor(size.0, size.1, size.2, stride: (stride.0, stride.1, stride.2))",
         "    case let other where other.rawValue >> 16 == 4:",
-        "        self = .convolutionWeightsOIHW(size.0, size.1, size.2, size.3, stride: (stride.0, stride.1, stride.2, stride.3))",
+        f"        self = .convolutionWeightsOIHW(size.0, size.1, size.2, size.3, {four})",
         "    default:",
         "        self = .vector(size.0, stride: stride.0)",
         "    }", "}",

@@ -1,9 +1,8 @@
 // A fully connected layer with a ReLU, forward and backward.
 //
-//     prefix="$(openbnns c-flags --prefix)"
-//     swiftc layer.swift -I "$prefix/include" -L "$prefix/lib" -Xlinker -rpath -Xlinker "$prefix/lib" && ./layer
+//     swiftc layer.swift $(openbnns swift-flags) && ./layer
 //
-// Only the C functions are here; the classes of Apple's overlay (BNNS.FullyConnectedLayer and so on) are not.
+// It calls the C functions; digits.swift uses the classes of Apple's overlay.
 
 import Accelerate
 

@@ -34,14 +34,21 @@ def sizes(kind: str, choose: random.Random) -> list[int]:
         return [batch, choose.randint(2, 13), choose.randint(0, 3)]
     if kind == "fused":
         return [batch + 1, channels, height, width, choose.randint(0, 2)]
-    return [batch, choose.randint(1, 6), choose.randint(1, 7), choose.randint(1, 9), choose.randint(1, 4), choose.randint(1, 3)]
+    return [
+        batch,
+        choose.randint(1, 6),
+        choose.randint(1, 7),
+        choose.randint(1, 9),
+        choose.randint(1, 4),
+        choose.randint(1, 3),
+    ]
 
 
 def expected(kind: str, seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
     """Gradients by the reference engine, under the names that the program prints."""
-    yield from {"convolution": convolution, "pooling": pooling, "loss": loss, "fused": fused, "attention": attention}[kind](
-        seed, n
-    )
+    yield from {"convolution": convolution, "pooling": pooling, "loss": loss, "fused": fused, "attention": attention}[
+        kind
+    ](seed, n)
 
 
 def convolution(seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
@@ -72,7 +79,12 @@ def pooling(seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
 def loss(seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
     batch, classes, kind = n
     f = bn.LossFunction
-    functions = (f.softmax_cross_entropy(label_smoothing=0.1), f.huber(huber_delta=0.3), f.mean_square_error(), f.hinge())
+    functions = (
+        f.softmax_cross_entropy(label_smoothing=0.1),
+        f.huber(huber_delta=0.3),
+        f.mean_square_error(),
+        f.hinge(),
+    )
     layer = bn.LossLayer(
         input=bn.Shape.vector(classes), loss_function=functions[kind], loss_reduction=bn.LossReduction.REDUCTION_MEAN
     )
@@ -137,7 +149,29 @@ def attention(seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
     dq, dk, dv = (projection(x.shape[1], *kept[name]) for name, x in (("q", q), ("k", key), ("v", v)))
     dout = projection(t, ow, ob, numbers(seed + 11, batch, t, d))
     status = capi.BNNSApplyMultiheadAttentionBackward(
-        filter, batch, q, t * d, dq, key, s * d, None, 0, dk, v, s * d, dv, None, None, None, y, t * d, dout, 0, None, None, None
+        filter,
+        batch,
+        q,
+        t * d,
+        dq,
+        key,
+        s * d,
+        None,
+        0,
+        dk,
+        v,
+        s * d,
+        dv,
+        None,
+        None,
+        None,
+        y,
+        t * d,
+        dout,
+        0,
+        None,
+        None,
+        None,
     )
     assert status == 0, bn.last_error()
     for name, (dw, db, dx) in kept.items():
@@ -156,7 +190,8 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
 def printed(module: Module, cases: list[Case], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Array]:
     lines: Path = tmp_path_factory.mktemp("calls") / "cases.txt"
     lines.write_text(
-        "\n".join(f"{kind} {i} {seed} {' '.join(map(str, n))}" for i, (kind, seed, n) in enumerate(cases)), encoding="utf-8"
+        "\n".join(f"{kind} {i} {seed} {' '.join(map(str, n))}" for i, (kind, seed, n) in enumerate(cases)),
+        encoding="utf-8",
     )
     sources = (PROGRAMS / "support.swift", PROGRAMS / "calls.swift")
     program = module.compile(*sources, name="calls", options=("-parse-as-library",))

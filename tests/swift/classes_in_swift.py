@@ -82,7 +82,12 @@ def arithmetic() -> Results:
     )
     y = ternary.apply(a, b, c)
     found3 = ternary.apply_backward(a, b, c, y, dy)
-    yield from (("ternary", y), ("ternary.da", found3.input_a), ("ternary.db", found3.input_b), ("ternary.dc", found3.input_c))
+    yield from (
+        ("ternary", y),
+        ("ternary.da", found3.input_a),
+        ("ternary.db", found3.input_b),
+        ("ternary.dc", found3.input_c),
+    )
 
 
 def convolutions() -> Results:
@@ -97,7 +102,10 @@ def convolutions() -> Results:
     yield from (("convolution", y), ("convolution.dx", found.input), ("convolution.dw", found.weights))
     yield from (("convolution.db", found.bias), ("convolution.sum", found.weights + found.weights))
     transposed = bn.ConvolutionLayer(
-        type=bn.ConvolutionType.TRANSPOSED, input=bn.Shape.image_chw(7, 6, 4), weights=numbers(12, 6, 4, 3, 3), stride=(2, 2)
+        type=bn.ConvolutionType.TRANSPOSED,
+        input=bn.Shape.image_chw(7, 6, 4),
+        weights=numbers(12, 6, 4, 3, 3),
+        stride=(2, 2),
     )
     yield "convolution.transposed", transposed.apply(x[:2])
 
@@ -157,7 +165,9 @@ def fused_arithmetic(beta: Array, gamma: Array) -> Results:
          bn.FusedTernaryArithmeticParameters(function=bn.ArithmeticTernaryFunction.MULTIPLY_ADD)),
     )  # fmt: skip
     for name, inputs, first in firsts:
-        last = bn.FusedNormalizationParameters(type=bn.NormalizationType.instance(), beta=beta, gamma=gamma, epsilon=1e-3)
+        last = bn.FusedNormalizationParameters(
+            type=bn.NormalizationType.instance(), beta=beta, gamma=gamma, epsilon=1e-3
+        )
         shapes: Any = dict.fromkeys(inputs, image)
         layer = bn.FusedParametersLayer(**shapes, output=image, fused_layer_parameters=[first, last])
         given = operands[: len(inputs)]
@@ -209,7 +219,11 @@ def pooling() -> Results:
     yield from (("pooling.indices", indices.astype(np.float32)), ("pooling.typed", typed.astype(np.float32)))
     for name, kind in (("un_max", p.un_max(indices=indices)), ("un_max_ex", p.un_max_ex(indices_descriptor=typed))):
         layer = bn.PoolingLayer(
-            type=kind, input=bn.Shape.image_chw(3, 2, 2), output=bn.Shape.image_chw(6, 4, 2), kernel_size=(2, 2), stride=(2, 2)
+            type=kind,
+            input=bn.Shape.image_chw(3, 2, 2),
+            output=bn.Shape.image_chw(6, 4, 2),
+            kernel_size=(2, 2),
+            stride=(2, 2),
         )
         yield f"pooling.{name}", layer.apply(dy)
 
@@ -237,7 +251,10 @@ def losses() -> Results:
     )
     square = bn.LossLayer(input=vector, loss_function=f.mean_square_error(), loss_reduction=r.SUM)
     yield "loss.weights.samples", np.concatenate([a.ravel() for a in softmax.apply(x, labels, weights=each)])
-    yield "loss.weights.elements", np.concatenate([a.ravel() for a in square.apply(x, labels, weights=numbers(42, 4, 5))])
+    yield (
+        "loss.weights.elements",
+        np.concatenate([a.ravel() for a in square.apply(x, labels, weights=numbers(42, 4, 5))]),
+    )
     one = square.apply(x, labels, weights=each[:1], broadcasts_weights=True)
     yield "loss.weights.one", np.concatenate([a.ravel() for a in one])
     parameters = bn.YoloParameters(
@@ -275,7 +292,10 @@ def other_layers() -> Results:
     permute = bn.PermuteLayer(input=first, permutation=[2, 0, 1])
     yield from (("permute", plane.transpose(2, 0, 1)), ("permute.dx", numbers(51, 4, 2, 3).transpose(1, 2, 0)))
     assert np.array_equal(permute.apply(plane[None])[0], plane.transpose(2, 0, 1))
-    methods = {"linear": (bn.InterpolationMethod.LINEAR, True), "nearest": (bn.InterpolationMethod.NEAREST_NEIGHBOR, False)}
+    methods = {
+        "linear": (bn.InterpolationMethod.LINEAR, True),
+        "nearest": (bn.InterpolationMethod.NEAREST_NEIGHBOR, False),
+    }
     for name, (method, corners) in methods.items():
         resize = bn.ResizeLayer(
             interpolation_method=method, input=bn.Shape.image_chw(4, 3, 5), output=bn.Shape.image_chw(7, 5, 5),
@@ -302,7 +322,11 @@ def other_layers() -> Results:
 def products() -> Results:
     a, b, dy = numbers(53, 2, 3, 4), numbers(54, 2, 5, 4), numbers(55, 2, 3, 5)
     layer = bn.BroadcastMatrixMultiplyLayer(
-        input_a=bn.Shape([2, 3, 4]), input_b=bn.Shape([2, 5, 4]), output=bn.Shape([2, 3, 5]), input_b_transposed=True, alpha=0.5
+        input_a=bn.Shape([2, 3, 4]),
+        input_b=bn.Shape([2, 5, 4]),
+        output=bn.Shape([2, 3, 5]),
+        input_b_transposed=True,
+        alpha=0.5,
     )
     y = layer.apply(a[None], b[None])
     found = layer.apply_backward(a[None], b[None], y, dy[None])

@@ -36,12 +36,16 @@ def read(text: str) -> dict[str, Declared]:
     scopes: list[str] = [""]
     pending: list[str] = []  # a property, until its accessors have been read
     skipping = False
+    body = 0  # braces that are open in the body of an inlinable function
     for raw in text.splitlines():
         line = raw.strip()
         if line.startswith("#"):  # of two spellings for compilers the first is the newer
             skipping = line.startswith("#else") or (skipping and not line.startswith("#endif"))
             continue
         if skipping or not line or line.startswith(("//", "import", "@_exported")):
+            continue
+        if body:
+            body += line.count("{") - line.count("}")
             continue
         if pending:
             if line == "}":
@@ -64,9 +68,11 @@ def read(text: str) -> dict[str, Declared]:
             scopes.pop()
             continue
         member = _member(line)
-        if member and line.endswith("{"):
+        if re.search(r"\b(?:func|init)\b", line) and line.count("{") > line.count("}"):
+            body = 1
+        elif member and line.endswith("{"):
             pending = [member, "{ get }"]
-        elif member:
+        if member and not pending:
             found[scopes[-1]].members.add(member)
     return found
 
@@ -88,9 +94,7 @@ def expected(facts: Facts) -> set[str]:
     """The members that the facts list for a type."""
     members = set()
     for case in facts["cases"]:
-        values = [
-            ("" if v["label"] == "_" else f"{v['label']}: ") + v["type"] + _default(v) for v in case["values"]
-        ]
+        values = [("" if v["label"] == "_" else f"{v['label']}: ") + v["type"] + _default(v) for v in case["values"]]
         name = f"`{case['name']}`" if case["name"] in ("default", "repeat") else case["name"]
         members.add(f"case {name}" + (f"({', '.join(values)})" if values else ""))
     for one in facts["properties"]:

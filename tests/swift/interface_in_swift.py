@@ -61,7 +61,9 @@ def test_every_declaration_is_there(declared: dict[str, interface.Declared]) -> 
 def test_a_missing_declaration_would_be_noticed(declared: dict[str, interface.Declared]) -> None:
     """The reader sees labels, types, defaults, whether something throws, and who can set a property."""
     members = declared["BNNS.PoolingType"].members | declared["BNNS.AdamOptimizer"].members
-    case = "case max(indices: UnsafeMutableBufferPointer<Int>? = nil, xDilationStride: Int = 0, yDilationStride: Int = 0)"
+    case = (
+        "case max(indices: UnsafeMutableBufferPointer<Int>? = nil, xDilationStride: Int = 0, yDilationStride: Int = 0)"
+    )
     assert {case, "var timeStep: Float { get set }", "var accumulatorCountMultiplier: Int { get }"} <= members
     assert case.replace("= nil", "") not in members
     step = next(m for m in declared["BNNSOptimizer"].members if m.startswith("func step") and "= nil" in m)
@@ -113,7 +115,7 @@ def test_c_functions_and_structs_have_the_types_of_macos(module: Module, tmp_pat
 def test_both_language_modes_compile_without_warnings(version: str, tmp_path: Path) -> None:
     command = swift.build_command("swiftc", tmp_path)
     run(*command, "-swift-version", version, "-warnings-as-errors", "-Onone", cwd=tmp_path)
-    for name in ("classes", "calls", "vectors", "training"):
-        sources = [PROGRAMS / "support.swift", PROGRAMS / f"{name}.swift"]
+    names = ("calls", "classes", "memory", "vectors")
+    for source in (*(PROGRAMS / f"{name}.swift" for name in names), ROOT / "examples" / "swift" / "digits.swift"):
         options = ("-typecheck", "-parse-as-library", "-swift-version", version, "-warnings-as-errors")
-        run("swiftc", *options, *sources, *swift.swift_flags(tmp_path)[:2], cwd=tmp_path)
+        run("swiftc", *options, PROGRAMS / "support.swift", source, *swift.swift_flags(tmp_path)[:2], cwd=tmp_path)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from openbnns import nn
-from openbnns.clib import swift
+from openbnns.clib import flags
 from source_networks import NETWORKS, STEPS
 from swift_tools import PROGRAMS, ROOT, Module, run
 
 PLAIN = (PROGRAMS / "support.swift",)
+DIGITS = ROOT / "examples" / "swift" / "digits.swift"
 
 
 def test_a_network_learns(module: Module) -> None:
-    program = module.compile(PROGRAMS / "training.swift", name="training", options=("-parse-as-library", "-O"))
+    program = module.compile(DIGITS, name="digits", options=("-parse-as-library", "-O"))
     output = run(program, cwd=module.folder).stdout
     assert float(output.split()[-1]) >= 0.97, output
+
+
+def test_c_functions_alone(module: Module) -> None:
+    program = module.compile(ROOT / "examples" / "swift" / "layer.swift", name="layer")
+    assert "all numbers are right" in run(program, cwd=module.folder).stdout
 
 
 def test_vectors(module: Module) -> None:
@@ -36,11 +42,16 @@ def test_memory_does_not_grow(module: Module) -> None:
     assert grown < 2000, f"{grown} kB more after 10,000 rounds"
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("classes", ()), ("memory", ("50",)), ("training", ())])
-def test_address_sanitizer_finds_nothing(name: str, arguments: tuple[str, ...], sanitized: Module) -> None:
-    sources = (*PLAIN, PROGRAMS / f"{name}.swift")
-    program = sanitized.compile(*sources, name=name, options=("-parse-as-library",))
-    done = run(program, *arguments, cwd=sanitized.folder, ASAN_OPTIONS="detect_leaks=0")  # Python keeps what it has at the end
+@pytest.mark.parametrize(
+    ("source", "arguments"),
+    [(PROGRAMS / "classes.swift", ()), (PROGRAMS / "memory.swift", ("50",)), (DIGITS, ())],
+    ids=lambda value: value.stem if isinstance(value, Path) else "",
+)
+def test_address_sanitizer_finds_nothing(source: Path, arguments: tuple[str, ...], sanitized: Module) -> None:
+    program = sanitized.compile(*PLAIN, source, name=source.stem, options=("-parse-as-library",))
+    done = run(
+        program, *arguments, cwd=sanitized.folder, ASAN_OPTIONS="detect_leaks=0"
+    )  # Python keeps what it has at the end
     assert "Sanitizer" not in done.stderr, done.stderr
 
 
@@ -58,16 +69,34 @@ def test_errors_tell_the_reason(module: Module, tmp_path: Path) -> None:
         "do { try BNNS.copy(x, to: x) } catch { print(error) }\n"
         "let none = BNNSNDArrayDescriptor(dataType: .float, shape: [3])\n"
         "let layer = BNNS.ActivationLayer(function: .tanh, input: x, output: x)!\n"
-        "do { try layer.apply(batchSize: 1, input: none, output: x) } catch BNNS.Error.arrayDescriptorInvalidData { print(1) }\n"
-        "_ = BNNSNDArrayDescriptor.allocate(initializingFrom: [1, 2] as [Float], shape: .vector(3))\n",
+        "do { try layer.apply(batchSize: 1, input: none, output: x) } catch BNNS.Error.arrayDescriptorInvalidData { print(1) }\n",
         encoding="utf-8",
     )
-    done = run(module.compile(source, name="errors"), cwd=tmp_path, check=False)
-    lines = done.stdout.splitlines()
+    lines = run(module.compile(source, name="errors"), cwd=tmp_path).stdout.splitlines()
     assert re.match(r"BNNS\.Error\.layerApplyFail: BNNSTranspose: axis0 is 7, but .* has axes 0 to 0", lines[0])
     assert lines[-1] == "1"
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        (
+            "BNNSNDArrayDescriptor.allocate(initializingFrom: [1, 2] as [Float], shape: [3])",
+            "has 2 elements, but 1 of this",
+        ),
+        ("BNNS.Shape([1, 2], dataLayout: .vector)", "vector has 1 axes, got 2 sizes"),
+        (
+            "BNNS.NearestNeighbors(capacity: 0, dimensionCount: 1, neighborCount: 1, dataType: .float)",
+            "BNNSCreateNearestN",
+        ),
+    ],
+)
+def test_what_cannot_throw_ends_with_the_reason(statement: str, reason: str, module: Module, tmp_path: Path) -> None:
+    source = tmp_path / "main.swift"
+    source.write_text(f"import Accelerate\n_ = {statement}\n", encoding="utf-8")
+    done = run(module.compile(source, name="ending"), cwd=tmp_path, check=False)
     assert done.returncode != 0
-    assert "the collection has 2 elements, but 1 of this shape have 3" in done.stderr
+    assert reason in done.stderr, done.stderr
 
 
 # How users build programs.
@@ -78,44 +107,31 @@ def test_swift_flags(tmp_path: Path) -> None:
     folder = tmp_path / "a program"
     folder.mkdir()
     (folder / "main.swift").write_text("import Accelerate\nprint(BNNS.Shape.vector(3).batchStride)\n", encoding="utf-8")
-    python = os.environ.get("OPENBNNS_PYTHON", "python3")
-    script = f'eval "swiftc main.swift -o program $({python} -m openbnns swift-flags)" && ./program'
-    own = str(Path(python).parent)
-    path = f"{own}:/usr/local/bin:/usr/bin:/bin"
+    script = f'eval "swiftc main.swift -o program $({sys.executable} -m openbnns swift-flags)" && ./program'
     for _ in range(2):  # builds the module, and finds it
-        done = run("sh", "-c", script, cwd=folder, XDG_CACHE_HOME=str(tmp_path / "cache"), PATH=path, HOME=str(tmp_path))
+        done = run("sh", "-c", script, cwd=folder, XDG_CACHE_HOME=str(tmp_path / "cache"), HOME=str(tmp_path))
         assert done.stdout == "3\n"
     assert len(list((tmp_path / "cache" / "openbnns" / "swift").iterdir())) == 1
 
 
-MANIFEST = """// swift-tools-version:5.9
-import PackageDescription
-
-let package = Package(
-    name: "Program",
-    dependencies: [.package(name: "OpenBNNS", path: "{package}")],
-    targets: [
-        .executableTarget(
-            name: "Program",
-            dependencies: [.product(name: "Accelerate", package: "OpenBNNS", condition: .when(platforms: [.linux]))]
-        )
-    ]
-)
-"""
-
-
 def test_a_package(tmp_path: Path) -> None:
-    """The manifest of docs/swift.md; the program starts without any variable of the environment."""
+    """The manifest and the link of docs/swift.md; the program starts without any variable of the environment."""
     text = (ROOT / "docs" / "swift.md").read_text(encoding="utf-8")
-    assert MANIFEST.replace("{package}", "openbnns") in text
+    manifest = next(
+        block for block in re.findall(r"```swift\n(.*?)```", text, re.DOTALL) if "swift-tools-version" in block
+    )
+    program = next(
+        block for block in re.findall(r"```swift\n(.*?)```", text, re.DOTALL) if "FullyConnectedLayer" in block
+    )
     sources = tmp_path / "Sources" / "Program"
     sources.mkdir(parents=True)
-    (tmp_path / "Package.swift").write_text(MANIFEST.replace("{package}", str(swift.package())), encoding="utf-8")
-    (sources / "main.swift").write_text("import Accelerate\nprint(BNNS.Shape.vector(4).batchStride)\n", encoding="utf-8")
+    (tmp_path / "Package.swift").write_text(manifest, encoding="utf-8")
+    (tmp_path / "openbnns").symlink_to(flags.prefix())
+    (sources / "main.swift").write_text(program, encoding="utf-8")
     done = run("swift", "build", "--disable-sandbox", cwd=tmp_path, HOME=str(tmp_path), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "warning" not in done.stdout + done.stderr
-    assert run(tmp_path / ".build" / "debug" / "Program", cwd=tmp_path).stdout == "4\n"
+    assert run(tmp_path / ".build" / "debug" / "Program", cwd=tmp_path).stdout == "[6.0, 15.0]\n"
 
 
 # Networks as Swift source code: losses, weights and outputs are those of the network, bit for bit.

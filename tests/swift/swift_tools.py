@@ -14,20 +14,22 @@ from openbnns.clib import swift
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(openbnns.__file__).resolve().parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "openbnns" / "swift-trixie"
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 
 FOLDERS = {ROOT, Path(tempfile.gettempdir()).resolve(), Path(sys.prefix), Path(sys.base_prefix), PACKAGE}
 """What programs see of this machine: they start the Python that runs the tests."""
+
+GIVEN: dict[str, str | None] = {"ROOT": os.environ.get("ROOT", str(CACHE))}
+if Path(sys.prefix) not in PACKAGE.parents:  # a source tree, which no Python knows
+    GIVEN |= {"OPENBNNS_PYTHON": sys.executable, "PYTHONPATH": str(PACKAGE.parent)}
 
 
 def run(
     *command: str | Path, cwd: Path, check: bool = True, **variables: str | None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command; the environment has nothing of this process that helps to find libraries."""
-    python = os.environ.get("OPENBNNS_PYTHON", sys.executable)
-    environment = environment_of_programs(
-        OPENBNNS_PYTHON=python, PYTHONPATH=str(PACKAGE.parent), **variables
-    )
+    environment = environment_of_programs(**GIVEN | variables)
     there = [ROOT / "tools" / "roots" / "swift.sh", ":".join(map(str, sorted(FOLDERS))), *command]
     done = subprocess.run(list(map(str, there)), cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert not check or done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"

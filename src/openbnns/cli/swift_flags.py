@@ -12,16 +12,13 @@ def add(commands: Commands) -> None:
         "swift-flags", help="what a Swift compiler needs: swiftc program.swift $(openbnns swift-flags)",
         description="Print what swiftc needs to build a program that imports Accelerate. The first call builds the module, in "
         "about 20 s; it is kept in the user's cache for this compiler.",
-        examples=("swiftc program.swift $(openbnns swift-flags)", "openbnns swift-flags --package"),
+        examples=("swiftc program.swift $(openbnns swift-flags)",),
     )  # fmt: skip
-    flags.add_argument(
-        "--package", action="store_true", help="print only the folder of the Swift package, for a Package.swift"
-    )
     flags.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from ..clib import swift
 
-    print(swift.package() if options.package else swift.command_line())
+    print(swift.command_line())
     return OK

@@ -47,7 +47,7 @@ class FusableLayerParameters(metaclass=CasesMeta):
     """
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class FusedConvolutionParameters(FusableLayerParameters):
     """A convolution, first in a chain. ``group_size`` is the number of groups, ``groups`` in C; arrays as in
     :class:`openbnns.ConvolutionLayer`.
@@ -74,7 +74,7 @@ class FusedConvolutionParameters(FusableLayerParameters):
     padding: ConvolutionPadding = field(default_factory=ConvolutionPadding.zero)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class FusedFullyConnectedParameters(FusableLayerParameters):
     """A fully connected layer, first in a chain; arrays as in :class:`openbnns.FullyConnectedLayer`.
 
@@ -95,7 +95,7 @@ class FusedFullyConnectedParameters(FusableLayerParameters):
     bias: Any = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class FusedNormalizationParameters(FusableLayerParameters):
     """A normalization with its activation, last in a chain; arrays as in :class:`openbnns.NormalizationLayer`.
 
@@ -123,7 +123,7 @@ class FusedNormalizationParameters(FusableLayerParameters):
     activation: ActivationFunction = field(default_factory=ActivationFunction.identity)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class FusedQuantizationParameters(FusableLayerParameters):
     """y = saturate(round(scale*h + bias)), last in a chain. ``axis`` is the axis of ``size[]`` that scale and bias vary
     along (2 for the channels of an image), ``None`` for one value each.
@@ -147,7 +147,7 @@ class FusedQuantizationParameters(FusableLayerParameters):
     bias: Any = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class FusedDequantizationParameters(FusableLayerParameters):
     """y = (h - bias) / scale, last in a chain; the layer before it gives Int32.
 
@@ -161,7 +161,7 @@ class FusedDequantizationParameters(FusableLayerParameters):
     bias: Any = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class FusedUnaryArithmeticParameters(FusableLayerParameters):
     """Arithmetic of one operand, first in a chain.
 
@@ -183,7 +183,7 @@ class FusedUnaryArithmeticParameters(FusableLayerParameters):
     function: ArithmeticUnaryFunction
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class FusedBinaryArithmeticParameters(FusableLayerParameters):
     """Arithmetic of two operands, first in a chain.
 
@@ -207,7 +207,7 @@ class FusedBinaryArithmeticParameters(FusableLayerParameters):
     function: ArithmeticBinaryFunction
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class FusedTernaryArithmeticParameters(FusableLayerParameters):
     """Arithmetic of three operands, first in a chain.
 

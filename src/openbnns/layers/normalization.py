@@ -77,7 +77,7 @@ class NormalizationLayer(UnaryLayer):
         output: Any = None,
         beta: Any = None,
         gamma: Any = None,
-        momentum: float = 0.9,
+        momentum: float = 0.0,
         epsilon: float = 1e-5,
         activation: ActivationFunction | None = None,
         filter_parameters: BNNSFilterParameters | None = None,

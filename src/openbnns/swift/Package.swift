@@ -1,9 +1,11 @@
 // swift-tools-version:5.9
 
 // Apple's Swift classes for BNNS on Linux, on the C library of the Python package openbnns, in whose folder this one lies.
+import Foundation
 import PackageDescription
 
-let libraries = "\(Context.packageDirectory)/../lib"
+// Projects reach this folder through a symbolic link; programs remember where the library really is.
+let libraries = URL(fileURLWithPath: "\(Context.packageDirectory)/../lib").resolvingSymlinksInPath().path
 
 let package = Package(
     name: "OpenBNNS",

@@ -18,7 +18,7 @@ enum Program {
         same([vDSP.sum(a), vDSP.sumOfSquares(a), vDSP.sumOfMagnitudes(a)], [20, 232, 44])
         same([vDSP.mean(a), vDSP.meanMagnitude(a), vDSP.meanSquare(a)], [T(20) / 11, 4, T(232) / 11])
         same([vDSP.rootMeanSquare([3, 5, 4, 5, 5] as [T])], [T(20).squareRoot()])
-        same([vDSP.maximum(a), vDSP.minimum(a), vDSP.dot(a, b)], [9, -6, 82])
+        same([vDSP.maximum(a), vDSP.minimum(a), vDSP.dot(a, b)], [9, -6, 81])
         precondition(vDSP.mean([] as [T]).isNaN && vDSP.maximum([] as [T]) == -.infinity && vDSP.sum(ArraySlice<T>()) == 0)
         precondition(vDSP.indexOfMaximum(a) == (5, 9) && vDSP.indexOfMinimum(a) == (7, -6))
         precondition(vDSP.indexOfMaximum(a[8...]) == (0, 5), "places of a slice count from its beginning")

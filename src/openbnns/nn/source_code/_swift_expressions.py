@@ -16,10 +16,16 @@ _TYPES = {"float32": "Float", "int64": "Int64", "uint64": "UInt", "bool": "Bool"
 # Fields that hold bits of an enum as a plain number.
 _PLAIN_FLAGS = {"BNNSFlags": "UInt32", "BNNSLayerFlags": "UInt32"}
 _ENTRIES = {
-    "const void *": "UnsafeRawPointer?",
-    "BNNSNDArrayDescriptor *": "UnsafeMutablePointer<BNNSNDArrayDescriptor>?",
+    "const void *": "UnsafeRawPointer",
+    "BNNSNDArrayDescriptor *": "UnsafeMutablePointer<BNNSNDArrayDescriptor>",
     "const size_t": "Int",
     "const BNNSFilterType": "BNNSFilterType",
+}
+# Arguments whose entries may be NULL: Swift imports them with another type than the others.
+_MAY_BE_NULL = {
+    "BNNSArithmeticFilterApplyBackwardBatch": ("in",),
+    "BNNSFusedFilterApplyBackwardBatch": ("delta_parameters",),
+    "BNNSFusedFilterApplyBackwardMultiInputBatch": ("in", "delta_parameters"),
 }
 
 
@@ -101,7 +107,8 @@ def _local(path: str) -> str:
 def rendered_call(function: str, arguments: list[tuple[str, Any]], before: str, after: str) -> list[str]:
     """Variables for the structs that a call takes, and the call."""
     lines: list[str] = []
-    texts = [_argument(f"{name}_", value, lines) for name, value in arguments]
+    null = _MAY_BE_NULL.get(function, ())
+    texts = [_argument(f"{name}_", value, lines, name.rstrip("_") in null) for name, value in arguments]
     return [*lines, *wrapped(f"{before}{function}(", texts, f"){after}")]
 
 
@@ -110,7 +117,7 @@ def wrapped(before: str, texts: list[str], after: str) -> list[str]:
     return in_lines(before, texts, after, _WIDTH)
 
 
-def _argument(name: str, value: Any, lines: list[str]) -> str:
+def _argument(name: str, value: Any, lines: list[str], may_be_null: bool) -> str:
     if isinstance(value, Address):
         _declare(name, value.of, lines)
         return f"&{name}"
@@ -125,7 +132,7 @@ def _argument(name: str, value: Any, lines: list[str]) -> str:
                 entries.append(f"UnsafeRawPointer({expression(entry)})")
             else:
                 entries.append(expression(entry))
-        lines += wrapped(f"var {name}: [{_ENTRIES[value.type]}] = [", entries, "]")
+        lines += wrapped(f"var {name}: [{_ENTRIES[value.type]}{'?' if may_be_null else ''}] = [", entries, "]")
         return f"&{name}"
     return expression(value)
 

@@ -58,7 +58,7 @@ extension BNNSNDArrayDescriptor {
         initializingFrom source: C, shape: BNNS.Shape, batchSize: Int = 1
     ) -> BNNSNDArrayDescriptor where C: Collection, C.Element: BNNSScalar {
         let elements = shape.batchStride * batchSize
-        precondition(
+        require(
             source.count >= elements,
             "BNNSNDArrayDescriptor.allocate(initializingFrom:shape:batchSize:): the collection has \(source.count) elements, "
                 + "but \(batchSize) of this shape have \(elements)")

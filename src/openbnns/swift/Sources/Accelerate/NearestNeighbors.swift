@@ -17,7 +17,7 @@ extension BNNS {
         public init(capacity: Int, dimensionCount: Int, neighborCount: Int, dataType: BNNSDataType) {
             let numbers = [capacity, dimensionCount, neighborCount].map { UInt32(clamping: $0) }
             guard let handle = BNNSCreateNearestNeighbors(numbers[0], numbers[1], numbers[2], dataType, nil) else {
-                preconditionFailure("BNNS.NearestNeighbors: \(BNNS.latestProblem ?? "cannot be created")")
+                fatalError("BNNS.NearestNeighbors: \(BNNS.latestProblem ?? "cannot be created")")
             }
             store = Store(handle)
             self.dimensionCount = dimensionCount
@@ -26,21 +26,21 @@ extension BNNS {
         /// Add points.
         public func append(samples: BNNSNDArrayDescriptor) {
             guard let data = samples.data else {
-                preconditionFailure("BNNS.NearestNeighbors.append: samples have no data")
+                fatalError("BNNS.NearestNeighbors.append: samples have no data")
             }
             let count = UInt32(clamping: samples.elementCount / dimensionCount)
-            require(BNNSNearestNeighborsLoad(store.handle, count, data), "append")
+            check(BNNSNearestNeighborsLoad(store.handle, count, data), "append")
         }
 
         /// The neighbours of the point `index`, or of all points: their numbers (Int32), and how far they are.
         public func apply(index: Int?, outputIndices: BNNSNDArrayDescriptor, outputDistances: BNNSNDArrayDescriptor) {
             let indices = outputIndices.data?.assumingMemoryBound(to: Int32.self)
-            require(
+            check(
                 BNNSNearestNeighborsGetInfo(store.handle, Int32(clamping: index ?? -1), indices, outputDistances.data), "apply")
         }
 
-        private func require(_ status: Int32, _ method: String) {
-            precondition(status == 0, "BNNS.NearestNeighbors.\(method): \(BNNS.latestProblem ?? "failed")")
+        private func check(_ status: Int32, _ method: String) {
+            require(status == 0, "BNNS.NearestNeighbors.\(method): \(BNNS.latestProblem ?? "failed")")
         }
     }
 }

@@ -75,3 +75,9 @@ func fill<Tuple>(_ tuple: inout Tuple, with values: [Int]) {
         for (place, value) in zip(numbers.indices, values) { numbers[place] = value }
     }
 }
+
+/// End the program with a message if a condition does not hold; unlike that of `precondition`, it is also in optimized programs.
+@inlinable
+func require(_ condition: Bool, _ message: @autoclosure () -> String) {
+    if !condition { fatalError(message()) }
+}

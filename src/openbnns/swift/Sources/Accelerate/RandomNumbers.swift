@@ -29,14 +29,14 @@ extension BNNS {
         public var state: BNNS.RandomGeneratorState {
             get {
                 var bytes = [UInt8](repeating: 0, count: BNNSRandomGeneratorStateSize(handle))
-                require(BNNSRandomGeneratorGetState(handle, bytes.count, &bytes))
+                check(BNNSRandomGeneratorGetState(handle, bytes.count, &bytes))
                 return RandomGeneratorState(bytes)
             }
-            set { require(BNNSRandomGeneratorSetState(handle, newValue.bytes.count, &newValue.bytes)) }
+            set { check(BNNSRandomGeneratorSetState(handle, newValue.bytes.count, &newValue.bytes)) }
         }
 
-        private func require(_ status: Int32) {
-            precondition(status == 0, "BNNS.RandomGenerator.state: \(BNNS.latestProblem ?? "failed")")
+        private func check(_ status: Int32) {
+            require(status == 0, "BNNS.RandomGenerator.state: \(BNNS.latestProblem ?? "failed")")
         }
     }
 }

@@ -6,11 +6,11 @@ extension BNNS.DataLayout {
 extension BNNS.Shape {
     /// A shape of sizes in the order of its layout. Without a layout, the last size is that of the fastest axis, as in C.
     public init(_ size: [Int], dataLayout: BNNS.DataLayout? = nil, stride: [Int]? = nil) {
-        precondition(1...8 ~= size.count, "BNNS.Shape: takes 1 to 8 sizes, got \(size.count)")
-        precondition(
+        require(1...8 ~= size.count, "BNNS.Shape: takes 1 to 8 sizes, got \(size.count)")
+        require(
             dataLayout == nil || dataLayout!.rank == size.count,
             "BNNS.Shape: \(dataLayout!) has \(dataLayout!.rank) axes, got \(size.count) sizes")
-        precondition(
+        require(
             stride == nil || stride!.count <= size.count,
             "BNNS.Shape: got \(stride!.count) strides for \(size.count) axes")
         let firstMajor: [BNNS.DataLayout] = [

@@ -88,7 +88,7 @@ extension vDSP {
     @inlinable
     public static func dot<U, V>(_ vectorA: U, _ vectorB: V) -> U.Element
     where U: AccelerateBuffer, V: AccelerateBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
-        precondition(vectorA.count == vectorB.count, "vDSP.dot: the vectors have different numbers of elements")
+        require(vectorA.count == vectorB.count, "vDSP.dot: the vectors have different numbers of elements")
         return vectorA.withUnsafeBufferPointer { a in
             vectorB.withUnsafeBufferPointer { b in
                 partialSums(a.count) { a[$0] * b[$0] }
@@ -273,7 +273,7 @@ extension vDSP {
     @inlinable
     static func map<U, V>(_ vector: U, _ result: inout V, _ function: (U.Element) -> U.Element)
     where U: AccelerateBuffer, V: AccelerateMutableBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
-        precondition(vector.count == result.count, "vDSP: the vectors have different numbers of elements")
+        require(vector.count == result.count, "vDSP: the vectors have different numbers of elements")
         vector.withUnsafeBufferPointer { x in
             result.withUnsafeMutableBufferPointer { y in
                 for place in x.indices { y[place] = function(x[place]) }
@@ -284,7 +284,7 @@ extension vDSP {
     @inlinable
     static func combined<U, V>(_ vectorA: U, _ vectorB: V, _ function: (U.Element, U.Element) -> U.Element) -> [U.Element]
     where U: AccelerateBuffer, V: AccelerateBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
-        precondition(vectorA.count == vectorB.count, "vDSP: the vectors have different numbers of elements")
+        require(vectorA.count == vectorB.count, "vDSP: the vectors have different numbers of elements")
         return vectorA.withUnsafeBufferPointer { a in
             vectorB.withUnsafeBufferPointer { b in a.indices.map { function(a[$0], b[$0]) } }
         }
@@ -298,7 +298,7 @@ extension vDSP {
         T: AccelerateBuffer, U: AccelerateBuffer, V: AccelerateMutableBuffer, T.Element: BinaryFloatingPoint,
         T.Element == U.Element, T.Element == V.Element
     {
-        precondition(
+        require(
             vectorA.count == vectorB.count && vectorA.count == result.count,
             "vDSP: the vectors have different numbers of elements")
         vectorA.withUnsafeBufferPointer { a in

@@ -1,5 +1,7 @@
 // A network of a fused convolution and batch normalization, pooling and a fully connected layer learns to read digits of 5 x 7 dots
 // that lie anywhere in a picture, with some dots wrong. The last line is the accuracy on pictures that it has not seen.
+//
+//     swiftc -O -parse-as-library digits.swift $(openbnns swift-flags) && ./digits
 import Accelerate
 
 /// Dots of the digits, row by row, the leftmost in the highest bit.
