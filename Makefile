@@ -152,7 +152,7 @@ NEED_SWIFT = command -v swiftc >/dev/null || command -v debootstrap >/dev/null \
 test-swift: install $(VENV)/.test-tools
 	@$(NEED_SWIFT)
 	@tools/roots/swift.sh "$(CURDIR)" swiftc -version
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/swift/*_in_swift.py
+	$(BIN)/python -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadfile tests/swift/*_in_swift.py
 
 scoreboard: install $(VENV)/.test-tools
 	@test -f .scoreboard.json || echo "There are no results yet: running the whole suite first"

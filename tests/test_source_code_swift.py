@@ -97,7 +97,7 @@ def check_fields(text: str) -> None:
     structs: dict[str, str] = {}
     count = 0
     for line in text.splitlines():
-        made = re.search(r"\bvar (\w+) = (BNNS\w+)\(\)", line)
+        made = re.search(r"\bvar (\w+) = (BNNS\w+)\(", line)
         if made:
             structs[made[1]] = made[2]
         found = re.match(r"\s*(\w+)\.([\w.]+) = ", line)
@@ -116,6 +116,17 @@ def check_fields(text: str) -> None:
             assert part in fields, line
             struct = capi.BNNSNDArrayDescriptor if part == "iw_desc" else fields[part]
     assert count > 20
+
+
+def test_pointers_have_the_types_of_macos(folder: Path) -> None:
+    """Entries of lists that must not be NULL are not optional, and a struct with such a field has no zero to begin with."""
+    cnn, lstm = ((folder / f"{name}_training.swift").read_text(encoding="utf-8") for name in ("cnn", "lstm"))
+    assert "layer_params_: [UnsafeRawPointer] = [" in cnn
+    assert "delta_parameters_: [UnsafeMutablePointer<BNNSNDArrayDescriptor>?] = [" in cnn
+    assert ") -> [UnsafeMutablePointer<BNNSNDArrayDescriptor>] {" in cnn
+    assert "var accumulators: [UnsafeMutablePointer<BNNSNDArrayDescriptor>?] = " in cnn
+    assert "BNNSLayerParametersArithmetic(" in lstm
+    assert "BNNSLayerParametersArithmetic()" not in lstm
 
 
 def test_both_languages_have_the_same_weights(tmp_path: Path) -> None:

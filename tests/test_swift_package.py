@@ -1,4 +1,4 @@
-"""The Swift package without a Swift compiler: generated files, `openbnns swift-flags`, and the script that makes a root with Swift.
+"""The Swift package without a compiler: generated files, `openbnns swift-flags`, and the script that makes a root with Swift.
 
 `make test-swift` has the tests that need a compiler.
 """

@@ -141,7 +141,19 @@ def _declare(name: str, value: StructValue, lines: list[str]) -> None:
     for field, entry in value.fields:
         if isinstance(entry, Address):
             _pinned(_local(f"{name}.{field}"), entry.of, lines)
-    lines.append(f"var {name} = {value.type}()")
+    if value.type == "BNNSLayerParametersArithmetic":  # a pointer that must not be NULL: there is no zero to begin with
+        operands = f"UnsafeMutableRawPointer({_local(f'{name}.arithmetic_function_fields')})"
+        function = expression(dict(value.fields)["arithmetic_function"])
+        texts = [
+            f"arithmetic_function: {function}",
+            f"arithmetic_function_fields: {operands}",
+            "activation: BNNSActivation()",
+        ]
+        lines += wrapped(f"var {name} = {value.type}(", texts, ")")
+        given = ("arithmetic_function", "arithmetic_function_fields")
+        value = StructValue(value.type, tuple(field for field in value.fields if field[0] not in given))
+    else:
+        lines.append(f"var {name} = {value.type}()")
     lines += struct_lines(name, value)
 
 
