@@ -17,7 +17,7 @@ from openbnns.nn import data
 from openbnns.nn.data import DataError
 from openbnns.nn.models import ModelError
 from openbnns.nn.preprocessing import TablePreparation
-from openbnns.nn.reading import delimited, number_formats
+from openbnns.nn.reading import arrow, delimited, number_formats
 from openbnns.nn.reading.number_formats import NumberFormat
 
 Array = np.ndarray
@@ -202,12 +202,12 @@ def test_columns_of_words_stay_words(tmp_path: Path) -> None:
 
 def test_more_numbers_than_words_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column of numbers in a format may have any number of different cells; one of words is left out, with the reason."""
-    monkeypatch.setattr(delimited, "_MOST_WORDS", 50)
+    monkeypatch.setattr(arrow, "MOST_WORDS", 50)
     path = write(tmp_path, ["x,w,y"] + [f'"{i * 1001:,}",w{i},{"ab"[i % 2]}' for i in range(300)])
     loaded = data.load(path, standardize=False, test_share=0, validation_share=0, seed=3)
     np.testing.assert_array_equal(np.sort(loaded.train_x[:, 0]), np.arange(300, dtype=np.float32) * 1001)
     assert "Column 'w' is left out: it has more than 50 different words." in loaded.remarks
-    monkeypatch.setattr(delimited, "_MOST_NUMBERS", 100)
+    monkeypatch.setattr(arrow, "MOST_NUMBERS", 100)
     with pytest.raises(DataError, match=r"column 'x' has more than 100 different numbers such as .* --drop x"):
         data.load(path)
 

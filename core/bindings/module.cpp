@@ -25,7 +25,6 @@
 #include "bindings/optimizer_call.h"
 #include "bindings/shapes.h"
 #include "bindings/struct_reader.h"
-#include "bindings/tables.h"
 #include "bindings/tensor.h"
 #include "bindings/training.h"
 #include "kernels/kernels.h"
@@ -195,7 +194,6 @@ NB_MODULE(core, m) {
   bind_clipping(m);
   bind_tensor(m);
   bind_exchange(m);
-  bind_tables(m);
   bind_known_calls(m);
   bind_call_list(m);
   bind_interruption(m);

@@ -22,6 +22,7 @@ from .reading.table import Table, find_column
 from .sources import Rows, open_npy, open_npz
 
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+_MOVED = 2**18  # numbers at a time
 _LARGE = 2**30  # bytes of samples in a file: more of them stay there
 _PARTS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
 _ARRAYS = [*(f"{axis}_{name}" for names in _PARTS.values() for name in names for axis in "xy"), "x", "y"]
@@ -190,8 +191,18 @@ def _features(table: Table, prepare: TablePreparation, rows: dict[str, Array], f
     """The samples of every part: arrays, or rows that are made when they are needed if there is no room for arrays."""
     x = prepare.features_if_room(table, free, in_place=True)
     if isinstance(x, np.ndarray):
-        return {part: x[chosen] for part, chosen in rows.items()}
+        found = {part: x[chosen] for part, chosen in rows.items() if part != "training"}
+        return {"training": _move_to_front(x, rows["training"]), **found}
     return {part: TableRows(table, x, chosen) for part, chosen in rows.items()}
+
+
+def _move_to_front(x: Array, chosen: Array) -> Array:
+    """Some rows of an array, in order, in the memory of its first rows: parts of a large table take no memory beside it."""
+    size = max(1, _MOVED // max(1, x.shape[1]))
+    for start in range(0, len(chosen), size):
+        rows = chosen[start : start + size]
+        x[start : start + len(rows)] = x[rows]
+    return x[: len(chosen)]
 
 
 # Images.

@@ -117,6 +117,23 @@ def is_number(word: str) -> bool:
     return cell is not None and any(body.fullmatch(cell.digits) for body in _BODIES.values())
 
 
+_PLAIN = {
+    sign: re.compile(
+        rf"[+-]?(?:\d+(?:{re.escape(sign)}\d*)?|{re.escape(sign)}\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|infinity)",
+        re.ASCII | re.IGNORECASE,
+    )
+    for sign in ".,"
+}
+_WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+def plain_number(word: str, decimal: str) -> float | None:
+    """A cell of digits and a decimal sign as a number; None if there is anything else. Without a sign, whole numbers alone."""
+    if _PLAIN.get(decimal, _WHOLE).fullmatch(word) is None:
+        return None
+    return float(word.replace(decimal, ".") if decimal else word)
+
+
 def decimals_of(words: Iterable[str]) -> set[str]:
     """The decimal signs of which these cells leave no doubt."""
     found: set[str] = set()

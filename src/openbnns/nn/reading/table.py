@@ -52,7 +52,7 @@ class Table:
     overflowed: set[str] = field(default_factory=set)
     """Columns of words with too many different ones."""
     odd: dict[str, tuple[int, int, str]] = field(default_factory=dict)
-    """Columns to predict in which something is no number: how often, the first line, and what is there."""
+    """Columns to predict in which something is not a number: how often, the first row, from 0 on, and what is there."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that were not read, and why."""
     decimal: str = ""
@@ -65,9 +65,17 @@ class Table:
     two are for a word too many and for none."""
     stored: StoredRows | None = None
     """The bits of numbers and, behind them, the codes of every row, if these are not in memory."""
+    lines: Any = None
+    """The lines of a text file that the rows begin in."""
 
     def __len__(self) -> int:
         return max(len(self.numbers), len(self.codes), len(self.exact), 0 if self.stored is None else len(self.stored))
+
+    def place(self, row: int) -> str:
+        """The place of a row, counted from 0, as messages call it: its line in a text file, else its number from 1 on."""
+        return (
+            f"{self.source}, row {row + 1}" if self.lines is None else f"{self.source}, line {self.lines.find(row)[0]}"
+        )
 
     @property
     def nbytes(self) -> int:

@@ -90,9 +90,9 @@ def _identifier(words: Sequence[str]) -> str:
 def _require_numbers(table: Table, names: Sequence[str]) -> None:
     for name in names:
         if name in table.odd:
-            _, line, cell = table.odd[name]
+            _, row, cell = table.odd[name]
             raise DataError(
-                f"{table.source}, line {line}: the target {name!r} is {cell!r}, but numbers are to be predicted. Correct it, or "
+                f"{table.place(row)}: the target {name!r} is {cell!r}, but numbers are to be predicted. Correct it, or "
                 "remove the row; for classes use --task classification."
             )
         values = table.exact[:, table.exact_columns.index(name)]

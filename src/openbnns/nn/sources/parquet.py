@@ -23,7 +23,7 @@ def _pyarrow() -> Any:
         import_module("pyarrow.parquet")
         return import_module("pyarrow")
     except ImportError as error:
-        raise ImportError(f'Parquet files need pyarrow: pip install "openbnns[parquet]". ({error})') from None
+        raise ImportError(f'Parquet files need pyarrow: pip install "openbnns[data]". ({error})') from None
 
 
 class ParquetRows(BlockRows):
@@ -138,7 +138,7 @@ def open_parquet(
     """Rows of one or several Parquet files, or of all in a folder, each read when its row group is needed.
 
     ``columns`` is the name of one, for targets of shape (rows,), or a list of names, for samples of shape (rows, columns); all
-    columns unless given. A column of lists of one length has shape (rows, length). ``pip install "openbnns[parquet]"``.
+    columns unless given. A column of lists of one length has shape (rows, length). ``pip install "openbnns[data]"``.
 
     Row groups are read as a whole. So the order of an epoch is not any permutation: the samples of ``window`` row groups are
     mixed at a time, and these are in memory at that time. Which groups meet, and in which order, follows from seed and epoch.

@@ -1,4 +1,4 @@
-"""What a table in a text file looks like: separator, decimal sign, names; found from its first lines."""
+"""The format of a table in a text file: separator, decimal sign, names; found from its first lines."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ _LINES = 200  # that are looked at
 _CELLS = 10_000  # the same for tables with many columns
 _POINTED = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)
 _CODE = re.compile(r"0\d+", re.ASCII)
-_NO_SIGN = "\x01"  # in place of a decimal sign: numbers without any are read as such, all others as words
 
 
 @dataclass(frozen=True)
 class Format:
-    """Of a table in a text file."""
+    """How a table is written."""
 
     separator: str
     decimal: str
-    """The decimal sign of cells that native code reads as numbers."""
+    """The decimal sign of cells that are read as numbers; "" if only whole numbers are, because signs are in doubt."""
     certain: str
     """The decimal sign if it was given, or cells leave no doubt about it, else ""."""
     names: list[str]
     headed: bool
     """Whether the first line holds the names."""
+    blank: int
+    """Empty lines before the first that is not."""
+    sample: list[list[str]]
+    """Cells of the first rows, by column, without those that are missing."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -76,18 +79,19 @@ def find(
         raise DataError(
             f"{path}, line 1: the name {twice[0]!r} stands there twice. Give every column a name of its own."
         )
-    return Format(separator, native, certain, names, headed, tuple(_notes(names, columns)))
+    blank = next(i for i, line in enumerate(lines) if line.strip())
+    return Format(separator, native, certain, names, headed, blank, columns, tuple(_notes(names, columns)))
 
 
 def _decimal(columns: list[list[str]], separator: str, given: str) -> tuple[str, str]:
-    """The decimal sign for native code, and the one that is certain."""
+    """The decimal sign of plain numbers, and the one that is certain."""
     found = number_formats.decimals_of({cell for column in columns for cell in column})
     certain = given or (found.pop() if len(found) == 1 else "")
     if certain == ",":
-        return (_NO_SIGN if separator == "," else ","), certain
+        return ("" if separator == "," else ","), certain
     pointed = [column for column in columns if column and all(map(_POINTED.fullmatch, column))]
     doubtful = not certain and separator != "," and any(map(number_formats.may_be_thousands, pointed))
-    return (_NO_SIGN if doubtful else "."), certain
+    return ("" if doubtful else "."), certain
 
 
 def _notes(names: list[str], columns: list[list[str]]) -> Iterator[str]:
