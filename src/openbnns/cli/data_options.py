@@ -64,6 +64,10 @@ def add_form(parser: argparse.ArgumentParser) -> None:
         metavar="SIGN",
         help="what separates thousands: comma, point, space or apostrophe, or the sign itself",
     )
+    group.add_argument(
+        "--dates", choices=("month-first", "day-first"), default=None, metavar="ORDER",
+        help="the order of dates such as 3/4/2024: month-first or day-first",
+    )  # fmt: skip
     group.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and say which")
     group.add_argument(
         "--memory-limit", type=byte_limit, default=None, metavar="BYTES",
@@ -107,14 +111,15 @@ def form(options: argparse.Namespace) -> dict[str, Any]:
     """What the options of :func:`add_form` say to a reader."""
     return {
         "separator": options.separator, "header": options.header, "missing": options.missing, "decimal": options.decimal,
-        "thousands": options.thousands, "memory_limit": options.memory_limit, "skip_bad": options.skip_bad,
+        "thousands": options.thousands, "dates": options.dates, "memory_limit": options.memory_limit,
+        "skip_bad": options.skip_bad,
     }  # fmt: skip
 
 
 def repeated(options: argparse.Namespace) -> list[str]:
     """Whatever was said about the data, as words of a command that says it again."""
     words: list[str] = []
-    for name in ("separator", "decimal", "thousands", "memory_limit", "target", "task"):
+    for name in ("separator", "decimal", "thousands", "dates", "memory_limit", "target", "task"):
         if (value := getattr(options, name)) is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]
     for name in ("missing", "drop", "categorical"):

@@ -16,7 +16,7 @@ from ._value import Array
 from .data import Data, check
 from .files import DataError
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from .reading import delimited, images, number_formats, room, targets
+from .reading import dates, delimited, images, number_formats, room, targets
 from .reading.rows import ChosenRows, ImageCache, PreparedRows, TableRows
 from .reading.table import Table, find_column
 from .sources import Rows, open_npy, open_npz
@@ -49,6 +49,7 @@ class Options:
     size: tuple[int, int] | None = None
     skip_bad: bool = False
     stream: bool | None = None
+    date_order: str = ""
 
     def split(self, rows: dict[str, Array], samples: int) -> dict[str, Any]:
         """What a model file says about the parts."""
@@ -150,6 +151,7 @@ def _from_table(path: Path, options: Options) -> Data:
     words = [find_column(name, table.names, table.source, "--categorical") for name in options.categorical]
     words += table.exact_columns if options.task == "classification" else []
     number_formats.convert(table, decimal=options.decimal, thousands=options.thousands, words=words)
+    dates.find(table, order=options.date_order, words=words)
     return _from_columns(table, table.exact_columns, options, path.name, free)
 
 

@@ -230,6 +230,7 @@ def load(
     missing: Sequence[str] = (),
     decimal: str | None = None,
     thousands: str | None = None,
+    dates: Literal["month-first", "day-first"] | None = None,
     drop: Sequence[str | int] = (),
     categorical: Sequence[str | int] = (),
     size: int | tuple[int, int] | None = None,
@@ -243,7 +244,8 @@ def load(
       or several; by default the last. Columns of numbers are standardized, those of words become one feature for each
       category; missing values (empty, ``NA``, ``?`` and the like, and what ``missing`` lists) are filled and marked.
       ``1,234``, ``81.3%``, ``$3,823.92`` and the like are numbers. Where a table does not tell whether ``27,385`` is 27385
-      or 27.385, ``thousands`` or ``decimal`` says so: ``","``, ``"."``, ``" "`` or ``"'"``. ``drop`` leaves columns out,
+      or 27.385, ``thousands`` or ``decimal`` says so: ``","``, ``"."``, ``" "`` or ``"'"``. Dates become numbers such as
+      day count, month and hour; ``dates`` says what 3/4/2024 means if the table does not. ``drop`` leaves columns out,
       ``categorical`` takes numbers for categories. ``remarks`` of the result says all that was found and done.
     * ``.npz``: arrays ``x_train, y_train`` and, if there are any, ``x_validation, y_validation`` (also ``x_val, y_val``)
       and ``x_test, y_test``; or just ``x, y``. Nothing else in the file is read.
@@ -270,6 +272,7 @@ def load(
     """
     from ._loading import Options
     from ._loading import load as read
+    from .reading.dates import order_of
     from .reading.number_formats import signs
 
     seed = seed_number(seed, "data.load: seed")
@@ -288,7 +291,7 @@ def load(
         source,
         Options(
             target, task, test_share, validation_share, seed, limit, standardize, separator, header, missing,
-            *signs(decimal, thousands), drop, categorical, both, skip_bad, stream,
+            *signs(decimal, thousands), drop, categorical, both, skip_bad, stream, order_of(dates),
         ),
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from .._description import ModelError
 from .._value import Array
 from ..files import DataError
 from ..memory_limit import shown
-from ..reading.number_formats import FEW, NumberFormat, is_number
+from ..reading import dates
+from ..reading.number_formats import NumberFormat, is_number
 from ..reading.table import MISSING, Table, from_samples
 from ._base import Preparation
 from .arrays import ArrayPreparation, mean_and_deviation, standardizing
@@ -25,11 +26,6 @@ MOST_CATEGORIES = 100
 _VOCABULARY = 1000
 _LONGEST = 60  # characters of a word in a message
 _WORD = re.compile(r"\w+")
-_DATE = re.compile(
-    r"\d{4}([-/.])\d{1,2}\1\d{1,2}(?!\d)|\d{1,2}([-/.])\d{1,2}\2(\d{4}|\d{2})(?![\d.])"
-    r"|\d{1,2}:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?$"
-    r"|\d{1,2}[ .-]{1,2}[A-Za-z]{3,9}\.?[ -]\d{2,4}|[A-Za-z]{3,9}\.? \d{1,2}(,|st|nd|rd|th)? ?,? ?\d{4}|\d{4}-\d{2}$"
-)
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,23 @@ class TextColumn:
     vocabulary: tuple[str, ...]
 
 
-Column = NumberColumn | CategoryColumn | TextColumn
+@dataclass(frozen=True)
+class DateColumn:
+    """Dates or times in one order: (x - mean) / std of day count, year, and sines and cosines of month, day of week and hour.
+
+    What is missing is 0, with ``missing`` marked in a feature of its own.
+    """
+
+    name: str
+    order: str
+    features: tuple[str, ...]
+    """Names out of :data:`dates.FEATURES`."""
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    missing: bool = False
+
+
+Column = NumberColumn | CategoryColumn | TextColumn | DateColumn
 
 
 class TablePreparation(Preparation):
@@ -119,7 +131,10 @@ class TablePreparation(Preparation):
                     centre, scale = (mean[i] + table.centre[i], std[i]) if standardize else (0.0, 1.0)
                     columns.append(NumberColumn(name, float(centre), float(scale), bool(gaps[i])))
             elif name in table.word_columns:
-                found = _word_column(table, name, words[name], len(rows), name in categorical)
+                if name in table.dates:
+                    found: Column | str = _date_column(table, name, words[name], standardize)
+                else:
+                    found = _word_column(table, name, words[name], len(rows), name in categorical)
                 if isinstance(found, str):
                     left_out[name] = found
                 else:
@@ -148,6 +163,8 @@ class TablePreparation(Preparation):
                 names += [f"{c.name} is missing"] if c.missing else []
             elif isinstance(c, TextColumn):
                 names += [f"{c.name}: {word}" for word in c.vocabulary]
+            elif isinstance(c, DateColumn):
+                names += [f"{c.name}: {part}" for part in c.features] + [f"{c.name} is missing"] * c.missing
         return names
 
     def formulas(self) -> list[str]:
@@ -159,6 +176,9 @@ class TablePreparation(Preparation):
                 found += ["1 or 0"] * _width(c)
             elif isinstance(c, TextColumn):
                 found += ["log(1 + how often the word occurs)"] * _width(c)
+            elif isinstance(c, DateColumn):
+                found += [f"{standardizing(m, d)}, or 0 if it is missing" for m, d in zip(c.mean, c.std, strict=True)]
+                found += ["1 or 0"] * c.missing
         return [f"{name}: {formula}" for name, formula in zip(self.feature_names, found, strict=True)]
 
     def as_arrays(self) -> ArrayPreparation | None:
@@ -171,6 +191,18 @@ class TablePreparation(Preparation):
     def kinds(self) -> dict[str, str]:
         """What a reader of files should read."""
         return {c.name: "number" if isinstance(c, NumberColumn) else "word" for c in self.columns}
+
+    def with_dates(self, order: str) -> TablePreparation:
+        """The same for files with dates in another order of day and month, if one is given."""
+        if not order:
+            return self
+        turned = [
+            replace(c, order=order) if isinstance(c, DateColumn) and c.order in ("mdy", "dmy") else c
+            for c in self.columns
+        ]
+        return TablePreparation(
+            turned, standardized=self.standardized, formats=self.formats, missing=self.missing, left_out=self.left_out
+        )
 
     def centres(self) -> dict[str, float]:
         return {c.name: c.mean for c in self.columns if isinstance(c, NumberColumn)}
@@ -220,8 +252,11 @@ class TablePreparation(Preparation):
             elif isinstance(c, CategoryColumn):
                 said = {"name": c.name, "kind": "category", "categories": list(c.categories), "missing": c.missing}
                 columns.append(said)
-            else:
+            elif isinstance(c, TextColumn):
                 columns.append({"name": c.name, "kind": "text", "vocabulary": list(c.vocabulary)})
+            else:
+                said = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(c).items()}
+                columns.append({"kind": "date", **said})
         found = {
             "kind": self.kind,
             "columns": columns,
@@ -236,14 +271,16 @@ class TablePreparation(Preparation):
     def from_state(cls, said: Said) -> TablePreparation:
         columns: list[Column] = []
         for part in said.tables("columns"):
-            name, kind = part.text("name"), part.text("kind", ("number", "category", "text"))
+            name, kind = part.text("name"), part.text("kind", ("number", "category", "text", "date"))
             if kind == "number":
                 std = part.number("std", positive=True)
                 columns.append(NumberColumn(name, part.number("mean"), std, part.flag("missing")))
             elif kind == "category":
                 columns.append(CategoryColumn(name, tuple(part.texts("categories")), part.flag("missing")))
-            else:
+            elif kind == "text":
                 columns.append(TextColumn(name, tuple(part.texts("vocabulary"))))
+            else:
+                columns.append(_date_from(part, name))
         formats = None
         if said.get("formats") is not None:
             formats = {
@@ -277,6 +314,8 @@ class TablePreparation(Preparation):
                 found.append(f"Column {c.name!r} holds {len(c.categories)} categories: {_some(c.categories)}{also}.")
             elif isinstance(c, TextColumn):
                 found.append(f"Column {c.name!r} holds text; its {len(c.vocabulary)} most common words are counted.")
+            elif isinstance(c, DateColumn):
+                found.append(f"Column {c.name!r} holds {_of_dates(c)}.")
         return found
 
     def _by_format(self) -> dict[NumberFormat, list[str]]:
@@ -295,6 +334,8 @@ class TablePreparation(Preparation):
                 text += ", those that are missing marked" if c.missing else ""
             elif isinstance(c, CategoryColumn):
                 text = f"{len(c.categories)} categories: {_some(c.categories)}{', or none' if c.missing else ''}"
+            elif isinstance(c, DateColumn):
+                text = _of_dates(c)
             else:
                 text = f"text, of which the {len(c.vocabulary)} most common words are counted"
             form = (self.formats or {}).get(c.name)
@@ -324,9 +365,11 @@ class Encoder:
             if not isinstance(c, NumberColumn):
                 self._words.append((table.word_columns.index(c.name), _width(c), self._lookup(c, table)))
 
-    def _lookup(self, column: CategoryColumn | TextColumn, table: Table) -> Array:
+    def _lookup(self, column: CategoryColumn | TextColumn | DateColumn, table: Table) -> Array:
         """The feature that is 1, or the features, for every code; the last entries are for -2, a word too many, and -1, none."""
         words = table.words[table.word_columns.index(column.name)]
+        if isinstance(column, DateColumn):
+            return _date_features(column, table)
         if isinstance(column, TextColumn):
             return _word_counts([*words, "", ""], column.vocabulary)
         known = {word: i for i, word in enumerate(column.categories)}
@@ -363,7 +406,7 @@ def _width(column: Column) -> int:
         return 1 + column.missing
     if isinstance(column, CategoryColumn):
         return len(column.categories) + column.missing
-    return len(column.vocabulary)
+    return len(column.features) + column.missing if isinstance(column, DateColumn) else len(column.vocabulary)
 
 
 def _look_through(table: Table) -> tuple[Array, Array]:
@@ -416,12 +459,6 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
     there = [word for word, count in zip(words, counts, strict=True) if count]
     if not there or (len(there) < 2 and not found.missing):
         return "it has the same value in all training rows"
-    date = next((word for word in there if _DATE.match(word)), None)
-    if date is not None and not forced and np.mean([_DATE.match(word) is not None for word in there]) > 1 - FEW:
-        return (
-            f"it holds dates or times such as {date!r}, which are not used. Add columns of numbers made from them, such as year, "
-            f"month or hour, or take them for categories: --categorical {name}"
-        )
     if len(there) <= MOST_CATEGORIES or forced:
         return CategoryColumn(name, tuple(sorted(there)), found.missing)
     if np.mean([len(_WORD.findall(word)) for word in there[:1000]]) >= 3:
@@ -442,7 +479,62 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
     )
 
 
-def _alike(column: CategoryColumn | TextColumn) -> list[str]:
+def _date_column(table: Table, name: str, found: _Words, standardize: bool) -> DateColumn | str:
+    """The use of a column of dates, or the reason why it is left out."""
+    order, words = table.dates[name], table.words[table.word_columns.index(name)]
+    if name in table.overflowed:
+        return f"it has more than {len(words):,} different dates"
+    known = found.counts > 0
+    values = dates.features([dates.moment(word, order) for word, there in zip(words, known, strict=True) if there])
+    if not len(values):
+        return "it has no value in the training rows"
+    shares = found.counts[known] / found.counts.sum()
+    mean = shares @ values
+    std = np.sqrt(shares @ (values - mean) ** 2)
+    used = [i for i in range(len(dates.FEATURES)) if std[i] > 1e-9]
+    if not used:
+        return "it has the same value in all training rows"
+    if not standardize:
+        mean, std = np.zeros_like(mean), np.ones_like(std)
+    names = tuple(dates.FEATURES[i] for i in used)
+    return DateColumn(name, order, names, tuple(mean[used].tolist()), tuple(std[used].tolist()), found.missing)
+
+
+def _date_features(column: DateColumn, table: Table) -> Array:
+    """The features of every word of a column; the last two are for a word too many and for none."""
+    codes, words = table.texts(column.name)
+    moments = [dates.moment(word, column.order) for word in words]
+    if None in moments or column.name in table.overflowed:
+        place = moments.index(None) if None in moments else 0
+        row = int(np.argmax(codes == place)) if None in moments else int(np.argmax(codes == -2))
+        cell = words[place] if None in moments else "one of too many different dates"
+        raise DataError(
+            f"{table.place(row)}: column {column.name!r} is {cell!r}, but the model was trained on dates such as "
+            f"{dates.ORDERS[column.order]} there. Correct it."
+        )
+    chosen = [dates.FEATURES.index(name) for name in column.features]
+    values = (dates.features([*moments, None, None])[:, chosen] - np.array(column.mean)) / np.array(column.std)
+    marks = np.isnan(values[:, :1]) if column.missing else values[:, :0]
+    return np.concatenate([np.nan_to_num(values), marks], axis=1).astype(np.float32)
+
+
+def _date_from(said: Said, name: str) -> DateColumn:
+    parts = said.texts("features")
+    if not parts or len(set(parts)) < len(parts) or not set(parts) <= set(dates.FEATURES):
+        raise ModelError(f"{said.where}: features are {parts}, but must be some of {', '.join(dates.FEATURES)}.")
+    mean, std = said.numbers("mean", len(parts)), said.numbers("std", len(parts), positive=True)
+    order = said.text("order", tuple(dates.ORDERS))
+    return DateColumn(name, order, tuple(parts), tuple(mean), tuple(std), said.flag("missing"))
+
+
+def _of_dates(column: DateColumn) -> str:
+    """The use of a column of dates, in words."""
+    parts = dict.fromkeys(name.removesuffix(" (sine)").removesuffix(" (cosine)") for name in column.features)
+    what = "times" if column.order == "time" else f"dates such as {dates.ORDERS[column.order]}"
+    return f"{what}; used are {', '.join(parts)}{', those that are missing marked' if column.missing else ''}"
+
+
+def _alike(column: Column) -> list[str]:
     """A note if categories differ only in case."""
     known: dict[str, str] = {}
     for category in column.categories if isinstance(column, CategoryColumn) else ():

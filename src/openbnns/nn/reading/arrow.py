@@ -10,12 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._value import Array
+from .dates import is_date
 from .number_formats import NumberFormat, is_number, plain_number
 from .store import RowStore
 from .table import Table
 
 MOST_WORDS = 20_000  # different ones in a column
-MOST_NUMBERS = 2**20  # the same for words that are numbers
+MOST_NUMBERS = 2**20  # the same for words that are numbers or dates
 _CENTRED = 2**18  # cells of the first rows, whose means are the centres of columns
 
 
@@ -101,8 +102,8 @@ class Column:
             return -1
         found = self.words.get(word)
         if found is None and len(self.words) == self._most == MOST_WORDS and (self.odd or not self.target):
-            all_numbers = all(is_number(known) for known in list(self.words)[::20])
-            self._most = MOST_NUMBERS if all_numbers else MOST_WORDS
+            valued = all(is_number(known) or is_date(known) for known in list(self.words)[::20])
+            self._most = MOST_NUMBERS if valued else MOST_WORDS
         if found is None and len(self.words) < self._most:
             found = self.words[word] = len(self.words)
         if found is None:

@@ -58,6 +58,8 @@ def read(
     with open_expanded(path, limit) as (file, _):
         head = file.read(_HEAD)
     text, whole = text_format.decoded(head, path), len(head) < _HEAD
+    if separator is None and kinds is not None and text.strip().partition("\n")[0].strip().strip('"') in kinds:
+        separator = ","  # there is one column, so that nothing separates it from others
     form = text_format.find(
         text, path, separator=separator, header=header, missing=nothing, whole=whole, decimal=decimal
     )

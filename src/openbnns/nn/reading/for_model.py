@@ -17,6 +17,7 @@ from ..files import DataError
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..sources import Rows, open_npy
 from . import delimited, number_formats, room, targets
+from .dates import order_of as dates_order
 from .images import SUFFIXES, left_out, list_folder
 from .number_formats import NumberFormat
 from .rows import ChosenRows, TableRows
@@ -50,6 +51,7 @@ def read(
     missing: Sequence[str] = (),
     decimal: str | None = None,
     thousands: str | None = None,
+    dates: str | None = None,
     memory_limit: int | None = None,
     skip_bad: bool = False,
 ) -> Samples:
@@ -67,6 +69,7 @@ def read(
             "missing": (*prepare.missing, *missing),
         }
         signs = number_formats.signs(decimal, thousands)
+        prepare = prepare.with_dates(dates_order(dates))
         found = _table(card, prepare, path, with_targets, target, form, signs)
     elif isinstance(prepare, ImagePreparation):
         found = _images(card, prepare, path, with_targets, skip_bad)

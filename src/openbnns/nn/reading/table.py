@@ -63,6 +63,8 @@ class Table:
     lookups: dict[str, Array] = field(default_factory=dict)
     """Columns of words that are numbers, the last of ``number_columns``: the number of every word, as in ``numbers``; the last
     two are for a word too many and for none."""
+    dates: dict[str, str] = field(default_factory=dict)
+    """Columns of words that are dates or times, with the order of day, month and year."""
     stored: StoredRows | None = None
     """The bits of numbers and, behind them, the codes of every row, if these are not in memory."""
     lines: Any = None
