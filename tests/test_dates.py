@@ -34,11 +34,13 @@ def column(path: Path, **options: str) -> DateColumn:
 @pytest.mark.parametrize(
     ("cell", "order", "wanted"),
     [
-        ("2024-03-31", "ymd", "2024-03-31 00:00"), ("2024/3/1", "ymd", "2024-03-01 00:00"), ("2024-03", "ymd", "2024-03-01 00:00"),
+        ("2024-03-31", "ymd", "2024-03-31 00:00"), ("2024/3/1", "ymd", "2024-03-01 00:00"),
+        ("2024-03", "ymd", "2024-03-01 00:00"),
         ("2024-03-31T18:05:30Z", "ymd", "2024-03-31 18:05"), ("2024-03-31 18:05:30.25+01:00", "ymd", "2024-03-31 18:05"),
         ("3/31/2024", "mdy", "2024-03-31 00:00"), ("03/31/24 6:05 PM", "mdy", "2024-03-31 18:05"),
         ("12/31/1999 12:00 am", "mdy", "1999-12-31 00:00"), ("31.3.2024", "dmy", "2024-03-31 00:00"),
-        ("31/03/69", "dmy", "1969-03-31 00:00"), ("31-3-68", "dmy", "2068-03-31 00:00"), ("2024-03-31", "dmy", "2024-03-31 00:00"),
+        ("31/03/69", "dmy", "1969-03-31 00:00"), ("31-3-68", "dmy", "2068-03-31 00:00"),
+        ("2024-03-31", "dmy", "2024-03-31 00:00"),
         ("31 March 2024", "name", "2024-03-31 00:00"), ("Mar 31, 2024 18:05", "name", "2024-03-31 18:05"),
         ("Sunday, 31st Mar 2024", "name", "2024-03-31 00:00"), ("31-Mar-24", "name", "2024-03-31 00:00"),
         ("31/3/2024", "mdy", None), ("2024-02-30", "ymd", None), ("25:00", "time", None), ("1.2.3", "dmy", None),
@@ -92,7 +94,7 @@ def test_an_order_in_doubt_is_asked_for(tmp_path: Path) -> None:
                   'dates="month-first"'):  # fmt: skip
         assert piece in str(caught.value)
     assert column(path, dates="month-first").order == "mdy" and column(path, dates="day-first").order == "dmy"
-    with pytest.raises(ValueError, match="--dates is 'us'. Use month-first or day-first"):
+    with pytest.raises(ValueError, match=r"--dates is 'us'\. Use month-first or day-first"):
         data.load(path, dates="us")  # type: ignore[arg-type]
     lines = path.read_text().splitlines()
     other = tmp_path / "b.csv"  # another column of the same table tells

@@ -277,9 +277,10 @@ def test_the_model_file_knows_formats_and_columns(tmp_path: Path, capsys: pytest
     assert main(["info", model]) == 0
     info = capsys.readouterr().out
     for piece in (
-        "Column 'customer' is left out: it has 140 different words in 140 rows", "Column 'joined' holds dates such as 3/31/2024",
-        "Column 'income': thousands separators ',' removed.", "Column 'discount': '%' removed.",
-        "Column 'balance': thousands separators ',' removed, '$' removed, numbers in parentheses read as negative.",
+        "  customer  left out: it has 140 different words in 140 rows", "  joined    dates such as 3/31/2024",
+        "  income    numbers, standardized; thousands separators ',' removed\n",
+        "  discount  numbers, standardized; '%' removed\n",
+        "  balance   numbers, standardized; thousands separators ',' removed, '$' removed, numbers in parentheses read as",
     ):  # fmt: skip
         assert piece in said and piece in info
     card = nn.load_model(model).model_card
@@ -457,10 +458,10 @@ def test_few_samples_of_many_classes_may_be_evaluated(tmp_path: Path) -> None:
     ("make", "remark"),
     [
         (lambda i: f"{i},0{2100 + i},{'ab'[i % 2]}", "Column 'q' has numbers with leading zeros such as 02100, which are read"),
-        (lambda i: f"{i},2024-03-{i % 28 + 1:02d},{'ab'[i % 2]}", "'q' holds dates such as 2024-03-31; used are day count, day of week"),
+        (lambda i: f"{i},2024-03-{i % 28 + 1:02d},{'ab'[i % 2]}", "'q' holds dates such as 2024-03-31; used are day count"),
         (lambda i: f"{i * i},{i % 28 + 1}.3.2024,{'ab'[i % 2]}", "'q' holds dates such as 31/3/2024; used are day count"),
         (lambda i: f"{i * i},{i % 24}:05,{'ab'[i % 2]}", "'q' holds times; used are hour"),
-        (lambda i: f"{i * i},{('Yes', 'yes', 'no')[i % 3]},{'ab'[i % 2]}", "'Yes' and 'yes' differ only in upper and lower case"),
+        (lambda i: f"{i * i},{('Yes', 'yes', 'no')[i % 3]},{'ab'[i % 2]}", "Yes, no, or none; 'yes' counted as the same"),
         (lambda i: f"{i * i},{i if i % 5 else 'u' + str(i)},{'ab'[i % 2]}", "some of them numbers, others words such as 'u"),
     ],
 )  # fmt: skip

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
+import shutil
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,11 +161,23 @@ def load(options: argparse.Namespace) -> Any:
     return datasets.with_task(loaded, options.task)
 
 
-def columns(preparation: Any) -> list[tuple[str, str]]:
-    """The columns of a table with the use that was made of each, for a report."""
+def columns(preparation: Any, targets: Sequence[str] = (), task: str | None = None) -> list[tuple[str, str]]:
+    """The columns of a table with the use that was made of each, targets included."""
     from ..nn.preprocessing import TablePreparation
 
-    return preparation.by_column() if isinstance(preparation, TablePreparation) else []
+    return preparation.by_column(targets, task) if isinstance(preparation, TablePreparation) else []
+
+
+def show_columns(rows: Sequence[tuple[str, str]], say: Callable[[str], None]) -> None:
+    """Print the columns of a table with their use, each in a line, or in several if the terminal is narrow."""
+    width = max(len("column"), *(len(name) for name, _ in rows))
+    lines = max(40, shutil.get_terminal_size((130, 24)).columns - width - 4)
+    say(f"  {'column'.ljust(width)}  use")
+    for name, use in rows:
+        first, *rest = textwrap.wrap(use, lines) or [""]
+        say(f"  {name.ljust(width)}  {first}")
+        for line in rest:
+            say(f"  {''.ljust(width)}  {line}")
 
 
 def in_memory(samples: Any) -> Any:

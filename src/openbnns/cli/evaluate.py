@@ -104,6 +104,6 @@ def _write_report(
         settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},
         command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=data_options.in_memory(x),
         outputs=values, targets=y, class_names=card.classes, task=card.task,
-        columns=data_options.columns(card.preparation), probabilities=False, notes=samples.notes,
+        columns=data_options.columns(card.preparation, card.targets, card.task), probabilities=False, notes=samples.notes,
         reference=reference,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from . import ranks
+from . import data_options, ranks
 from .arguments import OK, UNUSABLE, UNUSABLE_ERRORS, Commands, print_json
 from .launcher import launched
 
@@ -17,11 +17,11 @@ _NOT_SHOWN = ("sha256", "trained_on", "usual_answer")  # of the split, which onl
 
 def add(commands: Commands) -> None:
     info = commands.add_parser(
-        "info", help="what this installation is and runs on, or what a model file says",
+        "info", aliases=["inspect"], help="what this installation is and runs on, or what a model file says",
         description="Print version, engine, instruction set and threads; or what a model file says about itself.",
         examples=(
             "openbnns info",
-            "openbnns info out/model.safetensors      # task, classes, columns, layers, settings, results",
+            "openbnns inspect out/model.safetensors   # task, classes, columns, layers, settings, results",
             "mpiexec -n 4 openbnns info --mpi",
         ),
     )  # fmt: skip
@@ -62,6 +62,7 @@ def _show_model(options: argparse.Namespace) -> None:
     parameters = sum(array.size for array in arrays.values())
     if options.json:
         print_json({**card.state(), "library": card.library, "inputs": inputs, "parameters": parameters,
+                    "columns": dict(data_options.columns(card.preparation, card.targets, card.task)),
                     "network": said.get("network")})  # fmt: skip
         return
     if options.quiet:
@@ -77,8 +78,12 @@ def _show_model(options: argparse.Namespace) -> None:
     for name, value in lines.items():
         if value:
             print(f"{name:18s} {value}")
-    for line in [] if card.preparation is None else card.preparation.said():
+    used = data_options.columns(card.preparation, card.targets, card.task)
+    for line in [] if card.preparation is None or used else card.preparation.said():
         print(f"{'preparation':18s} {line}")
+    if used:
+        print("columns")
+        data_options.show_columns(used, print)
     table = said.get("network")
     layers = table.get("layers") if isinstance(table, dict) else None
     print(

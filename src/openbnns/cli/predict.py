@@ -24,11 +24,19 @@ def add(commands: Commands) -> None:
             "openbnns predict out/model.safetensors new.csv                 # a few lines on the terminal",
             "openbnns predict out/model.safetensors new.csv -o answers.csv  # all of them, with probabilities",
             "openbnns predict out/model.safetensors photo.jpg               # an image, or a folder of images",
+            "openbnns predict out/model.safetensors new.csv --keep id,name  # with these columns of new.csv",
             "openbnns predict out/model.safetensors new.csv --json",
         ),
     )  # fmt: skip
     data_options.add_model_and_data(predict, "new samples")
     predict.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="write a .csv file")
+    predict.add_argument(
+        "--keep",
+        type=data_options.listed,
+        default=[],
+        metavar="A,B",
+        help="columns of the data to write beside the predictions",
+    )
     predict.set_defaults(run=run)
 
 
@@ -40,8 +48,11 @@ def run(options: argparse.Namespace) -> int:
     network = nn.load_model(options.model)
     card = network.model_card
     assert card is not None
-    samples, _, found = data_options.predicted(options, network, with_targets=False)
+    samples, _, found = data_options.predicted(options, network, with_targets=False, keep=options.keep)
     head, rows = table(found, samples.names)
+    if samples.kept:
+        head = [head[0], *samples.kept, *head[1:]]
+        rows = [[row[0], *cells, *row[1:]] for row, *cells in zip(rows, *samples.kept.values(), strict=True)]
     if options.output is not None:
         write(options.output, head, rows)
     if options.json:

@@ -33,6 +33,7 @@ def add(commands: Commands) -> None:
             "openbnns train photos --size 64                       # a folder of images in a folder for each class",
             "openbnns train weather.csv --target rain,wind,frost   # several labels of 0 and 1",
             "openbnns train wine.csv --epochs 100 --early-stopping 10 --out runs/wine",
+            "openbnns train wine.csv --dry-run                     # only print what becomes of every column",
         ),
         exit_codes=True,
     )  # fmt: skip
@@ -96,6 +97,11 @@ def add(commands: Commands) -> None:
         help="use the output folder even if it has a finished run, whose files move to earlier/, or belongs to a process on "
         "another host, which has ended",
     )  # fmt: skip
+    train.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="read the data, print what becomes of every column, and stop before training",
+    )
     train.add_argument("--no-report", action="store_true", help="write no report")
     add_output(train)
     data_options.add_meaning(train)
@@ -129,7 +135,8 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     with everyone.preparing():
         if options.override and not options.resume:
             raise ValueError("--override has a meaning only with --resume. Use both.")
-        _refuse_finished_run(options)
+        if not options.dry_run:
+            _refuse_finished_run(options)
         data = data_options.load(options)
         options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
         network = _network(options.model, data.outputs)
@@ -148,15 +155,32 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
         baseline = ranks.read_baseline(options)
     count = sum(p.size for p in network.parameters())
     sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items())
+    used = data_options.columns(data.preparation, data.target_names, data.task)
+    apart = data.preparation.said() if used else []  # which the table of columns says
     for remark in data.remarks:
-        say(remark)
+        if remark not in apart:
+            say(remark)
+    if used:
+        data_options.show_columns(used, say)
+    notes = datasets.notes(data)
+    if options.dry_run:
+        for note in notes:
+            say(f"Note: {note}")
+        say(
+            f"Nothing is trained or written (--dry-run): {options.model} ({count:,} parameters), {sizes} samples{_what(data)}."
+        )
+        if options.json and everyone.first:
+            print_json({
+                "task": data.task, "classes": list(data.class_names), "columns": dict(used), "remarks": list(data.remarks),
+                "notes": notes, "samples": {part: len(x) for part, (x, _) in data.parts.items()}, "parameters": count,
+            })  # fmt: skip
+        return OK
     say(f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples{_what(data)}")
     balance = evaluation.balance(data.train_y, data.class_names, data.task)
     if balance:
         say(balance)
     if layout:
         say(f"{layout}; every batch is cut into {trainer.shards} shards")
-    notes = datasets.notes(data)
     for note in notes:
         say(f"Note: {note}")
     began = time.perf_counter()
@@ -367,6 +391,6 @@ def _write_report(
         outputs=None if outputs is None else data.in_units(outputs),
         targets=data.in_units(data.test_y), class_names=data.class_names, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
-        columns=data_options.columns(data.preparation), probabilities=False,
+        columns=data_options.columns(data.preparation, data.target_names, data.task), probabilities=False,
         sections=report.rank_sections(trainer.history, baseline),
     )  # fmt: skip

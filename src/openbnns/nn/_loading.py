@@ -16,6 +16,7 @@ from ._value import Array
 from .data import Data, check
 from .files import DataError
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
+from .preprocessing.suspicious import suspicions
 from .reading import dates, delimited, images, number_formats, room, targets
 from .reading.rows import ChosenRows, ImageCache, PreparedRows, TableRows
 from .reading.table import Table, find_column
@@ -174,6 +175,7 @@ def _from_columns(table: Table, target_names: Sequence[str], options: Options, n
         table, trained, targets=target_names, categorical=categorical, standardize=options.standardize is not False,
         missing=options.missing,
     )  # fmt: skip
+    notes += suspicions(table, prepare.kinds(), found)
     rows = {"training": trained, "validation": validated, "test": tested}
     x = _features(table, prepare, rows, free)
     y, mean, std = found.y, None, None

@@ -10,19 +10,20 @@ from ...graph.sizes import AnySize, is_same_shape
 from .._value import INT64, Value
 from ..model_file import ModelCard
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from ..preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
+from ..preprocessing.tables import CategoryColumn, NumberColumn
 from ._graph_file import GraphFile
 
 
 def can_prepare(card: ModelCard, graph: Any) -> bool:
-    """Whether nodes can do what is done to samples: all but counting the words of texts."""
+    """Whether nodes can do what is done to samples: all but taking texts, dates and several spellings of a word apart."""
     prepare = card.preparation
     if len(graph.inputs) != 1 or graph.inputs[0].dtype == INT64:
         return False
     if isinstance(prepare, ArrayPreparation):
         return prepare.pixels or prepare.mean is not None
     if isinstance(prepare, TablePreparation):
-        return not any(isinstance(column, TextColumn) for column in prepare.columns)
+        plain = (NumberColumn, CategoryColumn)
+        return all(isinstance(c, plain) and not getattr(c, "joined", ()) for c in prepare.columns)
     return isinstance(prepare, ImagePreparation)
 
 

@@ -17,7 +17,7 @@ from ..files import DataError
 from ..memory_limit import shown
 from ..reading import dates
 from ..reading.number_formats import NumberFormat, is_number
-from ..reading.table import MISSING, Table, from_samples
+from ..reading.table import MISSING, MISSING_TO_LEARN_FROM, Table, from_samples
 from ._base import Preparation
 from .arrays import ArrayPreparation, mean_and_deviation, standardizing
 from .checks import Said
@@ -46,6 +46,8 @@ class CategoryColumn:
     categories: tuple[str, ...]
     missing: bool = False
     """Whether no value is a category, too."""
+    joined: tuple[str, ...] = ()
+    """Words of the training rows that differ from a category in case or blanks alone, and count as it."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,6 @@ class TablePreparation(Preparation):
                     left_out[name] = found
                 else:
                     columns.append(found)
-                    notes += _alike(found)
         left_out = {name: left_out[name] for name in table.names if name in left_out}
         if not columns:
             said = " ".join(_said_left_out(left_out))
@@ -210,7 +211,7 @@ class TablePreparation(Preparation):
     def apply(self, samples: Any, who: str = "predict") -> Array:
         if not isinstance(samples, Table):
             words = [c.name for c in self.columns if not isinstance(c, NumberColumn)]
-            names, missing = [c.name for c in self.columns], {*MISSING, *self.missing}
+            names, missing = [c.name for c in self.columns], {*MISSING, *MISSING_TO_LEARN_FROM, *self.missing}
             samples = from_samples(samples, names, words, who, self.formats or {}, missing)
         return self.features(samples)
 
@@ -251,7 +252,7 @@ class TablePreparation(Preparation):
                 columns.append({"name": c.name, "kind": "number", "mean": c.mean, "std": c.std, "missing": c.missing})
             elif isinstance(c, CategoryColumn):
                 said = {"name": c.name, "kind": "category", "categories": list(c.categories), "missing": c.missing}
-                columns.append(said)
+                columns.append({**said, "joined": list(c.joined)} if c.joined else said)
             elif isinstance(c, TextColumn):
                 columns.append({"name": c.name, "kind": "text", "vocabulary": list(c.vocabulary)})
             else:
@@ -276,7 +277,10 @@ class TablePreparation(Preparation):
                 std = part.number("std", positive=True)
                 columns.append(NumberColumn(name, part.number("mean"), std, part.flag("missing")))
             elif kind == "category":
-                columns.append(CategoryColumn(name, tuple(part.texts("categories")), part.flag("missing")))
+                joined = part.texts("joined") if part.get("joined") is not None else []
+                columns.append(
+                    CategoryColumn(name, tuple(part.texts("categories")), part.flag("missing"), tuple(joined))
+                )
             elif kind == "text":
                 columns.append(TextColumn(name, tuple(part.texts("vocabulary"))))
             else:
@@ -310,8 +314,7 @@ class TablePreparation(Preparation):
             )
         for c in self.columns:
             if isinstance(c, CategoryColumn):
-                also = ", or none" if c.missing else ""
-                found.append(f"Column {c.name!r} holds {len(c.categories)} categories: {_some(c.categories)}{also}.")
+                found.append(f"Column {c.name!r} holds {_of_categories(c)}.")
             elif isinstance(c, TextColumn):
                 found.append(f"Column {c.name!r} holds text; its {len(c.vocabulary)} most common words are counted.")
             elif isinstance(c, DateColumn):
@@ -325,23 +328,23 @@ class TablePreparation(Preparation):
                 found.setdefault(form, []).append(name)
         return found
 
-    def by_column(self) -> list[tuple[str, str]]:
-        """The use of every column, those that are left out included."""
-        found = []
+    def by_column(self, targets: Sequence[str] = (), task: str | None = None) -> list[tuple[str, str]]:
+        """The use of every column, those that are left out included; ``targets`` of a task come first."""
+        formats = self.formats or {}
+        of_task = f"target of the {task}" if task else "target"
+        found = [(name, f"{of_task}; {formats[name].said}" if name in formats else of_task) for name in targets]
         for c in self.columns:
             if isinstance(c, NumberColumn):
                 text = "numbers, standardized" if self.standardized else "numbers"
                 text += ", those that are missing marked" if c.missing else ""
             elif isinstance(c, CategoryColumn):
-                text = f"{len(c.categories)} categories: {_some(c.categories)}{', or none' if c.missing else ''}"
+                text = _of_categories(c)
             elif isinstance(c, DateColumn):
                 text = _of_dates(c)
             else:
                 text = f"text, of which the {len(c.vocabulary)} most common words are counted"
-            form = (self.formats or {}).get(c.name)
+            form = formats.get(c.name)
             found.append((c.name, f"{text}; {form.said}" if form else text))
-        used = {name for name, _ in found} | self.left_out.keys()
-        found += [(name, f"target; {form.said}") for name, form in (self.formats or {}).items() if name not in used]
         return found + [(name, f"left out: {why}") for name, why in self.left_out.items()]
 
 
@@ -373,6 +376,9 @@ class Encoder:
         if isinstance(column, TextColumn):
             return _word_counts([*words, "", ""], column.vocabulary)
         known = {word: i for i, word in enumerate(column.categories)}
+        folded = Counter(map(_folded, column.categories))
+        alike = {_folded(word): i for word, i in known.items() if folded[_folded(word)] == 1}
+        known |= {word: alike[_folded(word)] for word in words if word not in known and _folded(word) in alike}
         if new := [word for word in words if word not in known]:
             self.unseen[column.name] = new
         last = len(column.categories) if column.missing else -1
@@ -456,11 +462,18 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
     words, counts = table.words[table.word_columns.index(name)], found.counts
     if name in table.overflowed:
         return f"it has more than {len(words):,} different words"
-    there = [word for word, count in zip(words, counts, strict=True) if count]
+    known = dict(zip(words, counts.tolist(), strict=True))
+    there = [word for word, count in known.items() if count]
     if not there or (len(there) < 2 and not found.missing):
         return "it has the same value in all training rows"
-    if len(there) <= MOST_CATEGORIES or forced:
-        return CategoryColumn(name, tuple(sorted(there)), found.missing)
+    spelled: dict[str, str] = {}
+    for word in sorted(there, key=lambda word: -known[word]):  # the most common spelling first
+        spelled.setdefault(_folded(word), word)
+    if len(spelled) < 2 and not found.missing:
+        return "it has the same value in all training rows"
+    if len(spelled) <= MOST_CATEGORIES or forced:
+        joined = sorted(set(there) - set(spelled.values()))
+        return CategoryColumn(name, tuple(sorted(spelled.values())), found.missing, tuple(joined))
     if np.mean([len(_WORD.findall(word)) for word in there[:1000]]) >= 3:
         common: Counter[str] = Counter()
         for word, count in zip(words, counts, strict=True):
@@ -534,16 +547,16 @@ def _of_dates(column: DateColumn) -> str:
     return f"{what}; used are {', '.join(parts)}{', those that are missing marked' if column.missing else ''}"
 
 
-def _alike(column: Column) -> list[str]:
-    """A note if categories differ only in case."""
-    known: dict[str, str] = {}
-    for category in column.categories if isinstance(column, CategoryColumn) else ():
-        other = known.setdefault(category.casefold(), category)
-        if other != category:
-            return [
-                f"Column {column.name!r}: {other!r} and {category!r} differ only in upper and lower case, but are two categories."
-            ]
-    return []
+def _folded(word: str) -> str:
+    """A word as people compare it: without regard to case and to the number of blanks."""
+    return " ".join(word.casefold().split())
+
+
+def _of_categories(column: CategoryColumn) -> str:
+    """The use of a column of categories, in words."""
+    joined = f"; {_some([repr(word) for word in column.joined])} counted as the same" if column.joined else ""
+    none = ", or none" if column.missing else ""
+    return f"{plural(len(column.categories), 'category')}: {_some(column.categories)}{none}{joined}"
 
 
 def _said_left_out(left_out: Mapping[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ from ..memory_limit import shown
 from . import number_formats, text_format
 from .arrow import Column, fill, module
 from .number_formats import FEW, NumberFormat, plain_number
-from .table import MISSING, Table, find_column, require_columns
+from .table import MISSING, MISSING_TO_LEARN_FROM, Table, find_column, require_columns
 from .text_format import Format
 
 _IGNORED, _NUMBER, _SPACED, _WORD, _TARGET = range(5)
@@ -165,9 +165,13 @@ class _Reading:
     def _columns(self) -> list[Column]:
         kinds = {name: kind for name, kind in self.kinds.items() if kind != _IGNORED}
         return [
-            Column(name, kind in (_NUMBER, _SPACED), kind == _TARGET, set(self.missing), self.form.decimal)
+            Column(name, kind in (_NUMBER, _SPACED), kind == _TARGET, self._nothing(kind), self.form.decimal)
             for name, kind in kinds.items()
         ]
+
+    def _nothing(self, kind: int) -> set[str]:
+        """Words that stand for a missing value in a column of this kind."""
+        return {*self.missing, *(() if kind == _TARGET else MISSING_TO_LEARN_FROM)}
 
     def _too_large(self, lines: Lines, name: str, row: int) -> DataError:
         line, cells = lines.find(row)
@@ -203,14 +207,15 @@ class _Reading:
         """Columns of numbers with cells that are none, or (None) with nothing worse than blanks around them."""
         found: dict[str, _Odd | None] = {}
         there: dict[str, int] = {}
-        missing, decimal, row = {"", *self.missing}, self.form.decimal, 0
+        missing, decimal, row = {"", *self._nothing(_NUMBER)}, self.form.decimal, 0
         for batch in batches:
             for name, column in batch.items():
                 if self.kinds[name] not in (_NUMBER, _SPACED):
                     continue
                 encoded = column.dictionary_encode()
-                cells = encoded.dictionary.to_pylist()
-                there[name] = there.get(name, 0) + len(column) - column.null_count
+                cells, places = encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
+                gone = [i for i, cell in enumerate(cells) if cell.strip() in missing]
+                there[name] = there.get(name, 0) + len(column) - int(np.isin(places, gone).sum())
                 if any(cell != cell.strip() for cell in cells):
                     found.setdefault(name, None)
                 odd = [
@@ -218,9 +223,9 @@ class _Reading:
                     if cell.strip() not in missing and plain_number(cell.strip(), decimal) is None
                 ]  # fmt: skip
                 if odd:
-                    where = np.isin(np.asarray(encoded.indices.fill_null(-1)), odd)
+                    where = np.isin(places, odd)
                     first = int(np.argmax(where))
-                    known = found.get(name) or _Odd(row + first, cells[encoded.indices[first].as_py()].strip())
+                    known = found.get(name) or _Odd(row + first, cells[places[first]].strip())
                     known.count += int(where.sum())
                     found[name] = known
             row += len(column)
@@ -274,8 +279,8 @@ class _Batches:
                     invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
                 ),
                 convert_options=reader.ConvertOptions(
-                    column_types=types, null_values=["", *reading.missing], strings_can_be_null=True,
-                    quoted_strings_can_be_null=True, decimal_point=form.decimal or "\x01",
+                    column_types=types, null_values=["", *reading._nothing(_NUMBER)], quoted_strings_can_be_null=True,
+                    decimal_point=form.decimal or "\x01",
                 ),
             )  # fmt: skip
             for batch in batches:
@@ -291,24 +296,25 @@ class _Batches:
 
     def _without_empty(self, batch: Any, row: int) -> dict[str, Any]:
         """The columns of a batch, without rows that consist of separators alone, as spreadsheets write them."""
+        compute, arrow = module("pyarrow.compute"), self._arrow
         columns = dict(zip(self._reading.form.names, batch.columns, strict=True))
         nothing = np.ones(batch.num_rows, bool)
         for column in columns.values():
-            if not column.null_count:
+            nothing &= np.asarray(column.is_null() if column.type == arrow.float64() else compute.equal(column, ""))
+            if not nothing.any():
                 return columns
-            nothing &= np.asarray(column.is_null())
         empty = [i for i in np.flatnonzero(nothing).tolist() if not any(map(str.strip, self._lines.find_raw(row + i)))]
         if not empty:
             return columns
         self._lines.skipped += [row + i for i in empty]
-        kept = self._arrow.array(~np.isin(np.arange(batch.num_rows), empty))
+        kept = arrow.array(~np.isin(np.arange(batch.num_rows), empty))
         return {name: column.filter(kept) for name, column in columns.items()}
 
     def _numbers(self, column: Any) -> Any:
         """Numbers with blanks around words that stand for missing ones."""
         compute, decimal = module("pyarrow.compute"), self._reading.form.decimal
         cells = compute.utf8_trim_whitespace(column)
-        nothing = compute.is_in(cells, value_set=self._arrow.array(["", *self._reading.missing]))
+        nothing = compute.is_in(cells, value_set=self._arrow.array(["", *self._reading._nothing(_NUMBER)]))
         cells = compute.if_else(nothing, None, cells)
         if decimal == ",":
             cells = compute.replace_substring(cells, ",", ".")

@@ -21,7 +21,7 @@ from .dates import order_of as dates_order
 from .images import SUFFIXES, left_out, list_folder
 from .number_formats import NumberFormat
 from .rows import ChosenRows, TableRows
-from .table import Table
+from .table import Table, find_column
 
 if TYPE_CHECKING:
     from ..model_file import ModelCard
@@ -37,6 +37,12 @@ class Samples:
     names: list[str]
     """What the samples are called: their rows, or their files."""
     notes: list[str] = field(default_factory=list)
+    kept: dict[str, list[str]] = field(default_factory=dict)
+    """Cells of columns that were asked for, as the file has them."""
+    table: Table | None = None
+    """The table that the samples are rows of."""
+    rows: Array | None = None
+    """Their numbers in it, if they are not all of its rows."""
 
 
 def read(
@@ -54,8 +60,12 @@ def read(
     dates: str | None = None,
     memory_limit: int | None = None,
     skip_bad: bool = False,
+    keep: Sequence[str] = (),
 ) -> Samples:
-    """Samples from a source of any kind that fits the model; ``part`` takes those of one part of the training data."""
+    """Samples from a source of any kind that fits the model; ``part`` takes those of one part of the training data.
+
+    Cells of the columns of a table that ``keep`` names come with them.
+    """
     prepare, path = card.preparation, Path(source)
     if prepare is None:
         raise DataError("the model does not say what was done to samples before training. Use nn.load_model in Python.")
@@ -71,6 +81,9 @@ def read(
         signs = number_formats.signs(decimal, thousands)
         prepare = prepare.with_dates(dates_order(dates))
         found = _table(card, prepare, path, with_targets, target, form, signs)
+        found.kept = cells(path, found.table, keep)
+    elif keep:
+        raise DataError(f"{path}: --keep names columns, but the model was trained on {prepare.kind}s. Leave it out.")
     elif isinstance(prepare, ImagePreparation):
         found = _images(card, prepare, path, with_targets, skip_bad)
     else:
@@ -107,9 +120,38 @@ def _table(
     notes = list(table.notes)
     for name, words in prepare.unseen.items():
         shown = ", ".join(words[:5]) + (f" and {len(words) - 5} more" if len(words) > 5 else "")
-        notes.append(f"Column {name!r} has words that training has not seen, which count as no category: {shown}.")
+        codes, known = table.texts(name)
+        new = [i for i, word in enumerate(known) if word in set(words)]
+        count = int(np.isin(codes, new).sum())
+        notes.append(
+            f"Column {name!r} has words that training has not seen in {count:,} of {plural(len(table), 'row')}, which count as "
+            f"no category: {shown}."
+        )
     y = _table_targets(card, table, wanted) if with_targets else None
-    return Samples(x, y, [str(i + 1) for i in range(len(table))], notes)
+    return Samples(x, y, [str(i + 1) for i in range(len(table))], notes, table=table)
+
+
+def cells(
+    path: Path, table: Table | None, names: Sequence[str], rows: Sequence[int] | None = None
+) -> dict[str, list[str]]:
+    """The cells of some columns of a file, of all rows of its table or of some, in order, as they are written there."""
+    if table is None or not names:
+        return {}
+    columns = [find_column(name, table.names, table.source, "--keep") for name in names]
+    if table.lines is None:
+        from .arrow import module
+
+        whole = module("pyarrow.parquet").read_table(path, columns=columns)
+        chosen = whole if rows is None else whole.take(list(rows))
+        return {
+            name: ["" if cell is None else str(cell) for cell in chosen.column(name).to_pylist()] for name in columns
+        }
+    places = {name: table.names.index(name) for name in columns}
+    found: dict[str, list[str]] = {name: [] for name in columns}
+    for _, row in table.lines.find_all(range(len(table)) if rows is None else rows):
+        for name, place in places.items():
+            found[name].append(row[place].strip())
+    return found
 
 
 def _formats(
@@ -239,4 +281,5 @@ def _part(card: ModelCard, found: Samples, part: str) -> Samples:
         raise DataError(f"--part {part}: these are not the data that the model was trained on: their targets differ.")
     chosen = rows[part]
     x = ChosenRows(found.x, chosen) if isinstance(found.x, Rows) else found.x[chosen]
-    return Samples(x, found.y[chosen], [found.names[i] for i in chosen], found.notes)
+    kept = {name: [column[i] for i in chosen] for name, column in found.kept.items()}
+    return Samples(x, found.y[chosen], [found.names[i] for i in chosen], found.notes, kept, found.table, chosen)

@@ -10,7 +10,7 @@ from ..._plural import plural
 from ..files import DataError
 from .arrow import Column, fill, module
 from .number_formats import NumberFormat
-from .table import MISSING, Table, find_column, require_columns
+from .table import MISSING, MISSING_TO_LEARN_FROM, Table, find_column, require_columns
 
 _CELLS = 2**20  # that are read at a time
 
@@ -58,7 +58,8 @@ def read(
             raise DataError(f"{path}: column {name!r} holds {kind}, but the model was trained on numbers there.")
         target = name in chosen
         as_number = not target and numeric and name not in as_words and forced != "word"
-        columns.append(Column(name, as_number, target, {*MISSING, *missing}))
+        more = () if target else MISSING_TO_LEARN_FROM
+        columns.append(Column(name, as_number, target, {*MISSING, *missing, *more}))
     if not file.metadata.num_rows:
         raise DataError(f"{path}: there are no samples.")
 

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from ..sources.stored import StoredRows
 
 MISSING = (
-    "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "NULL", "null", "Null", "None", "?",
-    "-", "--", "\u2013", "\u2014", "missing",
+    "NA", "N/A", "n/a", "na", "N/a", "N.A.", "n.a.", "n.a", "#N/A", "#NA", "<NA>", "#N/A N/A", "NaN", "nan", "NAN", "Nan", "-nan",
+    "-NaN", "NaT", "NULL", "null", "Null", "(null)", "<null>", "None", "?", "-", "--", "---", "..", "\u2013", "\u2014", "missing",
+    "(missing)", "(blank)", "not available", "\\N", "#VALUE!", "#REF!", "#DIV/0!", "#NUM!", "#NAME?", "#NULL!",
 )  # fmt: skip
 """Words that stand for a missing value, besides an empty cell."""
+MISSING_TO_LEARN_FROM = ("none", "NONE", "nil", "NIL", "Nil", "Missing", "MISSING", "blank", "(none)", ".")
+"""More of them, in columns to learn from: in one to predict they may well be classes."""
 _ROWS, _CELLS = 2**14, 2**20  # that are read at a time, at most: their numbers fit into a cache
 
 
