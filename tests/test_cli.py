@@ -162,7 +162,10 @@ def test_a_finished_run_is_not_replaced_by_accident(
     assert f"{out}: nothing to do, 2 epochs are done." in capsys.readouterr().out
     first = {path.name: path.read_bytes() for path in out.iterdir()}
     assert run(*common, "--seed", "1", "--force") == 0
-    assert f"the files of an earlier run are now in {out / 'earlier'}." in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert (
+        f"the files of an earlier run are now in {out / 'earlier'}: checkpoint-" in said and "model.safetensors" in said
+    )
     assert {path.name: path.read_bytes() for path in (out / "earlier").iterdir()} == first
     assert (out / "model.safetensors").read_bytes() != first["model.safetensors"]
     assert (
@@ -179,7 +182,16 @@ def test_the_best_weights_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture
     random = np.random.RandomState(0)
     x = random.standard_normal((120, 8)).astype(np.float32)
     np.savez(tmp_path / "a.npz", x=x, y=(x[:, 0] + 2 * random.standard_normal(120) > 0).astype(np.int64))
-    data = ["train", str(tmp_path / "a.npz"), "--lr", "0.02", "--schedule", "constant", "--no-report"]
+    data = [
+        "train",
+        str(tmp_path / "a.npz"),
+        "--lr",
+        "0.02",
+        "--schedule",
+        "constant",
+        "--no-report",
+        "--no-early-stopping",
+    ]
     assert run(*data, "--epochs", "15", "--out", str(tmp_path / "whole")) == 0
     printed = capsys.readouterr().out
     history = json.loads((tmp_path / "whole" / "history.json").read_text())

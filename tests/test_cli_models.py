@@ -86,7 +86,10 @@ def test_predict(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run("predict", model(trained), new, "-o", tmp_path / "answers.csv") == 0
     printed = capsys.readouterr()
     assert "4 predictions written to" in printed.out
-    assert "'color' has words that training has not seen in 1 of 4 rows, which count as no category: purple." in printed.err
+    assert (
+        "'color' has words that training has not seen in 1 of 4 rows, which count as no category: purple."
+        in printed.err
+    )
     with open(tmp_path / "answers.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["prediction"] for row in rows[:2]] == ["iris", "tulip"]
@@ -121,6 +124,30 @@ def test_evaluate(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     other = flowers(tmp_path / "other.csv", 30)
     assert run("evaluate", model(trained), other, "--part", "test") == 2
     assert "takes a part of the data that the model was trained on, which had 90 samples" in capsys.readouterr().err
+
+
+def test_evaluate_measures_what_was_not_trained_on(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The test part of the same data, whatever its file is called; of other data, the samples that are new."""
+    copy = tmp_path / "renamed.csv"
+    copy.write_bytes((trained / "flowers.csv").read_bytes())
+    assert run("evaluate", model(trained), copy, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["trained_on"] == 63 and said["not_trained_on"]["samples"] == 18
+    card = card_of(model(trained))
+    assert said["not_trained_on"]["scores"] == pytest.approx(card.results["test"], rel=1e-4)
+    old, new = copy.read_text().splitlines(), flowers(tmp_path / "more.csv", 300).read_text().splitlines()[91:]
+    mixed = tmp_path / "mixed.csv"
+    mixed.write_text("\n".join([*old[:40], *new]) + "\n")
+    assert run("evaluate", model(trained), mixed) == 0
+    printed = capsys.readouterr()
+    assert "among those that the model was trained on" in printed.err
+    assert re.search(r"Without the training samples: Accuracy: \d+\.\d+% of 2\d\d samples", printed.out)
+    only = tmp_path / "new.csv"
+    only.write_text("\n".join([old[0], *new]) + "\n")
+    assert run("evaluate", model(trained), only) == 0
+    assert "Without the training samples" not in capsys.readouterr().out
 
 
 def test_evaluate_says_what_was_trained_on(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

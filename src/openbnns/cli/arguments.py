@@ -15,7 +15,7 @@ EXIT_CODES = {
     OK: "success",
     FAILED: "the command ran, and its result is a failure, such as a wrong gradient",
     UNUSABLE: "the command could not start or not finish: bad arguments, data or files",
-    DIVERGED: "training diverged: the loss or the weights are no longer finite",
+    DIVERGED: "training diverged: the loss or the weights are no longer finite, or the loss rose by orders of magnitude",
     STOPPED: "stopped by a signal, after a checkpoint in the case of train",
 }
 UNUSABLE_ERRORS = (ValueError, TypeError, RuntimeError, OSError, OverflowError, MemoryError, ImportError)

@@ -50,17 +50,25 @@ def run(options: argparse.Namespace) -> int:
     )
     assert samples.y is not None
     seen = seen_rows.count_seen(card.split.get("trained_on"), x)
+    unseen = None
     if seen is not None and seen.samples:
         samples.notes.append(_training_samples(seen, len(samples.names)))
+        unseen = _unseen(card, samples, seen)
     outputs = found.outputs.shape[1]
     reference = evaluation.reference_of(card.task, card.split.get("usual_answer"), outputs)
     scores = evaluation.scores(found, samples.y, reference, mean=card.target_mean, std=card.target_std)
+    others = {}
+    if unseen is not None:
+        others = evaluation.scores(
+            found.some(unseen), samples.y[unseen], reference, mean=card.target_mean, std=card.target_std
+        )
     if options.report is not None:
         _write_report(options, network, card, x, found, samples, scores, reference)
     if options.json:
         print_json({
             "model": str(options.model), "data": options.data, "part": options.part, "task": card.task,
             "samples": len(samples.names), "trained_on": None if seen is None else seen.samples, "scores": scores,
+            "not_trained_on": None if unseen is None else {"samples": len(unseen), "scores": others},
             "notes": samples.notes,
         })  # fmt: skip
         return OK
@@ -72,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
     if balance:
         print(balance)
     print(evaluation.in_words(scores, found))
+    if unseen is not None:
+        print(f"Without the training samples: {evaluation.in_words(others, found.some(unseen))}")
     if options.report is not None:
         print(f"Written: {options.report}")
     return OK
@@ -89,6 +99,19 @@ def _training_samples(seen: Any, count: int) -> str:
         f"{which} among those that the model was trained on, so the result is better than it would be on new ones. Use other "
         "data, or --part test if this is the data that the model was trained on."
     )
+
+
+def _unseen(card: Any, samples: Any, seen: Any) -> Any:
+    """The numbers of the samples that were not trained on: the test part of the same data, or those that are not known."""
+    import numpy as np
+
+    from ..nn.reading import for_model
+
+    parts = for_model.parts_of(card, samples.y)
+    if parts is not None and len(parts["test"]):
+        return parts["test"]
+    rows = np.flatnonzero(~seen.which) if seen.which is not None else np.empty(0, np.int64)
+    return rows if len(rows) else None
 
 
 def _write_report(

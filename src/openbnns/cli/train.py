@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from .. import __version__
 from .._plural import plural
-from . import data_options, ranks
+from . import data_options, ranks, run_folder
 from .arguments import DIVERGED, OK, STOPPED, Commands, add_output, count, print_json, rate, seed, share
 from .ranks import Ranks
 
 # The names that openbnns.nn knows, which would take too long to import for --help.
 OPTIMIZERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad", "adamax")
+PATIENCE = 10  # epochs without a lower validation loss, after which a run ends
 SCHEDULES = ("constant", "step", "cosine", "warmup", "warmup_cosine")
 
 
@@ -65,8 +66,14 @@ def add(commands: Commands) -> None:
     train.add_argument("--clip-norm", type=rate, default=None, help="limit for the norm of all gradients together")
     train.add_argument(
         "--early-stopping", type=count, default=None, metavar="EPOCHS",
-        help="stop after this many epochs without a lower validation loss (default: train all epochs; the weights of the epoch "
-        "with the lowest are kept in any case)",
+        help=f"stop after this many epochs without a lower validation loss (default: {PATIENCE})",
+    )  # fmt: skip
+    train.add_argument(
+        "--no-early-stopping", dest="early_stopping", action="store_const", const=0, help="train all epochs"
+    )
+    train.add_argument(
+        "--keep", choices=("best", "last"), default="best", metavar="EPOCH",
+        help="whose weights the model has: best, the epoch with the lowest validation loss, or last (default: best)",
     )  # fmt: skip
     train.add_argument(
         "--validation-share", type=share, default=0.1, metavar="SHARE",
@@ -87,8 +94,15 @@ def add(commands: Commands) -> None:
         default=None,
         help="worker threads (default: one per core, shared by the ranks of a host)",
     )
-    train.add_argument("--out", type=Path, default=Path("out"), help="folder for all output files (default: out)")
-    train.add_argument("--resume", action="store_true", help="continue from the latest checkpoint in the output folder")
+    train.add_argument(
+        "--out", type=Path, default=None, metavar="FOLDER",
+        help="folder for all output files (default: a new one, such as runs/wine-1, to which out is a link)",
+    )  # fmt: skip
+    train.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue from the latest checkpoint in the output folder, by default in that of the latest run",
+    )
     train.add_argument(
         "--override", action="store_true", help="with --resume: continue even if settings or data have changed"
     )
@@ -135,13 +149,18 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     with everyone.preparing():
         if options.override and not options.resume:
             raise ValueError("--override has a meaning only with --resume. Use both.")
-        if not options.dry_run:
+        if options.out is not None and not options.dry_run:
             _refuse_finished_run(options)
+        if options.out is None and options.resume:
+            options.out = run_folder.latest()
         data = data_options.load(options)
         options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
         network = _network(options.model, data.outputs)
         if options.model == "cnn":
             data = _with_channels(data)
+    if options.out is None and not options.dry_run:
+        options.out = everyone.once(lambda: run_folder.new(options.data))
+    with everyone.preparing():
         trainer = nn.Trainer(
             network, evaluation.LOSSES[data.task](), _optimizer(options), metrics=_METRICS[data.task],
             schedule=options.schedule, batch_size=options.batch_size,
@@ -192,7 +211,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
         if everyone.first:
             print(f"openbnns train: {error}", file=sys.stderr)
             if isinstance(error, Interrupted):
-                print(f"To continue: {everyone.again(options, '--resume')}", file=sys.stderr)
+                print(f"To continue: {everyone.again(options, '--resume', '--out', str(options.out))}", file=sys.stderr)
         return STOPPED if isinstance(error, Interrupted) else DIVERGED
     say(f"Done in {time.perf_counter() - began:.1f} s.")
     everyone.once(lambda: _conclude(options, everyone, trainer, data, baseline, notes, say))
@@ -203,7 +222,13 @@ def _stopping(options: argparse.Namespace, data: Any) -> Any:
     """When the run ends, and which weights it keeps: the best by the validation samples, or the last if there are none."""
     from ..nn import EarlyStopping
 
-    return EarlyStopping(options.early_stopping) if "validation" in data.parts else options.early_stopping
+    asked: int | None = options.early_stopping
+    if "validation" not in data.parts and not asked:
+        return None
+    patience = (PATIENCE if asked is None else asked) or None
+    if options.keep == "last":
+        return EarlyStopping(patience, keep="last") if patience else None
+    return EarlyStopping(patience)
 
 
 def _refuse_finished_run(options: argparse.Namespace) -> None:
@@ -331,7 +356,7 @@ def _write_results(
         "data": str(options.data), "model": options.model, "epochs": options.epochs, "batch_size": options.batch_size,
         "optimizer": options.optimizer, "learning_rate": options.lr, "schedule": options.schedule,
         "weight_decay": options.weight_decay, "clip_norm": options.clip_norm, "early_stopping": options.early_stopping,
-        "seed": options.seed, "chosen_epoch": trainer.chosen_epoch,
+        "keep": options.keep, "seed": options.seed, "chosen_epoch": trainer.chosen_epoch,
     }  # fmt: skip
     card = ModelCard(
         data.task, data.class_names, data.preparation, data.target_names, data.target_mean, data.target_std, settings,
@@ -374,6 +399,7 @@ def _write_report(
         "weight_decay": 0.0,
         "clip_norm": None,
         "early_stopping": None,
+        "keep": "best",
         "validation_share": 0.1,
         "test_share": 0.2,
     }
@@ -381,7 +407,8 @@ def _write_report(
         value = getattr(options, name)
         if value != default:
             settings[name.replace("_", " ")] = value
-            command += f" --{name.replace('_', '-')} {value}"
+            option = name.replace("_", "-")
+            command += f" --no-{option}" if value == 0 and name == "early_stopping" else f" --{option} {value}"
     command += "".join(f" {shlex.quote(word)}" for word in data_options.repeated(options))
     settings |= everyone.settings(options)
     command = everyone.start(command, options)

@@ -37,10 +37,12 @@ if TYPE_CHECKING:
 
 
 _Result = TypeVar("_Result")
+_RISE = 1000.0  # times the first loss, which is divergence
+_LOW = 10.0  # a loss that is none, whatever the first one was
 
 
 class Diverged(ArithmeticError):
-    """The loss is no longer a number; the message names the step and the layer.
+    """The loss is no longer a number, or has risen by orders of magnitude; the message names the step and the layer.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -82,7 +84,8 @@ class Run:
         self.steps = -(-self.batches // self.accumulate)  # of the optimizer, in an epoch
         self.epoch = self.batch = 0
         self.measures = self.new_measures()
-        self.best, self.best_weights = best, None if best.stopping is None else {}
+        self.best, self.best_weights = best, {} if best.keeps else None
+        self._first_loss: float | None = None
         self.begins = True  # no checkpoint of this run is in the folder yet
         self.settings = {} if trainer.out is None else settings(self)
         self._on_step, self._on_epoch, self._on_end = (
@@ -174,6 +177,8 @@ class Run:
         with closing(self._batches()) as batches:  # type: ignore[type-var]
             while self.batch < self.batches:
                 loss, samples = self._train_step(batches)
+                if self._first_loss is None:
+                    self._first_loss = loss
                 rate = trainer.optimizer.learning_rate
                 progress.advance(samples, rate=rate, measured=self.measures.so_far)
                 if self._on_step:
@@ -284,7 +289,8 @@ class Run:
         }
         record |= self._more()
         trainer.history.append(record)
-        if self.best.stopping is not None and self.best.take(record):
+        self._require_bounded(float(record["loss"]))
+        if self.best.stopping is not None and self.best.take(record) and self.best.keeps:
             self.best_weights = {name: array.copy() for name, array in trainer.network.state_dict().items()}
         self.epoch, self.batch = self.epoch + 1, 0
         self.measures = self.new_measures()
@@ -311,6 +317,15 @@ class Run:
         if not all(np.isfinite(p.data).all() for p in used_parameters(network).values()):
             program = self.passes.bound(self.feed.first.shapes, training=True).program
             raise Diverged(self._diagnosis(program, math.nan, self.step - 1))
+
+    def _require_bounded(self, loss: float) -> None:
+        """Refuse a loss that has risen by orders of magnitude since the first step: it will not come back."""
+        first = self._first_loss
+        if first is not None and loss > max(_LOW, _RISE * first):
+            raise Diverged(
+                f"The loss rose from {first:.4g} in the first step to {loss:.4g} in epoch {self.epoch + 1}. Use a smaller "
+                "learning rate, clip_norm, or look at the data."
+            )
 
     def _interrupt(self, name: str) -> None:
         where = f"in epoch {self.epoch + 1}" if self.batch else f"after epoch {self.epoch}"

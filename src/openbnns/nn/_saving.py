@@ -56,8 +56,9 @@ def save(run: Run) -> Path:
 
 def _write(trainer: Trainer, begins: bool, step: int, checkpoint: Checkpoint) -> Path:
     assert trainer.out is not None
-    if begins and checkpoints.set_aside(trainer.out):
-        trainer._say(f"{trainer.out}: the files of an earlier run are now in {trainer.out / checkpoints.EARLIER}.")
+    if begins and (moved := checkpoints.set_aside(trainer.out)):
+        aside = trainer.out / checkpoints.EARLIER
+        trainer._say(f"{trainer.out}: the files of an earlier run are now in {aside}: {', '.join(moved)}.")
     return checkpoints.save(trainer.out, step, checkpoint)
 
 

@@ -81,7 +81,8 @@ class EarlyStopping:
 
     ``metric`` is any number in the history: "validation_loss", "validation_f1", "loss". ``mode`` says whether a lower ("min") or
     a higher ("max") one is better; it is known for the loss and for the metrics of ``nn.metrics``. A change of less than
-    ``min_delta`` is none. With ``patience=None`` all epochs are trained, and the best weights are put back at the end.
+    ``min_delta`` is none. With ``patience=None`` all epochs are trained, and the best weights are put back at the end; with
+    ``keep="last"`` the network keeps those of the last epoch.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -101,6 +102,7 @@ class EarlyStopping:
         *,
         mode: Mode | None = None,
         min_delta: float = 0.0,
+        keep: Literal["best", "last"] = "best",
     ) -> None:
         self.patience = None if patience is None else whole_number(patience, "EarlyStopping: patience", 1)
         self.metric = metric
@@ -108,17 +110,20 @@ class EarlyStopping:
             raise ValueError(f"EarlyStopping: mode is {mode!r}. Use 'min' if lower is better, or 'max'.")
         if not min_delta >= 0:
             raise ValueError(f"EarlyStopping: min_delta is {min_delta}. It must be at least 0.")
-        self.mode, self.min_delta = mode, float(min_delta)
+        if keep not in ("best", "last"):
+            raise ValueError(f"EarlyStopping: keep is {keep!r}. Use 'best' or 'last'.")
+        self.mode, self.min_delta, self.keep = mode, float(min_delta), keep
 
     def __repr__(self) -> str:
         shown = [repr(self.patience), repr(self.metric)]
         shown += [f"mode={self.mode!r}"] if self.mode else []
         shown += [f"min_delta={self.min_delta:g}"] if self.min_delta else []
+        shown += ["keep='last'"] if self.keep == "last" else []
         return f"EarlyStopping({', '.join(shown)})"
 
     def setting(self) -> int | str:
         """The patience as a checkpoint records it: a number of epochs, or "never", if there is nothing else to record."""
-        plain = (self.metric, self.mode, self.min_delta) == ("validation_loss", None, 0.0)
+        plain = (self.metric, self.mode, self.min_delta, self.keep) == ("validation_loss", None, 0.0, "best")
         return ("never" if self.patience is None else self.patience) if plain else repr(self)
 
     def lower_is_better(self, metrics: Mapping[str, Metric], *, validated: bool, losses: list[str]) -> bool:
@@ -168,6 +173,11 @@ class Best:
             return True
         self.waited += 1
         return False
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the weights of the best epoch are put back at the end."""
+        return self.stopping is not None and self.stopping.keep == "best"
 
     @property
     def known(self) -> bool:

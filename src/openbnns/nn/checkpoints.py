@@ -88,8 +88,8 @@ def remove_litter(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def set_aside(folder: Path) -> bool:
-    """Move the files of an earlier run out of the way of a new one; whether there were any.
+def set_aside(folder: Path) -> list[str]:
+    """Move the files of an earlier run out of the way of a new one, and give their names.
 
     Its checkpoints would count as the latest ones, being of later steps, and the new ones would be removed; its model and its
     report would stand beside the history of another run.
@@ -102,7 +102,7 @@ def set_aside(folder: Path) -> bool:
             old.unlink()
         for path in files:
             path.rename(aside / path.name)
-    return bool(files)
+    return [path.name for path in files]
 
 
 def _files_of_run(folder: Path) -> list[Path]:

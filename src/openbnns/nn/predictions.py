@@ -72,6 +72,12 @@ class Predictions:
             )
         return cls(outputs, task, names, values=outputs)
 
+    def some(self, rows: Array) -> Predictions:
+        """Those of some samples, by number."""
+        parts = (self.outputs, self.probabilities, self.labels, self.values)
+        outputs, probabilities, labels, values = (None if part is None else np.asarray(part)[rows] for part in parts)
+        return Predictions(outputs, self.task, self.classes, probabilities, labels, values)
+
     @property
     def confidence(self) -> Array | None:
         """The probability of the class that was chosen; None if there are no classes."""

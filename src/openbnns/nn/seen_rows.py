@@ -29,6 +29,8 @@ class Seen(NamedTuple):
 
     samples: int
     exact: bool
+    which: Array | None
+    """True for each of them (N,), if that is known."""
 
 
 def _places(samples: Any) -> tuple[Array, Array]:
@@ -71,8 +73,9 @@ def count_seen(remembered: Any, samples: Any) -> Seen | None:
         places, near = places[inside], near[inside]
         if not len(places):
             return None
-    found = int(_are_near(places, near, kept).sum())
-    return Seen(found if exact else round(found / len(places) * len(samples)), exact)
+    which = _are_near(places, near, kept)
+    found = int(which.sum())
+    return Seen(found, True, which) if exact else Seen(round(found / len(places) * len(samples)), False, None)
 
 
 def _are_near(places: Array, near: Array, kept: Array) -> Array:

@@ -266,6 +266,17 @@ def _array_targets(card: ModelCard, y: Array, source: str) -> Array:
     return _known_classes(card, numbers.reshape(-1), [str(word) for word in words.tolist()], source)
 
 
+def parts_of(card: ModelCard, y: Array | None) -> dict[str, Array] | None:
+    """The rows of every part, if these are the targets of the data that the model was trained on."""
+    split = card.split
+    if y is None or not split or split.get("samples") != len(y):
+        return None
+    sizes = int(split.get("test", 0)), int(split.get("validation", 0))
+    trained, validated, tested = _splitting.three_parts(y, *sizes, int(split.get("seed", 0)))
+    rows = {"training": trained, "validation": validated, "test": tested}
+    return rows if _splitting.fingerprint(rows) == split.get("sha256") else None
+
+
 def _part(card: ModelCard, found: Samples, part: str) -> Samples:
     """The samples of one part, if these are the data that the model was trained on."""
     split, count = card.split, len(found.names)
@@ -274,10 +285,8 @@ def _part(card: ModelCard, found: Samples, part: str) -> Samples:
             f"--part {part} takes a part of the data that the model was trained on, which had {split.get('samples', 'other')} "
             f"samples, but these are {count}. Use --part all."
         )
-    sizes = int(split.get("test", 0)), int(split.get("validation", 0))
-    trained, validated, tested = _splitting.three_parts(found.y, *sizes, int(split.get("seed", 0)))
-    rows = {"training": trained, "validation": validated, "test": tested}
-    if _splitting.fingerprint(rows) != split.get("sha256"):
+    rows = parts_of(card, found.y)
+    if rows is None:
         raise DataError(f"--part {part}: these are not the data that the model was trained on: their targets differ.")
     chosen = rows[part]
     x = ChosenRows(found.x, chosen) if isinstance(found.x, Rows) else found.x[chosen]
