@@ -41,11 +41,11 @@ def test_few_samples_are_counted(shape: tuple[int, ...], scale: float) -> None:
     x, new = scale * samples(1000, *shape), scale * samples(700, *shape, seed=1)
     remembered = json.loads(json.dumps(remember(x)))
     for mine, seen in ((x, 1000), (x[::3], 334), (new, 0), (np.concatenate([new, x[:7]]), 7), (x[:0], 0)):
-        assert count_seen(remembered, mine) == (seen, True)
-        assert count_seen(remembered, Stored(rounded(mine))) == (seen, True)
+        assert count_seen(remembered, mine)[:2] == (seen, True)
+        assert count_seen(remembered, Stored(rounded(mine)))[:2] == (seen, True)
     other = x.copy()
     other.reshape(1000, -1)[:, 1] += np.float32(1e-3 * scale)
-    assert count_seen(remembered, other) == (0, True)
+    assert count_seen(remembered, other)[:2] == (0, True)
 
 
 def test_samples_that_occur_often() -> None:
@@ -55,7 +55,7 @@ def test_samples_that_occur_often() -> None:
     common = rows[:, 0] == 0  # those with the first category are new
     remembered = remember(rows[common])
     assert remembered["different"] == 5 * 36
-    assert count_seen(remembered, rows) == (int(common.sum()), True)
+    assert count_seen(remembered, rows)[:2] == (int(common.sum()), True)
 
 
 @pytest.mark.parametrize("width", [2, 40])
@@ -81,7 +81,7 @@ def test_rows_of_tables_whose_first_rows_are_unlike_the_others(tmp_path: Any) ->
     for standardize in (True, False):
         data = nn.data.load(tmp_path / "one.csv", test_share=0, validation_share=0, standardize=standardize)
         other = nn.data.load(tmp_path / "other.csv", test_share=0, validation_share=0, standardize=standardize)
-        assert count_seen(remember(data.train_x), other.train_x) == (500, True)
+        assert count_seen(remember(data.train_x), other.train_x)[:2] == (500, True)
 
 
 PLACES = base64.b64encode(np.ones((3, 2), "<f4").tobytes()).decode()
@@ -100,4 +100,4 @@ PLACES = base64.b64encode(np.ones((3, 2), "<f4").tobytes()).decode()
 )  # fmt: skip
 def test_files_that_make_no_sense_say_nothing(remembered: Any) -> None:
     assert count_seen(remembered, samples(5, 2)) is None
-    assert count_seen({"places": PLACES, "different": 3, "size": 1.0}, samples(5, 2)) == (0, True)
+    assert count_seen({"places": PLACES, "different": 3, "size": 1.0}, samples(5, 2))[:2] == (0, True)

@@ -119,8 +119,11 @@ def _write_report(
     reference: Any,
 ) -> None:  # fmt: skip
     from ..nn import report
+    from ..nn.reading.origin import Origin
 
     y = samples.y
+    origin = None if samples.table is None else Origin(samples.table, samples.rows)
+    explanation = report.explain(network, card.preparation, x, y, found, mean=card.target_mean, std=card.target_std)
     values = found.values.reshape(len(y), -1) if card.task == "regression" else found.outputs
     report.write(
         options.report, title=f"{options.model.name} on {options.data}", network=network,
@@ -128,5 +131,5 @@ def _write_report(
         command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=data_options.in_memory(x),
         outputs=values, targets=y, class_names=card.classes, task=card.task,
         columns=data_options.columns(card.preparation, card.targets, card.task), probabilities=False, notes=samples.notes,
-        reference=reference,
+        reference=reference, origin=origin, explanation=explanation,
     )  # fmt: skip

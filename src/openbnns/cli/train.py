@@ -383,6 +383,7 @@ def _write_report(
     measured: dict[str, float], notes: list[str],
 ) -> None:  # fmt: skip
     from ..nn import report
+    from ..nn.predictions import Predictions
 
     settings = {
         "data": data.name, "samples": ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items()),
@@ -412,6 +413,13 @@ def _write_report(
     command += "".join(f" {shlex.quote(word)}" for word in data_options.repeated(options))
     settings |= everyone.settings(options)
     command = everyone.start(command, options)
+    explanation = None
+    if outputs is not None:
+        found = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
+        explanation = report.explain(
+            trainer.network, data.preparation, data.test_x, data.in_units(data.test_y), found,
+            mean=data.target_mean, std=data.target_std,
+        )  # fmt: skip
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=measured or None, samples=data_options.in_memory(data.test_x),
@@ -419,5 +427,5 @@ def _write_report(
         targets=data.in_units(data.test_y), class_names=data.class_names, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
         columns=data_options.columns(data.preparation, data.target_names, data.task), probabilities=False,
-        sections=report.rank_sections(trainer.history, baseline),
+        sections=report.rank_sections(trainer.history, baseline), origin=data.origin, explanation=explanation,
     )  # fmt: skip

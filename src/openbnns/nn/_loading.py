@@ -18,6 +18,7 @@ from .files import DataError
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from .preprocessing.suspicious import suspicions
 from .reading import dates, delimited, images, number_formats, room, targets
+from .reading.origin import Origin
 from .reading.rows import ChosenRows, ImageCache, PreparedRows, TableRows
 from .reading.table import Table, find_column
 from .sources import Rows, open_npy, open_npz
@@ -187,7 +188,7 @@ def _from_columns(table: Table, target_names: Sequence[str], options: Options, n
         x["training"], y[trained], x["test"], y[tested], name, found.names, x["validation"], y[validated],
         task=found.task, preparation=prepare, target_names=tuple(target_names), target_mean=mean,
         target_std=std, split=options.split(rows, count),
-        remarks=(*table.notes, *found.notes, *notes, *prepare.said()),
+        remarks=(*table.notes, *found.notes, *notes, *prepare.said()), origin=Origin(table, tested),
     )  # fmt: skip
 
 
@@ -224,6 +225,7 @@ def _from_images(folder: Path, options: Options) -> Data:
     return Data(
         x, y, tested[0], tested[1], folder.name, listing.classes, validated[0], validated[1], task="classification",
         preparation=prepare, remarks=(*listing.notes, *prepare.said()), split=split,
+        origin=Origin(files=getattr(tested[0], "files", None)),
     )  # fmt: skip
 
 

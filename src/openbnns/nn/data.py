@@ -23,11 +23,12 @@ from .sources import Rows
 
 if TYPE_CHECKING:
     from .preprocessing import Preparation
+    from .reading.origin import Origin
 
 TASKS = ("classification", "multilabel", "regression")
 
 
-@dataclass
+@dataclass(repr=False)
 class Data:
     """Samples ``x`` with the batch axis in front, and targets ``y``, in three parts; the last two may be empty.
 
@@ -63,6 +64,13 @@ class Data:
     """How the source was read and what was done to the samples, for people."""
     split: dict[str, Any] = field(default_factory=dict)
     """How the parts were chosen."""
+    origin: Origin | None = None
+    """The rows or files that the test samples are made from."""
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in self.parts.items())
+        task = f", {self.task}" if self.task else ""
+        return f"<Data {self.name}: {sizes} samples of shape {self.sample_shape}{task}>"
 
     def __post_init__(self) -> None:
         if not len(self.validation_x):

@@ -168,6 +168,21 @@ class TablePreparation(Preparation):
                 names += [f"{c.name}: {part}" for part in c.features] + [f"{c.name} is missing"] * c.missing
         return names
 
+    def features_by_column(self) -> dict[str, list[int]]:
+        """The places of the features that each column becomes."""
+        numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
+        found = {c.name: [i] for i, c in enumerate(numbers)}
+        place = len(numbers)
+        for number in numbers:
+            if number.missing:
+                found[number.name].append(place)
+                place += 1
+        for c in self.columns:
+            if not isinstance(c, NumberColumn):
+                found[c.name] = list(range(place, place + _width(c)))
+                place += _width(c)
+        return found
+
     def formulas(self) -> list[str]:
         numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
         found = [f"{standardizing(c.mean, c.std)}, or 0 if it is missing" for c in numbers]

@@ -20,8 +20,9 @@ from . import delimited, number_formats, room, targets
 from .dates import order_of as dates_order
 from .images import SUFFIXES, left_out, list_folder
 from .number_formats import NumberFormat
+from .origin import cells
 from .rows import ChosenRows, TableRows
-from .table import Table, find_column
+from .table import Table
 
 if TYPE_CHECKING:
     from ..model_file import ModelCard
@@ -129,29 +130,6 @@ def _table(
         )
     y = _table_targets(card, table, wanted) if with_targets else None
     return Samples(x, y, [str(i + 1) for i in range(len(table))], notes, table=table)
-
-
-def cells(
-    path: Path, table: Table | None, names: Sequence[str], rows: Sequence[int] | None = None
-) -> dict[str, list[str]]:
-    """The cells of some columns of a file, of all rows of its table or of some, in order, as they are written there."""
-    if table is None or not names:
-        return {}
-    columns = [find_column(name, table.names, table.source, "--keep") for name in names]
-    if table.lines is None:
-        from .arrow import module
-
-        whole = module("pyarrow.parquet").read_table(path, columns=columns)
-        chosen = whole if rows is None else whole.take(list(rows))
-        return {
-            name: ["" if cell is None else str(cell) for cell in chosen.column(name).to_pylist()] for name in columns
-        }
-    places = {name: table.names.index(name) for name in columns}
-    found: dict[str, list[str]] = {name: [] for name in columns}
-    for _, row in table.lines.find_all(range(len(table)) if rows is None else rows):
-        for name, place in places.items():
-            found[name].append(row[place].strip())
-    return found
 
 
 def _formats(

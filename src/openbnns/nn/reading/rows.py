@@ -30,6 +30,12 @@ class ChosenRows(Rows):
         super().__init__((len(chosen), *source.shape[1:]), source.dtype)
         self._source, self._chosen = source, chosen
 
+    @property
+    def files(self) -> list[Path] | None:
+        """The files of the samples, if each has one."""
+        every = getattr(self._source, "files", None)
+        return None if every is None else [every[i] for i in self._chosen]
+
     def read(self, rows: Array) -> Array:
         return self._source[self._chosen[rows]]
 
@@ -78,7 +84,7 @@ class ImageCache(Rows):
 
     def __init__(self, paths: Sequence[Path], prepare: ImagePreparation, room: int) -> None:
         super().__init__((len(paths), *prepare.shape), np.float32)
-        self._paths, self._prepare = list(paths), prepare
+        self.files, self._prepare = list(paths), prepare
         self._bytes = [path.stat().st_size for path in paths]
         kept = int(np.prod(self.shape)) <= room
         self._pixels = np.empty(self.shape, np.uint8) if kept else None
@@ -100,7 +106,7 @@ class ImageCache(Rows):
         return found
 
     def _decode(self, rows: Array) -> list[Array]:
-        paths = [self._paths[row] for row in rows.tolist()]
+        paths = [self.files[row] for row in rows.tolist()]
         if len(paths) < 2:
             return [self._prepare.decode(path) for path in paths]
         if self._workers is None:
@@ -108,4 +114,4 @@ class ImageCache(Rows):
         return list(self._workers.map(self._prepare.decode, paths))
 
     def pieces(self) -> Iterator[Any]:
-        yield repr(([path.name for path in self._paths], self._bytes, self._prepare.state())).encode()
+        yield repr(([path.name for path in self.files], self._bytes, self._prepare.state())).encode()

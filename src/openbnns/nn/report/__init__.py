@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._value import Array
 from ..weights import write_atomically
+from .explanation import Explanation, explain
 from .facts import Facts, Task, collect
 from .markup import Panel, Section, table
 from .page import render
@@ -21,8 +22,20 @@ from .sections.ranks import rank_sections
 if TYPE_CHECKING:
     from ..module import Module
     from ..profiling import Profile
+    from ..reading.origin import Origin
 
-__all__ = ["Facts", "Panel", "Section", "collect", "rank_sections", "render", "table", "write"]
+__all__ = [
+    "Explanation",
+    "Facts",
+    "Panel",
+    "Section",
+    "collect",
+    "explain",
+    "rank_sections",
+    "render",
+    "table",
+    "write",
+]
 
 
 def write(
@@ -47,6 +60,8 @@ def write(
     profile: Profile | bool = True,
     images: bool | None = None,
     probabilities: bool | None = None,
+    origin: Origin | None = None,
+    explanation: Explanation | None = None,
     sections: Iterable[Section] = (),
 ) -> None:
     """Write the page of a training run, or of an evaluation if there is no ``history``.
@@ -62,7 +77,9 @@ def write(
     chosen, or the last of a plain list. ``settings`` and ``command`` say how it was trained; ``notes`` are what readers should
     know about the data. ``profile`` is the time of the layers; True measures it on a batch of the samples, which takes ten
     training steps. ``images`` says whether samples are pictures, which else follows from their shape, and ``probabilities``
-    whether ``outputs`` are such, not scores, which else follows from their values. ``sections`` are further parts of the page.
+    whether ``outputs`` are such, not scores, which else follows from their values. ``origin`` says which lines or files the
+    samples come from (``nn.data.load(...).origin``), ``explanation`` what predictions depend on (:func:`explain`).
+    ``sections`` are further parts of the page.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -84,5 +101,6 @@ def write(
         title=title, network=network, settings=settings, command=command, history=history, test=test, samples=samples,
         outputs=outputs, targets=targets, class_names=class_names, epoch=epoch, notes=notes, parts=parts, reference=reference,
         task=task, columns=columns, profile=profile, images=images, probabilities=probabilities,
+        origin=origin, explanation=explanation,
     )  # fmt: skip
     write_atomically(path, render(facts, sections).encode())

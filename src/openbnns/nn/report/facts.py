@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,12 +14,14 @@ from .._places import places
 from .._value import Array
 from ..parameter import Parameter
 from . import scores
+from .explanation import Explanation, saliency
 from .images import are_images, data_url, pixels
 from .machine import describe
 
 if TYPE_CHECKING:
     from ..module import Module
     from ..profiling import Profile
+    from ..reading.origin import Origin
 
 Task = Literal["classification", "multilabel", "regression"]
 TASKS = ("classification", "multilabel", "regression")
@@ -27,6 +29,8 @@ TASKS = ("classification", "multilabel", "regression")
 _SHOWN = 24  # samples that were predicted wrongly
 _IMAGE_BYTES = 300_000  # of all pictures together
 _PROFILE_RUNS = 10
+_SURE = 0.8  # of a wrong class: the label may be wrong
+_DOUBTED = 1000  # samples in the list of such labels
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,12 @@ class Mistake:
     of_truth: float = float("nan")
     image: str = ""
     values: str = ""
+    place: str = ""
+    """The line or file that it comes from."""
+    cells: Mapping[str, str] = field(default_factory=dict)
+    """Its row, as the file has it."""
+    saliency: str = ""
+    """The pixels that decided, as a data URL."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,9 @@ class Facts:
     regressions: tuple[scores.Regression, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     mistake_count: int = 0
+    doubted: tuple[Mistake, ...] = ()
+    """Samples whose labels look wrong: the network is sure of another class."""
+    explanation: Explanation | None = None
     layers: tuple[Layer, ...] = ()
     inputs: tuple[tuple[int, ...], ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -132,6 +145,8 @@ def collect(
     profile: Profile | bool = True,
     images: bool | None = None,
     probabilities: bool | None = None,
+    origin: Origin | None = None,
+    explanation: Explanation | None = None,
     seconds_since_1970: float | None = None,
 ) -> Facts:
     """See :func:`openbnns.nn.report.write`."""
@@ -150,6 +165,10 @@ def collect(
     training = None if known is None else np.asarray(known)
     if given is not None and kind is not None:
         found = _scored(kind, *given, class_names, training, samples, images, probabilities)
+        if origin is not None:
+            found |= {name: _located(found[name], origin) for name in ("mistakes", "doubted") if name in found}
+        if network is not None and samples is not None and kind == "classification":
+            found["mistakes"] = _with_saliency(found["mistakes"], network, samples, found["classes"].names)
     layers, inputs = ((), ()) if network is None else _layers(network)
     epoch = epoch or getattr(history, "chosen_epoch", None)
     return Facts(
@@ -159,7 +178,7 @@ def collect(
         kinds={} if network is None else {path: type(module).__name__ for path, module in network.named_modules()},
         parameters=0 if network is None else sum(p.size for p in network.parameters()),
         profile=_profiled(network, samples, settings, profile), notes=tuple(notes), machine=describe(),
-        written=_moment(seconds_since_1970), **found,
+        written=_moment(seconds_since_1970), explanation=explanation, **found,
     )  # fmt: skip
 
 
@@ -222,6 +241,7 @@ def _scored(
         "classes": scores.classes(answers, numbers, names, count, training),
         "mistakes": _mistakes(answers, numbers, wrong, scores.names_of(names, count), samples, images),
         "mistake_count": len(wrong),
+        "doubted": _doubted(answers, numbers, wrong, scores.names_of(names, count)),
     }
 
 
@@ -243,6 +263,42 @@ def _mistakes(
         )
         for i, picture, numbers in zip(chosen, pictures, values, strict=True)
     )  # fmt: skip
+
+
+def _doubted(answers: scores.Answers, targets: Array, wrong: Array, names: Sequence[str]) -> tuple[Mistake, ...]:
+    """Wrong predictions of which the network is sure, the surest first."""
+    order = wrong[np.argsort(-answers.confidence[wrong], kind="stable")]
+    sure = [i for i in order[:_DOUBTED].tolist() if answers.confidence[i] >= _SURE]
+    return tuple(
+        Mistake(
+            i, names[targets[i]], names[answers.predicted[i]], float(answers.confidence[i]), float(answers.of_truth[i])
+        )
+        for i in sure
+    )
+
+
+def _located(found: tuple[Mistake, ...], origin: Origin) -> tuple[Mistake, ...]:
+    numbers = [mistake.sample for mistake in found]
+    both = zip(found, origin.places(numbers), origin.cells(numbers), strict=True)
+    return tuple(replace(mistake, place=place, cells=cells) for mistake, place, cells in both)
+
+
+def _with_saliency(
+    found: tuple[Mistake, ...], network: Module, samples: Array, names: Sequence[str]
+) -> tuple[Mistake, ...]:
+    """Pictures with the pixels that decided for the wrong class."""
+    shown = [mistake for mistake in found if mistake.image]
+    if not shown or len(samples.shape) not in (3, 4) or network._graph is None or len(network._graph.inputs) != 1:
+        return found
+    images = np.asarray(samples[[mistake.sample for mistake in shown]], np.float32)
+    if images.shape[1:] != network._graph.inputs[0].sample or len(network._graph.outputs) != 1:
+        return found
+    try:
+        slopes = saliency(network, images, np.array([names.index(mistake.predicted) for mistake in shown]))
+    except (RuntimeError, ValueError, TypeError):
+        return found  # a network whose gradients do not reach its input
+    urls = iter(data_url(picture) for picture in pixels(slopes))
+    return tuple(replace(mistake, saliency=next(urls)) if mistake.image else mistake for mistake in found)
 
 
 def _far_off(found: scores.Regression, samples: Array | None, images: bool | None) -> tuple[Mistake, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+from urllib.parse import quote
 
 from ...._plural import plural
 from ..charts import Axis, Line, histogram, lines
@@ -53,27 +56,60 @@ def mistakes(facts: Facts) -> Section | None:
                 tag(
                     "li",
                     tag("img", src=m.image, alt=f"Test sample {m.sample}: {m.truth}, predicted as {m.predicted}"),
+                    tag("img", src=m.saliency, alt=f"The pixels that decided for {m.predicted}")
+                    if m.saliency
+                    else None,
                     tag("p", tag("b", m.truth), " read as ", tag("b", m.predicted)),
-                    tag("small", f"{percent(m.confidence)} sure · sample {m.sample}"),
+                    tag("small", f"{percent(m.confidence)} sure · {m.place or f'sample {m.sample}'}"),
                 )
                 for m in pictures
             ],
             class_="gallery",
         )
-        return Section("wrong", title, [Panel("Samples", join(hint, drawn), wide=True)], lead)
+        if any(m.saliency for m in pictures):
+            drawn = join(
+                tag("p", "Below each image, the pixels that decided: the brighter, the more.", class_="hint"), drawn
+            )
+        return Section("wrong", title, [Panel("Samples", join(hint, drawn), wide=True), *_doubted(facts)], lead)
     header = ["sample", "true", "predicted", "confidence", "true class"]
     rows = [
         [
-            Cell(m.sample, m.sample), Cell(m.truth, m.truth), Cell(m.predicted, m.predicted),
+            Cell(m.place or m.sample, m.sample), Cell(m.truth, m.truth), Cell(m.predicted, m.predicted),
             Cell(percent(m.confidence), m.confidence), Cell(percent(m.of_truth), m.of_truth),
         ]
         for m in chosen
     ]  # fmt: skip
     drawn = tag("div", table(header, rows, words=3), class_="mistakes")
-    if any(m.values for m in chosen):
+    if any(m.cells for m in chosen):
+        names = list(chosen[0].cells)
+        cells = [[m.place, *(m.cells.get(name, "") for name in names)] for m in chosen]
+        drawn = join(
+            drawn,
+            folded(
+                "Their rows in the file",
+                tag("div", table(["row", *names], cells, words=1 + len(names)), class_="scroll"),
+            ),
+        )
+    elif any(m.values for m in chosen):
         listed = table(["sample", "what the network saw"], [[count(m.sample), m.values] for m in chosen], words=2)
         drawn = join(drawn, folded("What the network saw", listed))
-    return Section("wrong", title, [Panel("Samples", join(hint, drawn), wide=True)], lead)
+    return Section("wrong", title, [Panel("Samples", join(hint, drawn), wide=True), *_doubted(facts)], lead)
+
+
+def _doubted(facts: Facts) -> list[Panel]:
+    """Labels that look wrong, as a list to download."""
+    if not facts.doubted:
+        return []
+    text = io.StringIO(newline="")
+    rows = [[m.place or m.sample, m.truth, m.predicted, f"{m.confidence:.4f}"] for m in facts.doubted]
+    csv.writer(text).writerows([["sample", "label", "predicted", "confidence"], *rows])
+    address = "data:text/csv;charset=utf-8," + quote(text.getvalue())
+    words = (
+        f"The network is at least 80 % sure of another class for {plural(len(rows), 'test sample')}. Check their labels "
+        "before you change the network."
+    )
+    link = tag("a", "Download the list (CSV)", href=address, download="doubtful-labels.csv")
+    return [Panel("Labels that look wrong", join(tag("p", words), tag("p", link)), wide=True)]
 
 
 def _rates(scored: ClassScores | LabelScores, what: str) -> Markup:
@@ -128,17 +164,13 @@ def _calibration(found: Calibration, accuracy: float) -> Markup:
     sure = sum(c * n for c, n in zip(found.confidence, found.counts, strict=True)) / sum(found.counts)
     gap = sure - accuracy
     verdict = (
-        "about as sure as it is right"
+        "Well calibrated: average confidence and accuracy differ by less than 2 points"
         if abs(gap) < 0.02
-        else f"surer than it is right, by {percent(gap)}"
+        else f"Overconfident: average confidence exceeds accuracy by {100 * gap:.1f} points"
         if gap > 0
-        else f"less sure than it is right, by {percent(-gap)}"
+        else f"Underconfident: accuracy exceeds average confidence by {-100 * gap:.1f} points"
     )
-    hint = tag(
-        "p",
-        f"On average the network is {verdict}. The mean distance between the two is {percent(found.error)}.",
-        class_="hint",
-    )
+    hint = tag("p", f"{verdict}. The mean distance between the two is {percent(found.error)}.", class_="hint")
     edges = [i / 10 for i in range(11)]
     counts = [0] * 10
     for edge, number in zip(found.edges, found.counts, strict=True):

@@ -41,6 +41,18 @@ def _times(facts: Facts) -> Markup:
         f"{plural(profile.runs, 'run')}, without loss and optimizer. Whole passes: {whole}.",
         class_="hint",
     )
+    layers = sum(row.forward_ms + row.backward_ms for row in profile.rows)
+    passes = profile.forward_ms + (profile.backward_ms if profile.training else 0.0)
+    if passes > 0:
+        more = passes - layers
+        why = (
+            "the rest is the time between layers" if more >= 0
+            else "layers are timed one by one, which takes longer than a pass that runs them together"
+        )  # fmt: skip
+        hint = join(
+            hint,
+            tag("p", f"The layers add up to {milliseconds(layers)} of {milliseconds(passes)}: {why}.", class_="hint"),
+        )
     words = ["forward", "backward"] if profile.training else ["forward"]
     header = ("layer", "", "time")
     slowest = sorted(rows, key=lambda row: -sum(row[1]))

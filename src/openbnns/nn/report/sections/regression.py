@@ -6,7 +6,7 @@ import numpy as np
 
 from ..charts import histogram, scatter
 from ..facts import Facts
-from ..markup import Cell, Markup, Panel, Section, join, table, tag
+from ..markup import Cell, Markup, Panel, Section, folded, join, table, tag
 from ..numbers import column, count, short
 from ..scores import Regression
 
@@ -117,8 +117,15 @@ def _worst(facts: Facts) -> Markup:
     samples = [m.sample for m in facts.mistakes]
     columns = [[float(v[i]) for i in samples] for v in (one.truth, one.predicted, one.residuals)]
     cells = [[Cell(*pair) for pair in zip(column(values), values, strict=True)] for values in columns]
-    rows = [(Cell(count(i), i), *others) for i, *others in zip(samples, *cells, strict=True)]
-    return table(("sample", "true", "predicted", "residual"), rows)
+    names = [m.place or count(m.sample) for m in facts.mistakes]
+    rows = [(Cell(name, i), *others) for name, i, *others in zip(names, samples, *cells, strict=True)]
+    drawn = table(("sample", "true", "predicted", "residual"), rows)
+    if not any(m.cells for m in facts.mistakes):
+        return drawn
+    columns_of = list(facts.mistakes[0].cells)
+    whole = [[m.place, *(m.cells.get(name, "") for name in columns_of)] for m in facts.mistakes]
+    listed = table(["row", *columns_of], whole, words=1 + len(columns_of))
+    return join(drawn, folded("Their rows in the file", tag("div", listed, class_="scroll")))
 
 
 def _number(value: float) -> Cell:

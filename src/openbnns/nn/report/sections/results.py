@@ -34,6 +34,7 @@ def _headline(facts: Facts) -> Panel | None:
         bars = _compared(
             ("this network", scored.accuracy, percent(scored.accuracy)),
             (scored.baseline.words, scored.baseline.value, percent(scored.baseline.value)),
+            whole=1.0,
         )
         return Panel("Test accuracy", join(_big(percent(scored.accuracy, 2)), tag("p", words), bars))
     if facts.labels is not None:
@@ -42,6 +43,7 @@ def _headline(facts: Facts) -> Panel | None:
         bars = _compared(
             ("this network", labels.exact, percent(labels.exact)),
             (labels.baseline.words, labels.baseline.value, percent(labels.baseline.value)),
+            whole=1.0,
         )
         return Panel("Exact matches in the test", join(_big(percent(labels.exact, 2)), tag("p", words), bars))
     if facts.regressions:
@@ -63,9 +65,9 @@ def _big(text: str) -> Markup:
     return tag("p", text, class_="big")
 
 
-def _compared(*rows: tuple[str, float, str]) -> Markup:
-    """The network and the baseline as bars."""
-    longest = max(value for _, value, _ in rows) or 1
+def _compared(*rows: tuple[str, float, str], whole: float = 0.0) -> Markup:
+    """The network and the baseline as bars, on a scale from 0 to ``whole``, or to the longer of both."""
+    longest = whole or max(value for _, value, _ in rows) or 1
     return tag(
         "ul",
         [
