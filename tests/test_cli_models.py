@@ -264,7 +264,21 @@ def test_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parquet.write_table(table, tmp_path / "t.parquet")
     out = tmp_path / "out"
     assert (
-        run("train", "--data", tmp_path / "t.parquet", "--epochs", 30, "--lr", 0.02, "--no-report", "--out", out) == 0
+        run(
+            "train",
+            "--data",
+            tmp_path / "t.parquet",
+            "--model",
+            "mlp",
+            "--epochs",
+            30,
+            "--lr",
+            0.02,
+            "--no-report",
+            "--out",
+            out,
+        )
+        == 0
     )
     printed = capsys.readouterr().out
     assert (
@@ -554,7 +568,7 @@ def test_data_are_an_argument_or_an_option(tmp_path: Path, capsys: pytest.Captur
     path = flowers(tmp_path / "my flowers.csv", 30)
     common = ["--epochs", "1", "--quiet", "--out", tmp_path / "run"]
     assert run("train", path, *common) == 0
-    assert f"openbnns train &#x27;{path}&#x27; --model mlp" in (tmp_path / "run" / "report.html").read_text()
+    assert f"openbnns train &#x27;{path}&#x27; --model tabular" in (tmp_path / "run" / "report.html").read_text()
     assert run("train", "--data", path, "--no-report", "--force", *common) == 0
     assert run("train", path, "--data", "digits", *common) == 2
     assert "data are given twice" in capsys.readouterr().err

@@ -320,7 +320,7 @@ def test_standardizing_makes_the_difference(tmp_path: Path) -> None:
         ("a,y\n1,0\n,\n\n1e400,1\n", {}, r"line 5: column 'a' is 1e400, too large to compute with"),
         ("a,y\n1,0\n1e400,1\n", {}, r"line 3: column 'a' is 1e400, too large to compute with"),
         ("a,y\n1,0\n1,1\n1,0\n", {}, r"no column is left to learn from\. Column 'a' is left out: it has the same value"),
-        ("a,y\n1,0\n2,1\n", {"test_share": 0.5, "validation_share": 0.4}, r"2 sample\(s\) leave none to train on"),
+        ("a,y\n1,0\n2,1\n", {"test_share": 0.5, "validation_share": 0.4}, r"2 samples leave none to train on"),
         ("a,y\n1,x y\n" * 3 + '1,"x\n', {}, r"line 7: a quote begins there that never ends"),
         ("a,y\n0\0,0\n2,1\n", {}, r"line 2: is not text: it has a zero byte"),
         ("a,y\n1,0\0\n2,1\n", {}, r"line 2: is not text: it has a zero byte"),

@@ -30,7 +30,11 @@ def right_word(name: str, known: Iterable[str]) -> str | None:
     if snake in names:
         return snake
     same = [candidate for candidate in names if _folded(candidate) == _folded(name)]
-    return next(iter(get_close_matches(name, same or names, 1, 0.0 if same else 0.6)), None)
+    if same:
+        return get_close_matches(name, same, 1, 0.0)[0]
+    if len(name) < 5:  # in a short word a mistake changes one letter: age is not usage
+        names = [candidate for candidate in names if abs(len(candidate) - len(name)) <= 1]
+    return next(iter(get_close_matches(name, names, 1, 0.6)), None)
 
 
 def _folded(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -125,7 +126,11 @@ def _initial() -> str:
     if chosen in (NATIVE, REFERENCE):
         return chosen
     if chosen:
-        raise ValueError(f"OPENBNNS_ENGINE is {chosen!r}. Set it to 'native' or 'reference', or leave it unset.")
+        said = f"OPENBNNS_ENGINE is {chosen!r}. Set it to 'native' or 'reference', or leave it unset."
+        if os.path.basename(sys.argv[0] if sys.argv else "") in ("openbnns", "-m", "openbnns.exe"):
+            sys.stderr.write(f"openbnns: {said}\n")  # whoever types a command needs no traceback
+            raise SystemExit(2)
+        raise ValueError(said)
     if _core is not None:
         return NATIVE
     _warn(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from .. import __version__
 from . import bench, c_flags, check, completion, evaluate, export, import_model, info, predict, swift_flags, train
-from .arguments import STOPPED, UNUSABLE, UNUSABLE_ERRORS, Parser
+from .arguments import STOPPED, UNUSABLE, UNUSABLE_ERRORS, Parser, fail
 
 COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, c_flags, swift_flags, completion)
 
@@ -45,11 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return STOPPED
     except MemoryError as error:
-        print(f"openbnns {options.command}: not enough memory. {error}".rstrip(), file=sys.stderr)
-        return UNUSABLE
+        return fail(options, f"not enough memory. {error}".rstrip(), UNUSABLE)
     except UNUSABLE_ERRORS as error:
-        print(f"openbnns {options.command}: {_reason(error)}", file=sys.stderr)
-        return UNUSABLE
+        return fail(options, _reason(error), UNUSABLE)
 
 
 def _reason(error: BaseException) -> str:

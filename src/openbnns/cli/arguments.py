@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -28,12 +29,17 @@ class Parser(argparse.ArgumentParser):
     All ranks of an MPI job have the same arguments; the first one says what is wrong with them.
     """
 
+    given: Sequence[str] = ()
+    """The words of the command line, while they are parsed."""
+
     def error(self, message: str) -> NoReturn:
         self._refuse(f"{message}.")
 
     def _refuse(self, message: str) -> NoReturn:
         if not speaks():
             self.exit(UNUSABLE)
+        if "--json" in self.given:
+            print_json({"error": message, "exit_code": UNUSABLE})
         self.exit(UNUSABLE, f"{self.prog}: {message} {self.prog} --help shows what there is.\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -44,6 +50,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The same; a command that does not know an option says so itself, and which one is like it."""
+        self.given = list(sys.argv[1:] if args is None else args)
         found, rest = super().parse_known_args(args, namespace)
         if rest and self.get_default("run"):
             known = [name for action in self._actions for name in action.option_strings]
@@ -81,6 +88,14 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def print_json(value: Any) -> None:
     """One object on standard output, for programs; numbers that JSON does not have are null."""
     print(json.dumps(_finite(value), ensure_ascii=False), flush=True)
+
+
+def fail(options: argparse.Namespace, message: str, code: int) -> int:
+    """Say why a command failed: a line for people, and with ``--json`` an object for programs as well; gives the exit code."""
+    print(f"openbnns {options.command}: {message}", file=sys.stderr)
+    if getattr(options, "json", False):
+        print_json({"error": message, "exit_code": code})
+    return code
 
 
 def show(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from .. import __version__
 from .._plural import plural
-from . import data_options, ranks, run_folder
-from .arguments import DIVERGED, OK, STOPPED, Commands, add_output, count, print_json, rate, seed, share
+from . import data_options, ranks, run_folder, tune
+from .arguments import DIVERGED, OK, STOPPED, Commands, add_output, count, fail, print_json, rate, seed, share
 from .ranks import Ranks
 
 # The names that openbnns.nn knows, which would take too long to import for --help.
@@ -43,16 +43,23 @@ def add(commands: Commands) -> None:
     )
     train.add_argument("--data", default=None, metavar="DATA", help="the same, as an option")
     train.add_argument(
-        "--model", default=None, help="mlp, cnn, transformer, or a .toml file (default: cnn for images, else mlp)"
+        "--model",
+        default=None,
+        help="mlp, tabular, cnn, transformer, or a .toml file (default: tabular for tables, cnn for images, else mlp)",
     )
-    train.add_argument("--epochs", type=count, default=20, help="passes over the data (default: 20)")
-    train.add_argument("--batch-size", type=count, default=32, help="samples per step (default: 32)")
+    train.add_argument(
+        "--epochs", type=count, default=None, help="passes over the data (default: 20, for --model tabular 40)"
+    )
+    train.add_argument(
+        "--batch-size", type=count, default=None,
+        help="samples per step (default: 32, for --model tabular 64 from 1,000 training samples on, and 256 from 20,000)",
+    )  # fmt: skip
     train.add_argument(
         "--optimizer",
         choices=OPTIMIZERS,
-        default="adam",
+        default=None,
         metavar="NAME",
-        help=f"{', '.join(OPTIMIZERS)} (default: adam)",
+        help=f"{', '.join(OPTIMIZERS)} (default: adam, for --model tabular adamw)",
     )
     train.add_argument("--lr", type=rate, default=0.002, help="learning rate (default: 0.002)")
     train.add_argument(
@@ -62,7 +69,14 @@ def add(commands: Commands) -> None:
         metavar="NAME",
         help=f"{', '.join(SCHEDULES)} (default: cosine)",
     )
-    train.add_argument("--weight-decay", type=float, default=0.0, help="pull of the weights towards 0 (default: 0)")
+    train.add_argument(
+        "--weight-decay", type=float, default=None,
+        help="pull of the weights towards 0 (default: 0, for --model tabular 0.01)",
+    )  # fmt: skip
+    train.add_argument(
+        "--tune", type=count, default=None, metavar="N",
+        help="try N random settings of --model tabular on a part of the training samples, and train with the best",
+    )  # fmt: skip
     train.add_argument("--clip-norm", type=rate, default=None, help="limit for the norm of all gradients together")
     train.add_argument(
         "--early-stopping", type=count, default=None, metavar="EPOCHS",
@@ -154,8 +168,11 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
         if options.out is None and options.resume:
             options.out = run_folder.latest()
         data = data_options.load(options)
-        options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
-        network = _network(options.model, data.outputs)
+        _complete(options, data)
+        tuned: dict[str, Any] = {}
+        if options.tune:
+            tuned = tune.search(options, data, say)
+        network = _network(options.model, data.outputs, **tuned)
         if options.model == "cnn":
             data = _with_channels(data)
     if options.out is None and not options.dry_run:
@@ -209,13 +226,34 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
         trainer.fit(data.train_x, data.train_y, epochs=options.epochs, validation=validation, resume=resume)
     except (Diverged, Interrupted) as error:
         if everyone.first:
-            print(f"openbnns train: {error}", file=sys.stderr)
+            fail(options, str(error), STOPPED if isinstance(error, Interrupted) else DIVERGED)
             if isinstance(error, Interrupted):
                 print(f"To continue: {everyone.again(options, '--resume', '--out', str(options.out))}", file=sys.stderr)
         return STOPPED if isinstance(error, Interrupted) else DIVERGED
     say(f"Done in {time.perf_counter() - began:.1f} s.")
     everyone.once(lambda: _conclude(options, everyone, trainer, data, baseline, notes, say))
     return OK
+
+
+def _complete(options: argparse.Namespace, data: Any) -> None:
+    """Choose what was not said, by the data."""
+    from ..nn.preprocessing import TablePreparation
+
+    if options.model is None:
+        table = isinstance(data.preparation, TablePreparation)
+        options.model = "tabular" if table else "cnn" if _are_images(data.sample_shape) else "mlp"
+    if options.tune and options.model != "tabular":
+        raise ValueError(
+            f"--tune searches settings of --model tabular, but the model is {options.model}. Leave one out."
+        )
+    rows, tabular = len(data.train_x), options.model == "tabular"
+    usual = {
+        "epochs": 40 if tabular else 20, "optimizer": "adamw" if tabular else "adam", "weight_decay": 0.01 if tabular else 0.0,
+        "batch_size": 32 if not tabular or rows < 1000 else 64 if rows < 20_000 else 256,
+    }  # fmt: skip
+    for name, value in usual.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
 
 
 def _stopping(options: argparse.Namespace, data: Any) -> Any:
@@ -324,16 +362,16 @@ def _with_channels(data: Any) -> Any:
     return data
 
 
-def _network(model: str, classes: int) -> Any:
+def _network(model: str, classes: int, **settings: Any) -> Any:
     from ..nn import models
     from ..nn.choose import nearest
 
     if model in models.NAMED:
-        return models.NAMED[model](classes)
+        return models.NAMED[model](classes, **settings)
     if model.endswith(".toml"):
         return models.from_file(model, classes)
     raise ValueError(
-        f"--model {model!r} is not known.{nearest(model, models.NAMED)} Use mlp, cnn, transformer or a .toml file."
+        f"--model {model!r} is not known.{nearest(model, models.NAMED)} Use mlp, tabular, cnn, transformer or a .toml file."
     )
 
 
@@ -397,10 +435,11 @@ def _write_report(
         f"{options.seed}"
     )
     defaults = {
-        "weight_decay": 0.0,
+        "weight_decay": None,
         "clip_norm": None,
         "early_stopping": None,
         "keep": "best",
+        "tune": None,
         "validation_share": 0.1,
         "test_share": 0.2,
     }

@@ -52,6 +52,8 @@ class GradientReport:
     notes: tuple[str, ...] = ()
     engine: str = ""
     """The engine of ``engine_error``; "" for layers, whose rows are about that engine themselves."""
+    printed: bool = field(default=False, compare=False)
+    """True if it was printed already: notebooks then show a line in place of the table."""
 
     @property
     def passed(self) -> bool:
@@ -84,8 +86,8 @@ class GradientReport:
     def __str__(self) -> str:
         return str(self._table())
 
-    def _repr_html_(self) -> str:
-        return self._table().html()
+    def _repr_html_(self) -> str | None:
+        return None if self.printed else self._table().html()
 
     def _table(self) -> Table:
         rows = [self._cells(row) for row in self._shown()]

@@ -11,6 +11,7 @@ Points lie away from kinks: where the slopes on both sides differ, another point
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,7 @@ def gradcheck(
             report = _check_network(layer_or_filter, given, seed, samples, step, tolerance)
     if verbose:
         print(report)
+        return replace(report, printed=True)
     return report
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from . import _splitting
 from ._readers import read_idx, read_npz
 from ._value import Array
@@ -169,7 +170,9 @@ def _from_columns(table: Table, target_names: Sequence[str], options: Options, n
     count = len(table)
     sizes = round(options.test_share * count), round(options.validation_share * count)
     if sum(sizes) >= count:
-        raise DataError(f"{name}: {count} sample(s) leave none to train on. Give more.")
+        raise DataError(
+            f"{name}: {plural(count, 'sample')} {'leaves' if count == 1 else 'leave'} none to train on. Give more."
+        )
     trained, validated, tested = _splitting.three_parts(found.y, *sizes, options.seed)
     categorical = [find_column(c, table.names, table.source, "--categorical") for c in options.categorical]
     prepare, notes = TablePreparation.fit(
@@ -284,9 +287,8 @@ def _filled(parts: Parts, name: str, options: Options) -> tuple[Parts, dict[str,
         0 if "validation" in parts and len(parts["validation"][0]) else round(options.validation_share * len(x))
     )
     if test + validation >= len(x):
-        raise DataError(
-            f"{name}: {len(x)} sample(s) leave none to train on. Give more, or x_test and y_test of their own."
-        )
+        few = f"{plural(len(x), 'sample')} {'leaves' if len(x) == 1 else 'leave'} none to train on"
+        raise DataError(f"{name}: {few}. Give more, or x_test and y_test of their own.")
     trained, validated, tested = _splitting.three_parts(y, test, validation, options.seed)
     found = dict(parts)
     if validation:

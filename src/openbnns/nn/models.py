@@ -30,6 +30,25 @@ def mlp(outputs: int) -> Sequential:
     return Sequential(Flatten(), Linear(64), ReLU(), Linear(32), ReLU(), Linear(outputs))
 
 
+def tabular(outputs: int, *, width: int = 64, depth: int = 2, dropout: float = 0.2) -> Sequential:
+    """A residual network with batch normalization and dropout, for rows of a table; ``depth`` is its number of blocks.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.models.tabular(3)(np.zeros((2, 7), np.float32)).shape
+    (2, 3)
+    """
+    from . import BatchNorm1d, Dropout, Flatten, Linear, ReLU, Residual
+
+    def block() -> Residual:
+        return Residual(
+            BatchNorm1d(), Linear(2 * width), ReLU(), Dropout(dropout), Linear(width), Dropout(dropout)
+        )  # fmt: skip
+
+    blocks = [block() for _ in range(depth)]
+    return Sequential(Flatten(), Linear(width), *blocks, BatchNorm1d(), ReLU(), Linear(outputs))
+
+
 def cnn(outputs: int) -> Sequential:
     """Three convolutions with batch normalization, for small images.
 
@@ -64,7 +83,12 @@ def transformer(outputs: int) -> Sequential:
     )  # fmt: skip
 
 
-NAMED: dict[str, Callable[[int], Sequential]] = {"mlp": mlp, "cnn": cnn, "transformer": transformer}
+NAMED: dict[str, Callable[[int], Sequential]] = {
+    "mlp": mlp,
+    "tabular": tabular,
+    "cnn": cnn,
+    "transformer": transformer,
+}
 
 _LARGEST_FILE = 2**24
 
@@ -132,6 +156,6 @@ def _toml_reader(path: Any) -> Any:
     raise ModelError(f"{path}: Python 3.10 reads TOML with the package tomli. Run: pip install tomli")
 
 
-__all__ = ["NAMED", "ModelError", "cnn", "from_file", "mlp", "transformer"]
+__all__ = ["NAMED", "ModelError", "cnn", "from_file", "mlp", "tabular", "transformer"]
 
 __dir__ = _of_module(__name__)
