@@ -86,6 +86,31 @@ def smoothing(amount: float) -> None:
     assert capi.BNNSFilterCreateLayerLoss(p) is not None
 
 
+def labelled(*rows: list[float]) -> None:
+    p = capi.BNNSLayerParametersLossSoftmaxCrossEntropy(
+        function=capi.BNNSLossFunctionSoftmaxCrossEntropy, i_desc=vector(2), o_desc=vector(1),
+        reduction=capi.BNNSLossReductionMean,
+    )  # fmt: skip
+    f, count = capi.BNNSFilterCreateLayerLoss(p), len(rows)
+    assert (
+        capi.BNNSLossFilterApplyBatch(f, count, ones(count, 2), 2, np.float32(rows), 2, None, 0, ones(1), None, 0) == 0
+    )
+
+
+def destroy(filter: Any, times: int) -> None:
+    for _ in range(times):
+        capi.BNNSFilterDestroy(filter)
+
+
+def image_filter(width: int) -> None:
+    p = capi.BNNSLayerParametersConvolution(
+        i_desc=Shape.image_chw(6, 6, 1).descriptor(), o_desc=Shape.image_chw(width, 4, 1).descriptor(),
+        w_desc=Shape.convolution_weights_oihw(3, 3, 1, 1).descriptor(data=ones(1, 1, 3, 3)), x_stride=1, y_stride=1,
+        x_dilation_stride=1, y_dilation_stride=1,
+    )  # fmt: skip
+    assert capi.BNNSFilterCreateLayerConvolution(p) is not None
+
+
 def dropout(*, back: bool, rate: float = 0.5) -> None:
     layer = ob.DropoutLayer(input=Shape.vector(3), rate=rate, seed=1)
     for _ in range(2):
@@ -134,6 +159,28 @@ MISTAKES: dict[str, tuple[Callable[[], object], Callable[[], object], str]] = {
         ),
         "batch_size is 5 and in_stride and out_stride 0, which means packed samples, not one sample repeated. Pass 3 and 3",
     ),
+    "overlapping samples": (
+        lambda: capi.BNNSFilterApplyBatch(activation(), 3, ones(5, 3), 2, ones(3, 3), 3),
+        lambda: (
+            capi.BNNSFilterApplyBatch(activation(), 3, ones(5, 4), 4, ones(3, 3), 3),
+            capi.BNNSFilterApplyBatch(activation(), 1, ones(1, 3), 2, ones(1, 3), 2),
+        ),
+        "in_stride is 2, but a sample has 3 elements, so samples overlap. Pass 3 if they follow one another",
+    ),
+    "destroyed twice": (
+        lambda: destroy(activation(), 2),
+        lambda: (destroy(activation(), 1), capi.BNNSFilterDestroy(None)),
+        "BNNSFilterDestroy: the filter has been destroyed already. Destroy it once",
+    ),
+    "labels of nothing": (
+        lambda: labelled([0, 1], [0, 0], [1, 0]),
+        lambda: labelled([0, 1], [0, 1], [1, 0]),
+        "BNNSLossFilterApplyBatch: labels of 1 of 3 samples are all 0, so these samples have no class",
+    ),
+    "narrow output": (
+        lambda: image_filter(3), lambda: image_filter(4),
+        "o_desc width is 3, but the convolution gives 4: the last 1 are not computed. Describe 4",
+    ),
     "moving variance": (
         lambda: normalization(np.zeros(2, np.float32)),
         lambda: normalization(ones(2)),
@@ -172,7 +219,7 @@ def test_each_mistake_has_its_place_on_the_page() -> None:
         with ob.strict(), pytest.warns(ob.StrictWarning) as caught:
             wrong()
         said += [str(w.message).rpartition("See '")[2].partition("' in docs/mistakes.md.")[0] for w in caught]
-    assert len(set(said)) == 9
+    assert len(set(said)) == 13
     for heading in said:
         assert f"\n## {heading}\n" in page
 
@@ -388,4 +435,4 @@ def test_the_page_of_mistakes_gives_all_of_them() -> None:
             assert len(said) == len(caught)
             seen += [heading] * bool(said)
     assert sorted(seen) == sorted(set(seen))
-    assert len(seen) == 8  # dropout needs a second call
+    assert len(seen) == 12  # dropout needs a second call

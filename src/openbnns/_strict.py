@@ -134,6 +134,44 @@ def stride_zero(who: str, batch: Any, tensors: list[Any]) -> None:
         )
 
 
+def overlapping_samples(who: str, batch: Any, tensors: list[Any]) -> None:
+    """A batch stride that is smaller than a sample, so that samples share elements."""
+    if type(batch) is not int or batch < 2:
+        return
+    for t in tensors:
+        if t.data is not None and type(t.stride) is int and 0 < t.stride < t.view.extent:
+            warn(
+                f"{who}: {t.name}_stride is {t.stride}, but a sample has {t.view.extent} elements, so samples overlap. Pass "
+                f"{t.view.extent} if they follow one another.",
+                "A batch stride smaller than a sample",
+            )
+
+
+def destroyed_again() -> None:
+    """``BNNSFilterDestroy`` on a filter that has been destroyed, which crashes on a Mac."""
+    warn(
+        "BNNSFilterDestroy: the filter has been destroyed already. Destroy it once, and forget the handle after that.",
+        "A filter destroyed twice",
+    )
+
+
+def labels_of_nothing(who: str, empty: int, samples: int) -> None:
+    """One-hot labels of which all are 0, so that a sample has no class and no loss."""
+    warn(
+        f"{who}: labels of {empty} of {samples} samples are all 0, so these samples have no class and teach nothing. Set the "
+        "entry of the class to 1.",
+        "One-hot labels that are all 0",
+    )
+
+
+def narrow_output(who: str, side: str, got: int, most: int) -> None:
+    """A convolution whose output has fewer pixels than its input gives, so that the last ones are never computed."""
+    warn(
+        f"{who} {side} is {got}, but the convolution gives {most}: the last {most - got} are not computed. Describe {most}.",
+        "An output narrower than what is computed",
+    )
+
+
 def transposed_array(who: str, shape: tuple[int, ...], data: Any) -> None:
     """Weights in an array whose axes are in a different order from the descriptor's."""
     given = getattr(data, "shape", None)

@@ -128,6 +128,7 @@ def perform(
                 _strict.batch_in_single_call(caller.function, [t for t in given if not t.described])
             else:
                 _strict.stride_zero(caller.function, batch, given)
+                _strict.overlapping_samples(caller.function, batch, given)
         filter.perform(call, caller, batch, tensors, choice)
     except Problem as problem:
         if not isinstance(filter, Filter):

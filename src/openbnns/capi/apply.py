@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _strict
 from ._calls import BNNSFilter
 from ._declared import DECLARED, drives
 
@@ -173,4 +174,6 @@ def BNNSFilterDestroy(filter: BNNSFilter | None = None) -> None:
         return
     if not isinstance(filter, BNNSFilter):
         raise TypeError(f"BNNSFilterDestroy: filter must be a BNNSFilter, not {type(filter).__name__}.")
+    if not filter.alive:
+        _strict.destroyed_again()
     filter.destroy()

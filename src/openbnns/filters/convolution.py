@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from .. import compat, engines
+from .. import _strict, compat, engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..errors import Problem
@@ -123,6 +123,8 @@ def check_output_size(
                 f"{who(roles[1])} {name} is {got}, but {rule} gives at most {most}. Set {who.name(roles[1])}.size[{1 - axis}] "
                 f"to {most}, or change padding or stride."
             )
+        if got < most and not who.wants_results:
+            _strict.narrow_output(str(who(roles[1])), name, got, most)
         exact = window.stride[axis] * (got - 1) + window.extent(kernel[axis], axis) == size + before + after
         if compat.switches.convolution_exact_size and not exact:
             raise Problem(

@@ -368,6 +368,14 @@ class Loss(Filter):
         held = {} if self.anchors is None else {ANCHORS: self.anchors.read(np.float32)}
         run_staged(self, call, call.plan, batch, bound, held)
 
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        if caller.wants_results or not _strict.active():
+            return  # networks leave samples out in this way
+        if self.function == Function.SOFTMAX_CROSS_ENTROPY and "labels" in bound:
+            empty = int((bound["labels"].read(np.float64).reshape(batch, -1) == 0).all(axis=1).sum()) if batch else 0
+            if empty:
+                _strict.labels_of_nothing(caller.function, empty, batch)
+
     def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
         settings, weights = self._settings64(), bound.get("weights")
         x, t = bound["in"].read(np.float64), bound["labels"].read(np.float64)
