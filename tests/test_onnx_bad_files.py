@@ -64,7 +64,7 @@ def _old(model: Any) -> None:
 
 
 def _new(model: Any) -> None:
-    model.opset_import[0].version = 69
+    model.opset_import[0].version = 99
 
 
 def _negative(model: Any) -> None:

@@ -35,13 +35,15 @@ _NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
     "MaxPool": ("storage_order",), "Dropout": ("seed", "ratio", "is_test"), "Cast": ("saturate", "round_mode"),
     "LayerNormalization": ("stash_type",),
     "GroupNormalization": ("stash_type",), "RMSNormalization": ("stash_type",), "CastLike": ("saturate", "round_mode"),
-    "BatchNormalization": ("momentum", "training_mode", "spatial"), "Reshape": ("allowzero",), "GRU": ("linear_before_reset", "layout"),
+    "BatchNormalization": ("momentum", "training_mode", "spatial"),
+    "Reshape": ("allowzero",), "GRU": ("linear_before_reset", "layout"),
     "LSTM": ("input_forget",), "Split": ("num_outputs",), "ConvTranspose": ("auto_pad", "pads", "output_padding"),
     "Resize": (
         "extrapolation_value", "cubic_coeff_a", "exclude_outside", "nearest_mode", "antialias", "keep_aspect_ratio_policy",
         "coordinate_transformation_mode",
     ),
-    "Upsample": ("cubic_coeff_a",), "Attention": ("q_num_heads", "kv_num_heads"), "AveragePool": ("count_include_pad",), "Hardmax": ("axis",),
+    "Upsample": ("cubic_coeff_a",),
+    "Attention": ("q_num_heads", "kv_num_heads"), "AveragePool": ("count_include_pad",), "Hardmax": ("axis",),
 }  # fmt: skip
 _FILLING = {"Expand", "Tile", "ConstantOfShape"}  # whose result may have a free size
 _NEVER_FOLDED = {"MaxPool", "MaxUnpool", "Dropout"}

@@ -17,7 +17,8 @@ from .operators.cells import GATES, ORDERS, Cells, directions
 
 # Inputs of operators that are settings rather than weights, by place.
 _SETTINGS = {
-    "Resize": (1, 2), "Upsample": (1,), "Clip": (1, 2), "Pad": (2,), "Dropout": (1, 2), "OneHot": (1, 2), "Pow": (1,), "Range": (0, 1, 2),
+    "Resize": (1, 2), "Upsample": (1,),
+    "Clip": (1, 2), "Pad": (2,), "Dropout": (1, 2), "OneHot": (1, 2), "Pow": (1,), "Range": (0, 1, 2),
 }  # fmt: skip
 _STATISTICS = (3, 4)  # of a batch normalization
 

@@ -176,6 +176,7 @@ class NormalizedOperation(ActivatedOperation):
             call = PlanCall(made.layer.apply, x[0], y)
             # A native list may keep what it makes of weights as long as no parameter changes.
             return call if not self.computed or self.weight.storage.leaf is not None else NumpyCall(call)
+        self.normalization.bound_sizes = self.bound_sizes
         self.normalization.require_spread(len(x[0]), training)
         pooling, apply = self.pooling, PlanCall(made.layer.apply, x[0], y, phase=phase(training))
         if pooling is None and not training:
