@@ -192,7 +192,7 @@ def test_inputs_with_different_numbers_of_samples() -> None:
         q, k = some(n, 3), some(m, 3, seed=1)
         np.testing.assert_allclose(net(q, k), softmax(q @ k.T, 1) @ k, rtol=1e-4, atol=1e-5)
     assert bn.gradcheck(net, some(3, 3), some(5, 3)).passed
-    with pytest.raises(ValueError, match="do not fit together.* inputs have 2, 3 samples"):
+    with pytest.raises(ValueError, match=r"do not fit together.* inputs have 2, 3 samples"):
         Applied(lambda a, b: a + b)(some(2, 4), some(3, 4))
 
 
