@@ -83,6 +83,8 @@ def test_every_option_shows(name: str) -> None:
             other = 6
         if option in ("padding_mode",) and "Transpose" in name:
             continue  # it has one value
+        if option == "return_indices" and name.endswith("3d"):
+            continue  # which is refused
         shown = repr(kind(**{**least, **further, option: other}))
         assert shown != repr(kind(**{**least, **further})), f"{option}={other} does not show: {shown}"
 
