@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.sizes import AnySize
 from ._value import Value
 
 Pair = int | Sequence[int]
@@ -50,7 +51,7 @@ def probability(value: Any, who: str) -> float:
     return 1.0 if np.float32(number) == 1 else number
 
 
-def check_size(who: str, what: str, expected: int | None, got: int, *, last: int | None = None) -> None:
+def check_size(who: str, what: str, expected: int | None, got: AnySize, *, last: AnySize | None = None) -> None:
     """Refuse another size than a layer was made for; ``last`` is that of the last axis, where PyTorch's is another one."""
     if expected is not None and expected != got:
         cure = f"Look at the shape of the input, make the layer for {got} {what}, or leave the number out to infer it."

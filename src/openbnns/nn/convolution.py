@@ -110,7 +110,7 @@ class _Convolution(Layer):
     def _weights_shape(self, channels: int) -> tuple[int, ...]:
         return (self.out_channels, channels // self.groups, *self.kernel_size)
 
-    def _output_size(self, size: int, axis: int) -> int:
+    def _output_size(self, size: AnySize, axis: int) -> AnySize:
         extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
         return (size + sum(self._edges()[axis]) - extent) // self.stride[axis] + 1
 
@@ -147,7 +147,8 @@ class _Convolution(Layer):
             x = operations.pad(x, [(0, 0), (0, 0), *edges], self.padding_mode, f"{who}: padding")
             edges = [(0, 0)] * self.axes
         if self.axes == 3:
-            return self._of_volumes(x, weight, bias, edges, sizes)
+            volumes: Value = self._of_volumes(x, weight, bias, edges, sizes)
+            return volumes
         window = operations.Window(self.kernel_size, self.stride, self.dilation, tuple(edges))
         return self._recorded(x, weight, bias, (x.shape[0], self.out_channels, *sizes), window)
 
@@ -356,7 +357,7 @@ class _TransposedConvolution(_Convolution):
                     f"{self.dilation}."
                 )
 
-    def _output_size(self, size: int, axis: int) -> int:
+    def _output_size(self, size: AnySize, axis: int) -> AnySize:
         extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
         return self.stride[axis] * (size - 1) + extent - sum(self._edges()[axis]) + self.output_padding[axis]
 

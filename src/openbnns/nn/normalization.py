@@ -282,7 +282,7 @@ class GroupNorm(_Normalization):
                 f"(channels,), but gets {x.shape[1:]}."
             )
         check_size("GroupNorm", "channels", self.num_channels, x.shape[1])
-        self._check_groups(x.shape[1])
+        self._check_groups(int(x.shape[1]))
         self.num_channels = int(x.shape[1])
         sample = (x.shape[1], 1, 1) if x.ndim == 2 else _as_image(x)
         return self._record(x, NormalizationType.group(group_count=self.num_groups), (int(x.shape[1]),), sample)

@@ -91,11 +91,11 @@ class Upsample(Layer):
             linear = self.mode != "nearest"
             return x.graph.append(operations.Resize(x, (*x.shape[:2], *sizes), linear, self.align_corners))
         if self.mode.startswith("nearest"):
-            places = [self._nearest(*each) for each in zip(image, sizes, ratios, strict=True)]
+            places = [self._nearest(*each) for each in zip(map(int, image), sizes, ratios, strict=True)]
             for axis, numbers in enumerate(places):
                 x = functional.index_select(x, axis + 2, numbers)
             return x
-        return resampled(x, [self._weights(*each) for each in zip(image, sizes, ratios, strict=True)])
+        return resampled(x, [self._weights(*each) for each in zip(map(int, image), sizes, ratios, strict=True)])
 
     def _nearest(self, n: int, m: int, ratio: float | None) -> Array:
         """The pixel of the input for every one of the output, in PyTorch's float32 numbers."""

@@ -46,7 +46,7 @@ class Tensor:
         """As a value; arrays and parameters become one."""
         if self._is_repeated:
             whole: Value = F.expand(self.broadcast, *self.shape)
-            return AsWhole.apply(whole) if self.kind == "i" else whole  # type: ignore[no-any-return]
+            return AsWhole.apply(whole) if self.kind == "i" else whole
         if isinstance(self.held, Value):
             return self.held
         graph = current_graph()
@@ -61,7 +61,7 @@ class Tensor:
     @property
     def numbers(self) -> Value:
         """As a value to compute with."""
-        return F.expand(self.broadcast, *self.shape) if self._is_repeated else self.broadcast  # type: ignore[no-any-return]
+        return F.expand(self.broadcast, *self.shape) if self._is_repeated else self.broadcast
 
     @property
     def broadcast(self) -> Value:

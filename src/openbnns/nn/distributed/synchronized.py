@@ -68,7 +68,7 @@ class SynchronizedNormalization(Operation):
             factors[3] = 0 if self.beta is None else self.beta.data.reshape(-1)
             channel_combination(y, None, x[0], factors, batch, channels)
 
-        return Meeting(first, sums, second)
+        return [Meeting(first, sums, second)]
 
     def _statistics(self, sums: Array) -> tuple[Array, Array]:
         mean = sums[: self.channels] / sums[-1]
@@ -109,7 +109,7 @@ class SynchronizedNormalization(Operation):
             factors[3] = -factor * sums[:channels] / sums[-1]
             channel_combination(target, dy, x[0], factors, batch, channels)
 
-        return Meeting(first, sums, second)
+        return [Meeting(first, sums, second)]
 
 
 def channel_sums(a: Array, b: Array, sums: Array, batch: int, channels: int) -> None:

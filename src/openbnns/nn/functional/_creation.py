@@ -108,7 +108,7 @@ def arange(start: Any, end: Any = None, step: Any = 1) -> Any:
     graph, given = _graph(), (first, last, step)
     if not any(isinstance(n, Size) for n in given):
         whole = all(isinstance(n, (int, np.integer)) for n in given)
-        return graph.constant(np.arange(first, last, step, np.int64 if whole else np.float32))
+        return graph.constant(np.arange(first, last, step, dtype=np.int64 if whole else np.float32))
     if any(isinstance(n, (float, np.floating)) for n in given):
         return graph.constant(np.arange(*map(float, given), dtype=np.float32))
     count = (last - first + step - 1) // step if step > 0 else (first - last - step - 1) // -step

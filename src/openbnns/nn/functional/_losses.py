@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...graph.sizes import AnySize
 from .. import operations
 from .._value import Array, Value
 from ..parameter import Parameter
@@ -173,7 +174,8 @@ def cross_entropy(
     return _reduced(neg(sum(mul(labels, scores), 1)), reduction, who)
 
 
-def _weights(weight: Any, classes: int, who: str) -> Array:
+def _weights(weight: Any, number: AnySize, who: str) -> Array:
+    classes = int(number)
     array: Array = np.ones(classes, np.float32) if weight is None else np.asarray(weight, np.float32)
     if array.shape != (classes,):
         raise ValueError(f"{who}: weight has shape {array.shape}, but there are {classes} classes. Pass one for each.")

@@ -140,7 +140,7 @@ class Network(OnnxPart):
                 if isinstance(name, int) or number == 0:
                     sizes.append(number)
                     continue
-                assert name is not None
+                assert isinstance(name, str)
                 own = name if free.numbers.get(name, number) == number else f"{name}_{port.name}_{axis}"
                 free.numbers[own] = number
                 sizes.append(free.size(own))

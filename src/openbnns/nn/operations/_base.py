@@ -11,7 +11,7 @@ from ... import ActivationFunction, ArithmeticBinaryFunction, BinaryArithmeticLa
 from ...capi import BNNSFilterParameters, BNNSFlagsUseClientPtr
 from ...graph.sizes import is_same_shape
 from ...layers import skip
-from .._calls import Calls, NumpyCall, PlanCall
+from .._calls import Call, NumpyCall, PlanCall
 from .._graph import Operation
 from .._value import Array
 
@@ -44,7 +44,7 @@ def wanted(gradient: Array | None) -> Any:
     return skip if gradient is None else gradient
 
 
-def copying(target: Array, source: Array) -> Calls:
+def copying(target: Array, source: Array) -> Call:
     """What copies one array into the other, again and again; the two do not overlap."""
     same = target.shape == source.shape and target.dtype == source.dtype
     if same and engines._core is not None:
@@ -52,12 +52,12 @@ def copying(target: Array, source: Array) -> Calls:
     return NumpyCall(np.copyto, target, source)
 
 
-def clearing(target: Array) -> Calls:
+def clearing(target: Array) -> Call:
     """What sets an array to zero, again and again."""
     return copying(target, np.broadcast_to(np.zeros(1, target.dtype), target.shape))
 
 
-def adding(target: Array, a: Array, b: Array) -> Calls:
+def adding(target: Array, a: Array, b: Array) -> Call:
     """What stores the sum of two arrays of the same size, again and again; ``target`` may be one of them."""
     layer = BinaryArithmeticLayer(
         function=ArithmeticBinaryFunction.ADD, input_a=(n := Shape.vector(target.size)), input_b=n, output=n

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._calls import Calls, NumpyCall
+from .._calls import NumpyCall
 from .._value import Array
 
 
-def computing(target: Array, formula: Callable[..., Any], *given: Any) -> Calls:
+def computing(target: Array, formula: Callable[..., Any], *given: Any) -> NumpyCall:
     """What stores the result of a formula, again and again; infinities and NaN come out as IEEE 754 says, without a warning."""
 
     def call() -> None:

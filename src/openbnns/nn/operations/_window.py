@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from ... import ConvolutionPadding
 from ...graph.sizes import AnySize
@@ -50,7 +50,7 @@ def _across(sizes: Sizes) -> tuple[int, int]:
 
 def image_shape(sample: tuple[_Size, ...]) -> tuple[_Size, ...]:
     """Channels, height and width; signals (channels, length) are images of one row."""
-    return sample if len(sample) == 3 else (sample[0], cast("_Size", 1), sample[1])
+    return sample if len(sample) == 3 else (sample[0], 1, sample[1])
 
 
 def as_images(array: Array) -> Array:

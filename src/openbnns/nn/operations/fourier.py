@@ -47,12 +47,13 @@ class FourierTransform(Operation):
         norm = _ADJOINT_NORM[self.norm]
 
         def formula() -> Array:
-            found = np.moveaxis(adjoint(arriving, n, self.axis, norm), self.axis, -1)
+            found: Array = np.moveaxis(adjoint(arriving, n, self.axis, norm), self.axis, -1)
             if self.kind == "irfft":  # what stands for two entries of the whole spectrum
                 found[..., 1 : (n + 1) // 2] *= 2
-            result = np.zeros(np.moveaxis(target, self.axis, -1).shape, target.dtype)
+            result: Array = np.zeros(np.moveaxis(target, self.axis, -1).shape, target.dtype)
             used = min(result.shape[-1], found.shape[-1])
-            result[..., :used] = found[..., :used].real if real else found[..., :used]
+            part = found[..., :used]
+            result[..., :used] = part.real if real else part
             return np.moveaxis(result, -1, self.axis)
 
         return computing(target, formula)

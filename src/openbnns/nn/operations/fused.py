@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,7 +187,7 @@ class NormalizedOperation(ActivatedOperation):
             by_layer: Callable[[], Call] = lambda: apply  # noqa: E731
         else:
             pooling.images = []
-            by_layer = PlanCall(pooling.forward_by_layers, made.layer, pooling.images, x[0], y, training)
+            by_layer = partial(pooling.forward_by_layers, made.layer, pooling.images, x[0], y, training)
 
         tensors = {X: x[0], Y: y, BOUNDARY: self.kept.reshape(len(y), -1) if training else None}
         assert made.plan is not None
@@ -208,10 +209,10 @@ class NormalizedOperation(ActivatedOperation):
         tensors = {X: x[0], Y: y if self.keeps_output else None, DY: dy, DX: dx[0]}
         tensors |= dict(zip(_PARAMETER_GRADIENTS, gradients, strict=True))
         tensors |= {BOUNDARY: self.kept.reshape(len(dy), -1), BOUNDARY_GRADIENT: self.scratch.reshape(len(dy), -1)}
-        chain: Callable[..., Call] = PlanCall(self.backward_by_layer, made.layer)
+        chain: Callable[..., Call] = partial(self.backward_by_layer, made.layer)
         if self.pooling is not None:
-            chain = PlanCall(self.pooling.backward_by_layers, made.layer, self.pooling.images)
-        by_layer = PlanCall(chain, x[0], dy, dx[0], gradients)
+            chain = partial(self.pooling.backward_by_layers, made.layer, self.pooling.images)
+        by_layer = partial(chain, x[0], dy, dx[0], gradients)
         assert made.plan is not None
         return made.plan.backward(tensors, _PARAMETER_GRADIENTS, by_layer)
 
@@ -224,7 +225,7 @@ class NormalizedOperation(ActivatedOperation):
 
     def backward_by_layer(
         self, layer: Any, x: Array, dy: Array, dx: Array | None, gradients: list[Array | None], y: Array
-    ) -> Calls:
+    ) -> Call:
         """The backward pass of the layer by itself, from what it gave before any pooling."""
         return PlanCall(
             layer.apply_backward,
@@ -252,7 +253,7 @@ class PooledChain:
     def unpooled_shape(self, sizes: Mapping[str, int]) -> Sizes:
         return self.pooling.inputs[0].concrete(sizes)
 
-    def forward_by_layers(self, layer: Any, images: list[Array], x: Array, y: Array, training: bool) -> Calls:
+    def forward_by_layers(self, layer: Any, images: list[Array], x: Array, y: Array, training: bool) -> Call:
         z, _ = self._unpooled(images, len(y), x.dtype)
         normalize = PlanCall(layer.apply, x, z, phase=phase(training))
         return NumpyCall(in_turn, [normalize, PlanCall(self.pooling.layer_for(z, y).apply, z, y)])
@@ -266,7 +267,7 @@ class PooledChain:
         dx: Array | None,
         gradients: list[Array | None],
         y: Array,
-    ) -> Calls:
+    ) -> Call:
         z, dz = self._unpooled(images, len(dy), x.dtype)
         spread = PlanCall(self.pooling.layer_for(z, dy).apply_backward, z, None, dy, dz)
         return NumpyCall(in_turn, [spread, self.operation.backward_by_layer(layer, x, dz, dx, gradients, z)])

@@ -152,7 +152,7 @@ class _Kept:
             calls += [_later(state.read, array, whole), self.from_samples(whole, to[0, 0])]
         return calls
 
-    def running(self, method: Any, given: dict[str, Any]) -> Calls:
+    def running(self, method: Any, given: dict[str, Any]) -> Call:
         """A call of the layer on these tensors."""
         if not self.sorts:
             return PlanCall(method, self.sequence, *self.states, cache=self.cache, **given)
@@ -174,13 +174,13 @@ class _Kept:
         view: Array = array.swapaxes(0, 1)[:: -1 if self.operation.reverse else 1]
         return view
 
-    def from_steps(self, array: Array, to: Array) -> Calls:
+    def from_steps(self, array: Array, to: Array) -> Call:
         """(N, T, ...) to (T, N, ...)."""
         if not self.sorts:
             return copying(to, self._by_time(array))
         return NumpyCall(lambda: np.copyto(to, array[self.order, self.times]))
 
-    def to_steps(self, array: Array, to: Array) -> Calls:
+    def to_steps(self, array: Array, to: Array) -> Call:
         """(T, N, ...) to (N, T, ...), zero behind the end of each sample."""
         if not self.sorts:
             return copying(self._by_time(to), array)
@@ -192,14 +192,14 @@ class _Kept:
 
         return NumpyCall(call)
 
-    def from_samples(self, array: Array, to: Array) -> Calls:
+    def from_samples(self, array: Array, to: Array) -> Call:
         return NumpyCall(lambda: np.copyto(to, array[self.order])) if self.sorts else copying(to, array)
 
-    def to_samples(self, array: Array, to: Array) -> Calls:
+    def to_samples(self, array: Array, to: Array) -> Call:
         return NumpyCall(lambda: to.__setitem__(self.order, array)) if self.sorts else copying(to, array)
 
 
-def _later(function: Any, *arguments: Any) -> Calls:
+def _later(function: Any, *arguments: Any) -> Call:
     """A call that Python makes."""
     return NumpyCall(function, *arguments)
 

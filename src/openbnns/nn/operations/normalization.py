@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
 from ...filters.base import DB, DW, DX, DY, X, Y
 from ...filters.normalization import KEPT_INPUT
 from ...graph.sizes import AnySize, bound, is_same_shape
-from .._calls import Calls, PlanCall
+from .._calls import Call, Calls, PlanCall
 from .._graph import Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
@@ -125,13 +126,13 @@ class Normalization(ActivatedOperation):
             DW: gamma,
             KEPT_INPUT: x[0].reshape(-1, *sample),
         }
-        by_layer = PlanCall(_backward_by_layer, layer, arriving, target, beta, gamma)
+        by_layer = partial(_backward_by_layer, layer, arriving, target, beta, gamma)
         return plan.backward(tensors, (DB, DW), by_layer)
 
 
 def _backward_by_layer(
     layer: NormalizationLayer, dy: Array, dx: Array | None, beta: Array | None, gamma: Array | None, y: Array
-) -> Calls:
+) -> Call:
     return PlanCall(
         layer.apply_backward,
         output=y,

@@ -189,7 +189,8 @@ class Cumulative(Operation):
         def formula() -> Array:
             if (x[0] != 0).all():
                 return _from_the_end(dy * y, self.axis) / x[0]
-            return _slopes_of_products(*(np.moveaxis(a, self.axis, -1) for a in (x[0], dy)), self.axis)
+            last = [np.moveaxis(a, self.axis, -1) for a in (x[0], dy)]
+            return _slopes_of_products(last[0], last[1], self.axis)
 
         return computing(dx[0], formula)
 
@@ -217,7 +218,7 @@ def _places(indices: Array, axis: int, whole: Array, who: str) -> tuple[Any, ...
     return tuple(indices if i == axis else n for i, n in enumerate(np.ogrid[tuple(map(slice, indices.shape))]))
 
 
-def _adding(source: Array, indices: Array, target: Array, axis: int, who: str) -> Calls:
+def _adding(source: Array, indices: Array, target: Array, axis: int, who: str) -> NumpyCall:
     """What adds elements to those that whole numbers name along an axis."""
 
     def call() -> None:
@@ -229,7 +230,7 @@ def _adding(source: Array, indices: Array, target: Array, axis: int, who: str) -
     return NumpyCall(call)
 
 
-def _adding_entries(source: Array, indices: Array, target: Array, axis: int) -> Calls:
+def _adding_entries(source: Array, indices: Array, target: Array, axis: int) -> NumpyCall:
     """What adds entries along an axis to those that whole numbers name."""
     n = target.shape[axis]
 

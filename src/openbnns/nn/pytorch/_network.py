@@ -50,12 +50,12 @@ class Network(Part):
 
     def __init__(self, kind: str, steps: list[Record], signature: Signature, constants: dict[str, Any]) -> None:
         super().__init__(kind)
-        self._steps, self._signature, self._constants = steps, signature, constants
+        self._steps, self._interface, self._constants = steps, signature, constants
 
     def forward(self, *inputs: Any) -> Any:
-        if len(inputs) != len(self._signature.whole):
-            raise TypeError(f"{self._kind}: takes {len(self._signature.whole)} inputs, not {len(inputs)}.")
-        for value, whole in zip(inputs, self._signature.whole, strict=True):
+        if len(inputs) != len(self._interface.whole):
+            raise TypeError(f"{self._kind}: takes {len(self._interface.whole)} inputs, not {len(inputs)}.")
+        for value, whole in zip(inputs, self._interface.whole, strict=True):
             if whole:
                 value.as_indices(self._kind)
         held: dict[int, Tensor] = {}
@@ -63,7 +63,7 @@ class Network(Part):
         for step in self._steps:
             self._take(step, inputs, held, parts)
         inputs[0].graph.sizes.place = None
-        return _result(self._signature.result, held)
+        return _result(self._interface.result, held)
 
     def _paths(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """A network that is a single layer holds it without a name of its own."""
@@ -74,7 +74,7 @@ class Network(Part):
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
         """The shapes of inputs with the size of the batch, which all have, in place of the first number."""
         wanted = [next(iter(step.shapes.values())) for step in self._steps if step.kind == "input"]
-        names = [*self._signature.names, *(f"input {i}" for i in range(len(self._signature.names), len(wanted)))]
+        names = [*self._interface.names, *(f"input {i}" for i in range(len(self._interface.names), len(wanted)))]
         for name, shape, known in zip(names, shapes, wanted, strict=True):
             if len(shape) != len(known) or shape[1:] != known[1:] or shape[0] != shapes[0][0]:
                 cure = (
@@ -118,8 +118,8 @@ class Network(Part):
     def _called(self, step: Record, call: Call, args: Any, kwargs: dict[str, Any], parts: dict[str, Module]) -> Any:
         if step.kind == "function":
             return FUNCTIONS[step.target](call, *args, **kwargs)
-        first = self._signature.batch_first.get(step.target, True)
-        kind = KINDS[self._signature.kinds[step.target]]
+        first = self._interface.batch_first.get(step.target, True)
+        kind = KINDS[self._interface.kinds[step.target]]
         return _running.run(kind, parts[step.target], call, args, kwargs, first)
 
     def _leaf(self, step: Record, inputs: tuple[Any, ...], parts: dict[str, Module]) -> Any:
@@ -142,12 +142,12 @@ class Network(Part):
         return self._constants[step.target] if step.target in self._constants else parts[path]._buffers[name]
 
     def _refused(self, step: Record, reason: str) -> Unsupported:
-        return refusal(f"{described(step, self._signature.kinds)}: {reason}", step.place)
+        return refusal(f"{described(step, self._interface.kinds)}: {reason}", step.place)
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
         """Inputs by the names of the arguments of PyTorch's forward."""
-        known = self._signature.names
-        names = [*known, *(f"input_{i}" for i in range(len(known), len(self._signature.whole)))]
+        known = self._interface.names
+        names = [*known, *(f"input_{i}" for i in range(len(known), len(self._interface.whole)))]
         taken = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
         try:
             return inspect.Signature(taken).bind(*inputs, **named)

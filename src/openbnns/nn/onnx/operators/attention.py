@@ -87,7 +87,7 @@ def _everything_added(
     """All masks as numbers to add to the scores (N, heads, T, S): an array, a value, or None."""
     if not call.integer("is_causal", 0) and max(windows) < 0 and lengths is None:
         return None if mask is None else _mask(mask, k)
-    i, j = np.arange(q.shape[2])[:, None], np.arange(k.shape[2])[None, :]
+    i, j = np.arange(int(q.shape[2]))[:, None], np.arange(int(k.shape[2]))[None, :]
     least, most = [], []  # of the position of the first query, for a pair to be allowed
     if call.integer("is_causal", 0):
         least.append(j - i)

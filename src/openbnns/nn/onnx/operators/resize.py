@@ -66,7 +66,8 @@ def upsample(call: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
     if scales is None:
         factors: Any = call.attribute("scales")
         scales = Tensor(np.array(factors if isinstance(factors, tuple) else (), np.float32))
-    return resize(call, x, None, scales)
+    resized: Tensor = resize(call, x, None, scales)
+    return resized
 
 
 @operator(PARTS, "Resize")
@@ -200,7 +201,8 @@ def _native(call: Call, x: Tensor, mode: str, axes: list[_Axis], shape: list[Any
 
 def _positions(call: Call, axis: _Axis) -> Array:
     """Where the new entries lie among the old ones."""
-    numbers, n, m, scale = np.arange(axis.new, dtype=np.float64), axis.old, axis.new, axis.scale
+    numbers: Array = np.arange(axis.new, dtype=np.float64)
+    n, m, scale = axis.old, axis.new, axis.scale
     assert scale is not None  # of an axis that is settled
     mode = _coordinates(call)
     if mode == "half_pixel":

@@ -130,7 +130,9 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     windows = _windows(call.without("auto_pad"), image, kernel)
     if list(windows.kernel) != kernel or len(extra) != axes or min(extra) < 0:
         raise Misfit(f"kernel_shape {windows.kernel} or output_padding {extra} do not fit the weights {weight.shape}")
-    whole = [s * (n - 1) + e + o for n, s, e, o in zip(image, windows.stride, windows.extents, extra, strict=True)]
+    whole: list[AnySize] = [
+        s * (n - 1) + e + o for n, s, e, o in zip(image, windows.stride, windows.extents, extra, strict=True)
+    ]
     edges, sizes = _transposed_edges(call, image, windows, whole)
     whole = [
         m if n < m else n for n, m in zip(whole, sizes, strict=True)
@@ -161,7 +163,8 @@ def _transposed_edges(
     """What is cut away on both sides, and the sizes that are left."""
     auto = call.text("auto_pad", "NOTSET")
     if call.has("output_shape"):
-        wanted: list[AnySize] = list(call.integers("output_shape"))[-len(whole) :]
+        asked: Sequence[AnySize] = call.integers("output_shape")
+        wanted: list[AnySize] = list(asked[-len(whole) :])
     elif auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [n * s for n, s in zip(image, windows.stride, strict=True)]
     else:

@@ -154,12 +154,12 @@ def _keys(input: Tensor, key: Any) -> list[Any]:
     named = sum(k is not None and k is not Ellipsis for k in keys)
     place = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
     keys[place : place + 1] = [slice(None)] * (input.rank - named)
-    ours = [None if k is None else _index(k) for k in keys]
+    ours: list[Any] = [None if k is None else _index(k) for k in keys]
     arrays = [i for i, k in enumerate(ours) if isinstance(k, np.ndarray)]
     if len(arrays) > 1:
         raise Misfit("only one axis can be indexed with a tensor or a list")
     if arrays:
-        ours[arrays[0]] = ours[arrays[0]].ravel()
+        ours[arrays[0]] = np.ravel(ours[arrays[0]])
     return ours
 
 
