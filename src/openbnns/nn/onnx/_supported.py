@@ -6,7 +6,7 @@ from .operators import GROUPS
 
 _ORDER = (
     "convolutions and poolings", "normalizations", "products", "sequences", "activations", "arithmetic", "reductions", "shapes",
-    "parts and joints", "masks and types",
+    "parts and joints", "masks and types", "quantized numbers",
 )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from .._graph import current_graph
 from .._value import FLOAT32, INT64, Value
 from ..converted.tensors import Misfit, Tensor, kind_of
 from ..function import Function
-from ..parameter import Parameter
 from . import _numpy
 from ._call import Call
 
@@ -50,13 +49,6 @@ def broadcast_shape(shapes: Sequence[Sequence[Any]]) -> Shape:
     if found is None:
         raise Misfit(f"{' and '.join(map(str, shapes))} do not fit together")
     return found
-
-
-def weights_of(x: Tensor | None) -> Any:
-    """What layers take as weights: a parameter, an array or None."""
-    if x is None or isinstance(x.held, Parameter) or x.constant:
-        return None if x is None else x.held
-    raise Misfit("its weights must be initializers or constants of the model, but are computed, or are inputs")
 
 
 def check_memory(shape: Shape) -> None:

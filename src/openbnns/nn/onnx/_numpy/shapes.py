@@ -145,6 +145,20 @@ def _gather_elements(call: Call, x: Array, indices: Array) -> Any:
     return np.take_along_axis(x, indices % x.shape[axis], axis)
 
 
+@register("ScatterElements", "Scatter")
+def _scatter_elements(call: Call, x: Array, indices: Array, updates: Array) -> Any:
+    axis = call.integer("axis", 0) % max(1, x.ndim)
+    result, how = x.copy(), call.text("reduction", "none")
+    places = list(np.indices(indices.shape))
+    places[axis] = indices % x.shape[axis]
+    functions = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    if how in functions:
+        functions[how].at(result, tuple(places), updates)
+    else:
+        result[tuple(places)] = updates
+    return result
+
+
 @register("Expand")
 def _expand(call: Call, x: Array, shape: Array) -> Any:
     return np.array(np.broadcast_to(x, limited(np.broadcast_shapes(x.shape, limited(shape)))), order="C")

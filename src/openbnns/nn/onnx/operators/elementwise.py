@@ -197,12 +197,12 @@ def clip(call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None =
 
 @operator(ARITHMETIC, "CumSum")
 def cumsum(call: Call, x: Tensor, axis: Tensor) -> Tensor:
-    """A product with a matrix of ones and zeros."""
-    place = x.axis(int(constant_of(axis, "axis").item()))
-    n = x.shape[place]
-    matrix = np.tril(np.ones(_numpy.limited((n, n)), np.float32), -1 if call.integer("exclusive", 0) else 0)
-    matrix = matrix.T if call.integer("reverse", 0) else matrix
-    return Tensor(along(x.numbers, place, np.ascontiguousarray(matrix)))
+    place, value = x.axis(int(constant_of(axis, "axis").item())), x.numbers
+    reverse = call.integer("reverse", 0)
+    turned = F.flip(value, place) if reverse else value
+    total = F.cumsum(turned, place)
+    total = F.sub(total, turned) if call.integer("exclusive", 0) else total
+    return Tensor(F.flip(total, place) if reverse else total)
 
 
 def along(value: Value, axis: int, matrix: Any) -> Value:

@@ -238,19 +238,16 @@ def gather(call: Call, x: Tensor, indices: Tensor) -> Any:
 
 
 def _looked_up(x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """Rows of a table by numbers that are inputs."""
-    if axis or x.rank < 1:
-        raise Misfit(f"indices that are inputs look up rows of a table, not axis {axis} of {x.shape}")
+    """Entries by numbers that are computed, or inputs: rows of a table, if it is a weight or a constant."""
     if indices.kind == "f":
         raise Misfit("indices must be whole numbers")
-    if x.rank == 2 and isinstance(x.held, (Parameter, np.ndarray)):
-        value = F.embedding(indices.value, x.held)
-    elif isinstance(x.held, np.ndarray):
-        width = math.prod(x.shape[1:])
-        value = F.embedding(indices.value, np.ascontiguousarray(x.held.reshape(len(x.held), width), np.float32))
-    else:
-        raise Misfit(f"a table must be a weight or a constant of two axes, not {x.shape}")
-    return in_shape(Tensor(value), (*indices.shape, *x.shape[1:]))
+    if axis == 0 and x.rank == 2 and isinstance(x.held, (Parameter, np.ndarray)):
+        return Tensor(F.embedding(indices.value, x.held))
+    if axis == 0 and x.constant and x.rank > 1:
+        rows = np.ascontiguousarray(x.held.reshape(len(x.held), math.prod(x.shape[1:])), np.float32)
+        return in_shape(Tensor(F.embedding(indices.value, rows)), (*indices.shape, *x.shape[1:]))
+    part = F.index_select(x.numbers, axis, indices.value.reshape((product(indices.shape),)))
+    return in_shape(Tensor(part), (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
 @operator(PARTS, "OneHot")
@@ -271,18 +268,38 @@ def trilu(call: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
 def gather_elements(call: Call, x: Tensor, indices: Tensor) -> Any:
     if x.kind != "f":
         return by_numpy(call, [x, indices])
-    numbers, axis = constant_of(indices, "indices"), x.axis(call.integer("axis", 0))
-    shape = tuple(map(int, x.shape))
-    places, size = np.arange(math.prod(shape)).reshape(shape), shape[axis]
-    if (
-        numbers.ndim != x.rank
-        or (numbers.size and (numbers.min() < -size or numbers.max() >= size))
-        or any(a > b for i, (a, b) in enumerate(zip(numbers.shape, shape, strict=True)) if i != axis)
-    ):
-        raise Misfit(f"indices of shape {numbers.shape} do not fit axis {axis} of {x.shape}")
-    cut = places[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(numbers.shape))]
-    chosen = np.take_along_axis(cut, numbers.astype(np.int64) % size, axis).ravel()
-    return in_shape(Tensor(F.index_select(x.numbers.reshape((math.prod(shape),)), 0, chosen)), numbers.shape)
+    axis = x.axis(call.integer("axis", 0))
+    return Tensor(F.gather(x.numbers, axis, _from_front(x, indices, axis)))
+
+
+def _from_front(x: Tensor, indices: Tensor, axis: int) -> Value:
+    """Indices as a value; those that count from the end of an axis count from its front."""
+    if not indices.constant:
+        whole: Value = F.remainder(indices.value, int(x.shape[axis]))
+        return whole
+    numbers = indices.held
+    if numbers.size and numbers.min() < 0:
+        numbers = np.where(numbers < 0, numbers + int(x.shape[axis]), numbers)
+    return Tensor(numbers.astype(np.int64)).value
+
+
+@operator(PARTS, "ScatterElements", "Scatter")
+def scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    axis, how = x.axis(call.integer("axis", 0)), call.text("reduction", "none")
+    if how in ("mul", "max", "min"):
+        return by_numpy(call, [x, indices, updates])[0]  # through which no gradient goes
+    if how not in ("none", "add"):
+        raise Misfit(f"reduction={how!r} has no counterpart here")
+    function = F.scatter if how == "none" else F.scatter_add
+    return Tensor(function(x.numbers, axis, _from_front(x, indices, axis), updates.numbers))
+
+
+@operator(PARTS, "TopK")
+def topk(call: Call, x: Tensor, k: Tensor | None = None) -> Any:
+    count = call.integer("k") if k is None else (plain_numbers(k, "k") or [0])[0]
+    call.ignored("sorted")
+    values, places = F.topk(x.numbers, count, x.axis(call.integer("axis", -1)), bool(call.integer("largest", 1)))
+    return Tensor(values), Tensor(places, "i")
 
 
 # Joints.

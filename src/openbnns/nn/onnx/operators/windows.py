@@ -16,8 +16,9 @@ from ... import functional as F
 from ... import operations
 from ..._value import Value
 from ...converted.tensors import Misfit, Tensor, as_parameter
+from ...parameter import Parameter
 from .._call import Call
-from .._tensor import by_numpy, plain_numbers, weights_of
+from .._tensor import by_numpy, plain_numbers
 from ._registry import add, operator
 
 LAYERS = "convolutions and poolings"
@@ -88,12 +89,22 @@ def _sizes(image: Sequence[AnySize], windows: Windows, ceil: bool = False) -> li
 # Convolutions.
 
 
-def _weight(x: Tensor | None) -> Any:
-    return as_parameter(weights_of(x))
+def _weights(weight: Tensor, bias: Tensor | None) -> tuple[Any, Any]:
+    """Both as parameters, or both as values if one of them is computed."""
+    given = [weight, bias]
+    if all(x is None or x.constant or isinstance(x.held, Parameter) for x in given):
+        held = [None if x is None else x.held for x in given]
+        return tuple(as_parameter(x.astype(np.float32) if isinstance(x, np.ndarray) else x) for x in held)  # type: ignore[return-value]
+    return weight.numbers, None if bias is None else bias.numbers
 
 
 @operator(LAYERS, "Conv")
 def conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return convolution(call, x, weight, bias)
+
+
+def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A convolution with weights that are held, or computed."""
     value, groups = x.numbers, call.integer("group", 1)
     if weight.rank != x.rank or x.rank < 3:
         raise Misfit(f"weights {weight.shape} do not fit {x.shape}")
@@ -102,11 +113,16 @@ def conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
     if groups < 1 or channels != inputs * groups or outputs % groups:
         raise Misfit(f"weights {weight.shape} in {groups} group(s) do not fit {channels} channels of {x.shape}")
     _check_bias(bias, outputs)
-    windows = _windows(call, image, kernel)
-    if list(windows.kernel) != kernel:
+    windows = _windows(call, image, kernel, most=3)
+    if list(windows.kernel) != list(kernel):
         raise Misfit(f"kernel_shape {windows.kernel} is not that of the weights {weight.shape}")
+    held = _weights(weight, bias)
+    if len(image) == 3:
+        edges = [n for pair in reversed(windows.edges) for n in pair]
+        padded = F.pad(value, edges) if any(edges) else value
+        return Tensor(F.conv3d(padded, *held, windows.stride, 0, windows.dilation, groups))
     shape = (samples, outputs, *_sizes(image, windows))
-    operation = operations.Convolution(value, _weight(weight), _weight(bias), shape, windows.for_layer(), groups, False)
+    operation = operations.Convolution(value, *held, shape, windows.for_layer(), groups, False)
     return Tensor(value.graph.append(operation))
 
 
@@ -127,7 +143,7 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     _check_bias(bias, outputs * groups)
     axes = len(image)
     extra = call.integers("output_padding", [0] * axes)
-    windows = _windows(call.without("auto_pad"), image, kernel)
+    windows = _windows(call.without("auto_pad"), image, kernel, most=3)
     if list(windows.kernel) != kernel or len(extra) != axes or min(extra) < 0:
         raise Misfit(f"kernel_shape {windows.kernel} or output_padding {extra} do not fit the weights {weight.shape}")
     whole: list[AnySize] = [
@@ -145,16 +161,26 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     window = Windows(
         windows.kernel, windows.stride, windows.dilation, edges if symmetric else ((0, 0),) * axes
     ).for_layer()
-    held = _weight(weight), _weight(bias)
+    held = _weights(weight, bias)
+    if axes == 3:
+        volume: Value = F.conv_transpose3d(value, *held, windows.stride, 0, 0, groups, windows.dilation)
+        return Tensor(_cut(volume, edges, sizes, whole))
     if groups > 1:
         operation: Any = operations.GroupedTransposedConvolution(value, *held, shape, window, groups)
     else:
         operation = operations.Convolution(value, *held, shape, window, groups, True)
     y: Value = value.graph.append(operation)
-    if not symmetric:
-        keys = [slice(front, front + n) for (front, _), n in zip(edges, sizes, strict=True)]
-        y = F.index(y, (slice(None), slice(None), *keys))
-    return Tensor(y)
+    return Tensor(y if symmetric else _cut(y, edges, sizes, whole))
+
+
+def _cut(y: Value, edges: Any, sizes: Sequence[AnySize], whole: Sequence[AnySize]) -> Value:
+    """What is left of a result without its edges; zeros behind it if more is asked for than there is."""
+    missing = [int(n - m) for n, m in zip(whole, y.shape[2:], strict=True)]
+    if any(n > 0 for n in missing):
+        y = F.pad(y, [n for extra in reversed(missing) for n in (0, max(0, extra))])
+    keys = [slice(front, front + n) for (front, _), n in zip(edges, sizes, strict=True)]
+    cut: Value = F.index(y, (slice(None), slice(None), *keys))
+    return cut
 
 
 def _transposed_edges(
