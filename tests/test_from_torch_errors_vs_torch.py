@@ -59,13 +59,12 @@ def detaching(x: Any) -> Any:
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
-    "unknown": (lambda s, x: torch.cumsum(x, 1), r"torch\.cumsum has no counterpart"),
+    "unknown": (lambda s, x: torch.cummax(x, 1)[0], r"torch\.cummax has no counterpart"),
     "unknown in torch.nn.functional": (lambda s, x: F.rrelu(x), r"torch\.nn\.functional\.rrelu has no counterpart"),
     "unknown method": (lambda s, x: x.erfinv_(), r"Tensor\.erfinv_ has no counterpart"),
     "branch": (lambda s, x: x if x.sum() > 0 else -x, r"__bool__ turns numbers .* Choose with torch\.where"),
     "item": (lambda s, x: x * x.mean().item(), r"item turns numbers"),
     "numpy": (lambda s, x: detaching(x), r"numpy turns numbers"),
-    "option": (lambda s, x: torch.div(x, 3, rounding_mode="floor"), r"torch\.div: rounding_mode='floor' has no counterpart"),
     "option that we do not have": (lambda s, x: F.softplus(x, threshold=2), r"threshold=2 has no counterpart"),
     "antialias": (
         lambda s, x: F.interpolate(x[:, None], scale_factor=2, mode="bilinear", antialias=True),
@@ -91,7 +90,6 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "attribute": (lambda s, x: setattr(x, "data", x * 2) or x, r"x\.data = \.\.\. changes a tensor in a way"),
     "own backward": (lambda s, x: Doubled.apply(x) + 1, r"torch\.autograd\.Function has a backward pass of its own"),
     "stray parameter": (lambda s, x: x * s.stray[0], r"parameter which the module does not hold"),
-    "computed kernel": (lambda s, x: F.conv1d(x, (s.linear.weight * 2)[:4, :4, None]), r"weights must be parameters"),
     "complex": (lambda s, x: torch.fft.rfft(x).abs(), r"fft_rfft has no counterpart"),
 }  # fmt: skip
 
@@ -121,7 +119,7 @@ MODULES: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "proj_size": (lambda: T.LSTM(5, 4, proj_size=2, batch_first=True), X, r"nn\.LSTM: proj_size=2 has no counterpart"),
     "softmax": (lambda: T.Softmax(), X, r"nn\.Softmax: dim is None. Give the axis"),
     "threshold": (lambda: T.Softplus(threshold=3), X, r"nn\.Softplus: softplus with threshold=3"),
-    "volumes": (lambda: T.Conv3d(4, 2, 1), floats(3, 4, 2, 2, 2), r"torch\.nn\.functional\.conv3d has no counterpart"),
+    "volumes": (lambda: T.FractionalMaxPool3d(2, 1), floats(3, 4, 2, 2, 2), r"fractional_max_pool3d\w* has no counterpart"),
     "alpha": (lambda: T.AlphaDropout(0.2), X, r"alpha_dropout has no counterpart"),
 }
 

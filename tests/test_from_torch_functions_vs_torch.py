@@ -215,6 +215,34 @@ case("loop over a size", lambda x: sum(x[:, t] * t for t in range(x.size(1))))
 case("assignment", lambda s, x: _assigned(s, x))
 case("outputs one by one", lambda x: _filled(x))
 
+# Elements by number.
+
+PLACES = torch.tensor([[0, 2, 1], [3, 3, 0], [1, 0, 2], [2, 1, 1]])
+case("cumsum, cumprod", lambda x: x.cumsum(1) + torch.cumprod(x, 2) + x.cumsum(0))
+case("gather", lambda x: torch.gather(x[0], 1, PLACES) + torch.take_along_dim(x[1], PLACES, 1))
+case("gather by rank", lambda x: x.gather(1, x.argsort(1)) + x.sort(2, descending=True)[0] * x.topk(5, 2)[0])
+case("scatter", lambda x: x[0].scatter(1, PLACES[:, :1], x[1][:, :1]) + x[0].scatter_add(1, PLACES, x[1][:, :3])
+     + (x[0] * 1).scatter_(1, PLACES[:, 1:2], 2.0) + (x[0] * 1).scatter_add_(1, PLACES, x[1][:, :3]))  # fmt: skip
+case("index_add", lambda x: x.index_add(1, torch.tensor([1, 1, 0]), x[:, :3], alpha=2)
+     + (x * 1).index_add_(1, torch.tensor([2]), x[:, :1]))  # fmt: skip
+case("rows by computed numbers", lambda x: torch.index_select(x, 1, x[0, :, 0].argsort()))
+case("windows along an axis", lambda x: x.unfold(2, 3, 1).sum(3))
+case("diagonals", lambda x: torch.diagonal(x, 0, 1, 2) + torch.diag_embed(x[:, 0, :4]).sum(1))
+case("columns of images", lambda x: F.fold(F.unfold(x, 3, padding=1), (6, 5), 3, padding=1), IMAGE[:, :, :6, :5])
+case("remainders", lambda x: (x % 0.7) + torch.remainder(x, 2) + torch.fmod(x, 0.9) + x.detach() // 0.6
+     + torch.floor_divide(x.detach(), 0.4) + torch.div(x, 0.3, rounding_mode="floor")
+     + torch.div(x, 0.3, rounding_mode="trunc") + (x * 1).remainder_(0.3))  # fmt: skip
+case("angles and lengths", lambda s, x: torch.atan2(x, s.p) + torch.hypot(x, s.p) + torch.logaddexp(x, s.p))
+cases(torch, "trunc frac erfc sinc", X, scale=0.7)
+case("in place", lambda x: (x * 1).trunc_() + (x * 1).frac_() + (x * 1).erfc_() + (x * 1).sinc_())
+case("what is no number", lambda x: torch.where(torch.isnan(x) | torch.isinf(x) | ~torch.isfinite(x), 0.0, x))
+case("any, all", lambda x: torch.where((x > 0).any(2, keepdim=True), x, -x) + torch.where((x > -1).all(1, keepdim=True), x, 0.0))
+case("computed kernels", lambda s, x: F.conv2d(x, s.kernel * 2, s.channels * 1, padding=1), IMAGE[:, :2])
+VOLUME = floats(3, 2, 4, 5, 4)
+case("volumes", lambda s, x: F.max_pool3d(F.conv3d(x, s.kernel[:, :, None] * 1, padding=1), 2), VOLUME)
+case("poolings of volumes", lambda x: F.avg_pool3d(x, 2) + F.adaptive_avg_pool3d(x, (2, 2, 2)), VOLUME)
+case("transposed volumes", lambda s, x: F.conv_transpose3d(x, s.kernel[:2, :, None] * 1), VOLUME)
+
 # Across the samples of a batch.
 
 case("one sample", lambda x: x[0])

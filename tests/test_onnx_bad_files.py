@@ -148,7 +148,6 @@ ASKING = {
     "Range": [node("Range", "zero many one", "k"), node("Add", "x k", "y")],
     "Pad": [node("Pad", "x pads", "y")],
     "OneHot": [node("OneHot", "indices depth values", "k"), node("Add", "x k", "y")],
-    "CumSum": [node("Expand", "x wide", "k"), node("CumSum", "k indices", "y")],
     "Trilu": [node("Reshape", "x square", "s"), node("Expand", "s matrix", "k"), node("Trilu", "k", "y")],
     "Add": [node("Reshape", "x square", "s"), node("Expand", "s row", "r"), node("Add", "r column", "y")],
     "Conv": [node("Reshape", "x image", "s"), node("Conv", "s w", "y", pads=[2**18] * 4)],

@@ -276,6 +276,76 @@ def test_versions_of_operators(opset: int, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
 
 
+@pytest.mark.parametrize("opset", [7, 9, 10, 12])
+def test_old_versions_of_operators(opset: int, tmp_path: Path) -> None:
+    """What are inputs in new versions are attributes, Softmax runs over all axes from one on, and Resize is Upsample."""
+    nodes = [
+        node("Unsqueeze", "x", "u", axes=[0]), node("Squeeze", "u", "s", axes=[0]),
+        node("ReduceSum", "s", "r", axes=[2], keepdims=1), node("Sub", "x r", "c"), node("Softmax", "c", "m"),
+        node("Split", "m", "a b", axis=1, split=[1, 3]),
+    ]  # fmt: skip
+    weights: dict[str, Any] = {}
+    if opset < 10:
+        nodes.append(node("Slice", "b", "d", starts=[1], ends=[2**31 - 1], axes=[1]))
+        weights["scales"] = np.float32([1, 1, 2])
+        up = {"scales": [1.0, 1.0, 2.0]} if opset == 7 else {}
+        nodes.append(node("Upsample", "d" if opset == 7 else "d scales", "e", mode="nearest", **up))
+    else:
+        weights |= {
+            "one": np.array([1]),
+            "far": np.array([2**31 - 1]),
+            "scales": np.float32([1, 1, 2]),
+            "none": np.float32([]),
+        }
+        nodes.append(node("Slice", "b one far one", "d"))
+        more = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"} if opset > 10 else {}
+        nodes.append(node("Resize", "d none scales" if opset > 10 else "d scales", "e", mode="nearest", **more))
+    if opset < 11:
+        nodes += [node("Pad", "e", "p", pads=[0, 0, 1, 0, 0, 2], value=0.5), node("Clip", "p", "y", min=0.1, max=0.4)]
+    else:
+        weights |= {
+            "pads": np.array([0, 0, 1, 0, 0, 2]),
+            "half": np.float32(0.5),
+            "low": np.float32(0.1),
+            "high": np.float32(0.4),
+        }
+        nodes += [node("Pad", "e pads half", "p"), node("Clip", "p low high", "y")]
+    nodes.append(node("Dropout", "y", "z unused", **({"ratio": 0.3} if opset < 12 else {})))
+    path = write(tmp_path / "m.onnx", nodes, {"x": [-1, 4, 5]}, ["z"], weights, opset)
+    net, x = nn.from_onnx(path), floats(3, 4, 5)
+    centred = np.exp(x - x.sum(2, keepdims=True)).astype(np.float64)
+    share = centred / centred.sum((1, 2), keepdims=True)
+    wide = np.pad(np.repeat(share[:, 2:], 2, 2), [(0, 0), (0, 0), (1, 2)], constant_values=0.5)
+    np.testing.assert_allclose(net(x), wide.clip(0.1, 0.4), 1e-5, 1e-6)
+
+
+def test_quantized_numbers(tmp_path: Path) -> None:
+    nodes = [
+        node("DynamicQuantizeLinear", "x", "q scale zero"), node("MatMulInteger", "q w zero wz", "i"),
+        node("Cast", "i", "f", to=FLOAT), node("Mul", "scale ws", "both"), node("Mul", "f both", "y"),
+        node("QuantizeLinear", "x ws wz", "a"), node("DequantizeLinear", "a ws wz", "b"),
+    ]  # fmt: skip
+    weights = {"w": RANDOM.randint(0, 255, (5, 3)).astype(np.uint8), "wz": np.uint8(120), "ws": np.float32(0.02)}
+    path, x = write(tmp_path / "m.onnx", nodes, {"x": ["N", 5]}, ["y", "b"], weights), floats(4, 5)
+    for found, expected in zip(nn.from_onnx(path)(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+
+
+def test_elements_by_computed_numbers(tmp_path: Path) -> None:
+    nodes = [
+        node("TopK", "x k", "v i", axis=1), node("GatherElements", "x i", "g", axis=1), node("Gather", "x row", "r", axis=1),
+        node("ScatterElements", "x i v", "s", axis=1, reduction="add"), node("ArgMax", "x", "row", axis=1, keepdims=0),
+        node("Conv", "image kernel", "c"), node("Mul", "w two", "kernel"),
+    ]  # fmt: skip
+    nodes = [nodes[i] for i in (4, 0, 1, 2, 3, 6, 5)]
+    weights = {"k": np.array([3]), "w": floats(2, 1, 3, 3, 3), "two": np.float32(2)}
+    shapes = {"x": ["N", 6], "image": ["N", 1, "D", 5, 4]}
+    path = write(tmp_path / "m.onnx", nodes, shapes, ["v", "g", "r", "s", "c"], weights)
+    x, image = floats(4, 6), floats(4, 1, 7, 5, 4)
+    for found, expected in zip(nn.from_onnx(path)(x, image), by_reference(path, [x, image]), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
+
+
 def test_open_shapes(tmp_path: Path) -> None:
     """Sizes that the file leaves open are free; ``input_shapes`` fixes them, with or without the batch."""
     nodes = [

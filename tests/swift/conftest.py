@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from swift_tools import Module
 
 

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import interface
-from openbnns.clib import swift
+import pytest
 from swift_tools import PROGRAMS, ROOT, Module, run
+
+from openbnns.clib import swift
 
 FACTS = ROOT / "tools" / "facts"
 GLOBALS = "(globals)"

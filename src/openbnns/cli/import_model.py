@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
         examples=(
             "openbnns import model.onnx                       # writes model.safetensors",
             "openbnns import model.onnx -o out/model.safetensors",
-            "openbnns import model.onnx --shape input=3,224,224   # where the file leaves sizes open",
+            "openbnns import model.onnx --shape input=3,224,224   # fix sizes that the file leaves open",
             "openbnns import model.mlmodel",
         ),
     )  # fmt: skip
@@ -33,10 +33,10 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--shape", action="append", type=_shape, default=[], metavar="NAME=SIZES",
-        help="the shape of an input without the batch, as numbers with commas",
+        help="the shape of an input, as numbers with commas; without the batch, that stays free",
     )  # fmt: skip
     parser.add_argument(
-        "--one-sample", action="store_true", help="the model describes one sample: no axis of its inputs is a batch"
+        "--one-sample", action="store_true", help="leave the numbers of the file as they are: no axis is a batch of any size"
     )
     add_output(parser)
     parser.set_defaults(run=run)
@@ -83,4 +83,4 @@ def _read(options: argparse.Namespace) -> tuple[Any, tuple[str, ...], Sequence[t
         return network, ("layer", "becomes"), layers
     axis = None if options.one_sample else 0
     read = nn.from_onnx(options.model, batch_axis=axis, input_shapes=dict(options.shape))
-    return read, ("node", "becomes", "output of a sample"), read.converted()
+    return read, ("node", "becomes", "output"), read.converted()

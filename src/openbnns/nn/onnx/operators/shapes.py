@@ -11,6 +11,7 @@ import numpy as np
 from ....graph.sizes import AnySize, Size, is_same, is_same_shape, product
 from ... import functional as F
 from ..._value import Value, filled
+from ...converted.functions import AsWhole
 from ...converted.tensors import Misfit, Tensor, kind_of, reshaped, sizes_array
 from ...parameter import Parameter
 from .. import _numpy
@@ -275,8 +276,8 @@ def gather_elements(call: Call, x: Tensor, indices: Tensor) -> Any:
 def _from_front(x: Tensor, indices: Tensor, axis: int) -> Value:
     """Indices as a value; those that count from the end of an axis count from its front."""
     if not indices.constant:
-        whole: Value = F.remainder(indices.value, int(x.shape[axis]))
-        return whole
+        places: Value = F.remainder(indices.value, int(x.shape[axis]))
+        return places if places.dtype.kind == "i" else AsWhole.apply(places)  # type: ignore[no-any-return]
     numbers = indices.held
     if numbers.size and numbers.min() < 0:
         numbers = np.where(numbers < 0, numbers + int(x.shape[axis]), numbers)

@@ -28,6 +28,7 @@ def operand(given: Any) -> Any:
 _UNARY = [
     "neg", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "square", "reciprocal", "sin", "cos", "tan",
     "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "round", "sign",
+    "trunc", "frac", "erfc", "sinc",
 ]  # fmt: skip
 _ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}
 
@@ -103,8 +104,33 @@ for _name in ("rsub", "__rsub__"):
 
 @operation(ARITHMETIC, "div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__")
 def div(call: Call, input: Any, other: Any, *, rounding_mode: Any = None) -> Any:
-    refuse_unless("rounding_mode", rounding_mode, None)
-    return F.div(operand(input), operand(other))
+    refuse_unless("rounding_mode", rounding_mode, None, "floor", "trunc")
+    if rounding_mode == "floor":
+        return _of_kind(call, F.floor_divide, input, other)
+    quotient = F.div(operand(input), operand(other))
+    return quotient if rounding_mode is None else F.trunc(quotient)
+
+
+def _of_kind(call: Call, function: Any, *given: Any) -> Any:
+    """A function of numbers; of whole numbers, if all are."""
+    whole = call.kinds[0] == "i" and all(not isinstance(x, Tensor) or isinstance(x.held, Value) for x in given)
+    return function(*(x.value if whole and isinstance(x, Tensor) else operand(x) for x in given))
+
+
+def _rounded(function: Any, swapped: bool = False) -> Any:
+    def handler(call: Call, input: Any, other: Any) -> Any:
+        return _of_kind(call, function, *((other, input) if swapped else (input, other)))
+
+    return handler
+
+
+for _name in ("remainder", "remainder_", "__mod__"):
+    add(ARITHMETIC, _name, _rounded(F.remainder))
+for _name in ("floor_divide", "__floordiv__"):
+    add(ARITHMETIC, _name, _rounded(F.floor_divide))
+add(ARITHMETIC, "__rfloordiv__", _rounded(F.floor_divide, swapped=True))
+for _name in ("fmod", "atan2", "hypot", "logaddexp"):
+    add(ARITHMETIC, _name, _rounded(getattr(F, _name)))
 
 
 @operation(ARITHMETIC, "__rtruediv__", "__rdiv__")
@@ -221,6 +247,8 @@ def _comparison(name: str) -> Any:
     return handler
 
 
+for _name in ("isnan", "isinf", "isfinite"):
+    add(MASKS, _name, _unary(getattr(F, _name)))
 for _name in COMPARISONS:
     add(MASKS, _name, _comparison(_name))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):

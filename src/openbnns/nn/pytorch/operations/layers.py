@@ -14,6 +14,7 @@ from ...converted.functions import AsNumbers, Compare
 from ...converted.tensors import Misfit, Tensor, held_parameter
 from ...operations.choice import Choice
 from ...operations.random_numbers import RandomNumbers
+from ...parameter import Parameter
 from .._recording import Kind
 from .._steps import BY_MODE, ByMode
 from ._registry import FUNCTIONS, Call, add, operation, plain, refuse_unless
@@ -47,12 +48,18 @@ def _convolution(function: Any, transposed: bool) -> Any:
     ) -> Any:  # fmt: skip
         names = ("output_padding", "groups", "dilation") if transposed else ("dilation", "groups")
         chosen = {"stride": stride, "padding": padding, **dict(zip(names, options, strict=False)), **named}
-        return function(input.numbers, held_parameter(weight), held_parameter(bias), **_options(chosen))
+        held = (weights(weight), None if bias is None else weights(bias))
+        return function(input.numbers, *held, **_options(chosen))
 
     return handler
 
 
-for _name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"):
+def weights(given: Tensor) -> Any:
+    """Weights as they are held, or as they are computed."""
+    return held_parameter(given) if isinstance(given.held, (Parameter, np.ndarray)) else given.numbers
+
+
+for _name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):
     add(LAYERS, f"F.{_name}", _convolution(getattr(F, _name), "transpose" in _name))
 
 
@@ -64,6 +71,8 @@ def _pooling(function: Any, *names: str) -> Any:
         chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named}
         if not chosen.get("stride", 0):  # PyTorch's functions in C take [] for None
             chosen.pop("stride", None)
+        if function is F.max_pool3d and not chosen.get("return_indices"):
+            chosen.pop("return_indices", None)
         return function(input.numbers, **_options(chosen))
 
     return handler
@@ -112,6 +121,14 @@ for _axes in ("1d", "2d"):
         LAYERS, f"F.adaptive_max_pool{_axes}_with_indices",
         _with_indices(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
     )  # fmt: skip
+
+
+for _name in ("avg_pool3d", "max_pool3d"):
+    _options_3d = ("ceil_mode", "count_include_pad") if _name.startswith("avg") else ("dilation", "ceil_mode")
+    add(LAYERS, f"F.{_name}", _pooling(getattr(F, _name), *_WINDOW, *_options_3d))
+add(LAYERS, "F.adaptive_avg_pool3d", _pooling(F.adaptive_avg_pool3d, "output_size"))
+add(LAYERS, "F.unfold", _pooling(F.unfold, "kernel_size", "dilation", "padding", "stride"))
+add(LAYERS, "F.fold", _pooling(F.fold, "output_size", "kernel_size", "dilation", "padding", "stride"))
 
 
 @operation(LAYERS, "F.max_unpool1d", "F.max_unpool2d")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
+from ...converted.functions import AsWhole
 from ...converted.tensors import Misfit, Tensor
 from ._registry import Call, add, operation, plain, refuse_unless
 
@@ -29,6 +30,18 @@ def _reduction(function: Any) -> Any:
 
 for _name in ("sum", "mean", "amax", "amin", "logsumexp", "prod"):
     add(REDUCTIONS, _name, _reduction(getattr(F, _name)))
+
+
+@operation(REDUCTIONS, "any", "all")
+def truth(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    return (F.any if call.name == "any" else F.all)(input.numbers, _axes(dim), keepdim)
+
+
+@operation(REDUCTIONS, "cumsum", "cumprod")
+def running(call: Call, input: Tensor, dim: Any, *, dtype: Any = None) -> Any:
+    whole = call.kinds[0] == "i"
+    total = (F.cumsum if call.name == "cumsum" else F.cumprod)(input.numbers, plain(dim, "dim"))
+    return AsWhole.apply(total) if whole else total
 
 
 @operation(REDUCTIONS, "max", "min")

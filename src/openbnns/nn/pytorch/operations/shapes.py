@@ -13,6 +13,7 @@ from ... import functional as F
 from ..._value import Value
 from ...converted.functions import SampleNumbers
 from ...converted.tensors import Misfit, Tensor, reshaped
+from ...functional._arrangements import windows
 from ._registry import Call, operation, plain
 
 SHAPES = "shapes"
@@ -234,7 +235,61 @@ def select(call: Call, input: Tensor, dim: Any, index: Any) -> Any:
 
 @operation(PARTS, "index_select")
 def index_select(call: Call, input: Tensor, dim: Any, index: Any) -> Any:
-    return F.index_select(input.numbers, dim, _index(index))
+    return F.index_select(input.numbers, dim, _index(index) if index.constant else index.value)
+
+
+@operation(PARTS, "gather", "take_along_dim")
+def gather(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+    given = [*options, *named.values()]
+    index = next(x for x in given if isinstance(x, Tensor))
+    dim = plain(next(x for x in given if not isinstance(x, Tensor)), "dim")
+    value = input.value if input.kind != "f" else input.numbers
+    if call.name == "gather":
+        return F.gather(value, dim, index.value)
+    return F.take_along_dim(value, index.value, dim)
+
+
+@operation(PARTS, "scatter", "scatter_", "scatter_add", "scatter_add_")
+def scatter(call: Call, input: Tensor, dim: Any, index: Tensor, src: Any = None, *, value: Any = None) -> Any:
+    given = src if value is None else value
+    source = given.numbers if isinstance(given, Tensor) else float(plain(given, "value"))
+    function = F.scatter_add if "add" in call.name else F.scatter
+    return function(input.numbers, plain(dim, "dim"), index.value, source)
+
+
+@operation(PARTS, "index_add", "index_add_")
+def index_add(call: Call, input: Tensor, dim: Any, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
+    return F.index_add(input.numbers, plain(dim, "dim"), index.value, source.numbers, alpha=plain(alpha, "alpha"))
+
+
+@operation(PARTS, "sort")
+def sort(call: Call, input: Tensor, dim: Any = -1, descending: Any = False, *, stable: Any = None) -> Any:
+    return tuple(F.sort(input.numbers, plain(dim, "dim"), plain(descending, "descending")))
+
+
+@operation(PARTS, "argsort")
+def argsort(call: Call, input: Tensor, dim: Any = -1, descending: Any = False, *, stable: Any = None) -> Any:
+    return F.argsort(input.numbers, plain(dim, "dim"), plain(descending, "descending"))
+
+
+@operation(PARTS, "topk")
+def topk(call: Call, input: Tensor, k: Any, dim: Any = -1, largest: Any = True, sorted: Any = True) -> Any:
+    return tuple(F.topk(input.numbers, plain(k, "k"), plain(dim, "dim"), plain(largest, "largest")))
+
+
+@operation(PARTS, "unfold")
+def unfold(call: Call, input: Tensor, dimension: Any, size: Any, step: Any) -> Any:
+    return windows(input.numbers, *(int(plain(n, "a size")) for n in (dimension, size, step)))
+
+
+@operation(PARTS, "diagonal")
+def diagonal(call: Call, input: Tensor, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
+    return F.diagonal(input.numbers, plain(offset, "offset"), plain(dim1, "dim1"), plain(dim2, "dim2"))
+
+
+@operation(PARTS, "diag_embed")
+def diag_embed(call: Call, input: Tensor, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+    return F.diag_embed(input.numbers, plain(offset, "offset"), plain(dim1, "dim1"), plain(dim2, "dim2"))
 
 
 @operation(PARTS, "flip")
