@@ -23,12 +23,17 @@ from openbnns.nn.preprocessing.tables import CategoryColumn, NumberColumn, TextC
 
 Array = np.ndarray
 
-image, sequence, vector, signal = (2, 8, 8), (5, 8), (8,), (2, 9)
+image, sequence, vector, signal, volume = (2, 8, 8), (5, 8), (8,), (2, 9), (2, 4, 5, 6)
 AF = openbnns.ActivationFunction
 
 # Every layer once, with options that are not the usual ones, and the shapes of samples it takes.
 LAYERS: list[tuple[nn.Module, Any]] = [
     (nn.Linear(3), vector), (nn.Linear(8, 3, False), vector), (nn.LazyLinear(3), vector),
+    (nn.Conv3d(2, 3, (2, 3, 2), stride=(1, 2, 1), padding=1), volume), (nn.ConvTranspose3d(2, 3, 2, stride=2), volume),
+    (nn.MaxPool3d(2), volume), (nn.AvgPool3d(2, padding=1), volume), (nn.AdaptiveAvgPool3d((2, 1, 3)), volume),
+    (nn.AdaptiveMaxPool3d(2), volume), (nn.BatchNorm3d(2), volume), (nn.InstanceNorm3d(2), volume),
+    (nn.ConstantPad3d(1, 0.5), volume), (nn.ZeroPad3d(1), volume), (nn.ReflectionPad3d(1), volume),
+    (nn.ReplicationPad3d(1), volume), (nn.CircularPad3d(1), volume),
     (nn.Conv2d(4, 3, stride=2, padding=1, groups=2, bias=False), image), (nn.Conv2d(2, 4, (3, 2), 1, "same"), image),
     (nn.Conv2d(4, 3, padding=1, padding_mode="reflect"), image), (nn.Conv1d(4, 3, dilation=2), signal),
     (nn.ConvTranspose2d(3, 2, stride=2, output_padding=1), image), (nn.ConvTranspose1d(3, 2), signal),

@@ -321,6 +321,7 @@ def test_import_refuses_what_no_model_file_can_hold(
 
     nn.Sequential(nn.Linear(3, 2)).build((3,), seed=0).to_onnx(tmp_path / "model.onnx")
     monkeypatch.setattr("openbnns.nn.model_file.describe", describe)
+    monkeypatch.setattr("openbnns.nn.graph_file.describe", describe)
     assert cli.main(["import", str(tmp_path / "model.onnx")]) == 2
     assert re.search(r"model\.onnx: cannot be written as a model file\. .*is too strange", capsys.readouterr().err)
     assert not (tmp_path / "model.safetensors").exists()

@@ -26,7 +26,7 @@ import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from inspect import Parameter as Argument
 from inspect import Signature, signature
 from typing import Any
@@ -70,6 +70,10 @@ _RECORDS: dict[str, type] = {c.__name__: c for c in (operations.Window, Part, In
 _STRUCTURES = {"tuple": tuple, "list": list, "dict": dict}
 _DTYPES = {"float32": FLOAT32, "int64": INT64}
 _LONGEST_NAME = 200
+_DAMAGE = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError, StopIteration,
+)  # fmt: skip
+"""What reading may raise if a file does not say what it should."""
 
 
 def _below(kind: type, package: str) -> Iterator[type]:
@@ -254,10 +258,12 @@ class _Writer:
         return said if value is owner else {**said, "shape": [self.write(n) for n in value.shape]}
 
     def _array(self, array: Array) -> dict[str, Any]:
-        source = self._converted.get(id(array))
-        name = self._state.get(id(array if source is None else source))
+        held = array  # by a module, before it was converted
+        while id(held) in self._converted:
+            held = self._converted[id(held)]
+        name = self._state.get(id(held))
         if name is not None:
-            return {"array": name}
+            return {"array": name} if held is array else {"array": name, "dtype": str(array.dtype)}
         if array.flags.c_contiguous and (array.ctypes.data, array.nbytes) in self._buffers:
             return {"array": self._buffers[array.ctypes.data, array.nbytes], "shape": list(array.shape)}
         key = (array.dtype.str, array.shape, array.tobytes())
@@ -522,6 +528,8 @@ class _Replay:
 
     def _read_array(self, name: str, said: Mapping[str, Any]) -> Array:
         array: Array = self.network._constants[name] if name in self.network._constants else self._state[name]
+        if "dtype" in said:
+            return self.graph.following(array, partial(np.array, dtype=_DTYPES[said["dtype"]], order="C"))
         return array.reshape(said["shape"]) if "shape" in said else array
 
     def _read_enum(self, said: list[str], _: Any) -> Any:
@@ -547,6 +555,8 @@ class _Replay:
         return Value(self.graph, [_size(n, self.sizes) for n in shape], _DTYPES[said["dtype"]])
 
     def _read_value(self, number: int, said: Mapping[str, Any]) -> Value:
+        if type(number) is not int or not 0 <= number < len(self.values):
+            raise ValueError(f"value {number!r:.60} is read before it is made")
         return self._shaped(self.values[number], said)
 
     def _read_number_of(self, terms: Any, said: Mapping[str, Any]) -> Value:
@@ -599,7 +609,7 @@ def network_of(table: Any, arrays: Mapping[str, Array], where: str) -> Module:
         )
     try:
         return _made(table, arrays)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError) as error:
+    except _DAMAGE as error:
         told = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ModelError(f"{where}: graph: the network cannot be recorded from what it says. {told:.500}") from None
 

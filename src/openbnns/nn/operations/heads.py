@@ -41,7 +41,11 @@ class Part:
     def bound(self, sizes: Mapping[str, int]) -> BoundPart:
         """The part with numbers for its sizes."""
         numbers = bound((self.heads, self.length, self.width, self.first, self.head, self.row), sizes)
-        return BoundPart(math.prod(self.value.concrete(sizes)[1:]), *numbers)
+        part = BoundPart(math.prod(self.value.concrete(sizes)[1:]), *numbers)
+        last = part.first + (part.heads - 1) * part.head + (part.length - 1) * part.row + part.width
+        if min(numbers) < 0 or min(numbers[:3]) < 1 or last > part.sample:
+            raise ValueError(f"attention: {part} is not inside the samples of a value {self.value.shape}.")
+        return part
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,10 @@ class AttentionHeads(Operation):
     def _parts(self) -> dict[int, BoundPart]:
         """The parts in the arrays of the program being made, by slot."""
         q, k, v, o = (part.bound(self.bound_sizes) for part in (*self.parts, self.result))
+        mask = None if self.added is None else self.added.shape
+        fits = q.heads == k.heads == v.heads and q.width == k.width and k.length == v.length
+        if not fits or (mask is not None and mask not in ((q.length, k.length), (q.heads, q.length, k.length))):
+            raise ValueError(f"attention: heads of {q}, {k} and {v} with a mask {mask} do not fit together.")
         return {_Q: q, _K: k, _V: v, _O: o, _DQ: q, _DK: k, _DV: v, _DO: o}
 
     def _each(self, arrays: Sequence[Any]) -> list[Any]:

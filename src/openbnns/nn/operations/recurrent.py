@@ -45,6 +45,12 @@ class Recurrent(Operation):
         self.kind, self.weights, self.biases = kind, weights, biases
         self.reverse, self.initial, self.lengths = reverse, list(initial), lengths
         self.hidden = weights[1].shape[1]
+        gates = (3 if kind == "gru" else 1) * self.hidden
+        shapes_of = [w.shape for w in (*weights, *biases)]
+        if kind not in KINDS or shapes_of != [(gates, x.shape[2]), (gates, self.hidden), *[(gates,)] * len(biases)]:
+            raise ValueError(
+                f"{kind} cells: weights and biases {shapes_of} do not fit each other, or the input {x.shape}."
+            )
         samples, steps, inputs = x.shape
         shapes = [(steps, self.hidden), (self.hidden,), (steps, weights[1].shape[0])]
         shapes += [(steps, self.hidden)] if kind == "gru" else []
@@ -76,7 +82,9 @@ class Recurrent(Operation):
         if self.kind == "gru":
             tensors[_Q] = y[3]
         if self.lengths is not None:
-            tensors[_LENGTHS] = x[-1].reshape(-1)
+            if x[-1].shape != x[0].shape[:1] or x[-1].dtype != np.int64:
+                raise ValueError(f"{self.kind} cells: lengths of shape {x[-1].shape} for an input {x[0].shape}.")
+            tensors[_LENGTHS] = x[-1]
         return tensors
 
     def _sequence(self, x: list[Array], y: list[Array]) -> Array:

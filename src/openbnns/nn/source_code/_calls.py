@@ -47,7 +47,7 @@ class Tracer:
         function, given, named = call.func, call.args, call.keywords
         if function is in_turn:
             return [step for part in given[0] for step in self.steps(part)]
-        if function is np.copyto or (engines._core is not None and function is engines._core.copy_array):
+        if function is (np.copyto if engines._core is None else engines._core.copy_array):
             return self.copies(*given)
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
         if isinstance(owner, KeepingPlan):
