@@ -165,6 +165,37 @@ def test_model_files_hold_the_network(tmp_path: Path) -> None:
     np.testing.assert_allclose(nn.load_model(path)(x), net(x), rtol=1e-6)
 
 
+class TokenEncoder(torch.nn.Module):
+    """A BERT in small: tokens, positions from a buffer, padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = torch.nn.Embedding(30, 16), torch.nn.Embedding(12, 16)
+        layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, activation="gelu")
+        self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = torch.nn.Linear(16, 5)
+        self.register_buffer("numbers", torch.arange(12)[None])
+
+    def forward(self, tokens: Any, mask: Any) -> Any:
+        x = self.words(tokens) + self.places(self.numbers[:, : tokens.shape[1]])
+        return self.head(self.encoder(x, src_key_padding_mask=mask == 0)[:, 0])
+
+
+def test_an_encoder_of_tokens_comes_back_from_a_file(tmp_path: Path) -> None:
+    from test_graph_file import assert_same
+
+    random = np.random.RandomState(0)
+    module = TokenEncoder()
+    net = nn.from_torch(module, (torch.zeros(3, 7, dtype=torch.long), torch.ones(3, 7, dtype=torch.long)))
+    net.save_model(tmp_path / "m.safetensors")
+    again = nn.load_model(tmp_path / "m.safetensors")
+    tokens, mask = random.randint(0, 30, (5, 7)), np.ones((5, 7), np.int64)
+    mask[1, 3:] = 0
+    assert_same(net, again, (tokens, mask))
+    expected = module.eval()(torch.tensor(tokens), torch.tensor(mask)).detach().numpy()
+    np.testing.assert_allclose(again.eval()(mask=mask, tokens=tokens), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_dropout_of_everything() -> None:
     class Dropped(torch.nn.Module):
         def __init__(self) -> None:

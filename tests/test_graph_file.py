@@ -464,5 +464,5 @@ def test_cells_with_weights_of_other_shapes_are_refused(tmp_path: Path) -> None:
         cells = next(said for said in first(graph)["operations"] if said["type"] == "Recurrent")
         cells["arguments"]["weights"][1] = cells["arguments"]["weights"][0]
 
-    with pytest.raises(ModelError, match="gru cells: weights and biases .* do not fit each other"):
+    with pytest.raises(ModelError, match=r"gru cells: weights and biases .* do not fit each other"):
         nn.load_model(rewritten(tmp_path / "m.safetensors", change))

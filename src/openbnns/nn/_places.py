@@ -54,7 +54,7 @@ def places(network: Module, operations: Sequence[Operation]) -> list[Place]:
 
 def input_names(network: Module, count: int) -> list[str]:
     """What to call the inputs of a network: as the arguments of ``forward`` are, or ``input`` if there is one."""
-    parameters = network._signature().parameters.values()
+    parameters = network._call_signature().parameters.values()
     names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     if count == 1 or len(names) < count:
         return ["input"] if count == 1 else [f"input_{i}" for i in range(count)]

@@ -329,7 +329,7 @@ class RecordedNetwork(RecordedPart):
         """The shapes that the file has recordings for."""
         return list(dict.fromkeys(_shapes_in(said) for said in self._held))
 
-    def _signature(self) -> Signature:
+    def _call_signature(self) -> Signature:
         names = [said["name"] for said in self._held[0]["inputs"]]
         return Signature([Argument(name, Argument.POSITIONAL_OR_KEYWORD) for name in names])
 

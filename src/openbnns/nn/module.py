@@ -274,13 +274,13 @@ class Module(Exports):
             raise
         return arrays
 
-    def _signature(self) -> Signature:
+    def _call_signature(self) -> Signature:
         """The arguments that it is called with."""
         return signature(self.forward)
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> BoundArguments:
         try:
-            return self._signature().bind(*inputs, **named)
+            return self._call_signature().bind(*inputs, **named)
         except TypeError as error:
             told = f"{type(self).__name__}: {error}. Inputs are named as the arguments of forward."
             if len(inputs) == 1 and isinstance(inputs[0], Mapping):

@@ -144,15 +144,18 @@ class Network(Part):
     def _refused(self, step: Record, reason: str) -> Unsupported:
         return refusal(f"{described(step, self._interface.kinds)}: {reason}", step.place)
 
-    def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
-        """Inputs by the names of the arguments of PyTorch's forward."""
+    def _call_signature(self) -> inspect.Signature:
+        """Inputs have the names of the arguments of PyTorch's forward."""
         known = self._interface.names
         names = [*known, *(f"input_{i}" for i in range(len(known), len(self._interface.whole)))]
-        taken = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+
+    def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
+        taken = self._call_signature()
         try:
-            return inspect.Signature(taken).bind(*inputs, **named)
+            return taken.bind(*inputs, **named)
         except TypeError as error:
-            raise TypeError(f"{self._kind}: {error}. It takes {', '.join(names)}.") from None
+            raise TypeError(f"{self._kind}: {error}. It takes {', '.join(taken.parameters)}.") from None
 
 
 def described(step: Record, kinds: Mapping[str, str]) -> str:

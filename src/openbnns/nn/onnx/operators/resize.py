@@ -206,16 +206,16 @@ def _positions(call: Call, axis: _Axis) -> Array:
     assert scale is not None  # of an axis that is settled
     mode = _coordinates(call)
     if mode == "half_pixel":
-        return (numbers + 0.5) / scale - 0.5
+        return np.asarray((numbers + 0.5) / scale - 0.5)
     if mode == "pytorch_half_pixel":
-        return (numbers + 0.5) / scale - 0.5 if m > 1 else np.zeros(m)
+        return np.asarray((numbers + 0.5) / scale - 0.5) if m > 1 else np.zeros(m)
     if mode == "half_pixel_symmetric":
         centre = n / 2 * (1 - m / (scale * n))
-        return centre + (numbers + 0.5) / scale - 0.5
+        return np.asarray(centre + (numbers + 0.5) / scale - 0.5)
     if mode == "align_corners":
         return numbers * ((n - 1) / (scale * n - 1)) if m > 1 else np.zeros(m)
     if mode == "asymmetric":
-        return numbers / scale
+        return np.asarray(numbers / scale)
     if mode == "tf_crop_and_resize":
         if m > 1:
             return axis.start * (n - 1) + numbers * (axis.end - axis.start) * (n - 1) / (m - 1)
