@@ -103,6 +103,44 @@ class AcrossSamples(nn.Module):
         return alike @ y, pairs.reshape(n, 2 * n, 3).sum(1), y.sum() / n
 
 
+class Functions(nn.Module):
+    """Comparisons, order, whole numbers that find and move elements, weights that are computed, transforms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(np.random.RandomState(1).standard_normal((3, 1, 2, 3)).astype(np.float32))
+
+    def forward(self, x: Any, ids: Any) -> Any:
+        images = F.conv2d(x[:, None], self.kernel / self.kernel.norm(), padding=(0, 1))
+        order = x.sum((1, 2)).argsort()
+        mixed = F.where(x > 0, x.cumsum(1), x % 0.7) + F.scatter_add(
+            x, 1, (ids[:, :1, None] % 2).long().expand(-1, 1, 4), x[:, :1]
+        )
+        counted = F.rfft(x, dim=1) * F.arange(x.shape[0])[:, None, None, None]
+        best = x.topk(2, 1)
+        edges = F.logaddexp(x, -x) + F.hypot(x, F.sinc(x)) + F.fmod(x, 0.4) + F.frac(x)
+        return (
+            images.mean((2, 3))[order],
+            mixed,
+            counted,
+            best.values,
+            best.indices,
+            edges,
+            x.gather(2, (ids[:, :5, None] % 4).long()),
+        )
+
+
+def test_functions_of_values(tmp_path: Path) -> None:
+    random, net = np.random.RandomState(4), Functions()
+    batches = [(random.standard_normal((n, 5, 4)).astype(np.float32), random.randint(0, 9, (n, 6))) for n in (3, 5)]
+    net(*batches[0])
+    net.eval().to_onnx(tmp_path / "f.onnx")
+    for batch in batches:
+        given = [array.astype(np.float32) for array in batch]  # nothing looks the integers up
+        for found, expected in zip(by_reference(tmp_path / "f.onnx", given), net(*batch), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+
+
 class ByNumber(nn.Module):
     """More than four samples are another network."""
 

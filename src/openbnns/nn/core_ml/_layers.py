@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import ConvolutionType
 from ...graph.sizes import AnySize, is_same, product
+from .._value import Value
 from ..operations import Convolution, Dropout, Embedding, GroupedTransposedConvolution, Linear, Normalization, Pooling
 from ..operations.fused import NormalizedOperation
 from ._builder import Builder, Refused, Var, writes
@@ -16,6 +17,8 @@ from ._functions import activated
 
 
 def _array(parameter: Any) -> Any:
+    if isinstance(parameter, Value):
+        raise Refused("its weights are computed, but Core ML takes numbers that stay as they are. Compute them before")
     return None if parameter is None else parameter.data.astype(np.float32)
 
 

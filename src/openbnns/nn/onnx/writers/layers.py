@@ -9,20 +9,22 @@ import numpy as np
 from .... import ConvolutionType
 from ....graph.sizes import is_plain, is_same, product
 from ... import operations
+from ..._value import Value
 from ...parameter import Parameter
 from .._graph_file import GraphFile
 from ._registry import NoForm, writes
 
 
-def _optional(file: GraphFile, parameter: Parameter | None) -> str:
-    return "" if parameter is None else file.leaf(parameter)
+def _weights(file: GraphFile, given: Parameter | Value | None) -> str:
+    """Weights of a layer: a parameter, or what the network computes, or none."""
+    return "" if given is None else file.use(given) if isinstance(given, Value) else file.leaf(given)
 
 
 @writes(operations.Linear)
 def linear(file: GraphFile, operation: operations.Linear) -> str:
     x, bias = operation.inputs[0], operation.bias
     if x.ndim == 2:
-        return file.node("Gemm", file.use(x), file.leaf(operation.weight), _optional(file, bias), transB=1)
+        return file.node("Gemm", file.use(x), file.leaf(operation.weight), _weights(file, bias), transB=1)
     turned = file.node("Transpose", file.leaf(operation.weight), perm=[1, 0])
     y = file.node("MatMul", file.use(x), turned)
     return y if bias is None else file.node("Add", y, file.leaf(bias))
@@ -38,7 +40,7 @@ def _window(window: operations.Window) -> dict[str, Any]:
 @writes(operations.Convolution, operations.GroupedTransposedConvolution)
 def convolution(file: GraphFile, operation: Any) -> str:
     x, y, window = operation.inputs[0], operation.output, operation.window
-    given = file.use(x), file.leaf(operation.weight), _optional(file, operation.bias)
+    given = file.use(x), _weights(file, operation.weight), _weights(file, operation.bias)
     options = {**_window(window), "group": operation.groups}
     grouped = isinstance(operation, operations.GroupedTransposedConvolution)
     if not grouped and operation.type is ConvolutionType.STANDARD:
