@@ -149,6 +149,12 @@ RUN: dict[str, Callable[..., Any]] = {
     "add array": lambda F, x, seed, shape: x + F.array(_constant(seed, shape)),
     "mul array": lambda F, x, seed, shape: x * F.array(_constant(seed, shape)),
     "where": lambda F, a, b, seed, shape: F.where(F.mask(_constant(seed, shape) > 0), a, b),
+    "choose": lambda F, a, b: F.where(a > b, a * 0.5, b),
+    "sort": lambda F, x, dim, down: x.sort(dim, descending=down)[0],
+    "topk": lambda F, x, k, dim: x.topk(k, dim)[0],
+    "cumsum": lambda F, x, dim: x.cumsum(dim),
+    "interleave": lambda F, x, n, dim: x.repeat_interleave(n, dim),
+    "neighbours": lambda F, x, dim: x - x.roll(1, dim),
     "sum": lambda F, x, dim, keep: x.sum(dim, keep),
     "mean": lambda F, x, dim, keep: x.mean(dim, keep),
     "amax": lambda F, x, dim, keep: x.amax(dim, keep),
@@ -542,6 +548,26 @@ def _product(d: Drawing) -> None:
         d.step("attend", [name, *(key[0] for key in keys if key)], d.chance(0.3))
 
 
+def _order(d: Drawing) -> None:
+    """Comparisons, order and sums along an axis, also along that of the samples."""
+    if d.chance(0.3) and (pair := _two(d)):
+        d.step("choose", pair)
+        return
+    name, shape = d.value(lambda s: len(s) >= 1) or ("", ())
+    if not name:
+        return
+    axis = d.number(1, len(shape))
+    kind = d.one(["sort", "topk", "cumsum", "cumsum", "interleave", "neighbours"])
+    if kind == "sort":
+        d.step(kind, [name], d.one([0, axis]), d.chance(0.5))
+    elif kind == "topk":
+        d.step(kind, [name], d.number(1, shape[axis - 1]), axis)
+    elif kind == "interleave":
+        d.step(kind, [name], 2, axis)
+    else:
+        d.step(kind, [name], d.one([0, axis]))
+
+
 def _detach(d: Drawing) -> None:
     if found := d.value():
         d.step("detach", [found[0]])
@@ -661,7 +687,7 @@ def _chain(d: Drawing) -> None:
 
 DRAWN: dict[Callable[[Drawing], None], float] = {
     _sum: 6, _binary: 2, _function: 5, _with_parameter: 2, _with_array: 1, _broadcast: 1.5, _reduction: 2,
-    _shape: 4, _join: 2.5, _product: 1, _detach: 0.3, _layer: 6, _chain: 1.5,
+    _shape: 4, _join: 2.5, _product: 1, _detach: 0.3, _order: 1.5, _layer: 6, _chain: 1.5,
 }  # fmt: skip
 
 OPTIMIZERS: tuple[tuple[str, Mapping[str, Any]], ...] = (

@@ -146,6 +146,32 @@ class Tensor:
         size, axis = self.shape[dim] // chunks, dim % self.ndim
         return [self[(slice(None),) * axis + (slice(i * size, (i + 1) * size),)] for i in range(chunks)]
 
+    def repeat_interleave(self, repeats: int, dim: int) -> Tensor:
+        return self.index_select(dim, np.repeat(np.arange(self.shape[dim]), repeats))
+
+    # Comparisons and order, whose results jump where elements are equal.
+
+    def __gt__(self, other: Tensor) -> Tensor:
+        return Tensor(self.data > other.data, kink=_least_distance(self.data, other.data))
+
+    def sort(self, dim: int, descending: bool) -> tuple[Tensor, Array]:
+        order = np.argsort(-self.data if descending else self.data, dim, kind="stable")
+        return self._taken_along(dim, order), order
+
+    def topk(self, k: int, dim: int) -> tuple[Tensor, Array]:
+        order = np.argsort(-self.data, dim, kind="stable")
+        return self._taken_along(dim, np.take(order, range(k), dim)), order
+
+    def _taken_along(self, dim: int, order: Array) -> Tensor:
+        index = tuple(order if i == dim else n for i, n in enumerate(np.ogrid[tuple(map(slice, order.shape))]))
+        found = self[index]
+        gaps = np.diff(np.sort(self.data, dim), axis=dim)
+        found.kink = min([found.kink, *gaps.ravel().tolist()])
+        return found
+
+    def cumsum(self, dim: int) -> Tensor:
+        return Tensor(self.data.cumsum(dim), [(self, lambda dy: np.flip(np.flip(dy, dim).cumsum(dim), dim))])
+
     # Reductions.
 
     def sum(self, dim: Axes = None, keepdim: bool = False) -> Tensor:
@@ -194,6 +220,10 @@ class Tensor:
                 dx = go_back(dy)
                 assert dx.shape == source.shape
                 source.grad = dx if source.grad is None else source.grad + dx
+
+
+def _least_distance(a: Array, b: Array) -> float:
+    return float(np.abs(a - b).min()) if a.size else np.inf
 
 
 def tensor(value: Any) -> Tensor:

@@ -141,7 +141,7 @@ def gelu(x: Tensor) -> Tensor:
 
 
 def where(mask: Any, a: Any, b: Any) -> Tensor:
-    chosen = np.asarray(mask, np.float64)
+    chosen = mask if isinstance(mask, Tensor) else Tensor(np.asarray(mask, np.float64))
     return tensor(a) * chosen + tensor(b) * (1 - chosen)
 
 
