@@ -38,17 +38,11 @@ class _Conversions:
 
     def float(self) -> Value:
         """The value as numbers to compute with; whole numbers become float32."""
-        from .functional._layers import as_numbers
-
-        found: Value = as_numbers(self)
-        return found
+        return _operated("as_numbers", self)
 
     def long(self) -> Value:
         """The value as whole numbers that may look something up; what stands behind the point is dropped."""
-        from .functional._layers import as_integers
-
-        found: Value = as_integers(self)
-        return found
+        return _operated("as_integers", self)
 
     int = long
 
@@ -144,25 +138,25 @@ class Expression(_Conversions):
         return self._compared("ge", other)
 
     def __and__(self, other: Any) -> Value:
-        return _of_masks("logical_and", self, other)
+        return _operated("of_masks", "logical_and", self, other)
 
     def __rand__(self, other: Any) -> Value:
-        return _of_masks("logical_and", other, self)
+        return _operated("of_masks", "logical_and", other, self)
 
     def __or__(self, other: Any) -> Value:
-        return _of_masks("logical_or", self, other)
+        return _operated("of_masks", "logical_or", self, other)
 
     def __ror__(self, other: Any) -> Value:
-        return _of_masks("logical_or", other, self)
+        return _operated("of_masks", "logical_or", other, self)
 
     def __xor__(self, other: Any) -> Value:
-        return _of_masks("logical_xor", self, other)
+        return _operated("of_masks", "logical_xor", self, other)
 
     def __rxor__(self, other: Any) -> Value:
-        return _of_masks("logical_xor", other, self)
+        return _operated("of_masks", "logical_xor", other, self)
 
     def __invert__(self) -> Value:
-        return _of_masks("logical_not", self)
+        return _operated("of_masks", "logical_not", self)
 
     def gt(self, other: Any) -> Value:
         return _operated("gt", self, other)
@@ -317,10 +311,7 @@ class Expression(_Conversions):
 
     def unfold(self, dimension: int, size: int, step: int) -> Value:
         """Windows of ``size`` along an axis, each ``step`` behind the one before; their entries are a new last axis."""
-        from .functional._arrangements import windows
-
-        found: Value = windows(self, dimension, size, step)
-        return found
+        return _operated("windows", self, dimension, size, step)
 
     # Elements by position.
 
@@ -628,12 +619,6 @@ def document(functions: Mapping[str, Any]) -> None:
 def _operated(name: str, *given: Any) -> Value:
     result: Value = getattr(_f(), name)(*given)
     return result
-
-
-def _of_masks(name: str, *given: Any) -> Value:
-    from .functional._comparisons import of_masks
-
-    return of_masks(name, *given)
 
 
 _UFUNCS: dict[Any, str] = {

@@ -6,17 +6,17 @@ Pairs are (vertical, horizontal). Volumes are stacks of images: the frames below
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from ..graph.sizes import AnySize
+from ..graph.sizes import AnySize, number_of
 from . import functional, initialisers, operations
 from ._checks import Pair, check_rank, check_size, optional, per_axis, positive
 from ._tree import options
 from ._value import Array, Value
 from .choose import first_may_be_omitted
-from .functional._arrangements import unwindowed, windows_along
 from .initialisers import Initial
 from .module import Layer
 from .parameter import Parameter
@@ -126,15 +126,14 @@ class _Convolution(Layer):
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, AXES[self.axes])
         channels, image = int(x.shape[1]), x.shape[2:]
-        check_size(who, "channels", self.in_channels, channels, last=x.shape[-1])
+        check_size(who, "channels", self.in_channels, channels, last=number_of(x.shape[-1]))
         self._check_groups(channels)
         sizes = [self._output_size(n, axis) for axis, n in enumerate(image)]
         if min(sizes) < 1:
             change = "less" if self.transposed else "more"
             raise ValueError(
                 f"{who}: {_KINDS[self.axes].format(*image)} leaves nothing with kernel {self.kernel_size} and padding "
-                f"{self.padding}. Use "
-                f"larger inputs, {change} padding or smaller kernels."
+                f"{self.padding}. Use larger inputs, {change} padding or smaller kernels."
             )
         self.in_channels = channels
         return x
@@ -147,8 +146,8 @@ class _Convolution(Layer):
             x = operations.pad(x, [(0, 0), (0, 0), *edges], self.padding_mode, f"{who}: padding")
             edges = [(0, 0)] * self.axes
         if self.axes == 3:
-            volumes: Value = self._of_volumes(x, weight, bias, edges, sizes)
-            return volumes
+            result: Value = self._of_volumes(x, weight, bias, edges, sizes)
+            return result
         window = operations.Window(self.kernel_size, self.stride, self.dilation, tuple(edges))
         return self._recorded(x, weight, bias, (x.shape[0], self.out_channels, *sizes), window)
 
@@ -170,7 +169,7 @@ class _Convolution(Layer):
         weight: Parameter | Value,
         bias: Parameter | Value | None,
         edges: list[tuple[int, int]],
-        sizes: list[AnySize],
+        sizes: Sequence[AnySize],
     ) -> Any:
         """A convolution of images for each depth, whose channels are those of all frames in its window."""
         kernels, added = (x.graph.value(given) for given in (weight, bias))
@@ -184,11 +183,11 @@ class _Convolution(Layer):
             channels = self.out_channels * frames
             y = self._recorded(images, kernels, None, (count * depth, channels, *sizes[1:]), window)
             y = functional.permute(y.reshape((count, depth, self.out_channels, frames, *sizes[1:])), 0, 2, 3, 1, 4, 5)
-            y = unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
+            y = functional.unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
             y = operations.pad(y, [(0, 0), (0, 0), (-edges[0][0], -edges[0][1]), (0, 0), (0, 0)], "constant", "padding")
             return y if added is None else functional.add(y, added.reshape((self.out_channels, 1, 1, 1)))
         x = operations.pad(x, [(0, 0), (0, 0), edges[0], (0, 0), (0, 0)], "constant", "padding")
-        stacks = functional.permute(windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
+        stacks = functional.permute(functional.windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
         images = stacks.reshape((count * sizes[0], x.shape[1] * frames, *x.shape[3:]))
         y = self._recorded(images, kernels, added, (count * sizes[0], self.out_channels, *sizes[1:]), window)
         return functional.permute(y.reshape((count, sizes[0], self.out_channels, *sizes[1:])), 0, 2, 1, 3, 4)

@@ -120,6 +120,9 @@ from ._arrangements import (
     trace,
     unfold,
 )
+from ._arrangements import unwindowed as unwindowed
+from ._arrangements import windows as windows
+from ._arrangements import windows_along as windows_along
 from ._attention import scaled_dot_product_attention
 from ._comparisons import (
     all,
@@ -138,6 +141,7 @@ from ._comparisons import (
     lt,
     ne,
 )
+from ._comparisons import of_masks as of_masks
 from ._creation import (
     arange,
     bernoulli,
@@ -163,6 +167,8 @@ from ._fourier import (
     rfft,
     rfft2,
 )
+from ._layers import as_integers as as_integers
+from ._layers import as_numbers as as_numbers
 from ._layers import detach, dropout, embedding, one_hot
 from ._losses import (
     binary_cross_entropy,

@@ -409,9 +409,9 @@ def where(condition: Tensor, input: Tensor, other: Tensor) -> Any:
     [[1.0, 0.0]]
     >>> class Rectified(nn.Module):
     ...     def forward(self, x):
-    ...         return nn.functional.where(x > 0, x, 0.01 * x)
-    >>> Rectified()(np.float32([[-1, 2]])).round(2).tolist()
-    [[-0.01, 2.0]]
+    ...         return nn.functional.where(x > 0, x, 0.5 * x)
+    >>> Rectified()(np.float32([[-1, 2]])).tolist()
+    [[-0.5, 2.0]]
     """
     mask = value(condition, "where")
     if isinstance(mask.leaf, np.ndarray) and mask.leaf.dtype != np.float32:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import ReductionFunction, scatter
 from ...graph.sizes import AnySize
-from .._calls import Call, Calls, NumpyCall
+from .._calls import Calls, NumpyCall
 from .._graph import Operation
 from .._value import INT64, Array, Value
 from ._base import clearing, copying
@@ -95,7 +95,7 @@ class PutAlong(Operation):
         return [copying(y, base), put]
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
-        calls: list[Call] = []
+        calls: list[Calls] = []
         base, _, source = dx
         indices = x[1]
         if base is not None:
@@ -189,8 +189,8 @@ class Cumulative(Operation):
         def formula() -> Array:
             if (x[0] != 0).all():
                 return _from_the_end(dy * y, self.axis) / x[0]
-            last = [np.moveaxis(a, self.axis, -1) for a in (x[0], dy)]
-            return _slopes_of_products(last[0], last[1], self.axis)
+            factors, arriving = (np.moveaxis(a, self.axis, -1) for a in (x[0], dy))
+            return _slopes_of_products(factors, arriving, self.axis)
 
         return computing(dx[0], formula)
 
