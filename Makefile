@@ -113,7 +113,7 @@ test-mpi: install $(VENV)/.test-tools
 
 # The report in a real browser. Playwright drives the Chromium of the system; axe-core looks for what people could not read.
 $(VENV)/.browser-tools: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet "pytest>=7.4" "playwright>=1.45" "axe-playwright-python>=0.1.4"
+	$(BIN)/python -m pip install --quiet "pytest>=7.4" "playwright>=1.45" "axe-playwright-python>=0.1.4" "pyarrow>=14"
 	@touch $@
 
 CHROMIUM = command -v "$${OPENBNNS_CHROMIUM:-chromium}" || command -v chromium-browser || command -v google-chrome
@@ -124,7 +124,7 @@ NEED_CHROMIUM = { $(CHROMIUM); } >/dev/null \
 
 test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools
 	@$(NEED_CHROMIUM)
-	$(BIN)/python -m pytest -q tests/browser/report_in_chromium.py
+	$(BIN)/python -m pytest -q tests/browser/report_in_chromium.py tests/browser/messy_table_in_chromium.py
 
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests

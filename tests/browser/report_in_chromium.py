@@ -28,7 +28,7 @@ _OVERFLOWING = """() => {
   const width = document.documentElement.clientWidth;
   const found = document.documentElement.scrollWidth > width ? ["the page"] : [];
   for (const element of document.body.querySelectorAll("*")) {
-    if (element.closest(".skip, #tip, svg")) continue;
+    if (element.closest(".skip, #tip, svg, .scroll")) continue;
     const box = element.getBoundingClientRect();
     if (box.width && (box.right > width + 0.5 || box.left < -0.5)) found.push(element.outerHTML.slice(0, 120));
   }

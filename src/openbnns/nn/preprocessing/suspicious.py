@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 
 import numpy as np
@@ -45,7 +46,8 @@ def _ids(names: list[str], numbers: Array) -> list[str]:
         whole = np.isfinite(values).all() and (np.abs(values - near) < 0.01).all() and np.ptp(near) < 100 * len(near)
         if whole and len(np.unique(near)) == len(near):
             found.append(
-                f"Column {name!r} has a different whole number in every row. If it is an id, leave it out: --drop {name}."
+                f"Column {name!r} has a different whole number in every row. If it is an id, leave it out: "
+                f"--drop {shlex.quote(name)}."
             )
     return found
 
@@ -73,21 +75,19 @@ def _leak(name: str, values: Array, y: Array, targets: Targets) -> list[str]:
 
 
 def _determining(name: str, codes: Array, y: Array, targets: Targets) -> list[str]:
-    """A column of words each of which has one class."""
-    there = codes >= 0
-    if targets.task != "classification" or there.sum() < _FEWEST:
+    """A column of words each of which, no word included, has one class."""
+    if targets.task != "classification":
         return []
-    pairs = np.unique(np.stack([codes[there], y[there]]), axis=1)
+    pairs = np.unique(np.stack([codes, y]), axis=1)
     words, classes = len(np.unique(pairs[0])), len(np.unique(pairs[1]))
-    if classes > 1 and pairs.shape[1] == words <= there.sum() // 10:
+    if classes > 1 and pairs.shape[1] == words <= len(y) // 10:
         return [_leaking(f"The class follows from column {name!r} alone", name)]
     return []
 
 
 def _leaking(what: str, name: str) -> str:
-    return (
-        f"{what}. If it is not known before the target is, the results mean nothing: leave it out with --drop {name}."
-    )
+    cure = f"leave it out with --drop {shlex.quote(name)}"
+    return f"{what}. If it is not known before the target is, the results mean nothing: {cure}."
 
 
 def _twins(names: list[str], numbers: Array) -> list[str]:
@@ -101,6 +101,6 @@ def _twins(names: list[str], numbers: Array) -> list[str]:
         if (twins := np.flatnonzero(alike[j, :j])).size:
             one, other = names[usable[int(twins[0])]], names[usable[j]]
             found.append(
-                f"Columns {one!r} and {other!r} say the same: one of them is enough, such as with --drop {other}."
+                f"Columns {one!r} and {other!r} say the same: one of them is enough, such as with --drop {shlex.quote(other)}."
             )
     return found
