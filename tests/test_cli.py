@@ -50,7 +50,7 @@ def test_the_model_follows_from_the_data(tmp_path: Path, points: Path, capsys: p
     np.savez(tmp_path / "color.npz", x=random.random_sample((20, 3, 8, 9)), y=np.arange(20) % 2)
     (tmp_path / "named.csv").write_text("".join(f"{i},{-i},{'odd' if i % 2 else 'even'}\n" for i in range(20)))
     common = ["train", "--epochs", "1", "--no-report", "--force", "--out", str(tmp_path / "run"), "--data"]
-    for name, model in (("points.npz", "mlp"), ("named.csv", "mlp"), ("gray.npz", "cnn"), ("color.npz", "cnn")):
+    for name, model in (("points.npz", "mlp"), ("named.csv", "tabular"), ("gray.npz", "cnn"), ("color.npz", "cnn")):
         assert run(*common, str(tmp_path / name)) == 0
         assert f"Training {model} (" in capsys.readouterr().out
     assert run(*common, str(tmp_path / "named.csv")) == 0
@@ -90,8 +90,8 @@ def test_help_tells_defaults(capsys: pytest.CaptureFixture[str]) -> None:
         run("train", "--help")
     shown = " ".join(capsys.readouterr().out.split())
     for piece in (
-        "passes over the data (default: 20)",
-        "(default: 32)",
+        "passes over the data (default: 20, for --model tabular 40)",
+        "samples per step (default: 32, for --model tabular 64",
         "(default: cosine)",
         "images by class",
         "x and y",
