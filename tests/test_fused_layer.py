@@ -296,3 +296,15 @@ def test_kinks_and_ties_by_compat(engine: str) -> None:
             total = result.input_a + result.input_b
             np.testing.assert_allclose(result.input_a, share * total, atol=1e-6)
             assert np.abs(total).max() > 1e-3
+
+
+def test_parameters_can_be_changed_as_in_swift() -> None:
+    """Swift sets the axis of a quantization as a property; its initializer does not take it."""
+    quantization = ob.FusedQuantizationParameters(scale=np.float32([1, 10]), bias=None)
+    quantization.axis = 0
+    layer = ob.FusedParametersLayer(
+        input=ob.Shape.vector(2),
+        output=np.empty((1, 2), np.int8),
+        fused_layer_parameters=[ob.FusedFullyConnectedParameters(weights=np.eye(2, dtype=np.float32)), quantization],
+    )
+    assert layer.apply(np.float32([[3, 4]])).tolist() == [[3, 40]]

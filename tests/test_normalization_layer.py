@@ -109,3 +109,12 @@ def test_layer_errors(engine: str) -> None:
     layer.destroy()
     with pytest.raises(ob.LayerApplyError, match="has been destroyed"):
         layer.apply(x, phase=TRAINING)
+
+
+def test_momentum_is_zero_as_in_swift() -> None:
+    """Without it the moving statistics are those of the latest batch."""
+    mean, variance = np.full(2, 7, np.float32), np.full(2, 7, np.float32)
+    moving = NormalizationType.batch(moving_mean=mean, moving_variance=variance)
+    layer = ob.NormalizationLayer(type=moving, input=ob.Shape.vector(2))
+    layer.apply(np.float32([[1, 2], [3, 6]]), phase=TRAINING)
+    assert (mean.tolist(), variance.tolist()) == ([2, 4], [1, 4])

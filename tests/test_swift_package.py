@@ -101,7 +101,7 @@ def test_the_root_says_what_it_needs(tmp_path: Path) -> None:
     for name in ("sh", "id", "mkdir"):
         (tmp_path / name).symlink_to(shutil.which(name) or "")
     script = ROOT / "tools" / "roots" / "swift.sh"
-    environment = {"PATH": str(tmp_path), "ROOT": str(tmp_path / "root")}
+    environment = {"PATH": str(tmp_path), "OPENBNNS_SWIFT_ROOT": str(tmp_path / "root")}
     done = subprocess.run(
         ["/bin/sh", str(script), "/tmp", "swiftc"], env=environment, capture_output=True, text=True, check=False
     )

@@ -27,18 +27,22 @@ def facts(name: str) -> Any:
     return json.loads((FACTS / name).read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def declared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, interface.Declared]:
-    """What swiftc finds in the sources; they compile in the mode of Swift 6 without a warning."""
-    folder = tmp_path_factory.mktemp("interface")
+def emit_module(folder: Path, version: str) -> Path:
+    """The module without its code, in a language mode and without a warning; the text of its interface."""
     path = folder / "Accelerate.swiftinterface"
     sources = sorted((swift.package() / "Sources" / "Accelerate").rglob("*.swift"))
     run(
-        "swiftc", "-swift-version", "6", "-warnings-as-errors", "-parse-as-library", "-module-name", "Accelerate",
+        "swiftc", "-swift-version", version, "-warnings-as-errors", "-parse-as-library", "-module-name", "Accelerate",
         f"-I{swift.package() / 'Sources' / 'COpenBNNS'}", "-enable-library-evolution", "-emit-module", "-emit-module-path",
         folder / "Accelerate.swiftmodule", "-emit-module-interface-path", path, *sources, cwd=folder,
     )  # fmt: skip
-    return interface.read(path.read_text(encoding="utf-8"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, interface.Declared]:
+    """What swiftc finds in the sources."""
+    return interface.read(emit_module(tmp_path_factory.mktemp("interface"), "6").read_text(encoding="utf-8"))
 
 
 def test_every_declaration_is_there(declared: dict[str, interface.Declared]) -> None:
@@ -113,8 +117,7 @@ def test_c_functions_and_structs_have_the_types_of_macos(module: Module, tmp_pat
 
 @pytest.mark.parametrize("version", ["5", "6"])
 def test_both_language_modes_compile_without_warnings(version: str, tmp_path: Path) -> None:
-    command = swift.build_command("swiftc", tmp_path)
-    run(*command, "-swift-version", version, "-warnings-as-errors", "-Onone", cwd=tmp_path)
+    emit_module(tmp_path, version)
     names = ("calls", "classes", "memory", "vectors")
     for source in (*(PROGRAMS / f"{name}.swift" for name in names), ROOT / "examples" / "swift" / "digits.swift"):
         options = ("-typecheck", "-parse-as-library", "-swift-version", version, "-warnings-as-errors")

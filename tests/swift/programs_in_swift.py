@@ -35,11 +35,11 @@ def test_vectors(module: Module) -> None:
 
 
 def test_memory_does_not_grow(module: Module) -> None:
-    """10,000 creations and releases of six kinds of things."""
+    """10,000 creations and releases of layers, and as many arrays, generators and stores."""
     program = module.compile(*PLAIN, PROGRAMS / "memory.swift", name="memory", options=("-parse-as-library", "-O"))
-    output = run(program, "10000", cwd=module.folder).stdout
+    output = run(program, "2500", cwd=module.folder).stdout  # four layers in each round, and one that is refused
     grown = int(output.removeprefix("grew "))
-    assert grown < 2000, f"{grown} kB more after 10,000 rounds"
+    assert grown < 1500, f"{grown} kB more"  # 0.8 MB, however many rounds: Python's own memory
 
 
 @pytest.mark.parametrize(

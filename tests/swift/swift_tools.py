@@ -20,7 +20,7 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 FOLDERS = {ROOT, Path(tempfile.gettempdir()).resolve(), Path(sys.prefix), Path(sys.base_prefix), PACKAGE}
 """What programs see of this machine: they start the Python that runs the tests."""
 
-GIVEN: dict[str, str | None] = {"ROOT": os.environ.get("ROOT", str(CACHE))}
+GIVEN: dict[str, str | None] = {"OPENBNNS_SWIFT_ROOT": os.environ.get("OPENBNNS_SWIFT_ROOT", str(CACHE))}
 if Path(sys.prefix) not in PACKAGE.parents:  # a source tree, which no Python knows
     GIVEN |= {"OPENBNNS_PYTHON": sys.executable, "PYTHONPATH": str(PACKAGE.parent)}
 
