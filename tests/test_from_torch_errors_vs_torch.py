@@ -119,7 +119,11 @@ MODULES: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "proj_size": (lambda: T.LSTM(5, 4, proj_size=2, batch_first=True), X, r"nn\.LSTM: proj_size=2 has no counterpart"),
     "softmax": (lambda: T.Softmax(), X, r"nn\.Softmax: dim is None. Give the axis"),
     "threshold": (lambda: T.Softplus(threshold=3), X, r"nn\.Softplus: softplus with threshold=3"),
-    "volumes": (lambda: T.FractionalMaxPool3d(2, 1), floats(3, 4, 2, 2, 2), r"fractional_max_pool3d\w* has no counterpart"),
+    "volumes": (
+        lambda: T.FractionalMaxPool3d(2, 1),
+        floats(3, 4, 2, 2, 2),
+        r"fractional_max_pool3d\w* has no counterpart",
+    ),
     "alpha": (lambda: T.AlphaDropout(0.2), X, r"alpha_dropout has no counterpart"),
 }
 

@@ -236,7 +236,10 @@ case("angles and lengths", lambda s, x: torch.atan2(x, s.p) + torch.hypot(x, s.p
 cases(torch, "trunc frac erfc sinc", X, scale=0.7)
 case("in place", lambda x: (x * 1).trunc_() + (x * 1).frac_() + (x * 1).erfc_() + (x * 1).sinc_())
 case("what is no number", lambda x: torch.where(torch.isnan(x) | torch.isinf(x) | ~torch.isfinite(x), 0.0, x))
-case("any, all", lambda x: torch.where((x > 0).any(2, keepdim=True), x, -x) + torch.where((x > -1).all(1, keepdim=True), x, 0.0))
+case(
+    "any, all",
+    lambda x: torch.where((x > 0).any(2, keepdim=True), x, -x) + torch.where((x > -1).all(1, keepdim=True), x, 0.0),
+)
 case("computed kernels", lambda s, x: F.conv2d(x, s.kernel * 2, s.channels * 1, padding=1), IMAGE[:, :2])
 VOLUME = floats(3, 2, 4, 5, 4)
 case("volumes", lambda s, x: F.max_pool3d(F.conv3d(x, s.kernel[:, :, None] * 1, padding=1), 2), VOLUME)

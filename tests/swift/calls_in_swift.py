@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from classes_in_swift import KEEP, numbers
-from swift_tools import PROGRAMS, Module, run
 
 import openbnns as bn
+from classes_in_swift import KEEP, numbers
 from openbnns import capi
+from swift_tools import PROGRAMS, Module, run
 
 Case = tuple[str, int, list[int]]
 Array = Any

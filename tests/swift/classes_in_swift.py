@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from swift_tools import PROGRAMS, Module, run
 
 import openbnns as bn
 from openbnns import capi
+from swift_tools import PROGRAMS, Module, run
 
 Array = Any
 KEEP = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr, n_threads=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from swift_tools import Module
 
 

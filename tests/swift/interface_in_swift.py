@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import interface
 import pytest
-from swift_tools import PROGRAMS, ROOT, Module, run
 
+import interface
 from openbnns.clib import swift
+from swift_tools import PROGRAMS, ROOT, Module, run
 
 FACTS = ROOT / "tools" / "facts"
 GLOBALS = "(globals)"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from swift_tools import PROGRAMS, ROOT, Module, run
 
 from openbnns import nn
 from openbnns.clib import flags
 from source_networks import NETWORKS, STEPS
+from swift_tools import PROGRAMS, ROOT, Module, run
 
 PLAIN = (PROGRAMS / "support.swift",)
 DIGITS = ROOT / "examples" / "swift" / "digits.swift"

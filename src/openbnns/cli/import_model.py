@@ -36,7 +36,9 @@ def add(commands: Commands) -> None:
         help="the shape of an input, as numbers with commas; without the batch, that stays free",
     )  # fmt: skip
     parser.add_argument(
-        "--one-sample", action="store_true", help="leave the numbers of the file as they are: no axis is a batch of any size"
+        "--one-sample",
+        action="store_true",
+        help="leave the numbers of the file as they are: no axis is a batch of any size",
     )
     add_output(parser)
     parser.set_defaults(run=run)
