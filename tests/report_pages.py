@@ -88,7 +88,7 @@ def _profile(network: nn.Module) -> Profile:
     return (
         _profile_of("mlp")
         if network._graph is None
-        else network.profile(np.zeros((4, *network._graph.inputs[0].sample), np.float32), repeats=1)
+        else network.profile(np.zeros((4, *network._input_shapes()[0][1:]), np.float32), repeats=1)
     )
 
 

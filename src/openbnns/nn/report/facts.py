@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ...graph.sizes import number_of
 from .._places import places
-from .._value import Array
+from .._value import Array, Value
 from ..parameter import Parameter
 from . import scores
 from .explanation import Explanation, saliency
@@ -291,7 +292,7 @@ def _with_saliency(
     if not shown or len(samples.shape) not in (3, 4) or network._graph is None or len(network._graph.inputs) != 1:
         return found
     images = np.asarray(samples[[mistake.sample for mistake in shown]], np.float32)
-    if images.shape[1:] != network._graph.inputs[0].sample or len(network._graph.outputs) != 1:
+    if images.shape[1:] != network._input_shapes()[0][1:] or len(network._graph.outputs) != 1:
         return found
     try:
         slopes = saliency(network, images, np.array([names.index(mistake.predicted) for mistake in shown]))
@@ -348,6 +349,11 @@ def _parts(
     return tuple(found)
 
 
+def _sample_shape(value: Value) -> tuple[int, ...]:
+    """The shape of one sample, without the batch axis."""
+    return tuple(map(number_of, value.shape[1:]))
+
+
 def _layers(network: Module) -> tuple[tuple[Layer, ...], tuple[tuple[int, ...], ...]]:
     if not network.built:
         return (), ()
@@ -358,8 +364,8 @@ def _layers(network: Module) -> tuple[tuple[Layer, ...], tuple[tuple[int, ...], 
         read = [value.storage for value in operation.inputs]
         own = sum(p.size for p in (*operation.parameters, *(v.leaf for v in read)) if isinstance(p, Parameter))
         sources = dict.fromkeys(makers.get(value, -1) for value in read if value.leaf is None)
-        found.append(Layer(place.path, place.kind, operation.output.sample, own, tuple(sources)))
-    return tuple(found), tuple(value.sample for value in graph.inputs)
+        found.append(Layer(place.path, place.kind, _sample_shape(operation.output), own, tuple(sources)))
+    return tuple(found), tuple(map(_sample_shape, graph.inputs))
 
 
 def _profiled(
