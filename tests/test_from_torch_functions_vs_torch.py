@@ -236,14 +236,17 @@ case("angles and lengths", lambda s, x: torch.atan2(x, s.p) + torch.hypot(x, s.p
 cases(torch, "trunc frac erfc sinc", X, scale=0.7)
 case("in place", lambda x: (x * 1).trunc_() + (x * 1).frac_() + (x * 1).erfc_() + (x * 1).sinc_())
 case("what is no number", lambda x: torch.where(torch.isnan(x) | torch.isinf(x) | ~torch.isfinite(x), 0.0, x))
-case(
-    "any, all",
-    lambda x: torch.where((x > 0).any(2, keepdim=True), x, -x) + torch.where((x > -1).all(1, keepdim=True), x, 0.0),
-)
+case("numbers in place of none", lambda x: torch.nan_to_num(x / 2, 1.0, 2.0, -3.0) + (x * 2).nan_to_num_())
+case("grids and distances", lambda x: torch.cdist(x, x * 2) + torch.meshgrid(x[0, :, 0], x[0, :, 1], indexing="ij")[0])
+case("vectors and matrices", lambda x: torch.cross(x[:, :3], x[:, 1:] * 2, dim=1)[:, :, :3].diff(dim=2).rot90(1, (1, 2))
+     + x[0].trace())  # fmt: skip
+case("any, all", lambda x: torch.where((x > 0).any(2, keepdim=True), x, -x)
+     + torch.where((x > -1).all(1, keepdim=True), x, 0.0))  # fmt: skip
 case("computed kernels", lambda s, x: F.conv2d(x, s.kernel * 2, s.channels * 1, padding=1), IMAGE[:, :2])
 VOLUME = floats(3, 2, 4, 5, 4)
 case("volumes", lambda s, x: F.max_pool3d(F.conv3d(x, s.kernel[:, :, None] * 1, padding=1), 2), VOLUME)
-case("poolings of volumes", lambda x: F.avg_pool3d(x, 2) + F.adaptive_avg_pool3d(x, (2, 2, 2)), VOLUME)
+case("poolings of volumes", lambda x: F.avg_pool3d(x, 2) + F.adaptive_avg_pool3d(x, (2, 2, 2)) + F.adaptive_max_pool3d(x, 2),
+     VOLUME)  # fmt: skip
 case("transposed volumes", lambda s, x: F.conv_transpose3d(x, s.kernel[:2, :, None] * 1), VOLUME)
 
 # Across the samples of a batch.

@@ -277,7 +277,7 @@ def _from_front(x: Tensor, indices: Tensor, axis: int) -> Value:
     """Indices as a value; those that count from the end of an axis count from its front."""
     if not indices.constant:
         places: Value = F.remainder(indices.value, int(x.shape[axis]))
-        return places if places.dtype.kind == "i" else AsWhole.apply(places)  # type: ignore[no-any-return]
+        return places if places.dtype.kind == "i" else AsWhole.apply(places)
     numbers = indices.held
     if numbers.size and numbers.min() < 0:
         numbers = np.where(numbers < 0, numbers + int(x.shape[axis]), numbers)

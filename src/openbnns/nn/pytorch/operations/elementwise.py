@@ -175,6 +175,16 @@ def lerp(call: Call, input: Tensor, end: Tensor, weight: Any) -> Any:
     return F.lerp(operand(input), operand(end), operand(weight))
 
 
+@operation(ARITHMETIC, "nan_to_num", "nan_to_num_")
+def nan_to_num(call: Call, input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    return F.nan_to_num(input.broadcast, 0.0 if nan is None else nan, posinf, neginf)
+
+
+@operation(ARITHMETIC, "cross")
+def cross(call: Call, input: Tensor, other: Tensor, dim: Any = None) -> Any:
+    return F.cross(input.numbers, other.numbers, dim)
+
+
 # Activations.
 
 _ACTIVATIONS = [

@@ -71,7 +71,7 @@ def _pooling(function: Any, *names: str) -> Any:
         chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named}
         if not chosen.get("stride", 0):  # PyTorch's functions in C take [] for None
             chosen.pop("stride", None)
-        if function is F.max_pool3d and not chosen.get("return_indices"):
+        if function in (F.max_pool3d, F.adaptive_max_pool3d) and not chosen.get("return_indices"):
             chosen.pop("return_indices", None)
         return function(input.numbers, **_options(chosen))
 
@@ -127,6 +127,7 @@ for _name in ("avg_pool3d", "max_pool3d"):
     _options_3d = ("ceil_mode", "count_include_pad") if _name.startswith("avg") else ("dilation", "ceil_mode")
     add(LAYERS, f"F.{_name}", _pooling(getattr(F, _name), *_WINDOW, *_options_3d))
 add(LAYERS, "F.adaptive_avg_pool3d", _pooling(F.adaptive_avg_pool3d, "output_size"))
+add(LAYERS, "F.adaptive_max_pool3d", _pooling(F.adaptive_max_pool3d, "output_size"))
 add(LAYERS, "F.unfold", _pooling(F.unfold, "kernel_size", "dilation", "padding", "stride"))
 add(LAYERS, "F.fold", _pooling(F.fold, "output_size", "kernel_size", "dilation", "padding", "stride"))
 

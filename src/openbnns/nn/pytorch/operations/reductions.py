@@ -100,6 +100,16 @@ def pairwise_distance(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, eps: Any
     return F.pairwise_distance(x1.numbers, x2.numbers, float(p), plain(eps, "eps"), keepdim)
 
 
+@operation(REDUCTIONS, "cdist")
+def cdist(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = None) -> Any:
+    return F.cdist(x1.numbers, x2.numbers, float(p))
+
+
+@operation(REDUCTIONS, "trace")
+def trace(call: Call, input: Tensor) -> Any:
+    return F.trace(input.numbers)
+
+
 # Along one axis.
 
 

@@ -292,6 +292,23 @@ def diag_embed(call: Call, input: Tensor, offset: Any = 0, dim1: Any = -2, dim2:
     return F.diag_embed(input.numbers, plain(offset, "offset"), plain(dim1, "dim1"), plain(dim2, "dim2"))
 
 
+@operation(PARTS, "diff")
+def diff(call: Call, input: Tensor, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any = None) -> Any:
+    ends = [None if x is None else x.numbers for x in (prepend, append)]
+    return F.diff(input.numbers, plain(n, "n"), plain(dim, "dim"), *ends)
+
+
+@operation(PARTS, "rot90")
+def rot90(call: Call, input: Tensor, k: Any = 1, dims: Any = (0, 1)) -> Any:
+    return F.rot90(input.numbers, plain(k, "k"), tuple(dims))
+
+
+@operation(PARTS, "meshgrid")
+def meshgrid(call: Call, *tensors: Any, indexing: Any = "ij") -> Any:
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    return tuple(F.meshgrid(*(x.numbers for x in given), indexing=indexing))
+
+
 @operation(PARTS, "flip")
 def flip(call: Call, input: Tensor, *dims: Any, **named: Any) -> Any:
     return F.flip(input.numbers, _listed(dims or (named["dims"],)))
