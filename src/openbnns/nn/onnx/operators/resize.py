@@ -202,7 +202,7 @@ def _native(call: Call, x: Tensor, mode: str, axes: list[_Axis], shape: list[Any
 def _positions(call: Call, axis: _Axis) -> Array:
     """Where the new entries lie among the old ones."""
     numbers: Array = np.arange(axis.new, dtype=np.float64)
-    n, m, scale = axis.old, axis.new, axis.scale
+    n, m, scale = int(axis.old), int(axis.new), axis.scale
     assert scale is not None  # of an axis that is settled
     mode = _coordinates(call)
     if mode == "half_pixel":
