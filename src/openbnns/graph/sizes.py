@@ -131,6 +131,10 @@ class Size:
     def __init__(self, free: FreeSizes, expression: Polynomial) -> None:
         self.free, self.expression = free, expression
 
+    def names(self) -> set[str]:
+        """The free sizes that it depends on."""
+        return self.expression.names()
+
     @property
     def number(self) -> int:
         return self.expression.value(self.free.numbers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from .. import engines
-from ..graph.sizes import AnySize, FreeSizes
+from ..graph.sizes import AnySize, FreeSizes, is_same_shape
 from ._graph import Graph, current_graph, recording
 from ._memory import Arena
 from ._program import Program
@@ -250,9 +250,10 @@ class Building(State):
         """
         samples = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
         built = self._built
-        current = built is not None and built.version is self._forward_version
-        if current and built is not None and [value.shape[1:] for value in built.graph.inputs] == samples:
-            return self
+        if built is not None and built.version is self._forward_version:
+            known = [value.shape[1:] for value in built.graph.inputs]
+            if len(known) == len(samples) and all(map(is_same_shape, known, samples)):
+                return self
         number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
         self._recording(self._training, tuple((_SOME_SAMPLES, *sample) for sample in samples), number)
         return self
@@ -261,7 +262,7 @@ class Building(State):
         """The shapes of the inputs that the network was built with, or with so many samples in place of free sizes."""
         assert self._built is not None
         graph = self._built.graph
-        numbers = graph.sizes.numbers if samples is None else dict.fromkeys(graph.sizes.numbers, samples)
+        numbers = graph.sizes.numbers if samples is None else graph.sizes_for(samples)
         return tuple(value.concrete(numbers) for value in graph.inputs)
 
     def _recording(self, training: bool, shapes: Shapes | None = None, seed: int | None = None) -> Recording:
@@ -310,11 +311,11 @@ class Building(State):
         """Why a network that was built for other inputs does not take these."""
         wanted = [value.shape for value in built.graph.inputs]
         pairs = zip(shapes, wanted, strict=False)
-        index = next((i for i, (shape, known) in enumerate(pairs) if shape[1:] != known[1:]), 0)
+        index = next((i for i, (shape, known) in enumerate(pairs) if not is_same_shape(shape[1:], known[1:])), 0)
         if len(shapes) != len(wanted):
             return f"{self._who}: {len(shapes)} input(s) given, but the network was built for {len(wanted)}. {error}"
         shape, known = shapes[index], wanted[index]
-        cure = " For one sample pass x[None]." if shape == known[1:] else ""
+        cure = " For one sample pass x[None]." if is_same_shape(shape, known[1:]) else ""
         return (
             f"{self._who}: input {index} has shape {shape}, but the network is built for {known}, and forward does not take "
             f"the other: {error} The first axis is the batch.{cure}"

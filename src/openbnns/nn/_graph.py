@@ -185,6 +185,11 @@ class Graph:
         """The first output, which for most networks is the only one."""
         return self.outputs[0]
 
+    def sizes_for(self, samples: int) -> dict[str, int]:
+        """The free sizes with so many samples: those of the first axes of inputs; others as they were recorded."""
+        names = {name for v in self.inputs if v.shape and isinstance(v.shape[0], Size) for name in v.shape[0].names()}
+        return {name: samples if name in names else number for name, number in self.sizes.numbers.items()}
+
     def input(self, shape: Sequence[AnySize], dtype: np.dtype[Any] = FLOAT32) -> Value:
         value = Value(self, shape, dtype)
         self.inputs.append(value)

@@ -179,7 +179,7 @@ class Preparation(Listed):
         """The shapes of the outputs for so many samples like those that the network was built with."""
         graph = self.network._graph
         assert graph is not None
-        sizes = dict.fromkeys(graph.sizes.numbers, samples)
+        sizes = graph.sizes_for(samples)
         return [value.concrete(sizes) for value in graph.outputs]
 
     def _evaluation_feed(self, source: Source, who: str, trained: Feed | None = None) -> Feed:

@@ -112,7 +112,7 @@ class CompiledInference:
                             f"{_WHO}: the shape of samples is not known yet. Build the network, or call this on a batch, first."
                         )
                     self._build(given)
-                sizes = dict.fromkeys(self._recording.graph.sizes.numbers, self.batch_size)
+                sizes = self._recording.graph.sizes_for(self.batch_size)
                 program = Program(self._recording.graph, sizes, training=False)
             self._own.shown = self._structure.fill(program.outputs)
             self._own.program = program

@@ -55,7 +55,7 @@ class _Shard:
     """The network with memory for one shard of so many samples, cut where its normalizations meet."""
 
     def __init__(self, graph: Graph, samples: int, passes: Passes) -> None:
-        self.program = Program(graph, dict.fromkeys(graph.sizes.numbers, samples), training=True)
+        self.program = Program(graph, graph.sizes_for(samples), training=True)
         self.bound = passes.bind(self.program, passes.network._recording(True).structure)
         self.forward = _Way(self.program.calls_forward, self.program.lasting)
         self.backward = _Way(self.program.calls_of_parameters, self.program.lasting)

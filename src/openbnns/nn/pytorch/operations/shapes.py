@@ -13,7 +13,6 @@ from ... import functional as F
 from ..._value import Value
 from ...converted.functions import SampleNumbers
 from ...converted.tensors import Misfit, Tensor, reshaped
-from ...functional._arrangements import windows
 from ._registry import Call, operation, plain
 
 SHAPES = "shapes"
@@ -279,7 +278,7 @@ def topk(call: Call, input: Tensor, k: Any, dim: Any = -1, largest: Any = True, 
 
 @operation(PARTS, "unfold")
 def unfold(call: Call, input: Tensor, dimension: Any, size: Any, step: Any) -> Any:
-    return windows(input.numbers, *(int(plain(n, "a size")) for n in (dimension, size, step)))
+    return F.windows(input.numbers, *(int(plain(n, "a size")) for n in (dimension, size, step)))
 
 
 @operation(PARTS, "diagonal")
