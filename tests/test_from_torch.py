@@ -57,6 +57,15 @@ def test_most_functions_of_ours_are_there() -> None:
     """Functions with PyTorch's names that cannot be reached from it need a reason."""
     names = {name.rpartition(".")[2] for group in nn.pytorch.supported().values() for name in group}
     inside = {"index": "x[...]", "cosine_embedding_loss": "three inputs", "bernoulli": "bernoulli_"}
-    made_before = {"arange", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like", "randperm"}  # constants there
+    made_before = {
+        "arange",
+        "full",
+        "full_like",
+        "ones",
+        "ones_like",
+        "zeros",
+        "zeros_like",
+        "randperm",
+    }  # constants there
     of_complex_numbers = {"fft", "fft2", "ifft", "ifft2", "irfft", "irfft2", "rfft", "rfft2"}
     assert set(functional.__all__) - names - {"__getitem__"} == inside.keys() | made_before | of_complex_numbers

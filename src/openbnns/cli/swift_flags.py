@@ -14,7 +14,9 @@ def add(commands: Commands) -> None:
         "about 20 s; it is kept in the user's cache for this compiler.",
         examples=("swiftc program.swift $(openbnns swift-flags)",),
     )  # fmt: skip
-    flags.add_argument("--quiet", action="store_true", help="print nothing; the exit code says whether there is a compiler")
+    flags.add_argument(
+        "--quiet", action="store_true", help="print nothing; the exit code says whether there is a compiler"
+    )
     flags.set_defaults(run=run)
 
 
