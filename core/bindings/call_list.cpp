@@ -117,7 +117,7 @@ size_t CallList::run(size_t first, uint64_t weights) const {
 }
 
 std::pair<size_t, size_t> CallList::run_over(size_t count, const std::vector<Stream>& streams, nb::object result,
-                                           nb::object results) {
+                                             nb::object results) {
   // A stream on its way through the calls, which find their own memory again at the end, whatever ends it.
   struct Passing {
     Passing(const Stream& stream) : planned(stream.first), given(stream.second) {}

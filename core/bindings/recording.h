@@ -1,4 +1,5 @@
-// What native code does in a call, recorded for repetition: known calls (known_calls.h) and lists of calls (call_list.h).
+// What native code does in a call, recorded for repetition: known calls (known_calls.h) and lists of calls
+// (call_list.h).
 #pragma once
 #include <atomic>
 #include <cstdint>
