@@ -269,7 +269,10 @@ def test_a_messy_file_is_learned(tmp_path: Path) -> None:
     assert accuracy[True] > 0.85 and accuracy[True] > accuracy[False] + 0.15
 
 
-def test_the_model_file_knows_formats_and_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_model_file_knows_formats_and_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
     path, out = write(tmp_path, messy(200)), tmp_path / "out"
     assert main(["train", str(path), "--epochs", "2", "--out", str(out)]) == 0
     said = capsys.readouterr().out

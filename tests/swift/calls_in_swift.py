@@ -15,6 +15,8 @@ from classes_in_swift import KEEP, numbers
 from openbnns import capi
 from swift_tools import PROGRAMS, Module, run
 
+pytest_plugins = ["swift_tools"]
+
 Case = tuple[str, int, list[int]]
 Array = Any
 CASES_OF_EACH = 12

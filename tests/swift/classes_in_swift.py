@@ -16,6 +16,8 @@ import openbnns as bn
 from openbnns import capi
 from swift_tools import PROGRAMS, Module, run
 
+pytest_plugins = ["swift_tools"]
+
 Array = Any
 KEEP = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr, n_threads=1)
 Results = Iterator[tuple[str, Array]]

@@ -13,6 +13,8 @@ import interface
 from openbnns.clib import swift
 from swift_tools import PROGRAMS, ROOT, Module, run
 
+pytest_plugins = ["swift_tools"]
+
 FACTS = ROOT / "tools" / "facts"
 GLOBALS = "(globals)"
 """C constants, which Swift imports without our help."""

@@ -9,10 +9,13 @@ from pathlib import Path
 RUNS, LATEST = Path("runs"), Path("out")
 
 
+_NOT_IN_NAMES = re.compile(r"[^\w-]+")
+
+
 def new(data: str) -> Path:
     """A new folder for a run on this data, ``runs/wine-3``; ``out`` is a link to it from now on, unless it is a folder."""
     stem = Path(data).name.split(".")[0]
-    name = re.sub(r"[^\w-]+", "-", stem).strip("-") or "run"
+    name = _NOT_IN_NAMES.sub("-", stem).strip("-") or "run"
     while True:
         numbers = (re.fullmatch(rf"{re.escape(name)}-(\d+)", path.name) for path in RUNS.glob(f"{name}-*"))
         folder = RUNS / f"{name}-{1 + max((int(found[1]) for found in numbers if found), default=0)}"

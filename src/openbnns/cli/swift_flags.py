@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .arguments import OK, Commands
+from .arguments import OK, Commands, print_json
 
 
 def add(commands: Commands) -> None:
@@ -17,6 +17,7 @@ def add(commands: Commands) -> None:
     flags.add_argument(
         "--quiet", action="store_true", help="print nothing; the exit code says whether there is a compiler"
     )
+    flags.add_argument("--json", action="store_true", help="print one JSON object with the flags in place of text")
     flags.set_defaults(run=run)
 
 
@@ -24,6 +25,8 @@ def run(options: argparse.Namespace) -> int:
     from ..clib import swift
 
     flags = swift.command_line()
-    if not options.quiet:
+    if options.json:
+        print_json({"flags": flags})
+    elif not options.quiet:
         print(flags)
     return OK

@@ -445,7 +445,7 @@ class _Parser:
             if kind != "text":
                 raise self.error(f"expected text in quotes, got {self._shown()}")
             self._advance()
-            return re.sub(r"\\(.)", _unescaped, word[1:-1], flags=re.DOTALL) if "\\" in word else word[1:-1]
+            return _ESCAPED.sub(_unescaped, word[1:-1]) if "\\" in word else word[1:-1]
         if name == "bool":
             if word not in ("true", "false"):
                 raise self.error(f"expected true or false, got {self._shown()}")
@@ -488,6 +488,9 @@ class _Parser:
 
 
 _GENERIC = ("tensor", "tensor_buffer", "list", "tuple", "dict", "state")
+
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def _unescaped(found: re.Match[str]) -> str:
