@@ -16,6 +16,7 @@ from torch_networks import F, T, floats, tokens, torch
 pytestmark = pytest.mark.peers
 
 X = floats(3, 4, 5)
+INDEX = torch.zeros(1, 2, 1, dtype=torch.long)
 
 
 class Inner(T.Module):  # type: ignore[misc, name-defined]
@@ -54,6 +55,12 @@ def changed_through_a_view(x: Any) -> Any:
     return y + 1
 
 
+def assigned_at_computed_places(x: Any) -> Any:
+    y = x * 1
+    y[:, x[0].argmax(0)] = 0
+    return y
+
+
 def detaching(x: Any) -> Any:
     return x + torch.from_numpy(x.detach().numpy())
 
@@ -65,6 +72,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "branch": (lambda s, x: x if x.sum() > 0 else -x, r"__bool__ turns numbers .* Choose with torch\.where"),
     "item": (lambda s, x: x * x.mean().item(), r"item turns numbers"),
     "numpy": (lambda s, x: detaching(x), r"numpy turns numbers"),
+    "option": (lambda s, x: x.scatter(1, INDEX, 2.0, reduce="add"), r"torch\.scatter: reduce='add' has no counterpart"),
+    "mask as an index": (lambda s, x: x[:, x[0, :, 0] < 9], r"what depends on a mask is chosen with torch\.where"),
+    "assignment": (lambda s, x: assigned_at_computed_places(x), r"places that are computed\. Use torch\.scatter"),
+    "whole sums of numbers": (lambda s, x: x.detach().cumsum(1, dtype=torch.int64), r"torch\.cumsum: .*dtype=torch\.int64"),
+    "indices of volumes": (lambda s, x: F.adaptive_max_pool3d(x[:, None, None], 1, True)[0], r"adaptive_max_pool3d"),
     "option that we do not have": (lambda s, x: F.softplus(x, threshold=2), r"threshold=2 has no counterpart"),
     "antialias": (
         lambda s, x: F.interpolate(x[:, None], scale_factor=2, mode="bilinear", antialias=True),
@@ -119,10 +131,10 @@ MODULES: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "proj_size": (lambda: T.LSTM(5, 4, proj_size=2, batch_first=True), X, r"nn\.LSTM: proj_size=2 has no counterpart"),
     "softmax": (lambda: T.Softmax(), X, r"nn\.Softmax: dim is None. Give the axis"),
     "threshold": (lambda: T.Softplus(threshold=3), X, r"nn\.Softplus: softplus with threshold=3"),
-    "volumes": (
-        lambda: T.FractionalMaxPool3d(2, 1),
+    "volumes with indices": (
+        lambda: T.MaxPool3d(1, return_indices=True),
         floats(3, 4, 2, 2, 2),
-        r"fractional_max_pool3d\w* has no counterpart",
+        r"nn\.MaxPool3d: .*return_indices",
     ),
     "alpha": (lambda: T.AlphaDropout(0.2), X, r"alpha_dropout has no counterpart"),
 }
@@ -147,7 +159,7 @@ def test_modules_that_are_not_used_may_be_anything() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.linear, self.spare = T.Linear(5, 2), T.BatchNorm1d(4, momentum=None)
-            self.volume = T.Conv3d(2, 3, 2)
+            self.volume = T.MaxPool3d(2, return_indices=True)
 
         def forward(self, x: Any) -> Any:
             return self.linear(x)

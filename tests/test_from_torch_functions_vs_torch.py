@@ -32,6 +32,7 @@ class Expression(T.Module):  # type: ignore[misc, name-defined]
         self.p = T.Parameter(torch.rand(5) + 0.5)
         self.w = T.Parameter(torch.randn(6, 5))
         self.kernel, self.kernel1 = T.Parameter(torch.randn(4, 2, 3, 3)), T.Parameter(torch.randn(4, 2, 3))
+        self.kernel3 = T.Parameter(torch.randn(4, 2, 2, 3, 2))
         self.channels = T.Parameter(torch.rand(4) + 0.5)
         self.token = T.Parameter(torch.randn(1, 1, 5))
         self.register_buffer("mask", torch.tensor([True, False, True, True, False]))
@@ -60,7 +61,8 @@ def cases(owner: Any, names: str, x: Any, *, scale: float = 1.0, start: float = 
 
 # Element by element.
 
-cases(torch, "neg abs exp exp2 sin cos tan sinh cosh asinh atan erf square floor ceil round sign expm1", X, scale=0.7)
+cases(torch, "neg abs exp exp2 sin cos tan sinh cosh asinh atan erf square floor ceil round sign expm1 erfc sinc trunc fix frac",
+      X, scale=0.7)  # fmt: skip
 cases(torch, "log log2 log10 sqrt rsqrt reciprocal log1p", POSITIVE)
 cases(torch, "asin acos atanh negative absolute arcsin arccos arctan", SMALL)
 cases(torch, "acosh", POSITIVE, start=1.1)
@@ -78,6 +80,7 @@ cases(
     "neg_ abs_ exp_ exp2_ square_ sin_ cos_ tan_ sinh_ cosh_ atan_ erf_ floor_ ceil_ round_ sign_ expm1_",
     X,
 )
+cases(torch.Tensor, "erfc_ sinc_ trunc_ frac_", X)
 cases(torch.Tensor, "tanh_ relu_ sigmoid_", X)
 cases(torch.Tensor, "log_ log2_ log10_ sqrt_ rsqrt_ reciprocal_ log1p_", POSITIVE)
 cases(torch.Tensor, "asin_ acos_", SMALL)
@@ -107,6 +110,18 @@ case("clamp in place", lambda x: (x * 1).clamp_min_(-0.4).clamp_max_(0.4).clip_(
 case("clamp by tensors", lambda s, x: torch.clamp(x, min=-s.p, max=s.p))
 case("lerp, addcmul", lambda s, x: torch.lerp(x, s.p, 0.3) + torch.addcmul(x, s.p, x, value=0.5) + (x * 1).lerp_(x * 2, 0.1)
      + (x * 1).addcmul_(x, x))  # fmt: skip
+case("small numbers keep their digits", lambda x: torch.log1p(x * 1e-6) * 1e6 + torch.expm1(x * 1e-6) * 1e6, POSITIVE)
+case("remainders", lambda s, x: x % 0.7 + x % s.p + 2 % s.p.detach() + torch.remainder(x, -0.7) + torch.fmod(x, 0.7)
+     + (x * 1).remainder_(0.6) + (x * 1).fmod_(s.p))  # fmt: skip
+case("quotients", lambda s, x: x.detach() // 0.7 + 3 // s.p.detach() + torch.floor_divide(x.detach(), s.p.detach()) + x
+     + torch.div(x, 0.3, rounding_mode="trunc") + x.div(s.p, rounding_mode="floor")
+     + (x * 1).detach().floor_divide_(0.6))  # fmt: skip
+case("functions of two", lambda s, x: torch.atan2(x, s.p) + torch.hypot(x, s.p) + x.logaddexp(s.p) + torch.arctan2(s.p, x)
+     + (x * 1).atan2_(s.p) + (x * 1).hypot_(x + 1))  # fmt: skip
+case("nan_to_num", lambda x: _holes(x).nan_to_num(0.5, neginf=-3.0) + _holes(x).nan_to_num_(None, 1.0, 2.0))
+case("not finite", lambda x: (
+    _holes(x).isnan().float() + 2 * torch.isinf(_holes(x)).float() + 3 * torch.isfinite(_holes(x)).float()
+) * x)  # fmt: skip
 case("scalars that are tensors", lambda x: x * torch.tensor(2.0) + torch.tensor(3))
 
 # Masks and types.
@@ -209,45 +224,54 @@ case(
         + torch.concatenate((x, x), 1)[:, 4:].sum(2)
     ),
 )
+case("diagonals", lambda x: torch.diagonal(x, 1, 1, 2) + x.diagonal(dim1=1, dim2=2, offset=-1)[:, :1]
+     + torch.diag_embed(x[:, 0], 1).sum(1)[:, 1:5] + torch.trace(x[0]))  # fmt: skip
+case("differences", lambda x: torch.diff(x, dim=1, prepend=x[:, :1]) + x.diff(2, 1, append=x[:, :2]))
+case("turns and grids", lambda s, x: torch.rot90(x, 1, (1, 2)).sum(2) + x.rot90(3, [1, 2]).mean(2) + _product(torch.meshgrid(
+    x[0, 0], s.p, indexing="ij")).sum(0) + _product(torch.meshgrid([s.p, x[0, :, 0]], indexing="xy")).sum(0))  # fmt: skip
 case("channels mixed", lambda x: _channel_shuffle(x, 2), IMAGE)
 case("loop over a size", lambda x: sum(x[:, t] * t for t in range(x.size(1))))
 
 case("assignment", lambda s, x: _assigned(s, x))
 case("outputs one by one", lambda x: _filled(x))
 
-# Elements by number.
+# Positions.
 
-PLACES = torch.tensor([[0, 2, 1], [3, 3, 0], [1, 0, 2], [2, 1, 1]])
-case("cumsum, cumprod", lambda x: x.cumsum(1) + torch.cumprod(x, 2) + x.cumsum(0))
-case("gather", lambda x: torch.gather(x[0], 1, PLACES) + torch.take_along_dim(x[1], PLACES, 1))
-case("gather by rank", lambda x: x.gather(1, x.argsort(1)) + x.sort(2, descending=True)[0] * x.topk(5, 2)[0])
-case("scatter", lambda x: x[0].scatter(1, PLACES[:, :1], x[1][:, :1]) + x[0].scatter_add(1, PLACES, x[1][:, :3])
-     + (x[0] * 1).scatter_(1, PLACES[:, 1:2], 2.0) + (x[0] * 1).scatter_add_(1, PLACES, x[1][:, :3]))  # fmt: skip
-case("index_add", lambda x: x.index_add(1, torch.tensor([1, 1, 0]), x[:, :3], alpha=2)
-     + (x * 1).index_add_(1, torch.tensor([2]), x[:, :1]))  # fmt: skip
-case("rows by computed numbers", lambda x: torch.index_select(x, 1, x[0, :, 0].argsort()))
-case("windows along an axis", lambda x: x.unfold(2, 3, 1).sum(3))
-case("diagonals", lambda x: torch.diagonal(x, 0, 1, 2) + torch.diag_embed(x[:, 0, :4]).sum(1))
-case("columns of images", lambda x: F.fold(F.unfold(x, 3, padding=1), (6, 5), 3, padding=1), IMAGE[:, :, :6, :5])
-case("remainders", lambda x: (x % 0.7) + torch.remainder(x, 2) + torch.fmod(x, 0.9) + x.detach() // 0.6
-     + torch.floor_divide(x.detach(), 0.4) + torch.div(x, 0.3, rounding_mode="floor")
-     + torch.div(x, 0.3, rounding_mode="trunc") + (x * 1).remainder_(0.3))  # fmt: skip
-case("angles and lengths", lambda s, x: torch.atan2(x, s.p) + torch.hypot(x, s.p) + torch.logaddexp(x, s.p))
-cases(torch, "trunc frac erfc sinc", X, scale=0.7)
-case("in place", lambda x: (x * 1).trunc_() + (x * 1).frac_() + (x * 1).erfc_() + (x * 1).sinc_())
-case("what is no number", lambda x: torch.where(torch.isnan(x) | torch.isinf(x) | ~torch.isfinite(x), 0.0, x))
-case("numbers in place of none", lambda x: torch.nan_to_num(x / 2, 1.0, 2.0, -3.0) + (x * 2).nan_to_num_())
-case("grids and distances", lambda x: torch.cdist(x, x * 2) + torch.meshgrid(x[0, :, 0], x[0, :, 1], indexing="ij")[0])
-case("vectors and matrices", lambda x: torch.cross(x[:, :3], x[:, 1:] * 2, dim=1)[:, :, :3].diff(dim=2).rot90(1, (1, 2))
-     + x[0].trace())  # fmt: skip
-case("any, all", lambda x: torch.where((x > 0).any(2, keepdim=True), x, -x)
-     + torch.where((x > -1).all(1, keepdim=True), x, 0.0))  # fmt: skip
-case("computed kernels", lambda s, x: F.conv2d(x, s.kernel * 2, s.channels * 1, padding=1), IMAGE[:, :2])
-VOLUME = floats(3, 2, 4, 5, 4)
-case("volumes", lambda s, x: F.max_pool3d(F.conv3d(x, s.kernel[:, :, None] * 1, padding=1), 2), VOLUME)
-case("poolings of volumes", lambda x: F.avg_pool3d(x, 2) + F.adaptive_avg_pool3d(x, (2, 2, 2)) + F.adaptive_max_pool3d(x, 2),
-     VOLUME)  # fmt: skip
-case("transposed volumes", lambda s, x: F.conv_transpose3d(x, s.kernel[:2, :, None] * 1), VOLUME)
+case(
+    "cumulative",
+    lambda x: x.cumsum(1) + torch.cumprod(x, dim=-1) + (x * 1).cumsum_(2) + (x * 1).cumprod_(1) + x.cumsum(0),
+)
+case("positions of a mask", lambda s, t: s.w[(t != 0).cumsum(1, dtype=torch.long) * (t != 0)], tokens(3, 3, 4))
+case("gather", lambda x, t: torch.gather(x, 1, t[:, None, :].expand(-1, 2, -1)).sum(1)
+     + x.gather(2, t[:, :4, None])[..., 0].mean() + torch.take_along_dim(x, t[:, None], dim=1)[:, 0]
+     + x.take_along_dim(x.argsort(1), 1).prod(1), X, tokens(4, 3, 5))  # fmt: skip
+case("scatter", lambda x, t: x.scatter(1, t[:, None], x[:, 1:2] * 3) + x.scatter(1, t[:, None], 1.5)
+     + x.scatter(1, index=t[:, None], value=0.5)
+     + torch.scatter_add(x, 1, t[:, None].expand(-1, 4, -1), x * 2) + (x * 1).scatter_(1, t[:, None], 2.0)
+     + (x * 1).scatter_add_(1, t[:, None], x[:, 2:3]), X, tokens(4, 3, 5))  # fmt: skip
+case("index_add", lambda x: x.index_add(1, torch.tensor([2, 0, 2]), x[:, 1:] * 2, alpha=0.5)
+     + (x * 1).index_add_(2, torch.tensor([4]), x[..., :1]))  # fmt: skip
+case("sort", lambda x: (torch.sort(x, 1).values + x.sort(dim=1, descending=True)[0] + torch.sort(x, stable=True, dim=2)[0],
+     x.argsort(-1), torch.argsort(x, dim=1, descending=True)))  # fmt: skip
+case("topk", lambda x: _best(x))
+case("windows", lambda x: x.unfold(1, 3, 1).sum(-1) * x.unfold(1, 2, 2).mean(-1))
+case("computed indices", lambda s, t, x: x[:, t[0]] + s.w[t][:, :4]
+     + x.index_select(1, x[0].argmax(0)[:4] % 4) + x[x.argsort(0)[:, 0, 0]],
+     tokens(4, 3, 4), X)  # fmt: skip
+case(
+    "embedding of computed numbers",
+    lambda s, t: F.embedding((t * 3 + 1) % 6, s.w) + F.one_hot(t // 2, 5),
+    tokens(5, 3, 4),
+)
+case("numbers made whole", lambda s, x: s.w[(x[..., 0].sigmoid() * 5).long()] + (x * 3).int())
+case("an entry of each sample", lambda x, t: x[torch.arange(len(x)), t[:, 0]] + x[
+    torch.arange(len(x))[:, None], t[:, 1:3]].sum(1) + x[torch.arange(len(x)), t[:, 3], t[:, 2]][:, None]
+     + x[torch.arange(len(x)), x.argmax(1)[:, 0]], X, tokens(4, 3, 5))  # fmt: skip
+case("several axes", lambda x, t: x[:, [2, 0], [3, 1]] + x[:, t[0, :2], torch.tensor([4, 2])]
+     + x[:, torch.tensor([[1], [2]]), [0, 4]].sum(1),
+     X, tokens(4, 3, 5))  # fmt: skip
+case("constants", lambda x: x * torch.arange(1, 6) + torch.full_like(x, 0.3) * torch.ones_like(x) - torch.zeros_like(x)
+     + torch.full((5,), 2.0) * torch.ones(4, 1) * x + torch.zeros(len(x), 1, 1) + x.new_full((5,), 2.0))  # fmt: skip
 
 # Across the samples of a batch.
 
@@ -265,6 +289,9 @@ case("samples repeated", lambda x: x.repeat_interleave(2, 0).view(-1, 2, 4, 5).m
 case("normalized over the batch", lambda x: F.normalize(x, dim=0))
 
 # Reductions.
+
+case("any, all", lambda x: ((x > 0.9).any(1).float() + 2 * torch.all(x < 1.2, dim=1).float() + (x > 3).any().float()) * x.sum(1)
+     + (x > -1).all(1, keepdim=True).squeeze(1).float())  # fmt: skip
 
 case(
     "sums",
@@ -315,6 +342,8 @@ case(
 )
 case("vectors", lambda s, x: x @ s.p + torch.mv(x[:, 0], s.p)[:, None] + torch.dot(s.p, s.p) + torch.inner(s.p, s.p)
      + torch.addmv(x[:, 0, 0], x[:, 1], s.p)[:, None] + torch.outer(s.p, s.p).sum() + torch.ger(s.p, s.p).mean())  # fmt: skip
+case("cross", lambda s, x: torch.cross(x[:, :3], x[:, 1:], dim=1) + x[:, 1:].cross(x[:, :3] * s.p, 1))
+case("cdist", lambda s, x: torch.cdist(x, s.w) + torch.cdist(x, s.w, p=1.0) * torch.cdist(x, s.w[None], math.inf))
 case("linear", lambda s, x: F.linear(x, s.w) + F.linear(x, s.w * 2, s.w[:, 0]))
 case("weight norm", lambda s, x: F.linear(x, torch._weight_norm(s.w, s.w[:, :1], 0)))
 case("bilinear", lambda s, x: F.bilinear(x, x + 1, s.w[None, :5], s.p[:1]) + torch.bilinear(x, x, s.w[None, :5], None))
@@ -349,6 +378,17 @@ case("pooling", lambda x: F.max_pool2d(x, 2, 1) + F.avg_pool2d(x, 2, stride=1) +
      + F.lp_pool2d(x * x, 2, 2, 1) + F.adaptive_avg_pool2d(x, 1) + F.adaptive_max_pool2d(x, (1, 1))
      + torch.adaptive_avg_pool1d(x.flatten(2), 1)[..., None]
      + F.adaptive_max_pool1d(x.flatten(2), 1)[..., None], IMAGE)  # fmt: skip
+case("volumes", lambda s, x: F.conv3d(x, s.kernel3, s.channels, stride=2, padding=1) + torch.conv3d(
+    x, s.kernel3, None, 2, (1, 1, 1))
+     + F.max_pool3d(x, 2, 2, ceil_mode=True).mean(1, True) + torch.max_pool3d(x, 2, ceil_mode=True).sum(1, True)
+     + F.avg_pool3d(x, 1, 2).sum(1, True) + F.adaptive_avg_pool3d(x, (2, 3, 3)).sum(1, True)
+     + F.adaptive_max_pool3d(x, (2, 3, 3)).mean(1, True), floats(3, 2, 3, 5, 5))  # fmt: skip
+case("computed kernels", lambda s, x: F.conv2d(x, s.kernel * 2, s.channels * 1, padding=1), IMAGE[:, :2])
+case("transposed convolutions of volumes", lambda s, x: F.conv_transpose3d(x, s.kernel3, stride=2, output_padding=1)
+     + torch.conv_transpose3d(x, s.kernel3, stride=2, output_padding=(1, 1, 1)), floats(3, 4, 2, 1, 3))  # fmt: skip
+case("windows as columns", lambda x: F.fold(
+    F.unfold(x, (2, 3), padding=1, stride=(2, 1)) ** 2, (6, 5), (2, 3), padding=1, stride=(2, 1))
+     + F.unfold(x, 3, dilation=2).mean(), IMAGE)  # fmt: skip
 case("pooling of signals", lambda x: F.max_pool1d(x, 2) + F.avg_pool1d(x, 2) + F.lp_pool1d(x * x, 2, 2)
      + torch.max_pool1d(x, 2)
      + F.adaptive_avg_pool1d(x, 2) + torch.avg_pool1d(x, 2))  # fmt: skip
@@ -421,6 +461,16 @@ def _by_mode(s: Any, x: Any) -> Any:
     z = torch.tanh(y @ s.w.t())
     z = z * 2 if s.training else torch.sigmoid(z) + 1
     return (z.mean(1), y) if s.training else (z.sum(1), y)
+
+
+def _holes(x: Any) -> Any:
+    return x.masked_fill(x > 0.8, math.nan).masked_fill(x < -0.8, -math.inf)
+
+
+def _best(x: Any) -> Any:
+    values, places = torch.topk(x, 3, dim=1)
+    smallest = x.topk(2, -1, largest=False)
+    return values + smallest.values.sum(1, keepdim=True).sum(2, keepdim=True), places, smallest.indices
 
 
 def _without_gradient(s: Any, x: Any) -> Any:
@@ -497,7 +547,9 @@ def test_every_function_is_tried() -> None:
         "rand_like",
         "randn",
         "rand",
+        "bernoulli",
         "bernoulli_",
+        "randperm",
         "uniform_",
         "normal_",
     }  # which have tests of their own

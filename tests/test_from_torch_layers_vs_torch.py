@@ -140,10 +140,10 @@ def group_norm(name: str, d: Draws) -> Made:
     return randomized(T.GroupNorm(groups, channels, eps=d.one(1e-5, 1e-3), affine=d.flag())), (x,)
 
 
-@layer("BatchNorm1d", "BatchNorm2d", "InstanceNorm1d", "InstanceNorm2d")
+@layer("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d")
 def channel_norm(name: str, d: Draws) -> Made:
     channels, batch = d.number(1, 4), name.startswith("Batch")
-    sizes = {"1d": d.one((), (7,)) if batch else (7,), "2d": (5, 4)}[name[-2:]]
+    sizes = {"1d": d.one((), (7,)) if batch else (7,), "2d": (5, 4), "3d": (3, 2, 4)}[name[-2:]]
     module = getattr(T, name)(channels, d.one(1e-5, 1e-3), d.one(0.1, 0.3), d.flag(), batch and d.flag())
     if batch and module.track_running_stats:
         module.running_mean.normal_(), module.running_var.uniform_(0.5, 2)
@@ -158,7 +158,7 @@ def randomized(module: Any) -> Any:
     return module
 
 
-@layer("Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d")
+@layer("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
 def convolution(name: str, d: Draws) -> Made:
     axes, groups, transposed = int(name[-2]), d.number(1, 2), "Transpose" in name
     inputs, outputs = groups * d.number(1, 3), groups * d.number(1, 3)
@@ -173,25 +173,25 @@ def convolution(name: str, d: Draws) -> Made:
         options["padding_mode"] = d.one("zeros", "reflect", "replicate", "circular")
         if d.flag():
             options |= {"padding": d.one("same", "valid"), "stride": 1}
-    return getattr(T, name)(inputs, outputs, kernel, **options), (floats(3, inputs, *[9, 8][:axes]),)
+    return getattr(T, name)(inputs, outputs, kernel, **options), (floats(3, inputs, *[9, 8, 7][:axes]),)
 
 
-@layer("MaxPool1d", "MaxPool2d")
+@layer("MaxPool1d", "MaxPool2d", "MaxPool3d")
 def max_pool(name: str, d: Draws) -> Made:
     axes = int(name[-2])
     kernel = tuple(d.number(2, 3) for _ in range(axes))
     module = getattr(T, name)(
         kernel, d.one(None, 1, 2), d.number(0, 1), d.number(1, 2), ceil_mode=d.flag()
     )  # fmt: skip
-    return module, (floats(3, 2, *[11, 9][:axes]),)
+    return module, (floats(3, 2, *[11, 9, 7][:axes]),)
 
 
-@layer("AvgPool1d", "AvgPool2d")
+@layer("AvgPool1d", "AvgPool2d", "AvgPool3d")
 def average_pool(name: str, d: Draws) -> Made:
     axes = int(name[-2])
-    extra = {"divisor_override": d.one(None, 3)} if axes == 2 else {}
+    extra = {"divisor_override": d.one(None, 3)} if axes > 1 else {}
     module = getattr(T, name)(d.number(2, 3), d.one(None, 1, 2), d.number(0, 1), d.flag(), d.flag(), **extra)
-    return module, (floats(3, 2, *[11, 9][:axes]),)
+    return module, (floats(3, 2, *[11, 9, 7][:axes]),)
 
 
 @layer("LPPool1d", "LPPool2d")
@@ -201,11 +201,15 @@ def norm_pool(name: str, d: Draws) -> Made:
     )
 
 
-@layer("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d")
+@layer(
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+)  # fmt: skip
 def adaptive_pool(name: str, d: Draws) -> Made:
     axes = int(name[-2])
-    size = d.number(1, 5) if axes == 1 else d.one(1, (d.number(1, 5), None), (3, 2))
-    return getattr(T, name)(size), (floats(3, 2, *[8, 6][:axes]),)
+    sizes = (d.number(1, 5), None, 2)[:axes]
+    size = d.number(1, 5) if axes == 1 else d.one(1, sizes, (3, 2, 3)[:axes])
+    return getattr(T, name)(size), (floats(3, 2, *[8, 6, 5][:axes]),)
 
 
 class PooledAndBack(T.Module):  # type: ignore[misc, name-defined]
@@ -225,15 +229,14 @@ def unpool(name: str, d: Draws) -> Made:
 
 
 @layer(
-    "ConstantPad1d", "ConstantPad2d", "ZeroPad1d", "ZeroPad2d", "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d",
-    "ReplicationPad2d", "CircularPad1d", "CircularPad2d",
+    *(f"{kind}Pad{axes}d" for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for axes in (1, 2, 3)),
 )  # fmt: skip
 def padding(name: str, d: Draws) -> Made:
     axes = int(name[-2])
     low = -1 if name.startswith(("Zero", "Constant")) else 0
     sides = d.one(d.number(0, 2), tuple(d.number(low, 3) for _ in range(2 * axes)))
     extra = (d.real(-1, 1),) if name.startswith("Constant") else ()
-    return getattr(T, name)(sides, *extra), (floats(3, 2, *[6, 5][:axes]),)
+    return getattr(T, name)(sides, *extra), (floats(3, 2, *[6, 5, 4][:axes]),)
 
 
 @layer("Upsample")

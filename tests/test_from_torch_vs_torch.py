@@ -342,6 +342,23 @@ def test_random_numbers_are_drawn_anew() -> None:
     assert np.abs(vae.fc22.weight.grad).max() > 0
 
 
+class Shuffled(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x[torch.randperm(len(x))], torch.bernoulli(x), x.bernoulli(0.2), torch.randperm(7)
+
+
+def test_samples_are_shuffled_anew() -> None:
+    x = np.linspace(0.1, 0.9, 40, dtype=np.float32)[:, None].repeat(200, 1)
+    net = nn.from_torch(Shuffled(), x[:3])
+    mixed, drawn, rare, order = net(x)
+    assert not np.array_equal(net(x)[0], mixed)
+    np.testing.assert_array_equal(np.sort(mixed, 0), x)
+    np.testing.assert_allclose(drawn.mean(1), x[:, 0], atol=0.2)
+    assert set(np.unique(drawn)) == set(np.unique(rare)) == {0, 1}
+    assert 0.18 < rare.mean() < 0.22
+    assert sorted(order) == list(range(7))
+
+
 def test_examples_of_every_kind() -> None:
     x, t = floats(2, 6, 5), floats(2, 4, 6, seed=1)
     module = Translator().eval()

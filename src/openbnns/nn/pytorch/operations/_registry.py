@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..._value import Value
 from ...converted.registry import Registry
 from ...converted.tensors import Misfit, Tensor
 from .._steps import ByMode
@@ -51,3 +54,38 @@ def refuse_unless(what: str, given: Any, *allowed: Any) -> None:
     """Refuse an option that has no counterpart here."""
     if not any(given is value or given == value for value in allowed):
         raise Misfit(f"{what}={given!r} has no counterpart here")
+
+
+def whole(given: Tensor) -> Value:
+    """Whole numbers that name entries. Those that were computed are numbers here, without a fraction."""
+    if given.kind != "i":
+        raise Misfit("an index must hold whole numbers; what depends on a mask is chosen with torch.where")
+    value = given.value
+    return value if value.dtype.kind == "i" else value.long()
+
+
+def adapted(function: Callable[..., Any], **only: Any) -> Any:
+    """A handler for a function here that has the arguments and the meaning of PyTorch's.
+
+    ``only`` holds the options that it lacks, each with the one value that it may have.
+    """
+    signature = inspect.signature(function)
+
+    def handler(call: Call, *args: Any, **named: Any) -> Any:
+        for name, allowed in only.items():
+            refuse_unless(name, named.pop(name, allowed), allowed)
+        bound = signature.bind(*args, **named)
+        given = {name: _argument(value, name) for name, value in bound.arguments.items() if value is not None}
+        bound.arguments = given
+        return function(*bound.args, **bound.kwargs)
+
+    return handler
+
+
+def _argument(given: Any, name: str) -> Any:
+    """An argument as functions here take it."""
+    if isinstance(given, (tuple, list)):
+        return type(given)(_argument(part, name) for part in given)
+    if isinstance(given, Tensor):
+        return whole(given) if name in ("index", "indices") else given.numbers
+    return plain(given, name)

@@ -11,7 +11,7 @@ from ..._value import Value
 from ...converted.functions import COMPARISONS, Compare, Not
 from ...converted.tensors import Misfit, Tensor
 from .._recording import Kind
-from ._registry import Call, add, operation, plain, refuse_unless
+from ._registry import Call, adapted, add, operation, plain, refuse_unless
 
 ARITHMETIC = "arithmetic"
 ACTIVATIONS = "activations"
@@ -27,10 +27,10 @@ def operand(given: Any) -> Any:
 
 _UNARY = [
     "neg", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "square", "reciprocal", "sin", "cos", "tan",
-    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "round", "sign",
-    "trunc", "frac", "erfc", "sinc",
+    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "erfc", "floor", "ceil", "round", "sign",
+    "log1p", "log10", "expm1", "sinc", "trunc", "frac",
 ]  # fmt: skip
-_ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+_ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "fix": "trunc"}
 
 
 def _unary(function: Any) -> Any:
@@ -50,19 +50,8 @@ add(ARITHMETIC, "__neg__", _unary(F.neg))
 add(ARITHMETIC, "__abs__", _unary(F.abs))
 
 
-@operation(ARITHMETIC, "log1p", "log1p_")
-def log1p(call: Call, input: Tensor) -> Any:
-    return F.log(F.add(input.numbers, 1.0))
-
-
-@operation(ARITHMETIC, "expm1", "expm1_")
-def expm1(call: Call, input: Tensor) -> Any:
-    return F.sub(F.exp(input.numbers), 1.0)
-
-
-@operation(ARITHMETIC, "log10", "log10_")
-def log10(call: Call, input: Tensor) -> Any:
-    return F.mul(F.log(input.numbers), 1 / np.log(10.0))
+for _name in ("nan_to_num", "nan_to_num_"):
+    add(ARITHMETIC, _name, adapted(F.nan_to_num))
 
 
 # Functions of two.
@@ -124,13 +113,18 @@ def _rounded(function: Any, swapped: bool = False) -> Any:
     return handler
 
 
-for _name in ("remainder", "remainder_", "__mod__"):
-    add(ARITHMETIC, _name, _rounded(F.remainder))
-for _name in ("floor_divide", "__floordiv__"):
-    add(ARITHMETIC, _name, _rounded(F.floor_divide))
+for _name, _others in {
+    "remainder": ("remainder_", "__mod__", "__imod__"),
+    "floor_divide": ("floor_divide_", "__floordiv__", "__ifloordiv__"),
+    "fmod": ("fmod_",),
+    "atan2": ("atan2_", "arctan2"),
+    "hypot": ("hypot_",),
+    "logaddexp": (),
+}.items():
+    for _spelling in (_name, *_others):
+        add(ARITHMETIC, _spelling, _rounded(getattr(F, _name)))
+add(ARITHMETIC, "__rmod__", _rounded(F.remainder, swapped=True))
 add(ARITHMETIC, "__rfloordiv__", _rounded(F.floor_divide, swapped=True))
-for _name in ("fmod", "atan2", "hypot", "logaddexp"):
-    add(ARITHMETIC, _name, _rounded(getattr(F, _name)))
 
 
 @operation(ARITHMETIC, "__rtruediv__", "__rdiv__")
@@ -173,16 +167,6 @@ def addcmul(call: Call, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, valu
 @operation(ARITHMETIC, "lerp", "lerp_")
 def lerp(call: Call, input: Tensor, end: Tensor, weight: Any) -> Any:
     return F.lerp(operand(input), operand(end), operand(weight))
-
-
-@operation(ARITHMETIC, "nan_to_num", "nan_to_num_")
-def nan_to_num(call: Call, input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    return F.nan_to_num(input.broadcast, 0.0 if nan is None else nan, posinf, neginf)
-
-
-@operation(ARITHMETIC, "cross")
-def cross(call: Call, input: Tensor, other: Tensor, dim: Any = None) -> Any:
-    return F.cross(input.numbers, other.numbers, dim)
 
 
 # Activations.
@@ -293,7 +277,7 @@ def converted(input: Tensor, kind: str) -> Any:
         return input.broadcast
     if kind == "b":
         return Compare.apply(input.broadcast, np.float32(0), "ne")
-    raise Misfit("numbers cannot be made whole here, except on the way into the network")
+    return input.numbers.long()
 
 
 @operation(MASKS, "to", "type")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ...operations.random_numbers import RandomNumbers
 from ...parameter import Parameter
 from .._recording import Kind
 from .._steps import BY_MODE, ByMode
-from ._registry import FUNCTIONS, Call, add, operation, plain, refuse_unless
+from ._registry import FUNCTIONS, Call, adapted, add, operation, plain, refuse_unless, whole
 
 LAYERS = "layers"
 LOSSES = "losses"
@@ -67,19 +68,21 @@ for _name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2
 
 
 def _pooling(function: Any, *names: str) -> Any:
+    gives_indices = "return_indices" in inspect.signature(function).parameters
+
     def handler(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
         chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named}
         if not chosen.get("stride", 0):  # PyTorch's functions in C take [] for None
             chosen.pop("stride", None)
-        if function in (F.max_pool3d, F.adaptive_max_pool3d) and not chosen.get("return_indices"):
-            chosen.pop("return_indices", None)
+        if not gives_indices:
+            refuse_unless("return_indices", chosen.pop("return_indices", False), False)
         return function(input.numbers, **_options(chosen))
 
     return handler
 
 
 _WINDOW = ("kernel_size", "stride", "padding")
-for _axes in ("1d", "2d"):
+for _axes in ("1d", "2d", "3d"):
     for _name in (f"max_pool{_axes}", f"F.max_pool{_axes}"):
         add(
             LAYERS, _name,
@@ -95,6 +98,7 @@ for _axes in ("1d", "2d"):
         f"F.adaptive_max_pool{_axes}",
         _pooling(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
     )
+for _axes in ("1d", "2d"):
     add(
         LAYERS,
         f"F.lp_pool{_axes}",
@@ -121,15 +125,6 @@ for _axes in ("1d", "2d"):
         LAYERS, f"F.adaptive_max_pool{_axes}_with_indices",
         _with_indices(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
     )  # fmt: skip
-
-
-for _name in ("avg_pool3d", "max_pool3d"):
-    _options_3d = ("ceil_mode", "count_include_pad") if _name.startswith("avg") else ("dilation", "ceil_mode")
-    add(LAYERS, f"F.{_name}", _pooling(getattr(F, _name), *_WINDOW, *_options_3d))
-add(LAYERS, "F.adaptive_avg_pool3d", _pooling(F.adaptive_avg_pool3d, "output_size"))
-add(LAYERS, "F.adaptive_max_pool3d", _pooling(F.adaptive_max_pool3d, "output_size"))
-add(LAYERS, "F.unfold", _pooling(F.unfold, "kernel_size", "dilation", "padding", "stride"))
-add(LAYERS, "F.fold", _pooling(F.fold, "output_size", "kernel_size", "dilation", "padding", "stride"))
 
 
 @operation(LAYERS, "F.max_unpool1d", "F.max_unpool2d")
@@ -171,6 +166,10 @@ for _name, _option in (
     ("pixel_shuffle", "upscale_factor"), ("pixel_unshuffle", "downscale_factor"), ("channel_shuffle", "groups"),
 ):  # fmt: skip
     add(LAYERS, f"F.{_name}", _pooling(getattr(F, _name), _option))
+
+
+for _name in ("unfold", "fold"):
+    add(LAYERS, f"F.{_name}", adapted(getattr(F, _name)))
 
 
 # Normalizations.
@@ -244,7 +243,7 @@ def embedding(
     table = held_parameter(weight)
     index = None if padding_idx is None else plain(padding_idx, "padding_idx") % weight.shape[0]
     check_padding_row(table if isinstance(table, np.ndarray) else table.data, index)
-    return F.embedding(input.value, table, index)
+    return F.embedding(whole(input), table, index)
 
 
 def check_padding_row(table: Any, padding_idx: int | None) -> None:
@@ -258,7 +257,7 @@ def check_padding_row(table: Any, padding_idx: int | None) -> None:
 
 @operation(LAYERS, "F.one_hot")
 def one_hot(call: Call, tensor: Tensor, num_classes: Any = -1) -> Any:
-    return F.one_hot(tensor.value, call.shape[-1])
+    return F.one_hot(whole(tensor), call.shape[-1])
 
 
 # Dropout.
@@ -343,6 +342,18 @@ def random_numbers(call: Call, *given: Any, generator: Any = None, **named: Any)
 def bernoulli(call: Call, p: Any = 0.5, *, generator: Any = None) -> Any:
     _refuse_generator(generator)
     return AsNumbers.apply(Compare.apply(_drawn(call, normal=False), np.float32(plain(p, "p")), "lt"))
+
+
+@operation(RANDOM, "bernoulli")
+def bernoulli_of(call: Call, input: Tensor, p: Any = None, *, generator: Any = None) -> Any:
+    _refuse_generator(generator)
+    return F.bernoulli(input.numbers) if p is None else bernoulli(call, p)
+
+
+@operation(RANDOM, "randperm")
+def randperm(call: Call, n: Any, *, generator: Any = None, **named: Any) -> Any:
+    _refuse_generator(generator)
+    return F.randperm(call.shape[0])
 
 
 @operation(RANDOM, "uniform_")

@@ -12,7 +12,7 @@ from ...converted.functions import Forbid
 from ...converted.tensors import Misfit, Tensor, held_parameter
 from ...parameter import Parameter
 from .._steps import ByMode
-from ._registry import Call, operation, plain, refuse_unless
+from ._registry import Call, adapted, add, operation, plain, refuse_unless
 
 PRODUCTS = "products"
 
@@ -65,6 +65,14 @@ def einsum(call: Call, equation: str, *operands: Any) -> Any:
 @operation(PRODUCTS, "outer", "ger")
 def outer(call: Call, input: Tensor, vec2: Tensor) -> Any:
     return F.outer(input.numbers, vec2.numbers)
+
+
+add(PRODUCTS, "cross", adapted(F.cross))
+
+
+@operation(PRODUCTS, "cdist")
+def cdist(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = None) -> Any:
+    return F.cdist(x1.numbers, x2.numbers, float(plain(p, "p")))
 
 
 @operation(PRODUCTS, "F.scaled_dot_product_attention")

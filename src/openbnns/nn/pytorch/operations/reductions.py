@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
-from ...converted.functions import AsWhole
 from ...converted.tensors import Misfit, Tensor
-from ._registry import Call, add, operation, plain, refuse_unless
+from ._registry import Call, adapted, add, operation, plain, refuse_unless
 
 REDUCTIONS = "reductions"
 
@@ -30,18 +29,8 @@ def _reduction(function: Any) -> Any:
 
 for _name in ("sum", "mean", "amax", "amin", "logsumexp", "prod"):
     add(REDUCTIONS, _name, _reduction(getattr(F, _name)))
-
-
-@operation(REDUCTIONS, "any", "all")
-def truth(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    return (F.any if call.name == "any" else F.all)(input.numbers, _axes(dim), keepdim)
-
-
-@operation(REDUCTIONS, "cumsum", "cumprod")
-def running(call: Call, input: Tensor, dim: Any, *, dtype: Any = None) -> Any:
-    whole = call.kinds[0] == "i"
-    total = (F.cumsum if call.name == "cumsum" else F.cumprod)(input.numbers, plain(dim, "dim"))
-    return AsWhole.apply(total) if whole else total
+for _name in ("any", "all"):
+    add(REDUCTIONS, _name, adapted(getattr(F, _name)))
 
 
 @operation(REDUCTIONS, "max", "min")
@@ -98,16 +87,6 @@ def cosine_similarity(call: Call, x1: Tensor, x2: Tensor, dim: Any = 1, eps: Any
 @operation(REDUCTIONS, "F.pairwise_distance")
 def pairwise_distance(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, eps: Any = 1e-6, keepdim: bool = False) -> Any:
     return F.pairwise_distance(x1.numbers, x2.numbers, float(p), plain(eps, "eps"), keepdim)
-
-
-@operation(REDUCTIONS, "cdist")
-def cdist(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = None) -> Any:
-    return F.cdist(x1.numbers, x2.numbers, float(p))
-
-
-@operation(REDUCTIONS, "trace")
-def trace(call: Call, input: Tensor) -> Any:
-    return F.trace(input.numbers)
 
 
 # Along one axis.

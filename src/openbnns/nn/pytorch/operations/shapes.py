@@ -13,7 +13,7 @@ from ... import functional as F
 from ..._value import Value
 from ...converted.functions import SampleNumbers
 from ...converted.tensors import Misfit, Tensor, reshaped
-from ._registry import Call, operation, plain
+from ._registry import Call, adapted, add, operation, plain, whole
 
 SHAPES = "shapes"
 PARTS = "parts and joints"
@@ -120,6 +120,11 @@ def setitem(call: Call, input: Tensor, key: Any, value: Any) -> Any:
     Axes of a free size that are taken whole stay in front of what is numbered.
     """
     keys = [k for k in _keys(input, key) if k is not None]
+    if any(isinstance(k, Value) for k in keys):
+        raise Misfit("numbers are assigned to places that are computed. Use torch.scatter")
+    if sum(isinstance(k, np.ndarray) for k in keys) > 1:
+        raise Misfit("numbers are assigned by indices of several axes. Use one tensor or list")
+    keys = [k.ravel() if isinstance(k, np.ndarray) else k for k in keys]
     whole = [_is_whole(k, n) for n, k in zip(input.shape, keys, strict=True)]
     free = [axis for axis, one in enumerate(whole) if one]
     rest = [axis for axis, one in enumerate(whole) if not one]
@@ -154,13 +159,7 @@ def _keys(input: Tensor, key: Any) -> list[Any]:
     named = sum(k is not None and k is not Ellipsis for k in keys)
     place = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
     keys[place : place + 1] = [slice(None)] * (input.rank - named)
-    ours: list[Any] = [None if k is None else _index(k) for k in keys]
-    arrays = [i for i, k in enumerate(ours) if isinstance(k, np.ndarray)]
-    if len(arrays) > 1:
-        raise Misfit("only one axis can be indexed with a tensor or a list")
-    if arrays:
-        ours[arrays[0]] = np.ravel(ours[arrays[0]])
-    return ours
+    return [None if k is None else _index(k) for k in keys]
 
 
 def _counts_samples(k: Any) -> bool:
@@ -172,7 +171,7 @@ def _counts_samples(k: Any) -> bool:
 def _all_samples(input: Tensor, keys: list[Any]) -> list[Any]:
     """``x[torch.arange(N), i]`` is ``x[:, i]`` if i is the same for all samples."""
     numbers = [i for i, k in enumerate(keys) if _counts_samples(k)]
-    if not numbers:
+    if not numbers or any(isinstance(k, Tensor) and not k.constant and not _counts_samples(k) for k in keys):
         return keys
     place = numbers[0]
     others = [i for i, k in enumerate(keys) if isinstance(k, (Tensor, list)) and i != place]
@@ -198,6 +197,8 @@ def _is_whole(k: Any, size: Any) -> bool:
 
 def _index(k: Any) -> Any:
     if isinstance(k, Tensor):
+        if not k.constant:
+            return whole(k)
         array = k.array
         return array if array.ndim else array.item()
     if isinstance(k, list):
@@ -234,78 +235,7 @@ def select(call: Call, input: Tensor, dim: Any, index: Any) -> Any:
 
 @operation(PARTS, "index_select")
 def index_select(call: Call, input: Tensor, dim: Any, index: Any) -> Any:
-    return F.index_select(input.numbers, dim, _index(index) if index.constant else index.value)
-
-
-@operation(PARTS, "gather", "take_along_dim")
-def gather(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
-    given = [*options, *named.values()]
-    index = next(x for x in given if isinstance(x, Tensor))
-    dim = plain(next(x for x in given if not isinstance(x, Tensor)), "dim")
-    value = input.value if input.kind != "f" else input.numbers
-    if call.name == "gather":
-        return F.gather(value, dim, index.value)
-    return F.take_along_dim(value, index.value, dim)
-
-
-@operation(PARTS, "scatter", "scatter_", "scatter_add", "scatter_add_")
-def scatter(call: Call, input: Tensor, dim: Any, index: Tensor, src: Any = None, *, value: Any = None) -> Any:
-    given = src if value is None else value
-    source = given.numbers if isinstance(given, Tensor) else float(plain(given, "value"))
-    function = F.scatter_add if "add" in call.name else F.scatter
-    return function(input.numbers, plain(dim, "dim"), index.value, source)
-
-
-@operation(PARTS, "index_add", "index_add_")
-def index_add(call: Call, input: Tensor, dim: Any, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
-    return F.index_add(input.numbers, plain(dim, "dim"), index.value, source.numbers, alpha=plain(alpha, "alpha"))
-
-
-@operation(PARTS, "sort")
-def sort(call: Call, input: Tensor, dim: Any = -1, descending: Any = False, *, stable: Any = None) -> Any:
-    return tuple(F.sort(input.numbers, plain(dim, "dim"), plain(descending, "descending")))
-
-
-@operation(PARTS, "argsort")
-def argsort(call: Call, input: Tensor, dim: Any = -1, descending: Any = False, *, stable: Any = None) -> Any:
-    return F.argsort(input.numbers, plain(dim, "dim"), plain(descending, "descending"))
-
-
-@operation(PARTS, "topk")
-def topk(call: Call, input: Tensor, k: Any, dim: Any = -1, largest: Any = True, sorted: Any = True) -> Any:
-    return tuple(F.topk(input.numbers, plain(k, "k"), plain(dim, "dim"), plain(largest, "largest")))
-
-
-@operation(PARTS, "unfold")
-def unfold(call: Call, input: Tensor, dimension: Any, size: Any, step: Any) -> Any:
-    return F.windows(input.numbers, *(int(plain(n, "a size")) for n in (dimension, size, step)))
-
-
-@operation(PARTS, "diagonal")
-def diagonal(call: Call, input: Tensor, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
-    return F.diagonal(input.numbers, plain(offset, "offset"), plain(dim1, "dim1"), plain(dim2, "dim2"))
-
-
-@operation(PARTS, "diag_embed")
-def diag_embed(call: Call, input: Tensor, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
-    return F.diag_embed(input.numbers, plain(offset, "offset"), plain(dim1, "dim1"), plain(dim2, "dim2"))
-
-
-@operation(PARTS, "diff")
-def diff(call: Call, input: Tensor, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any = None) -> Any:
-    ends = [None if x is None else x.numbers for x in (prepend, append)]
-    return F.diff(input.numbers, plain(n, "n"), plain(dim, "dim"), *ends)
-
-
-@operation(PARTS, "rot90")
-def rot90(call: Call, input: Tensor, k: Any = 1, dims: Any = (0, 1)) -> Any:
-    return F.rot90(input.numbers, plain(k, "k"), tuple(dims))
-
-
-@operation(PARTS, "meshgrid")
-def meshgrid(call: Call, *tensors: Any, indexing: Any = "ij") -> Any:
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    return tuple(F.meshgrid(*(x.numbers for x in given), indexing=indexing))
+    return F.index_select(input.numbers, dim, _index(index))
 
 
 @operation(PARTS, "flip")
@@ -322,6 +252,15 @@ def roll(call: Call, input: Tensor, shifts: Any, dims: Any = None) -> Any:
     for step, dim in zip(steps, axes, strict=True):
         value = F.roll(value, plain(step, "shifts"), dim)
     return value
+
+
+for _name in ("diagonal", "diag_embed", "trace", "diff", "rot90", "meshgrid"):
+    add(PARTS, _name, adapted(getattr(F, _name)))
+
+
+@operation(PARTS, "unfold")
+def windows(call: Call, input: Tensor, dimension: Any, size: Any, step: Any) -> Any:
+    return input.numbers.unfold(dimension, plain(size, "size"), plain(step, "step"))
 
 
 @operation(PARTS, "tril", "triu")
