@@ -178,7 +178,9 @@ def _layer(layer: Any, name: str) -> Layer | None:
         return lambda found, x: found.linear(x, name)
     if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros" and isinstance(layer.padding, tuple):
         return _convolution(layer, name)
-    if type(layer) is nn.BatchNorm2d and layer.affine and layer.track_running_stats:
+    if type(layer) is nn.Residual and layer.shortcut is None and isinstance(layer.body, nn.Sequential):
+        return _residual([_layer(part, f"{name}body.{i}.") for i, part in enumerate(layer.body)])
+    if type(layer) in (nn.BatchNorm1d, nn.BatchNorm2d) and layer.affine and layer.track_running_stats:
         return _batch_norm(layer, name)
     if type(layer) is nn.MaxPool2d and not layer.ceil_mode and layer.dilation == (1, 1):
         return _max_pool(layer)
@@ -203,6 +205,18 @@ def _elementwise(layer: Any) -> Layer | None:
     return plain.get(type(layer).__name__)
 
 
+def _residual(parts: list[Layer | None]) -> Layer | None:
+    known = [part for part in parts if part is not None]
+
+    def apply(found: Pass, x: Any) -> Any:
+        y = x
+        for part in known:
+            y = part(found, y)
+        return x + y
+
+    return apply if len(known) == len(parts) else None
+
+
 def _convolution(layer: Any, name: str) -> Layer:
     def apply(found: Pass, x: Any) -> Any:
         y = found.jax.lax.conv_general_dilated(
@@ -221,7 +235,8 @@ def _batch_norm(layer: Any, name: str) -> Layer:
         mean, variance = (found.statistics[f"{name}running_{kind}"] for kind in ("mean", "var"))
         if found.training:
             count = math.prod(x.shape[:-1])
-            now, spread = x.mean((0, 1, 2)), x.var((0, 1, 2))
+            axes = tuple(range(x.ndim - 1))
+            now, spread = x.mean(axes), x.var(axes)
             unbiased = spread * (count / max(count - 1, 1))
             found.updated[f"{name}running_mean"] = (1 - layer.momentum) * mean + layer.momentum * now
             found.updated[f"{name}running_var"] = (1 - layer.momentum) * variance + layer.momentum * unbiased

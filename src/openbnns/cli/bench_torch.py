@@ -65,8 +65,11 @@ def module_of(layer: Any, torch: Any) -> Any:
     if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
         return t.Conv2d(layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride, layer.padding,
                         layer.dilation, layer.groups, layer.use_bias)  # fmt: skip
-    if type(layer) is nn.BatchNorm2d:
-        return t.BatchNorm2d(dict(layer.named_buffers())["running_mean"].shape[0])
+    if type(layer) in (nn.BatchNorm1d, nn.BatchNorm2d):
+        kind = t.BatchNorm1d if type(layer) is nn.BatchNorm1d else t.BatchNorm2d
+        return kind(dict(layer.named_buffers())["running_mean"].shape[0])
+    if type(layer) is nn.Residual and layer.shortcut is None and isinstance(layer.body, nn.Sequential):
+        return _residual(torch, [module_of(part, torch) for part in layer.body])
     if type(layer) is nn.MaxPool2d:
         return t.MaxPool2d(layer.kernel_size, layer.stride, layer.padding)
     plain = {
@@ -87,3 +90,18 @@ def module_of(layer: Any, torch: Any) -> Any:
         )
     made = plain.get(type(layer).__name__)
     return None if made is None else made()
+
+
+def _residual(torch: Any, parts: list[Any]) -> Any:
+    if any(part is None for part in parts):
+        return None
+
+    class Residual(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = torch.nn.Sequential(*parts)
+
+        def forward(self, x: Any) -> Any:
+            return x + self.body(x)
+
+    return Residual()

@@ -108,7 +108,18 @@ def expand(call: Call, x: Tensor, shape: Tensor) -> Tensor:
         size = call.freed.get(n) if isinstance(n, int) else None
         if size is not None and n != 1 and isinstance(own.get(axis), Size) and is_same(own[axis], size):
             sizes[axis] = size
+    for axis, n in enumerate(sizes):
+        if isinstance(n, Size) and axis in own:
+            x = alike_along(x, axis - len(sizes))
     return expanded(x, broadcast_shape([x.shape, sizes]))
+
+
+def alike_along(x: Tensor, axis: int) -> Tensor:
+    """A constant that exporters have repeated for every sample of their example, as one for any number of samples."""
+    if not x.constant or x.held.dtype == object or is_same(x.shape[axis], 1):
+        return x
+    first = x.held.take([0], axis)
+    return Tensor(first, x.kind) if (x.held == first).all() else x
 
 
 def expanded(x: Tensor, shape: Sequence[AnySize]) -> Tensor:
@@ -121,6 +132,12 @@ def expanded(x: Tensor, shape: Sequence[AnySize]) -> Tensor:
     if x.kind != "f" and x.constant:
         return Tensor(np.array(np.broadcast_to(x.held, _numpy.limited(shape)), order="C"), x.kind)
     return Tensor(F.expand(x.numbers, *shape))
+
+
+def _for_samples(x: Tensor, axis: int, size: Size) -> Tensor:
+    """A constant that is alike along an axis, for the free size that the axis meets."""
+    one = alike_along(x, axis)
+    return x if one is x else expanded(one, [*x.shape[:axis], size, *x.shape[axis + 1 :]])
 
 
 @operator(SHAPES, "Tile")
@@ -313,6 +330,10 @@ def concat(call: Call, *given: Tensor) -> Tensor:
     given = tuple(x for x in given if x.rank != rank or not is_same(x.shape[axis], 0)) or given[:1]
     if any(x.rank != rank for x in given):
         raise Misfit(f"tensors of different ranks, {', '.join(str(x.shape) for x in given)}, cannot be joined")
+    for other in range(rank):
+        size = next((x.shape[other] for x in given if isinstance(x.shape[other], Size)), None)
+        if other != axis and size is not None:
+            given = tuple(_for_samples(x, other, size) for x in given)
     return Tensor(F.cat([x.numbers for x in given], axis))
 
 
