@@ -96,7 +96,7 @@ def _residual(torch: Any, parts: list[Any]) -> Any:
     if any(part is None for part in parts):
         return None
 
-    class Residual(torch.nn.Module):  # type: ignore[misc, name-defined]
+    class Residual(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.body = torch.nn.Sequential(*parts)
