@@ -15,7 +15,7 @@ from classes_in_swift import KEEP, numbers
 from openbnns import capi
 from swift_tools import PROGRAMS, Module, run
 
-pytest_plugins = ["swift_tools"]
+pytest_plugins = ["swift_fixtures"]
 
 Case = tuple[str, int, list[int]]
 Array = Any

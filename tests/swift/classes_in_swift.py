@@ -16,7 +16,7 @@ import openbnns as bn
 from openbnns import capi
 from swift_tools import PROGRAMS, Module, run
 
-pytest_plugins = ["swift_tools"]
+pytest_plugins = ["swift_fixtures"]
 
 Array = Any
 KEEP = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr, n_threads=1)

@@ -13,7 +13,7 @@ import interface
 from openbnns.clib import swift
 from swift_tools import PROGRAMS, ROOT, Module, run
 
-pytest_plugins = ["swift_tools"]
+pytest_plugins = ["swift_fixtures"]
 
 FACTS = ROOT / "tools" / "facts"
 GLOBALS = "(globals)"

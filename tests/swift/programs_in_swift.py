@@ -14,7 +14,7 @@ from openbnns.clib import flags
 from source_networks import NETWORKS, STEPS
 from swift_tools import PROGRAMS, ROOT, Module, run
 
-pytest_plugins = ["swift_tools"]
+pytest_plugins = ["swift_fixtures"]
 
 PLAIN = (PROGRAMS / "support.swift",)
 DIGITS = ROOT / "examples" / "swift" / "digits.swift"

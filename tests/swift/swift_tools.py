@@ -8,8 +8,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pytest
-
 import openbnns
 from c_compilers import environment_of_programs
 from openbnns.clib import swift
@@ -52,9 +50,3 @@ class Module:
         done = run("swiftc", *sources, *flags, *self.options, *options, "-o", self.folder / name, cwd=self.folder)
         assert done.stderr == "", done.stderr
         return self.folder / name
-
-
-@pytest.fixture(scope="session")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    """The module Accelerate, optimized, as `openbnns swift-flags` builds it."""
-    return Module(tmp_path_factory.mktemp("module"))

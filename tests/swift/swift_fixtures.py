@@ -1,0 +1,13 @@
+"""What all tests of the Swift package share: the module, built once."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift_tools import Module
+
+
+@pytest.fixture(scope="session")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+    """The module Accelerate, optimized, as `openbnns swift-flags` builds it."""
+    return Module(tmp_path_factory.mktemp("module"))
