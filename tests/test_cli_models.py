@@ -593,7 +593,9 @@ def test_every_command_has_help_with_examples(command: str, capsys: pytest.Captu
     assert ended.value.code == 0
     printed = capsys.readouterr().out
     assert "examples:" in printed and "--quiet" in printed and "--json" in printed
-    assert any(line.strip().startswith(("openbnns", "cc", "eval", "mpiexec", "swiftc")) for line in printed.splitlines())
+    assert any(
+        line.strip().startswith(("openbnns", "cc", "eval", "mpiexec", "swiftc")) for line in printed.splitlines()
+    )
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
