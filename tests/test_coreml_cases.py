@@ -16,7 +16,7 @@ from test_coreml_operations import count_bound
 
 
 def fits(shape: tuple[int | None, ...] | None, array: np.ndarray) -> bool:
-    """Whether an array can have a shape; Core ML gives numbers without axes as arrays of one."""
+    """True if an array can have a shape; Core ML gives numbers without axes as arrays of one."""
     if shape is None or (shape == () and array.size == 1) or array.shape == ():
         return True
     return len(shape) == array.ndim and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))

@@ -397,7 +397,7 @@ def places_in(said: Any) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_changes_never_crash(tmp_path: Path, seed: int) -> None:
-    """What is read from a changed file is refused, or runs, or fails with an error."""
+    """A changed file is refused, or runs, or fails with an error."""
     random = np.random.RandomState(seed)
     nets: list[tuple[nn.Module, tuple[Array, ...]]] = [
         (Whole().build((5,), (2,), seed=1), (numbers(3, 5), numbers(3, 2))),

@@ -278,7 +278,7 @@ def test_versions_of_operators(opset: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("opset", [7, 9, 10, 12])
 def test_old_versions_of_operators(opset: int, tmp_path: Path) -> None:
-    """What are inputs in new versions are attributes, Softmax runs over all axes from one on, and Resize is Upsample."""
+    """Inputs of new versions are attributes, Softmax runs over all axes from one on, and Resize is Upsample."""
     nodes = [
         node("Unsqueeze", "x", "u", axes=[0]), node("Squeeze", "u", "s", axes=[0]),
         node("ReduceSum", "s", "r", axes=[2], keepdims=1), node("Sub", "x r", "c"), node("Softmax", "c", "m"),

@@ -426,7 +426,7 @@ FAMILIES = (
 
 @pytest.fixture(scope="module")
 def printed(module: Module) -> dict[str, Array]:
-    """What the Swift program prints, by name; a test takes what it knows."""
+    """The output of the Swift program, by name; a test takes what it knows."""
     sources = (PROGRAMS / "support.swift", PROGRAMS / "classes.swift")
     program = module.compile(*sources, name="classes", options=("-parse-as-library",))
     lines = run(program, cwd=module.folder, OPENBNNS_NUM_THREADS="1").stdout.splitlines()

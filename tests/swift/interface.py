@@ -19,7 +19,7 @@ _MODULES = re.compile(r"\b(?:Accelerate|COpenBNNS|Swift)\.(?=\w)")
 
 @dataclass
 class Declared:
-    """What a type has, under its full name."""
+    """The members of a type, under its full name."""
 
     kind: str = "extension"
     members: set[str] = field(default_factory=set)

@@ -43,7 +43,7 @@ def emit_module(folder: Path, version: str) -> Path:
 
 @pytest.fixture(scope="module")
 def declared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, interface.Declared]:
-    """What swiftc finds in the sources."""
+    """The declarations that swiftc finds in the sources."""
     return interface.read(emit_module(tmp_path_factory.mktemp("interface"), "6").read_text(encoding="utf-8"))
 
 

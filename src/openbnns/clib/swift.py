@@ -45,7 +45,7 @@ def command_line() -> str:
 
 
 def swift_flags(folder: Path) -> list[str]:
-    """What swiftc needs for the module in a folder; programs then find the library without any environment variable."""
+    """The flags of swiftc for the module in a folder; programs then find the library without any environment variable."""
     library = flags.prefix() / "lib"
     return [
         f"-I{folder}", f"-I{package() / 'Sources' / 'COpenBNNS'}", f"-L{folder}", "-lAccelerate", f"-L{library}",

@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Those of the samples, with their number."""
+        """The shapes of the samples, with their number."""
         return tuple(array.shape for array in self.x)
 
     def part(self, start: int, end: int) -> Batch:

@@ -348,7 +348,7 @@ class Building(State):
         return Recording(graph, structure, version=version, accuracy=accuracy)
 
     def _traced(self, shapes: Shapes, seed: int = 0, *, training: bool) -> tuple[Graph, Structure]:
-        """What ``forward`` does on inputs of these shapes, with layers of its own, and how it gives its values.
+        """Record ``forward`` on inputs of these shapes, with layers of its own, and how it gives its values.
 
         The network itself stays as it is, but for parameters that are made now, from the seed.
         """

@@ -45,7 +45,7 @@ def listed(calls: Calls | Callable[[], object]) -> list[Any]:
 
 
 def name_of(call: Callable[[], object]) -> str:
-    """What a call calls: a method of a layer, or a function.
+    """The method of a layer, or the function, that a call calls.
 
     >>> import numpy as np
     >>> from openbnns.nn._calls import NumpyCall, name_of

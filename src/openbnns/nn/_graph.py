@@ -82,7 +82,7 @@ class Operation:
         """Make what does not depend on free sizes, once all fusing is done."""
 
     def made(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What ``make`` gives, such as a layer for certain sizes; the latest ones are kept."""
+        """The result of ``make``, such as a layer for certain sizes; the latest ones are kept."""
         kept: dict[Any, Any] = self.__dict__.setdefault("_kept_layers", {})
         if key not in kept:
             while len(kept) >= _MADE:

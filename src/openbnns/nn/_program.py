@@ -135,7 +135,7 @@ class Program:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Those of the inputs."""
+        """The shapes of the inputs."""
         return tuple(array.shape for array in self.inputs)
 
     @property

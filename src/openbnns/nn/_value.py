@@ -70,7 +70,7 @@ class Value(Expression):
 
     @property
     def is_mask(self) -> bool:
-        """Whether it says by 1 and 0 where something holds, and not by numbers to compute with."""
+        """True if its 1 and 0 say where something holds, and are not numbers to compute with."""
         producer = self.storage.producer
         if producer is None:
             return False

@@ -176,7 +176,7 @@ class Best:
 
     @property
     def keeps(self) -> bool:
-        """Whether the weights of the best epoch are put back at the end."""
+        """True if the weights of the best epoch are put back at the end."""
         return self.stopping is not None and self.stopping.keep == "best"
 
     @property

@@ -99,7 +99,7 @@ def _known(kind: type) -> dict[str, type]:
 
 
 def describe(network: Module) -> tuple[dict[str, Any], dict[str, Array]]:
-    """What a file says of a network, and the constants that it refers to; raises CannotDescribe for what it cannot hold."""
+    """The description of a network for a file, and its constants; raises CannotDescribe for what a file cannot hold."""
     writer = _Writer(network)
     parts: dict[str, Any] = {}
     seen: dict[int, str] = {}

@@ -73,7 +73,7 @@ class Predictions:
         return cls(outputs, task, names, values=outputs)
 
     def some(self, rows: Array) -> Predictions:
-        """Those of some samples, by number."""
+        """The entries of some samples, by number."""
         parts = (self.outputs, self.probabilities, self.labels, self.values)
         outputs, probabilities, labels, values = (None if part is None else np.asarray(part)[rows] for part in parts)
         return Predictions(outputs, self.task, self.classes, probabilities, labels, values)

@@ -212,7 +212,7 @@ def _text_file(path: Path, folder: Path | None = None) -> Model:
 
 
 def _describes(description: Description, program: Program) -> bool:
-    """Whether a description that lies beside a text is that of its program."""
+    """True if a description that lies beside a text is that of its program."""
     for name, function in program.functions.items():
         about = description.of(name)
         if {port.name for port in function.inputs} != {feature.name for feature in (*about.inputs, *about.states)}:

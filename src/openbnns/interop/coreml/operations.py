@@ -73,7 +73,7 @@ class Scope:
         return inner
 
     def value(self, argument: Argument) -> Constant | Reference:
-        """What an argument stands for."""
+        """The value that an argument stands for."""
         if isinstance(argument, Constant):
             return argument
         if argument in self.constants:

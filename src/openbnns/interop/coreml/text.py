@@ -236,7 +236,7 @@ class _Parser:
         return Operation(kind, inputs, outputs, blocks, attributes, opset, place)
 
     def _is_operation(self) -> bool:
-        """Whether an operation without outputs comes: a name and a parenthesis."""
+        """True if an operation without outputs comes: a name and a parenthesis."""
         if self.kind != "name":
             return False
         following = self._match(self.source, self.end)

@@ -73,7 +73,7 @@ class Builder:
         self._held.append(value)
 
     def begin(self, value: Value, var: Var) -> None:
-        """What stands for an input of the network."""
+        """The record that stands for an input of the network."""
         self.set(value, var)
         for axis, size in enumerate(value.shape):
             known = self.size(size)

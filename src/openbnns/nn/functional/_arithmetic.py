@@ -310,7 +310,7 @@ def remainder(input: Tensor, other: Tensor) -> Any:
 
 @function
 def fmod(input: Tensor, other: Tensor) -> Any:
-    """What is left of a division, with the sign of ``input``."""
+    """The remainder of a division, with the sign of ``input``."""
     return _elementwise("fmod", input, other)
 
 
@@ -328,7 +328,7 @@ def trunc(input: Tensor) -> Any:
 
 @function
 def frac(input: Tensor) -> Any:
-    """What stands behind the point: x - trunc(x)."""
+    """The fraction behind the point: x - trunc(x)."""
     return _elementwise("frac", input)
 
 

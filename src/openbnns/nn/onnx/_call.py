@@ -71,7 +71,7 @@ class Call:
         return tuple(value)
 
     def optional_integers(self, name: str) -> list[int] | None:
-        """What is an attribute in old versions and an input in new ones."""
+        """An attribute of old versions that is an input in new ones."""
         return list(self.integers(name)) if self.has(name) else None
 
     def text(self, name: str, default: str) -> str:

@@ -193,7 +193,7 @@ class Network(OnnxPart):
         return values[0] if len(values) == 1 else tuple(values)
 
     def converted(self) -> list[tuple[str, str, str]]:
-        """What the nodes became: their names, the operation here, and the shape of its result."""
+        """The nodes as they run here: their names, the operation here, and the shape of its result."""
         assert self._graph is not None
         rows = []
         for operation in self._graph.operations:

@@ -15,7 +15,7 @@ from ._graph_file import GraphFile
 
 
 def can_prepare(card: ModelCard, graph: Any) -> bool:
-    """Whether nodes can do what is done to samples: all but taking texts, dates and several spellings of a word apart."""
+    """True if nodes can do what is done to samples: all but taking texts, dates and several spellings of a word apart."""
     prepare = card.preparation
     if len(graph.inputs) != 1 or graph.inputs[0].dtype == INT64:
         return False

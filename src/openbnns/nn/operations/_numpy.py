@@ -12,7 +12,7 @@ from .._value import Array
 
 
 def computing(target: Array, formula: Callable[..., Any], *given: Any) -> NumpyCall:
-    """What stores the result of a formula, again and again; infinities and NaN come out as IEEE 754 says, without a warning."""
+    """A call that stores the result of a formula; infinities and NaN come out as IEEE 754 says, without a warning."""
 
     def call() -> None:
         with np.errstate(all="ignore"):

@@ -219,7 +219,7 @@ def _places(indices: Array, axis: int, whole: Array, who: str) -> tuple[Any, ...
 
 
 def _adding(source: Array, indices: Array, target: Array, axis: int, who: str) -> NumpyCall:
-    """What adds elements to those that whole numbers name along an axis."""
+    """A call that adds elements to those that whole numbers name along an axis."""
 
     def call() -> None:
         flat = np.ravel_multi_index(
@@ -231,7 +231,7 @@ def _adding(source: Array, indices: Array, target: Array, axis: int, who: str) -
 
 
 def _adding_entries(source: Array, indices: Array, target: Array, axis: int) -> NumpyCall:
-    """What adds entries along an axis to those that whole numbers name."""
+    """A call that adds entries along an axis to those that whole numbers name."""
     n = target.shape[axis]
 
     def call() -> None:

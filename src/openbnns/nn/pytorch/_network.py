@@ -201,7 +201,7 @@ def _bound(n: Any, free: FreeSizes) -> Any:
 
 
 def _of_shape(held: Any, shape: tuple[Any, ...], kind: str) -> Tensor:
-    """What a step gave, if it has the shape that it has in PyTorch; axes with one entry in place of many are repeated."""
+    """The result of a step, if it has the shape that it has in PyTorch; axes with one entry in place of many are repeated."""
     if isinstance(held, Tensor):
         held = held.held if is_same_shape(held.held.shape, held.shape) else held.value
     own = tuple(held.shape)

@@ -32,7 +32,7 @@ class Batches(Protocol):
     """The rows of a file."""
 
     source: str
-    """What messages call it."""
+    """The name that messages call it by."""
     rows: int
     """About how many there are."""
 
@@ -46,7 +46,7 @@ class Column:
 
     name: str
     as_number: bool
-    """Whether it is a column of numbers to learn from."""
+    """True if it is a column of numbers to learn from."""
     target: bool
     missing: Collection[str]
     """Words that stand for nothing."""

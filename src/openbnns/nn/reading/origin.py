@@ -21,7 +21,7 @@ class Origin:
         self._table, self._rows, self._files = table, rows, files
 
     def places(self, samples: Sequence[int]) -> list[str]:
-        """What people look a sample up by: ``wine.csv, line 17``, or a file."""
+        """The place where people look a sample up: ``wine.csv, line 17``, or a file."""
         if self._files is not None:
             return [str(self._files[i]) for i in samples]
         if self._table is None:

@@ -36,7 +36,7 @@ class Table:
     """
 
     source: str
-    """What messages call it."""
+    """The name that messages call it by."""
     names: list[str]
     """Of all columns, in their order, those that are not kept included."""
     number_columns: list[str] = field(default_factory=list)

@@ -27,7 +27,7 @@ _GROUPS = 12  # categories of a column
 
 @dataclass(frozen=True)
 class Importance:
-    """What the score loses if a column is shuffled, which takes all that it says away."""
+    """The loss of score if a column is shuffled, which takes all that it says away."""
 
     column: str
     loss: float

@@ -107,7 +107,7 @@ def _check_weight(weight: Tensor, x: Tensor) -> None:
 
 
 def _is_plain(weight: Tensor | None, shape: tuple[Any, ...]) -> bool:
-    """Whether a layer takes a weight for elements of this shape."""
+    """True if a layer takes a weight for elements of this shape."""
     return weight is None or (_is_held(weight) and is_same_shape(weight.shape, shape))
 
 

@@ -42,13 +42,13 @@ class _Axis:
 
     @property
     def is_multiple(self) -> bool:
-        """Whether every entry is repeated so many times."""
+        """True if every entry is repeated so many times."""
         times = self.new // self.old
         return isinstance(times, int) and is_same(self.new, self.old * times) and self.scale in (None, times)
 
     @property
     def by_lengths(self) -> bool:
-        """Whether positions follow from the lengths alone."""
+        """True if positions follow from the lengths alone."""
         if self.scale is None or self.is_multiple:
             return True
         old, new = int(self.old), int(self.new)

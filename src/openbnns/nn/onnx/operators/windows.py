@@ -174,7 +174,7 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
 
 
 def _cut(y: Value, edges: Any, sizes: Sequence[AnySize], whole: Sequence[AnySize]) -> Value:
-    """What is left of a result without its edges; zeros behind it if more is asked for than there is."""
+    """The part of a result inside its edges; zeros behind it if more is asked for than there is."""
     missing = [int(n - m) for n, m in zip(whole, y.shape[2:], strict=True)]
     if any(n > 0 for n in missing):
         y = F.pad(y, [n for extra in reversed(missing) for n in (0, max(0, extra))])

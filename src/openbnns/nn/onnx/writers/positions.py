@@ -178,7 +178,7 @@ def add_entries(file: GraphFile, operation: AddEntries) -> str:
 
 @writes(Sort)
 def sort(file: GraphFile, operation: Sort) -> list[str]:
-    """Of equal elements, TopK gives that with the lower place first, as here; with the largest or the smallest first."""
+    """Write TopK, which gives the lower place first of equal elements, as here; the largest or the smallest first."""
     count = file.sizes([operation.output.shape[operation.axis]])
     given = [file.use(operation.inputs[0]), count]
     return file.several("TopK", given, 2, axis=operation.axis, largest=int(operation.descending), sorted=1)

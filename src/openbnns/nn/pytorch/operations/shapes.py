@@ -163,7 +163,7 @@ def _keys(input: Tensor, key: Any) -> list[Any]:
 
 
 def _counts_samples(k: Any) -> bool:
-    """Whether a tensor is 0 for the first sample, 1 for the second, and so on."""
+    """True if a tensor is 0 for the first sample, 1 for the second, and so on."""
     producer = k.held.storage.producer if isinstance(k, Tensor) and isinstance(k.held, Value) else None
     return getattr(producer, "function", None) is SampleNumbers
 
@@ -188,7 +188,7 @@ def _all_samples(input: Tensor, keys: list[Any]) -> list[Any]:
 
 
 def _is_whole(k: Any, size: Any) -> bool:
-    """Whether all of an axis is taken, whose size is free."""
+    """True if all of an axis is taken, whose size is free."""
     if not isinstance(k, slice) or not isinstance(size, Size):
         return False
     starts = k.start is None or is_same(k.start, 0)
