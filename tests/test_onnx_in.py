@@ -88,6 +88,23 @@ def test_the_batch_is_free(first: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(net(x), expected, 1e-6)
 
 
+def test_a_parameter_is_repeated_for_every_sample(tmp_path: Path) -> None:
+    """A class token that PyTorch has written for two samples, and one that it has computed for just these."""
+    weights = {"token": floats(1, 1, 4), "tokens": floats(2, 1, 4), "shape": np.array([2, 1, 4])}
+    nodes = [node("Expand", "token shape", "e"), node("Concat", "e x", "y", axis=1)]
+    path = write(tmp_path / "m.onnx", nodes, {"x": [2, 3, 4]}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for count in (2, 1, 5):
+        x = floats(count, 3, 4)
+        token = np.broadcast_to(weights["token"], (count, 1, 4))
+        np.testing.assert_array_equal(net(x), np.concatenate([token, x], 1))
+    path = write(tmp_path / "m.onnx", [node("Concat", "tokens x", "y", axis=1)], {"x": [2, 3, 4]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(2, 3, 4)
+    np.testing.assert_array_equal(net(x), np.concatenate([weights["tokens"], x], 1))
+    with pytest.raises(ValueError, match=r"does not take inputs of shape \(5, 3, 4\).*N is 2 at Concat"):
+        net(floats(5, 3, 4))
+
+
 def test_no_axis_is_special(tmp_path: Path) -> None:
     """Operations along the first axis, which is free unless the numbers of the file are to hold."""
     nodes = [

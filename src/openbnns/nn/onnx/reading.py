@@ -62,7 +62,7 @@ def from_onnx(
         model.path.name, model.nodes, model.inputs, [port.name for port in model.outputs], model.opset, weights, written
     ).eval()  # fmt: skip
     problems = []
-    for shapes in _trial_shapes(model.inputs):
+    for shapes in _trial_shapes(model.inputs, written.get(BATCH)):
         try:
             network._recording(False, shapes)
             break
@@ -175,10 +175,11 @@ def _shape(port: Port, axis: int | None, given: Mapping[str, Sequence[int]], mod
     return shape
 
 
-def _trial_shapes(ports: Sequence[Port]) -> Iterator[Shapes]:
-    """Shapes of inputs to record with, one after the other."""
+def _trial_shapes(ports: Sequence[Port], written: int | None) -> Iterator[Shapes]:
+    """Shapes of inputs to record with, one after the other; last with the batch that the file was ``written`` for, which some
+    files allow alone."""
     first = {port.shape[0] for port in ports if port.shape}
-    for samples, others in _TRIALS:
+    for samples, others in (*_TRIALS, *([] if written is None else [(written, _TRIALS[0][1])])):
         yield tuple(
             tuple(n if isinstance(n, int) else samples if n in first else others for n in port.shape or ())
             for port in ports

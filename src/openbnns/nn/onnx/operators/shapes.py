@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.sizes import AnySize, Size, is_same, is_same_shape, product
+from ....graph.sizes import AnySize, Size, is_plain, is_same, is_same_shape, product
 from ... import functional as F
 from ..._value import Value, filled
 from ...converted.functions import AsWhole
@@ -106,8 +106,11 @@ def expand(call: Call, x: Tensor, shape: Tensor) -> Tensor:
     own = dict(enumerate(x.shape, len(sizes) - x.rank))
     for axis, n in enumerate(sizes):
         size = call.freed.get(n) if isinstance(n, int) else None
-        if size is not None and n != 1 and isinstance(own.get(axis), Size) and is_same(own[axis], size):
-            sizes[axis] = size
+        if size is None or n == 1:
+            continue
+        free = isinstance(own.get(axis), Size) and is_same(own[axis], size)
+        if free or (axis == 0 and is_plain(x.shape) and own.get(0, 1) == 1 and sizes.count(n) == 1):
+            sizes[axis] = size  # a parameter that is repeated for every sample, as class tokens are
     for axis, n in enumerate(sizes):
         if isinstance(n, Size) and axis in own:
             x = alike_along(x, axis - len(sizes))
