@@ -96,7 +96,7 @@ def samples_for(net: nn.Module, count: int = 3, seed: int = 0) -> tuple[Array, .
 
 
 def flat(outputs: Any) -> list[Array]:
-    from openbnns.nn._structure import flatten
+    from openbnns.graph.structure import flatten
 
     return list(flatten(outputs)[0])
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import openbnns
 from networks import numbers
 from openbnns import nn
-from openbnns.nn import initialisers, losses, operations
-from openbnns.nn._memory import Block, plan
+from openbnns.graph import operations
+from openbnns.graph.memory import Block, plan
+from openbnns.nn import initialisers, losses
 
 # Memory.
 

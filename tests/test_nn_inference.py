@@ -17,7 +17,7 @@ from helpers import Array
 from helpers import assert_bitwise as assert_same_bits
 from networks import numbers
 from openbnns import capi, nn
-from openbnns.nn import operations
+from openbnns.graph import operations
 from openbnns.nn.inference import CompiledInference
 
 

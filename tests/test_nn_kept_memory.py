@@ -12,7 +12,8 @@ import pytest
 import openbnns as bn
 from openbnns import nn
 from openbnns.errors import LayerApplyError
-from openbnns.nn import _memory, _program
+from openbnns.graph import memory as _memory
+from openbnns.graph import program as _program
 
 Make = Callable[[], nn.Module]
 

@@ -341,10 +341,10 @@ reveal_type(history)
 reveal_type(nn.MSELoss()(x, x))
 """
 REVEALED = [
-    "openbnns.nn.containers.Part", "openbnns.nn.parameter.Parameter", "openbnns.nn.containers.Sequential",
-    "numpy.ndarray[Any, numpy.dtype[Any]]", "numpy.ndarray[Any, numpy.dtype[Any]]", "openbnns.nn.parameter.Parameter",
-    "openbnns.nn.containers.ModuleList", "openbnns.nn.parameter.Parameter", "openbnns.nn.summary.Summary",
-    "openbnns.nn._value.Value", "openbnns.nn.parameter.Parameter", "openbnns.nn.history.History",
+    "openbnns.nn.containers.Part", "openbnns.graph.parameter.Parameter", "openbnns.nn.containers.Sequential",
+    "numpy.ndarray[Any, numpy.dtype[Any]]", "numpy.ndarray[Any, numpy.dtype[Any]]", "openbnns.graph.parameter.Parameter",
+    "openbnns.nn.containers.ModuleList", "openbnns.graph.parameter.Parameter", "openbnns.nn.summary.Summary",
+    "openbnns.graph.tensor.Value", "openbnns.graph.parameter.Parameter", "openbnns.nn.history.History",
     "tuple[Any, numpy.ndarray[Any, numpy.dtype[Any]]]",
 ]  # fmt: skip
 REFUSED = {

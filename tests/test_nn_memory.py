@@ -11,7 +11,7 @@ import pytest
 import openbnns
 from networks import numbers
 from openbnns import nn
-from openbnns.nn import _program
+from openbnns.graph import program as _program
 from openbnns.nn import functional as F
 
 
@@ -220,7 +220,7 @@ def test_layers_share_what_they_need_for_a_moment() -> None:
         return nn.LSTM(16, 16, num_layers=layers).build((10, 16)).program(8, training=True)
 
     two, three = planned(2), planned(3)
-    moment = max(block.size for block in three._scratch_blocks.values())
+    moment = max(block.size for block in three.scratch_blocks.values())
     assert moment == 4 * 8 * 10 * (16 + 16)
     assert three.arena_bytes - two.arena_bytes < moment
     assert all(not step.scratch.size for step in three.graph.operations)

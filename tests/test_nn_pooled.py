@@ -14,7 +14,7 @@ from helpers import Array
 from networks import numbers
 from openbnns import nn
 from openbnns.errors import BNNSError
-from openbnns.nn.operations.fused import NormalizedOperation
+from openbnns.graph.operations.fused import NormalizedOperation
 
 Make = Callable[[], nn.Module]
 
@@ -230,7 +230,7 @@ def test_the_parts_keep_their_names_and_lines() -> None:
 def without_lent(program: Any) -> int:
     """Bytes of the arena, but for those that plans keep from forward to backward or borrow for a call."""
     kept = sum(block.size for block in program._kept_blocks.values())
-    return int(program.arena_bytes - kept - max(block.size for block in program._scratch_blocks.values()))
+    return int(program.arena_bytes - kept - max(block.size for block in program.scratch_blocks.values()))
 
 
 def test_less_memory_than_the_layers_alone(apart: Callable[[], None]) -> None:

@@ -15,9 +15,9 @@ import pytest
 import openbnns as bn
 from helpers import assert_bitwise
 from openbnns import capi, engines, nn
-from openbnns.nn._calls import CallList
-from openbnns.nn._program import Program
-from openbnns.nn.operations import Linear
+from openbnns.graph.calls import CallList
+from openbnns.graph.operations import Linear
+from openbnns.graph.program import Program
 
 
 class Moves(nn.Module):

@@ -133,7 +133,7 @@ def test_functions(name: str) -> None:
 
 
 def _indices() -> Any:
-    from openbnns.nn._graph import current_graph
+    from openbnns.graph.graph import current_graph
 
     graph = current_graph()
     assert graph is not None

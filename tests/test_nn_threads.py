@@ -16,8 +16,8 @@ import openbnns as bn
 from helpers import Array
 from networks import numbers
 from openbnns import nn
+from openbnns.graph.program import Program
 from openbnns.nn import _recording
-from openbnns.nn._program import Program
 
 THREADS = 4
 
@@ -347,7 +347,7 @@ def test_inference_during_steps_leaves_no_stale_weights() -> None:
         step = net.compile_step("mse", optimizer, 16)
         if round % 2:
             for parameter in net.parameters():
-                parameter.grad[...] = 0.01 * np.sign(parameter._array)
+                parameter.grad[...] = 0.01 * np.sign(parameter.array)
 
         def work(number: int, step: Any = step, optimizer: Any = optimizer, by_itself: bool = bool(round % 2)) -> None:
             for _ in range(3):

@@ -11,7 +11,7 @@ import random_networks
 import tape_layers
 from helpers import python
 from network_checks import failure_of, outcome_on_tape, report
-from openbnns.nn import _program
+from openbnns.graph import program as _program
 from random_networks import FUNCTIONS, RUN, draw
 
 NETWORKS = 300

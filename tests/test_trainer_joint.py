@@ -353,12 +353,12 @@ def test_parts_of_sums_of_gradients_are_planned() -> None:
     program = net.program(512, training=True, input_gradients=True)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    sums = len(program._added_blocks)
+    sums = len(program.added_blocks)
     assert sums >= 4 and peak < program.arena_bytes + 512 * 64 * 4, (peak, program.arena_bytes)
     inside = program._memory
-    for block in program._added_blocks.values():
+    for block in program.added_blocks.values():
         assert block.offset >= 0 and block.offset + block.size <= inside.nbytes
-    blocks = [*program._blocks.values(), *program._gradient_blocks.values(), *program._added_blocks.values()]
+    blocks = [*program.value_blocks.values(), *program.gradient_blocks.values(), *program.added_blocks.values()]
     lives = list({id(block): block for block in blocks}.values())  # those of sums and their parts are the same
     for one, other in itertools.combinations(lives, 2):
         apart = one.end < other.start or other.end < one.start

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from openbnns import nn
+from openbnns.graph.parameter import Mismatch
 from openbnns.nn.files import DataError
-from openbnns.nn.parameter import Mismatch
 from openbnns.nn.weights import DamagedFile
 
 RNG = np.random.default_rng(3)

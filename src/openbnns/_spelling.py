@@ -166,3 +166,13 @@ class MembersMeta(enum.EnumMeta):
 
 class Members(enum.Enum, metaclass=MembersMeta):
     """Base of the enums of the Python face."""
+
+
+def nearest(name: str, choices: Any) -> str:
+    """A hint at the choice that was probably meant."""
+    names = list(choices)
+    word = right_word(name, names)
+    longer = sorted((n for n in names if len(name) > 2 and n.casefold().startswith(name.casefold())), key=len)
+    if longer and (word is None or word.replace("_", "").casefold() != name.replace("_", "").casefold()):
+        word = longer[0]
+    return f" Did you mean {word!r}?" if word is not None else ""

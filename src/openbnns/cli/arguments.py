@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _nearest(name: str, choices: Sequence[str]) -> str:
-    from ..nn.choose import nearest
+    from .._spelling import nearest
 
     return nearest(name, choices)
 

@@ -58,8 +58,8 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from .. import get_num_threads, set_num_threads
+    from .._spelling import nearest
     from ..engines import NATIVE, current
-    from ..nn.choose import nearest
     from ..nn.report.machine import describe
 
     if options.threads is not None:

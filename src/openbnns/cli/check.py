@@ -22,9 +22,9 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from .._spelling import nearest
     from ..gradients import FAMILIES
     from ..gradients.cases import run as run_family
-    from ..nn.choose import nearest
 
     for family in options.families:
         if family not in FAMILIES:

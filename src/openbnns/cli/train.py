@@ -363,8 +363,8 @@ def _with_channels(data: Any) -> Any:
 
 
 def _network(model: str, classes: int, **settings: Any) -> Any:
+    from .._spelling import nearest
     from ..nn import models
-    from ..nn.choose import nearest
 
     if model in models.NAMED:
         return models.NAMED[model](classes, **settings)

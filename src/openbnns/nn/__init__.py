@@ -10,6 +10,9 @@
 from typing import TYPE_CHECKING
 
 from .._listing import of_module as _of_module
+from ..graph.parameter import Mismatch, Parameter
+from ..graph.seeds import manual_seed
+from ..graph.tensor import Value
 from . import (
     checkpoints,
     data,
@@ -25,8 +28,6 @@ from . import (
     utils,
     weights,
 )
-from ._random import manual_seed
-from ._value import Value
 from .activation import (
     CELU,
     ELU,
@@ -138,7 +139,6 @@ from .padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from .parameter import Mismatch, Parameter
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -277,7 +277,7 @@ def __getattr__(name: str) -> object:
         home, inside = _LATER[name]
         module = import_module(f".{home}", __name__)
         return module if inside is None else getattr(module, inside)
-    from .choose import nearest
+    from .._spelling import nearest
 
     hint = f" Use {_ELSEWHERE[name]}." if name in _ELSEWHERE else nearest(name, __all__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.structure import Structure, flatten
+from ..graph.tensor import Array, Value
 from ._parts import is_structure
-from ._structure import Structure, flatten
-from ._value import Array, Value
 from .module import Module
 
 _KEPT = 4  # calls of one module in different ways

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..graph.tensor import Array
 from ._orders import BlockOrder, shuffled
 from ._parts import Key, called, keys_of
-from ._value import Array
 from .data import Batches, check_parts, is_mapped, require_finite
 from .files import DataError
 from .sources import BlockRows

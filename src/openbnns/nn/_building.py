@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from .. import engines
+from ..graph.graph import Graph, current_graph, recording
+from ..graph.lock import making
+from ..graph.memory import Arena
+from ..graph.parameter import Parameter
+from ..graph.program import Program
+from ..graph.seeds import next_seed, seed_number
 from ..graph.sizes import AnySize, FreeSizes, is_same_shape
-from ._graph import Graph, current_graph, recording
-from ._memory import Arena
-from ._program import Program
-from ._random import next_seed
+from ..graph.structure import Structure, flatten
+from ..graph.tensor import Array, Value
+from ._network_graph import NetworkGraph
 from ._recording import Recording, Shapes
 from ._state import State
-from ._structure import Structure, flatten
-from ._turns import Worker, making
-from ._value import Array, Value
-from .choose import seed_number
-from .parameter import Parameter
+from ._turns import Worker
 
 if TYPE_CHECKING:
     from ._description import ParameterBudget
@@ -347,7 +348,7 @@ class Building(State):
             parameter.reseed(graph.generator)  # those that forward has no use for
         return Recording(graph, structure, version=version, accuracy=accuracy)
 
-    def _traced(self, shapes: Shapes, seed: int = 0, *, training: bool) -> tuple[Graph, Structure]:
+    def _traced(self, shapes: Shapes, seed: int = 0, *, training: bool) -> tuple[NetworkGraph, Structure]:
         """Record ``forward`` on inputs of these shapes, with layers of its own, and how it gives its values.
 
         The network itself stays as it is, but for parameters that are made now, from the seed.
@@ -366,7 +367,7 @@ class Building(State):
         *,
         training: bool,
         modes: frozenset[Module] | None = None,
-    ) -> tuple[Graph, list[Value], Structure]:
+    ) -> tuple[NetworkGraph, list[Value], Structure]:
         """The same before anything is fused, without layers; and the values that ``forward`` gives."""
         with making:
             graph = self._empty_graph(seed, training, modes)
@@ -392,9 +393,9 @@ class Building(State):
         free.numbers.update({name: number for number, name in names.items()})
         return [(free.size(names[shape[0]]), *shape[1:]) if shape else () for shape in shapes]
 
-    def _empty_graph(self, seed: int, training: bool, modes: frozenset[Module] | None = None) -> Graph:
+    def _empty_graph(self, seed: int, training: bool, modes: frozenset[Module] | None = None) -> NetworkGraph:
         """A graph for passes of this mode, to record ``forward`` in."""
-        return Graph(
+        return NetworkGraph(
             np.random.RandomState(seed),
             self.modules(),
             frozen=self._frozen,
@@ -434,7 +435,7 @@ class Building(State):
         """The network with memory for inputs of these shapes, or for so many samples; the last few are kept."""
         shapes = self._input_shapes(inputs) if isinstance(inputs, int) else inputs
         found = self._recording(training, shapes)
-        trained = tuple([p._requires_grad for p in found.graph.parameters]) if training else ()
+        trained = tuple([p.requires_grad for p in found.graph.parameters]) if training else ()
         sizes = found.sizes_of(shapes)
         assert sizes is not None
         with making:

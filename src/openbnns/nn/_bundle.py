@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._calls import PlanCall
-from ._value import Array
-from .parameter import Parameter, note_step
+from ..graph.calls import PlanCall
+from ..graph.parameter import Parameter, note_step
+from ..graph.tensor import Array
 
 if TYPE_CHECKING:
     from ..layers.optimizer import RepeatedStep
@@ -29,7 +29,7 @@ class State:
     def made(self, roles: int) -> list[Array]:
         if self.accumulators is None:
             first = self.group._optimizer._first_accumulator(self.group)
-            self.accumulators = [np.full_like(self.parameter._array, first) for _ in range(roles)]
+            self.accumulators = [np.full_like(self.parameter.array, first) for _ in range(roles)]
         return self.accumulators
 
 
@@ -39,7 +39,7 @@ class Bundle:
     def __init__(self, states: list[State]) -> None:
         self.states = states
         roles = int(self.bnns.accumulator_count_multiplier)
-        self.data = [s.parameter._array for s in states]
+        self.data = [s.parameter.array for s in states]
         self.gradients = [s.parameter.grad for s in states]
         self.accumulators = [s.made(roles)[role] for role in range(roles) for s in states]
         self._steps = states[0].steps

@@ -20,13 +20,14 @@ from functools import lru_cache
 from typing import Any
 
 from .. import ActivationFunction
+from .._spelling import nearest
+from ..graph.parameter import Parameter
 from . import memory_limit
-from .choose import arguments_by_name, nearest
+from .choose import arguments_by_name
 from .containers import Add, Residual, Sequential
 from .converted.parts import ForeignPart
 from .layers import Concatenate
 from .module import Layer, Module
-from .parameter import Parameter
 
 # What layers take by position only; in a table it is given by name.
 _SIZES = {"Reshape": ("shape",)}

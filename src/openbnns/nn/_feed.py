@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..graph.tensor import Array
 from . import transforms
 from ._batches import ArraySource, Batch, Cut, Parts, Source
 from ._parts import called, joined, keys_of, parts_of
-from ._value import Array
 from .data import require_finite
 from .transforms import Draws
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._value import Array
+from ..graph.tensor import Array
 from .files import DataError
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?", re.ASCII)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .._plural import plural
+from ..graph.tensor import Array
 from . import _splitting
 from ._readers import read_idx, read_npz
-from ._value import Array
 from .data import Data, check
 from .files import DataError
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation

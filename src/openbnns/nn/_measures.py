@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..graph.tensor import Array
 from ._batches import Batch
 from ._feed import Feed
 from ._parts import Key, called, joined, label
 from ._passes import LossSums, Passes
-from ._value import Array
 from .losses import Loss
 from .metrics import NAMED, Accuracy, Custom, Metric, Running
 from .metrics.decisions import threshold_of

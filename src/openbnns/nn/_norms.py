@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import compute_norm
-from ._value import Array
+from ..graph.tensor import Array
 
 _BLOCK = 1 << 16
 _FEW = 1 << 12  # numbers, for which a native call is not worth it

@@ -11,14 +11,14 @@ import numpy as np
 
 from .. import GradientClipping
 from .._listing import Listed
-from .._spelling import spelled
+from .._spelling import nearest, spelled
+from ..graph.calls import Call, NumpyCall
+from ..graph.checks import whole_number
+from ..graph.parameter import Parameter, trainable
+from ..graph.tensor import Array
 from ._bundle import Bundle, State
-from ._calls import Call, NumpyCall
 from ._norms import total_norm
 from ._turns import use_gradients
-from ._value import Array
-from .choose import nearest, whole_number
-from .parameter import Parameter, trainable
 
 
 class ParameterGroup(Mapping[str, Any]):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ._value import Array
+from ..graph.tensor import Array
 from .distributed.shards import cut
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..graph.structure import Structure
 from ._parts import Key, Step, as_key
-from ._structure import Structure
 from .module import Module
 
 

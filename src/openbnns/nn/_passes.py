@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.parameter import Parameter
+from ..graph.program import Program
+from ..graph.structure import Structure
+from ..graph.tensor import Array
 from ._batches import Batch
 from ._outputs import output_keys
 from ._parts import Key, called, label
-from ._program import Program
+from ._places import places
 from ._recording import Recording, Shapes
 from ._sample_weights import ClassWeights
-from ._structure import Structure
-from ._value import Array
 from .losses import FunctionLoss, Loss
 from .module import Module
-from .parameter import Parameter
 
 PHASES = ("data", "forward", "backward", "step", "validation")
 
@@ -278,5 +279,9 @@ def first_not_finite(network: Module, program: Program) -> str:
     for name, parameter in used_parameters(network).items():
         if not np.isfinite(parameter.data).all():
             return f" The parameter {name} is no longer finite."
-    layer = program.first_not_finite(network)
-    return f" The first layer whose output is not finite is {layer}." if layer else ""
+    operation = program.first_not_finite()
+    if operation is None:
+        return ""
+    number = next(i for i, one in enumerate(program.graph.operations) if one is operation)
+    path, kind = places(network, program.graph.operations)[number]
+    return f" The first layer whose output is not finite is {path} ({kind})."

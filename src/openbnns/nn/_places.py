@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._graph import FunctionCall, Operation
+from ..graph.operation import FunctionCall, Operation
 
 if TYPE_CHECKING:
     from .module import Module

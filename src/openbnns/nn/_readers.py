@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._value import Array
+from ..graph.tensor import Array
 from .files import DAMAGED_ARCHIVE, Budget, DataError, open_expanded, open_regular
 
 _PIECE = 2**24

@@ -7,12 +7,12 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from .. import engines
+from ..graph.memory import Arena
+from ..graph.parameter import version_of
+from ..graph.program import Program
 from ..graph.sizes import Size
-from ._graph import Graph
-from ._memory import Arena
-from ._program import Program
-from ._structure import Structure
-from .parameter import version_of
+from ..graph.structure import Structure
+from ._network_graph import NetworkGraph
 
 if TYPE_CHECKING:
     from .module import Module
@@ -34,7 +34,7 @@ class Recording:
     side, each in memory of its own. Those that stay with one user, for training, are in ``programs``.
     """
 
-    def __init__(self, graph: Graph, structure: Structure, *, version: object, accuracy: str) -> None:
+    def __init__(self, graph: NetworkGraph, structure: Structure, *, version: object, accuracy: str) -> None:
         self.graph, self.structure, self.version, self.accuracy = graph, structure, version, accuracy
         self.programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
         self._idle: OrderedDict[Shapes, list[Program]] = OrderedDict()  # the latest at the end

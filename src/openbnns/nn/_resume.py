@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ActivationFunction, compat
+from ..graph.tensor import Array
 from ._batches import ArraySource
 from ._measures import describe as describe_metrics
-from ._value import Array
 from .checkpoints import EARLIER, Checkpoint, CheckpointError, step_of
 from .sources.rows import Rows, spans
 from .transforms import describe as describe_transforms

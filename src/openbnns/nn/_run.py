@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..graph.program import Program
+from ..graph.tensor import Array
 from . import checkpoints
 from ._batches import Batch
 from ._feed import Feed
 from ._measures import Measures
 from ._norms import total_norm
 from ._passes import PHASES, Accumulation, Bound, first_not_finite, used_parameters
-from ._program import Program
 from ._resume import settings
 from ._saving import save
 from ._signals import StopRequest
-from ._value import Array
 from ._whole_step import NotFinite, WholeStep
 from .callbacks import Best, having
 from .history import History

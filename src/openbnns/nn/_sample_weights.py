@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.tensor import Array
 from ._batches import ArraySource, Batch, Source
-from ._value import Array
 from .losses import Loss
 
 

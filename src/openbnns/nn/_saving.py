@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..graph.parameter import Mismatch
+from ..graph.tensor import Array
 from . import checkpoints
 from ._resume import differences, examine, refuse_or_say
-from ._value import Array
 from .checkpoints import Checkpoint, CheckpointError
 from .history import History
-from .parameter import Mismatch
 
 if TYPE_CHECKING:
     from ._run import Run

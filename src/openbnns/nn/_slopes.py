@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._calls import in_turn, listed
-from ._graph import Operation
-from ._program import Program
-from ._value import Array, Value
-from .parameter import Parameter
+from ..graph.calls import in_turn, listed
+from ..graph.operation import Operation
+from ..graph.parameter import Parameter
+from ..graph.program import Program
+from ..graph.tensor import Array, Value
 
 _SHRINK = (1.0, 1 / 32, 1 / 1024)  # the steps that are tried
 _NOISE = 64 * float(np.finfo(np.float64).eps)  # of what a network computes, relative to its outputs

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.tensor import Array
 from ._labels import is_one_hot
-from ._value import Array
 from .files import DataError
 
 

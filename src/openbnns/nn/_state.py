@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.parameter import Mismatch, Parameter, as_float_array
+from ..graph.tensor import Array
 from ._tree import Tree
-from ._value import Array
-from .parameter import Mismatch, Parameter, as_float_array
 
 
 class State(Tree):

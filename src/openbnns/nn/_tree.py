@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .._listing import public
-from .._spelling import spelled
-from ._value import Array
-from .choose import nearest
-from .parameter import Parameter
+from .._spelling import nearest, spelled
+from ..graph.parameter import Parameter
+from ..graph.tensor import Array
 
 if TYPE_CHECKING:
     from .module import Module

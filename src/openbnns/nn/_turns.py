@@ -7,21 +7,14 @@ one that loses its values or gradients by that is told.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from threading import RLock, current_thread, local
+from threading import current_thread, local
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..graph.parameter import Parameter
     from ._building import Building
-    from .parameter import Parameter
-
-making = RLock()
-"""Held while a graph is recorded, a program made, or a parameter gets its values: networks may share modules, which note sizes
-then, and operations hold what belongs to the program that is being made."""
-if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inherits it locked
-    os.register_at_fork(before=making.acquire, after_in_parent=making.release, after_in_child=making.release)
 
 _CURE = (
     "A network can be trained by one thread at a time. For inference call eval() first: any number of threads may run a network "
@@ -117,25 +110,25 @@ def note_gradients(parameters: Iterable[Parameter]) -> None:
     """The calling thread has computed the gradients of these; those of another one that no step has used are gone."""
     own = _own.worker
     for parameter in parameters:
-        writer = parameter._written_by
+        writer = parameter.written_by
         if writer is own:
             continue
-        if parameter._lost_by is not None and parameter._lost_by[0] is own:
-            parameter._lost_by = None
+        if parameter.lost_by is not None and parameter.lost_by[0] is own:
+            parameter.lost_by = None
         if writer is not None:
-            parameter._lost_by = writer, own.name
-        parameter._written_by = own
+            parameter.lost_by = writer, own.name
+        parameter.written_by = own
 
 
 def use_gradients(parameters: Iterable[Parameter], who: str) -> None:
     """The calling thread changes these by their gradients; refuses if it has computed others, which are gone."""
     own = _own.worker
     for parameter in parameters:
-        lost = parameter._lost_by
+        lost = parameter.lost_by
         if lost is not None and lost[0] is own:
-            parameter._lost_by = None
+            parameter.lost_by = None
             raise RuntimeError(
                 f"{who}: thread {lost[1]!r} has overwritten the gradients that this thread computed, of parameters that both "
                 f"train. {_CURE}"
             )
-        parameter._written_by = None
+        parameter.written_by = None

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from .. import engines
+from ..graph.calls import Call, CallList, NumpyCall, PlanCall, arrays
+from ..graph.parameter import note_step
+from ..graph.program import Program
+from ..graph.tensor import Array
 from ._batches import Batch
-from ._calls import Call, CallList, NumpyCall, PlanCall, arrays
 from ._optimizer import Optimizer
 from ._passes import Bound, Passes
-from ._program import Program
-from ._value import Array
-from .parameter import note_step
 
 _TOGETHER = 16  # steps in one call of native code, which signals wait for
 
@@ -147,7 +147,7 @@ class WholeStep:
         back, then = program.calls_of_parameters, self._of_optimizer
         calls = [times[0], *program.calls_forward, *losses, times[1], *back, times[2], *then, times[3]]
         kept = [*program.lasting, self._times, *arrays(losses), *self._optimizer.accumulators]
-        kept += [array for p in self._optimizer.parameters if p.used for array in (p._array, p.grad)]
+        kept += [array for p in self._optimizer.parameters if p.used for array in (p.array, p.grad)]
         return CallList(kept, calls)
 
     def _evaluate(self) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 from .. import ConvolutionType, InterpolationMethod
+from ..graph import operations
+from ..graph.operation import Operation
+from ..graph.operations.fused import NormalizedOperation
 from ..graph.sizes import bound
-from . import operations
-from ._graph import Operation
-from ._value import Value
-from .operations.fused import NormalizedOperation
+from ..graph.tensor import Value
 
 Sizes = Mapping[str, int]
 """Numbers by the names of free sizes."""

@@ -7,12 +7,13 @@ from typing import Literal
 import numpy as np
 
 from .. import ActivationFunction
-from . import functional, operations
+from ..graph import operations
+from ..graph.parameter import Parameter
+from ..graph.tensor import Array, Value
+from . import functional
 from ._checks import positive
 from ._tree import options
-from ._value import Array, Value
 from .module import Layer
-from .parameter import Parameter
 
 
 class _Activation(Layer):

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._spelling import spelled
-from .choose import nearest, whole_number
+from .._spelling import nearest, spelled
+from ..graph.checks import whole_number
 from .metrics import Metric
 
 if TYPE_CHECKING:

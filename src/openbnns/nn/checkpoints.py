@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._listing import of_module as _of_module
-from ._value import Array
+from ..graph.tensor import Array
 from .weights import DamagedFile, encode, write_atomically
 from .weights import read as read_weights
 

@@ -7,18 +7,8 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
-from .._spelling import right_word, unexpected
-from ._flags import with_flags
-
-
-def nearest(name: str, choices: Any) -> str:
-    """A hint at the choice that was probably meant."""
-    names = list(choices)
-    word = right_word(name, names)
-    longer = sorted((n for n in names if len(name) > 2 and n.casefold().startswith(name.casefold())), key=len)
-    if longer and (word is None or word.replace("_", "").casefold() != name.replace("_", "").casefold()):
-        word = longer[0]
-    return f" Did you mean {word!r}?" if word is not None else ""
+from .._flags import with_flags
+from .._spelling import nearest, unexpected
 
 
 def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None, who: str) -> Any:
@@ -32,22 +22,6 @@ def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None
         what = f"the class {value.__name__}. Call it: {value.__name__}()." if made else f"a {type(value).__name__}."
         raise TypeError(f"{who} is {what} Use one of {', '.join(named)}, or such an object.")
     return value
-
-
-def whole_number(value: Any, who: str, least: int, most: int | None = None) -> int:
-    """An integer, Python's or NumPy's, within its limits."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{who} must be a whole number, not {value!r}.")
-    number = int(value.__index__())
-    if number < least or (most is not None and number > most):
-        limits = f"at least {least}" if most is None else f"{least} to {most}"
-        raise ValueError(f"{who} is {number}. It must be {limits}.")
-    return number
-
-
-def seed_number(value: Any, who: str) -> int:
-    """A seed that NumPy's generators take, too."""
-    return whole_number(value, who, 0, 2**32 - 1)
 
 
 def first_may_be_omitted(init: Callable[..., None]) -> Callable[..., None]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.tensor import Array
 from . import _turns
 from ._batches import Batch
 from ._loss_arguments import listed, read_losses, read_shares
@@ -15,7 +16,6 @@ from ._outputs import arrange, check_targets, output_keys
 from ._parts import Key, called, keys_of, parts_of
 from ._passes import Passes
 from ._recording import Shapes
-from ._value import Array
 from ._whole_step import WholeStep
 from .module import Module
 

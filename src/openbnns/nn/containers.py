@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, overload
 
-from ._value import Value
+from ..graph.tensor import Value
 from .module import Layer, Module, check_module, nested
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .parameter import Parameter
+    from ..graph.parameter import Parameter
 
     class Part(Module):
         """What type checkers take a module of a container for: any, with the parameters that most have."""

@@ -11,15 +11,18 @@ from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
+from ..graph import operations
+from ..graph.checks import Pair, per_axis
+from ..graph.functions import arrangements
+from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, number_of
-from . import functional, initialisers, operations
-from ._checks import Pair, check_rank, check_size, optional, per_axis, positive
+from ..graph.tensor import Array, Value
+from . import functional, initialisers
+from ._checks import check_rank, check_size, optional, positive
 from ._tree import options
-from ._value import Array, Value
 from .choose import first_may_be_omitted
 from .initialisers import Initial
 from .module import Layer
-from .parameter import Parameter
 
 PaddingName = Literal["same", "valid"]
 PaddingModeName = Literal["zeros", "reflect", "replicate", "circular"]
@@ -183,11 +186,11 @@ class _Convolution(Layer):
             channels = self.out_channels * frames
             y = self._recorded(images, kernels, None, (count * depth, channels, *sizes[1:]), window)
             y = functional.permute(y.reshape((count, depth, self.out_channels, frames, *sizes[1:])), 0, 2, 3, 1, 4, 5)
-            y = functional.unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
+            y = arrangements.unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
             y = operations.pad(y, [(0, 0), (0, 0), (-edges[0][0], -edges[0][1]), (0, 0), (0, 0)], "constant", "padding")
             return y if added is None else functional.add(y, added.reshape((self.out_channels, 1, 1, 1)))
         x = operations.pad(x, [(0, 0), (0, 0), edges[0], (0, 0), (0, 0)], "constant", "padding")
-        stacks = functional.permute(functional.windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
+        stacks = functional.permute(arrangements.windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
         images = stacks.reshape((count * sizes[0], x.shape[1] * frames, *x.shape[3:]))
         y = self._recorded(images, kernels, added, (count * sizes[0], self.out_channels, *sizes[1:]), window)
         return functional.permute(y.reshape((count, sizes[0], self.out_channels, *sizes[1:])), 0, 2, 1, 3, 4)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._listing import of_module as _of_module
+from ..graph.checks import whole_number
+from ..graph.seeds import seed_number
+from ..graph.tensor import Array
 from ._labels import number_classes
 from ._parts import called, keys_of, parts_of
 from ._readers import read_idx
 from ._splitting import split_rows
-from ._value import Array
-from .choose import seed_number, whole_number
 from .files import DataError
 from .memory_limit import byte_count
 from .sources import Rows

@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import RegularizationFunction, SGDMomentumOptimizer
 from .._spelling import spelled
-from ._value import Array
+from ..graph.parameter import Parameter
+from ..graph.tensor import Array
 from .module import Module
-from .parameter import Parameter
 
 
 class EMA:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._listing import of_module as _of_module
-from ._value import Array
+from ..graph.tensor import Array
 from .losses import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from .metrics import F1, MAE, R2, RMSE, Accuracy, formulas
 from .predictions import Predictions

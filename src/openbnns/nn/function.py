@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..graph import operations
+from ..graph.graph import current_graph
+from ..graph.operations.function import Context, as_list
+from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, Size
-from . import operations
-from ._graph import current_graph
-from ._value import FLOAT32, INT64, Value
-from .operations.function import Context, as_list
-from .parameter import Parameter
+from ..graph.tensor import FLOAT32, INT64, Value
 
 _TRIES = (2, 3)  # for the free size of the inputs
 

@@ -19,20 +19,20 @@ import numpy as np
 
 from .. import engines
 from ..gradients.check import GradientReport, GradientRow
+from ..graph.graph import Graph
+from ..graph.operations import CustomFunction, Normalization
+from ..graph.parameter import Parameter
+from ..graph.program import Program
+from ..graph.tensor import FLOAT32, Array, Value
 from ..tensors.wide import float64_memory
 from ._arguments import arrays_and_call
-from ._graph import Graph
 from ._parts import is_structure
-from ._program import Program
 from ._slopes import Alone, Finding, Point, Slopes, root_mean_square
 from ._state import shared_names
-from ._value import FLOAT32, Array, Value
 from ._work import work
 from .function import Function
 from .losses import Loss
 from .module import Module
-from .operations import CustomFunction, Normalization
-from .parameter import Parameter
 
 STEP = 1e-5
 TOLERANCE = 1e-5

@@ -43,23 +43,26 @@ from .. import (
     ReductionFunction,
     __version__,
 )
+from ..graph import operations
+from ..graph.graph import Graph
+from ..graph.operation import FunctionCall, Operation
+from ..graph.operations.heads import Part
+from ..graph.operations.states import InitialState
+from ..graph.parameter import Parameter
+from ..graph.passes import drop_unused
 from ..graph.polynomials import Polynomial
 from ..graph.sizes import AnySize, Guard, Size, number_of, product
-from . import memory_limit, operations
+from ..graph.structure import Structure
+from ..graph.tensor import FLOAT32, INT64, Array, Value
+from . import memory_limit
 from ._description import CannotDescribe, ModelError
-from ._graph import FunctionCall, Graph, Operation
 from ._places import input_names, is_of_library
 from ._recording import Shapes
-from ._structure import Structure
-from ._value import FLOAT32, INT64, Array, Value
 from .converted.parts import ForeignPart
 from .function import Function
 from .model_file import CONSTANT
 from .module import Module
 from .normalization import record_normalization
-from .operations.heads import Part
-from .operations.states import InitialState
-from .parameter import Parameter
 from .preprocessing.checks import Said
 
 VERSION = 1
@@ -91,7 +94,7 @@ def _known(kind: type) -> dict[str, type]:
     from . import functional  # noqa: F401  (whose modules have operations and functions of their own)
     from .converted import functions  # noqa: F401
 
-    home = f"{__package__}.operations." if kind is Operation else f"{__package__}."
+    home = f"{operations.__name__}." if kind is Operation else f"{__package__}."
     return {child.__name__: child for child in _below(kind, home)}
 
 
@@ -153,7 +156,7 @@ class _Writer:
             for training in (False, True):
                 graph, outputs, structure = self.network._traced_apart(shapes, training=training)
                 graph.outputs = list(outputs)
-                graph._drop_unused()
+                drop_unused(graph)
                 both = not (graph.modes or graph.asked_for_mode)
                 said = self._recording(graph, structure, None if both else training)
                 if said not in found:
@@ -164,7 +167,7 @@ class _Writer:
 
     def _recording(self, graph: Graph, structure: Structure, training: bool | None) -> dict[str, Any]:
         self._numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
-        self._converted = {id(made): source for made, source, _ in graph._followed}
+        self._converted = {id(made): source for made, source, _ in graph.followed}
         self._calls: dict[FunctionCall, int] = {}
         return {
             "training": training,

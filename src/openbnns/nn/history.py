@@ -31,7 +31,7 @@ class History(list[dict[str, Any]]):
     def column(self, name: str) -> list[Any]:
         """One entry of all records; None for epochs that do not have it."""
         if self and not any(name in record for record in self):
-            from .choose import nearest
+            from .._spelling import nearest
 
             known = list(dict.fromkeys(key for record in self for key in record))
             raise KeyError(f"history: there is no {name!r}.{nearest(name, known)} There are {', '.join(known)}.")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import engines
-from ._program import Program
+from ..graph.program import Program
+from ..graph.structure import Structure, flatten
+from ..graph.tensor import Array
 from ._recording import Recording
-from ._structure import Structure, flatten
-from ._value import Array
 from .module import Module
 
 _WHO = "compile_inference"
@@ -177,7 +177,7 @@ def _frozen_copy(network: Module) -> Module:
             "out of its attributes."
         ) from error
     for parameter in copied.parameters():
-        parameter._grad = None
+        parameter.bind_grad(None)
         parameter.requires_grad = False
     copied._begin()
     copied._frozen = True

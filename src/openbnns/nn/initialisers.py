@@ -12,7 +12,7 @@ import numpy as np
 
 from .._listing import of_module as _of_module
 from .._spelling import spelled
-from ._value import Array
+from ..graph.tensor import Array
 
 Initialiser = Callable[[tuple[int, ...], np.random.RandomState], Array]
 InitialiserName = Literal[

@@ -11,14 +11,16 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from . import functional, initialisers, operations
-from ._checks import check_rank, check_size, optional, positive, probability
+from ..graph import operations
+from ..graph.checks import probability
+from ..graph.parameter import Parameter
+from ..graph.tensor import Array, Value
+from . import functional, initialisers
+from ._checks import check_rank, check_size, optional, positive
 from ._tree import options
-from ._value import Array, Value
 from .choose import first_may_be_omitted
 from .initialisers import Initial
 from .module import Layer, Module
-from .parameter import Parameter
 
 
 class Linear(Layer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ._checks import Pair
+from ..graph.checks import Pair
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, PaddingModeName
 from .layers import Linear
 from .normalization import BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d

@@ -20,20 +20,20 @@ import numpy as np
 from .. import ActivationFunction, __version__
 from .._listing import of_module as _of_module
 from .._spelling import spelled
+from ..graph.checks import whole_number
+from ..graph.parameter import Mismatch
+from ..graph.seeds import undisturbed
 from ..graph.sizes import number_of
+from ..graph.tensor import Array
 from . import memory_limit, preprocessing, weights
 from ._description import CannotDescribe, Maker, ModelError, describe, parameters_of
 from ._outputs import arrange
 from ._parts import keys_of, parts_of
-from ._random import undisturbed
 from ._resume import is_plain, layers_of
 from ._state import shared_names
-from ._value import Array
-from .choose import whole_number
 from .converted.parts import ForeignPart
 from .memory_limit import shown
 from .module import Module
-from .parameter import Mismatch
 from .predictions import BATCH, Predictions, run_all
 from .preprocessing import Preparation
 from .preprocessing.checks import Said

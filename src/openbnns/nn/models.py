@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .._listing import of_module as _of_module
+from .._spelling import nearest
 from . import memory_limit
 from ._description import Maker, ModelError, ParameterBudget, Rows
-from .choose import nearest
 from .containers import Sequential
 from .files import open_regular
 from .memory_limit import shown

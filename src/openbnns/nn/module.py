@@ -25,17 +25,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 import numpy as np
 
 from .. import engines
+from .._flags import flag, with_flags
 from .._spelling import spelled
+from ..graph.graph import current_graph
+from ..graph.program import Program
+from ..graph.structure import Structure, flatten
+from ..graph.tensor import Array, Value
 from . import _turns
 from ._exports import Exports
-from ._flags import flag, with_flags
-from ._graph import current_graph
 from ._parts import is_plain
-from ._program import Program
 from ._recording import Shapes
-from ._structure import Structure, flatten
 from ._turns import Worker, this_worker
-from ._value import Array, Value
 
 if TYPE_CHECKING:
     from .compiled import CompiledStep
@@ -401,7 +401,8 @@ class Module(Exports):
         >>> losses[-1] < losses[0] / 2
         True
         """
-        from .choose import choose, whole_number
+        from ..graph.checks import whole_number
+        from .choose import choose
         from .compiled import CompiledStep
         from .optimizers import NAMED, Optimizer
 
@@ -424,7 +425,7 @@ class Module(Exports):
         >>> np.allclose(infer(x), net.eval()(x), atol=1e-6)
         True
         """
-        from .choose import whole_number
+        from ..graph.checks import whole_number
         from .inference import CompiledInference
 
         return CompiledInference(self, whole_number(batch_size, "compile_inference: batch_size", 1))

@@ -13,14 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import NormalizationType
+from ..graph import operations
+from ..graph.graph import Graph
+from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize
-from . import functional, operations
+from ..graph.tensor import Array, Value
+from . import functional
 from ._checks import check_rank, check_size, optional, positive
-from ._graph import Graph
 from ._tree import options
-from ._value import Array, Value
 from .module import Layer
-from .parameter import Parameter
 
 
 def record_normalization(

@@ -21,13 +21,13 @@ from .. import (
     SGDMomentumOptimizer,
     SGDMomentumVariant,
 )
+from .._flags import with_flags
 from .._spelling import spelled
+from ..graph.parameter import Parameter
+from ..graph.tensor import Array
 from ..layers.optimizer import AdagradOptimizer, AdamaxOptimizer
 from ._bundle import Bundle
-from ._flags import with_flags
 from ._optimizer import Optimizer, ParameterGroup
-from ._value import Array
-from .parameter import Parameter
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Adamax", "Optimizer", "OptimizerName", "ParameterGroup", "RMSprop"]
 

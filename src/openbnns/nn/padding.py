@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from . import operations
+from ..graph import operations
+from ..graph.tensor import Value
 from ._checks import check_rank
-from ._value import Value
 from .module import Layer
 
 _AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}

@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import PoolingType
+from ..graph import operations
+from ..graph.checks import Pair, per_axis
 from ..graph.sizes import AnySize, product
-from . import functional, operations
-from ._checks import Pair, check_rank, per_axis, positive
+from ..graph.tensor import Array, Value
+from . import functional
+from ._checks import check_rank, positive
 from ._tree import options
-from ._value import Array, Value
 from .module import Layer
 from .resize import resampled
 

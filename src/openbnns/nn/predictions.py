@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._listing import of_module as _of_module
-from ._value import Array
+from ..graph.tensor import Array
 
 if TYPE_CHECKING:
     from .module import Module

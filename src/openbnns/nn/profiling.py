@@ -13,14 +13,14 @@ import numpy as np
 from .. import engines
 from .._plural import plural
 from .._table import Table
+from ..graph.operation import Operation
+from ..graph.parameter import Parameter
+from ..graph.program import Program
+from ..graph.tensor import Array
 from ..runtime import get_num_threads
-from ._graph import Operation
 from ._places import Place, places
-from ._program import Program
-from ._value import Array
 from ._work import count, work
 from .gradient_check import same_statistics, untouched
-from .parameter import Parameter
 
 if TYPE_CHECKING:
     from .module import Module

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ._value import Array
+from ..graph.tensor import Array
 from .weights import DamagedFile
 
 _MOST_FIELDS = 2**20

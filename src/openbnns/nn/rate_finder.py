@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..graph.tensor import Array
 from ._batches import Batch
 from ._feed import Feed
-from ._value import Array
 
 if TYPE_CHECKING:
     from .trainer import Trainer

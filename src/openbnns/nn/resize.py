@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import functional, operations
-from ._checks import check_rank, per_axis, positive
-from ._flags import optional_flag
+from .._flags import optional_flag
+from ..graph import operations
+from ..graph.checks import per_axis
+from ..graph.tensor import Array, Value
+from . import functional
+from ._checks import check_rank, positive
 from ._tree import options
-from ._value import Array, Value
 from .module import Layer
 
 _MODES = {"nearest": (1, 2), "nearest-exact": (1, 2), "linear": (1,), "bilinear": (2,), "bicubic": (2,)}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._listing import of_module as _of_module
-from ._value import Array
+from ..graph.tensor import Array
 
 KEPT = 4096
 _ROUNDING = 1e-6  # of the size of samples

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..graph.tensor import Value
 from . import functional
 from ._checks import check_rank
-from ._value import Value
 from .module import Layer
 
 

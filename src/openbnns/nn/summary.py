@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .._table import Table
+from ..graph.parameter import Parameter
 from ._places import places
 from .module import Module
-from .parameter import Parameter
 
 
 class Summary(str):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ._value import Array
+from ..graph.tensor import Array
 from .files import DAMAGED_ARCHIVE, NO_WEIGHTS, Budget, DataError, open_regular
 from .weights import DamagedFile
 

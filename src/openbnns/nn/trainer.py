@@ -17,6 +17,9 @@ import numpy as np
 
 from .. import GradientClipping, engines
 from .._spelling import elsewhere, spelled
+from ..graph.checks import whole_number
+from ..graph.seeds import seed_number
+from ..graph.tensor import Array
 from . import _turns, checkpoints, optimizers, schedules
 from . import callbacks as _callbacks
 from . import metrics as _metrics
@@ -33,10 +36,9 @@ from ._run import Diverged, Interrupted, Run
 from ._sample_weights import ClassWeights
 from ._saving import load
 from ._signals import deferred_signals
-from ._value import Array
 from .callbacks import Best, EarlyStopping
 from .checkpoints import CheckpointError
-from .choose import choose, seed_number, whole_number
+from .choose import choose
 from .history import History
 from .losses import Loss, LossName
 from .metrics import Metric, MetricName

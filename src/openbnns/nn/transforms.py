@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from .._flags import with_flags
 from .._listing import of_module as _of_module
 from .._spelling import spelled
-from ._flags import with_flags
+from ..graph.checks import whole_number
+from ..graph.tensor import Array
 from ._parts import Key, joined, keys_of, parts_of
-from ._value import Array
-from .choose import whole_number
 
 _ODD = np.array([0x9E3779B97F4A7C15], np.uint64)  # 2⁶⁴ divided by the golden ratio
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._listing import of_module as _of_module
 from .._spelling import spelled
+from ..graph.parameter import Parameter
 from ._norms import total_norm
-from .parameter import Parameter
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
 

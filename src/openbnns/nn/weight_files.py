@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..graph.tensor import Array
 from . import keras_weights, torch_weights, weights
-from ._value import Array
 from .files import NO_WEIGHTS
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._listing import of_module as _of_module
-from ._value import Array
+from ..graph.tensor import Array
 from .files import open_regular
 
 _TYPES: dict[str, str] = {

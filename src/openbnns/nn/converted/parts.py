@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...graph.parameter import Parameter
 from ..module import Module
-from ..parameter import Parameter
 
 
 class ForeignPart(Module):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.graph import current_graph
+from ...graph.parameter import Parameter
 from ...graph.sizes import Shape, is_plain, is_same, is_same_shape, product
+from ...graph.tensor import FLOAT32, Value, equal_here, filled
 from .. import functional as F
-from .._graph import current_graph
-from .._value import FLOAT32, Value, equal_here, filled
-from ..parameter import Parameter
 from .functions import AsNumbers, AsWhole
 
 

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...graph.operation import Operation
+from ...graph.parameter import Parameter
 from ...graph.polynomials import Factor, Polynomial
 from ...graph.sizes import AnySize, Size, expression_of
-from .._graph import Operation
-from .._value import FLOAT32, Array, Value
-from ..parameter import Parameter
+from ...graph.tensor import FLOAT32, Array, Value
 
 Var = Any  # a value of the program
 

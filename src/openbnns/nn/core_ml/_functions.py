@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import ActivationFunction
-from ..operations import Activation, Arithmetic, Prelu, Reduction
+from ...graph.operations import Activation, Arithmetic, Prelu, Reduction
 from ._builder import Builder, Refused, Var, writes
 
 _SIMPLE = {

@@ -8,10 +8,18 @@ from typing import Any
 import numpy as np
 
 from ... import ConvolutionType
+from ...graph.operations import (
+    Convolution,
+    Dropout,
+    Embedding,
+    GroupedTransposedConvolution,
+    Linear,
+    Normalization,
+    Pooling,
+)
+from ...graph.operations.fused import NormalizedOperation
 from ...graph.sizes import AnySize, is_same, product
-from .._value import Value
-from ..operations import Convolution, Dropout, Embedding, GroupedTransposedConvolution, Linear, Normalization, Pooling
-from ..operations.fused import NormalizedOperation
+from ...graph.tensor import Value
 from ._builder import Builder, Refused, Var, writes
 from ._functions import activated
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._value import Value
-from ..operations import Lstm, Recurrent
-from ..operations.states import InitialState
+from ...graph.operations import Lstm, Recurrent
+from ...graph.operations.states import InitialState
+from ...graph.tensor import Value
 from ._builder import Builder, Var, writes
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.operations import Attention, AttentionHeads, Forbidden
+from ...graph.operations.heads import Part
 from ...graph.sizes import AnySize, is_same
-from .._value import Value
-from ..operations import Attention, AttentionHeads, Forbidden
-from ..operations.heads import Part
+from ...graph.tensor import Value
 from ._builder import Builder, Refused, Var, writes
 from ._shapes import product
 

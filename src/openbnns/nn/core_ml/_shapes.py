@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ... import InterpolationMethod
+from ...graph.operations import Concatenate, Contraction, Detach, Expand, MatrixProduct, Permute, Pick, Slice, Split
+from ...graph.operations.choice import Choice
+from ...graph.operations.padding import Padding
+from ...graph.operations.resize import PixelShuffle, Resize
 from ...graph.sizes import AnySize, is_plain, is_same
-from ..operations import Concatenate, Contraction, Detach, Expand, MatrixProduct, Permute, Pick, Slice, Split
-from ..operations.choice import Choice
-from ..operations.padding import Padding
-from ..operations.resize import PixelShuffle, Resize
 from ._builder import Builder, Refused, Var, writes
 
 

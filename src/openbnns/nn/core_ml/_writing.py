@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.graph import Graph
 from ...graph.sizes import Size, is_same_shape, number_of
 from .. import _places
-from .._graph import Graph
 from ..model_file import ModelCard
 from ..module import Module
 from ..preprocessing.arrays import ArrayPreparation

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from .communicator import Communicator
 from .groups import Group
 from .memory import OwnVectors, SharedVectors

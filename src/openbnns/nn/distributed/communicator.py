@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from ... import runtime
-from .._value import Array
-from ..choose import whole_number
+from ...graph.checks import whole_number
+from ...graph.tensor import Array
 from .groups import Group, ranks_per_host
 from .layout import Place, own_cores, own_place
 from .shards import Span

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import perf_counter
 
-from .._value import Array
+from ...graph.tensor import Array
 from . import buckets as ways
 from .communicator import Communicator
 from .memory import OwnVectors, SharedVectors, room_for

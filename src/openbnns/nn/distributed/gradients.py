@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from .._graph import Graph
-from .._memory import ALIGNMENT
-from .._program import Program
-from .._value import Array
+from ...graph.graph import Graph
+from ...graph.memory import ALIGNMENT
+from ...graph.parameter import Parameter
+from ...graph.program import Program
+from ...graph.tensor import Array
 from ..module import Module
-from ..parameter import Parameter
 from .communicator import Communicator
 from .shards import Span
 from .sums import BLOCK, block_squares
@@ -60,9 +60,7 @@ class Gradients:
     def fits(self, parameters: Sequence[Parameter]) -> bool:
         """Whether these are still the parameters that are trained."""
         chosen = {p for p in parameters if p.used and p.requires_grad}
-        return chosen == set(self.parameters) and all(
-            p._grad is not None and p._grad.base is self.vector.base for p in self.parameters
-        )
+        return chosen == set(self.parameters) and all(p.grad.base is self.vector.base for p in self.parameters)
 
     @contextmanager
     def at(self, vector: Array) -> Iterator[None]:
@@ -75,7 +73,7 @@ class Gradients:
 
     def _place(self, vector: Array) -> None:
         for parameter, (start, stop) in zip(self.parameters, self.places, strict=True):
-            parameter._grad = vector[start:stop].reshape(parameter.shape)
+            parameter.bind_grad(vector[start:stop].reshape(parameter.shape))
 
     def finished(self, program: Program) -> list[int]:
         """After how many calls of the backward pass each bucket is final."""

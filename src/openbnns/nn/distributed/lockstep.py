@@ -14,14 +14,14 @@ from time import perf_counter
 import numpy as np
 
 from ... import engines
+from ...graph.calls import CallList, NumpyCall
+from ...graph.graph import Graph, recording
+from ...graph.lock import making
+from ...graph.program import Program
+from ...graph.structure import flatten
+from ...graph.tensor import Array
 from .._batches import Batch, Parts
-from .._calls import CallList, NumpyCall
-from .._graph import Graph, recording
 from .._passes import Passes
-from .._program import Program
-from .._structure import flatten
-from .._turns import making
-from .._value import Array
 from ..module import Module
 from .communicator import Communicator
 from .exchange import Exchange

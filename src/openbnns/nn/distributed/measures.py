@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.tensor import Array
 from .._batches import Batch
 from .._feed import Feed
 from .._measures import Measures
 from .._passes import Passes
-from .._value import Array
 from ..metrics import Metric
 from .communicator import Communicator
 from .shards import Shards, Span

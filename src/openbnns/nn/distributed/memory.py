@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._memory import ALIGNMENT
-from .._value import Array
+from ...graph.memory import ALIGNMENT
+from ...graph.tensor import Array
 from .groups import Group
 
 _FLOATS = ALIGNMENT // 4

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ... import runtime
+from ...graph.tensor import Array
 from .._batches import Parts
 from .._feed import Feed
 from .._passes import first_not_finite, used_parameters
 from .._resume import settings
 from .._run import Diverged, Interrupted, Run
 from .._signals import StopRequest
-from .._value import Array
 from ..callbacks import Best
 from .communicator import Communicator
 from .measures import ShardMeasures, measure

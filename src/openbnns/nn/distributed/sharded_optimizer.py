@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.parameter import Parameter
+from ...graph.tensor import Array
 from .._bundle import State
-from .._value import Array
 from ..optimizers import Optimizer
-from ..parameter import Parameter
 from .communicator import Communicator
 from .gradients import Gradients
 from .memory import vector

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._graph import Graph
-from .._value import Array
-from ..operations.fused import NormalizedOperation
-from ..operations.normalization import Normalization
+from ...graph.graph import Graph
+from ...graph.operations.fused import NormalizedOperation
+from ...graph.operations.normalization import Normalization
+from ...graph.tensor import Array
 
 
 class RunningStatistics:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...graph.program import Program
+from ...graph.tensor import Array
 from .._batches import Parts
 from .._passes import Passes
-from .._program import Program
-from .._value import Array
 from ..module import Module
 from ..optimizers import Optimizer
 from .communicator import Communicator

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import engines
-from .._value import Array
+from ...graph.tensor import Array
 
 BLOCK = 1024
 """Elements whose squares are summed as one; chunks of ranks begin and end with a block."""

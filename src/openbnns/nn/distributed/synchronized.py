@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ... import NormalizationType, engines
+from ...graph.calls import Calls, NumpyCall
+from ...graph.graph import Graph
+from ...graph.operation import Operation
+from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize
-from .._calls import Calls, NumpyCall
-from .._graph import Graph, Operation
-from .._value import Array, Value
-from ..parameter import Parameter
+from ...graph.tensor import Array, Value
 
 
 class Meeting:

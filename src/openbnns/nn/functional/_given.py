@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._graph import current_graph
-from .._value import Value
-from ..parameter import Parameter
-from ._base import Tensor, numbers
+from ...graph.functions.base import Tensor, numbers
+from ...graph.functions.eager import run_at_once
+from ...graph.graph import current_graph
+from ...graph.parameter import Parameter
+from ...graph.tensor import Value
 
 if TYPE_CHECKING:
     from ..module import Module
@@ -43,8 +44,6 @@ def convolved(input: Tensor, layer: Any, who: str, weight: Any, bias: Any) -> An
     if graph is not None:
         with graph.calling(function=who):
             return body(input, weight, bias)
-    from ._eager import run_at_once
-
     return run_at_once(body, (input, weight, bias), {})
 
 
@@ -60,9 +59,7 @@ def with_parameters(input: Tensor, layer: Module, who: str, **parameters: Any) -
     if graph is not None:
         with graph.calling(function=who):
             return body(input)
-    from ._eager import run
-
-    return run(body, (input,), {})
+    return run_at_once(body, (input,), {})
 
 
 def _held(given: Any, recording: bool, who: str) -> Parameter | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._value import Array
-from ._base import Tensor
+from ...graph.functions.base import Tensor
+from ...graph.tensor import Array
 from ._given import with_parameters
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from .. import operations
-from ._base import Tensor, layer_function, numbers
+from ...graph import operations
+from ...graph.functions.base import Tensor, function, numbers
 
 PadMode = Literal["constant", "reflect", "replicate", "circular"]
 ResizeMode = Literal["nearest", "nearest-exact", "linear", "bilinear", "bicubic"]
 
 
-@layer_function
+@function
 def pad(input: Tensor, pad: Sequence[int], mode: PadMode = "constant", value: float | None = None) -> Any:
     """Elements added around the last axes: pairs (before, after), those of the last axis first; negative ones take away.
 
@@ -34,7 +34,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: PadMode = "constant", value: fl
     return operations.pad(x, widths, mode, "pad", 0.0 if value is None else float(value))
 
 
-@layer_function
+@function
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: ResizeMode = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -52,7 +52,7 @@ def interpolate(
     return layer(numbers(input, "interpolate"))
 
 
-@layer_function
+@function
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     """Channels as pixels; see PixelShuffle."""
     from ..resize import PixelShuffle
@@ -60,7 +60,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     return PixelShuffle(upscale_factor)(numbers(input, "pixel_shuffle"))
 
 
-@layer_function
+@function
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
     """Pixels as channels; see PixelUnshuffle."""
     from ..resize import PixelUnshuffle
@@ -68,7 +68,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
     return PixelUnshuffle(downscale_factor)(numbers(input, "pixel_unshuffle"))
 
 
-@layer_function
+@function
 def channel_shuffle(input: Tensor, groups: int) -> Any:
     """Channels of all groups in turn; see ChannelShuffle."""
     from ..resize import ChannelShuffle

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._checks import Pair
-from ._base import Tensor, layer_function, numbers
+from ...graph.checks import Pair
+from ...graph.functions.base import Tensor, function, numbers
 from ._given import convolved, given_shape
 
 
-@layer_function
+@function
 def max_pool1d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
     ceil_mode: bool = False, return_indices: bool = False,
@@ -22,7 +22,7 @@ def max_pool1d(
     return layer(numbers(input, "max_pool1d"))
 
 
-@layer_function
+@function
 def max_pool2d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
     ceil_mode: bool = False, return_indices: bool = False,
@@ -40,7 +40,7 @@ def max_pool2d(
     return layer(numbers(input, "max_pool2d"))
 
 
-@layer_function
+@function
 def max_pool3d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
     ceil_mode: bool = False,
@@ -51,7 +51,7 @@ def max_pool3d(
     return MaxPool3d(kernel_size, stride, padding, dilation, False, ceil_mode)(numbers(input, "max_pool3d"))
 
 
-@layer_function
+@function
 def avg_pool1d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -62,7 +62,7 @@ def avg_pool1d(
     return AvgPool1d(kernel_size, stride, padding, ceil_mode, count_include_pad)(numbers(input, "avg_pool1d"))
 
 
-@layer_function
+@function
 def avg_pool2d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
@@ -74,7 +74,7 @@ def avg_pool2d(
     return layer(numbers(input, "avg_pool2d"))
 
 
-@layer_function
+@function
 def avg_pool3d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
@@ -86,7 +86,7 @@ def avg_pool3d(
     return layer(numbers(input, "avg_pool3d"))
 
 
-@layer_function
+@function
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
 ) -> Any:
@@ -96,7 +96,7 @@ def lp_pool1d(
     return LPPool1d(norm_type, kernel_size, stride, ceil_mode)(numbers(input, "lp_pool1d"))
 
 
-@layer_function
+@function
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
 ) -> Any:
@@ -106,7 +106,7 @@ def lp_pool2d(
     return LPPool2d(norm_type, kernel_size, stride, ceil_mode)(numbers(input, "lp_pool2d"))
 
 
-@layer_function
+@function
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
     """The means of so many parts of a signal; see AdaptiveAvgPool1d."""
     from ..pooling import AdaptiveAvgPool1d
@@ -114,7 +114,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
     return AdaptiveAvgPool1d(output_size)(numbers(input, "adaptive_avg_pool1d"))
 
 
-@layer_function
+@function
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
     """The means of so many parts of an image; see AdaptiveAvgPool2d."""
     from ..pooling import AdaptiveAvgPool2d
@@ -122,7 +122,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
     return AdaptiveAvgPool2d(output_size)(numbers(input, "adaptive_avg_pool2d"))
 
 
-@layer_function
+@function
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
     """The means of so many parts of a volume; see AdaptiveAvgPool3d."""
     from ..pooling import AdaptiveAvgPool3d
@@ -130,7 +130,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
     return AdaptiveAvgPool3d(output_size)(numbers(input, "adaptive_avg_pool3d"))
 
 
-@layer_function
+@function
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of so many parts of a signal; see AdaptiveMaxPool1d."""
     from ..pooling import AdaptiveMaxPool1d
@@ -138,7 +138,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     return AdaptiveMaxPool1d(output_size, return_indices)(numbers(input, "adaptive_max_pool1d"))
 
 
-@layer_function
+@function
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of so many parts of an image; see AdaptiveMaxPool2d."""
     from ..pooling import AdaptiveMaxPool2d
@@ -146,7 +146,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return AdaptiveMaxPool2d(output_size, return_indices)(numbers(input, "adaptive_max_pool2d"))
 
 
-@layer_function
+@function
 def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Any:
     """The largest values of so many parts of a volume; see AdaptiveMaxPool3d."""
     from ..pooling import AdaptiveMaxPool3d
@@ -154,7 +154,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Any:
     return AdaptiveMaxPool3d(output_size)(numbers(input, "adaptive_max_pool3d"))
 
 
-@layer_function
+@function
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0,
     output_size: Any = None,
@@ -165,7 +165,7 @@ def max_unpool1d(
     return MaxUnpool1d(kernel_size, stride, padding)(numbers(input, "max_unpool1d"), indices, output_size=output_size)
 
 
-@layer_function
+@function
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0,
     output_size: Any = None,

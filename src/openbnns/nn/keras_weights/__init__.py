@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import operations
-from ..parameter import Mismatch
+from ...graph import operations
+from ...graph.parameter import Mismatch
 from . import _files
 from ._arrays import (
     FORMS,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._value import Array
-from ..parameter import Mismatch
+from ...graph.parameter import Mismatch
+from ...graph.tensor import Array
 
 State = dict[str, Array]
 Arrays = list[Array]

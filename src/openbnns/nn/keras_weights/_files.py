@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..files import NO_WEIGHTS, Budget, DataError, open_regular
 from ..weights import DamagedFile, write_atomically
 

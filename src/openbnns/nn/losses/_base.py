@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..._flags import with_flags
 from ..._listing import Listed
-from ..._spelling import spelled
-from .._calls import PlanCall
-from .._flags import with_flags
-from .._value import Array
-from ..choose import nearest
+from ..._spelling import nearest, spelled
+from ...graph.calls import PlanCall
+from ...graph.tensor import Array
 
 Reduction = Literal["none", "sum", "mean"]
 BNNSReduction = Literal["none", "sum", "mean", "weighted_mean", "non_zero_weight_mean"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ... import LossFunction, LossLayer, LossReduction, Shape, compat
-from .._calls import PlanCall
-from .._value import Array
+from ...graph.calls import PlanCall
+from ...graph.tensor import Array
 from ._base import BoundLoss, Loss, rows_of
 
 _NONE, _SUM, _MEAN = LossReduction.NONE, LossReduction.SUM, LossReduction.REDUCTION_MEAN

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ... import LossFunction, LossReduction, YoloParameters
-from .._value import Array
+from ...graph.tensor import Array
 from ._base import BNNSReduction, rows_of
 from ._native import NativeLoss
 

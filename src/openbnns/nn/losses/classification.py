@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import LossFunction, engines
-from .._value import Array
+from ...graph.tensor import Array
 from ._base import BNNSReduction, BoundLoss, Loss, Reduction, as_weights, require_finite
 from ._native import NativeBound, NativeLoss
 

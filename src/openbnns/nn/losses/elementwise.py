@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ... import LossFunction
-from .._value import Array
+from ...graph.tensor import Array
 from ._base import BoundLoss, Loss, LossAndGradient, Reduction, as_weights
 from ._native import NativeBound, NativeLoss
 

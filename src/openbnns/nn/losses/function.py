@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..._spelling import spelled
+from ...graph.program import Program
 from ...graph.sizes import Size, product
+from ...graph.structure import Structure, flatten
+from ...graph.tensor import FLOAT32, Array, Value
 from .._parts import Key, called, joined, keys_of, parts_of
-from .._program import Program
-from .._structure import Structure, flatten
-from .._value import FLOAT32, Array, Value
 from ..module import Module
 from ._base import BoundLoss, Loss, LossAndGradient
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ..._listing import of_module as _of_module
-from ..choose import nearest
+from ..._spelling import nearest
 from ._base import Metric, Running
 from .classes import AUC, F1, Accuracy, Precision, Recall, TopK
 from .custom import Custom

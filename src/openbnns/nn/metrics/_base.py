@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._flags import with_flags
 from ..._listing import Listed
 from ..._spelling import spelled
-from .._flags import with_flags
+from ...graph.tensor import Array
 from .._parts import Key, joined, keys_of, parts_of
-from .._value import Array
 from ..losses import Loss
 
 

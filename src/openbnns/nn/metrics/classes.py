@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.checks import whole_number
+from ...graph.tensor import Array
 from .._parts import Key
-from .._value import Array
-from ..choose import whole_number
 from ..losses import Loss
 from . import formulas
 from ._base import Counts, Gathered, Metric, Running, counts_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..losses import BCELoss, BCEWithLogitsLoss, HingeLoss, LogLoss, Loss, SigmoidCrossEntropyLoss
 
 # Losses of decisions, and the output from which on it is a yes: scores around 0, or probabilities.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..losses import Loss
 from . import formulas
 from ._base import Counts, Metric, Running

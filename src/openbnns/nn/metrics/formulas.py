@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 
 Average = Literal["binary", "macro", "micro", "weighted"]
 

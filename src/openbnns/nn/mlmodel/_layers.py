@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.tensor import Array, Value
 from .. import functional as F
-from .._value import Array, Value
 from ..activation import ELU, Hardsigmoid, LeakyReLU, PReLU, ReLU, Sigmoid, Softplus, Softsign, Tanh
 from ..containers import Sequential
 from ..convolution import Conv2d, ConvTranspose2d

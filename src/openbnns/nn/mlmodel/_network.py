@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._value import Array, Value
+from ...graph.parameter import Parameter
+from ...graph.tensor import Array, Value
 from ..containers import ModuleDict
 from ..module import Module
-from ..parameter import Parameter
 
 
 class Affine(Module):

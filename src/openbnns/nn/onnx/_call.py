@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...graph.sizes import Size
-from .._value import Array
+from ...graph.tensor import Array
 from ..converted.tensors import Misfit
 from ._file import Node
 

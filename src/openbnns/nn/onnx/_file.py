@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..files import open_regular
 from ._metadata import bounds_of
 from .errors import OnnxError, require_onnx

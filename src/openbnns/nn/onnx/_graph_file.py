@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.operation import Operation
+from ...graph.parameter import Parameter
 from ...graph.polynomials import Factor, Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, expression_of
-from .._graph import Operation
-from .._value import INT64, Array, Value
-from ..parameter import Parameter
+from ...graph.tensor import INT64, Array, Value
 
 OPSET, IR_VERSION = 21, 10
 _LISTED = 64  # bytes of constants that are written once for all that use them

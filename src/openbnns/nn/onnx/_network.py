@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.graph import current_graph
+from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, FreeSizes, Size
+from ...graph.tensor import Array, Value
 from .. import memory_limit
-from .._graph import current_graph
 from .._recording import Recording, Shapes
-from .._value import Array, Value
 from ..converted.parts import ForeignPart
 from ..converted.tensors import Misfit, Tensor
-from ..parameter import Parameter
 from . import _numpy
 from ._call import Call
 from ._file import Node, Port

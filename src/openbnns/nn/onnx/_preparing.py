@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...graph.sizes import AnySize, is_same_shape
-from .._value import INT64, Value
+from ...graph.tensor import INT64, Value
 from ..model_file import ModelCard
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..preprocessing.tables import CategoryColumn, NumberColumn

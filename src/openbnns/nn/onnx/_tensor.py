@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.graph import current_graph
 from ...graph.sizes import Shape, Size, bound, broadcast, product
+from ...graph.tensor import FLOAT32, INT64, Value
 from .. import memory_limit
-from .._graph import current_graph
-from .._value import FLOAT32, INT64, Value
 from ..converted.tensors import Misfit, Tensor, kind_of
 from ..function import Function
 from . import _numpy

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.parameter import Parameter
+from ...graph.tensor import Array
 from ..converted.tensors import Misfit
-from ..parameter import Parameter
 from . import _numpy
 from ._call import Call
 from ._file import Model, Node

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.parameter import Parameter
+from ...graph.tensor import Array
 from .._description import ModelError
-from .._value import Array
-from ..parameter import Parameter
 from ..preprocessing.checks import Said
 from ._file import Node, Port
 from ._network import Network
@@ -108,8 +108,13 @@ def network_of(table: Any, where: str, largest: int) -> Network:
 class _Unsized:
     """What parameters ask for their shape that have no values yet: these come from the file, with the weights."""
 
+    _budget = None
+
     def _shape_of(self, name: str) -> None:
         return None
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Any:
+        raise AssertionError(f"{name} has no values.")
 
 
 def _whole(text: Any, where: str) -> int:

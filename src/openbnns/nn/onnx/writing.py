@@ -6,7 +6,9 @@ import os
 from typing import Any
 
 from ..._spelling import spelled
-from .. import _places, operations
+from ...graph import operations
+from ...graph.passes import drop_unused
+from .. import _places
 from ..module import Module
 from ..weights import write_atomically
 from ._graph_file import IR_VERSION, OPSET, GraphFile
@@ -37,7 +39,7 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
         names.setdefault(id(part), name)
     graph, outputs, _ = network._traced_apart(network._input_shapes(), training=False)
     graph.outputs = list(outputs)
-    graph._drop_unused()
+    drop_unused(graph)
     file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()}, graph.sizes)
     card = network._card
     if preprocessing and card is not None and can_prepare(card, graph):

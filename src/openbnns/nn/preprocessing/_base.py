@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from .._value import Array
+from ...graph.tensor import Array
 
 
 class Preparation(ABC):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..files import DataError
 from ._base import Preparation
 from .checks import Said

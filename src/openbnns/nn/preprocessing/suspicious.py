@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..reading.table import Table
 from ..reading.targets import Targets
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..._plural import plural
+from ...graph.tensor import Array
 from .._description import ModelError
-from .._value import Array
 from ..files import DataError
 from ..memory_limit import shown
 from ..reading import dates

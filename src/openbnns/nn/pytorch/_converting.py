@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.parameter import Parameter
 from ..containers import ModuleDict, ModuleList, Sequential
 from ..converted.tensors import Misfit
 from ..module import Module
-from ..parameter import Parameter
 from ._layers import kind_of
 from ._network import Network, Part, Signature, described
 from ._recording import RANDOM, Record, Recorder, Ref, Trace, array_of

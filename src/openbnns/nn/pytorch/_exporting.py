@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..module import Module
 from .errors import require_torch
 

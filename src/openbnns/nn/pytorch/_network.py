@@ -9,9 +9,9 @@ from typing import Any
 
 from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape
+from ...graph.tensor import Value
 from .. import functional as F
 from .._recording import Recording, Shapes
-from .._value import Value
 from ..converted.functions import SampleNumbers
 from ..converted.parts import ForeignPart
 from ..converted.tensors import Misfit, Tensor

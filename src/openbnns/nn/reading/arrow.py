@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from .dates import is_date
 from .number_formats import NumberFormat, is_number, plain_number
 from .store import RowStore

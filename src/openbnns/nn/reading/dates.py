@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..files import DataError
 from .number_formats import FEW
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._plural import plural
+from ...graph.tensor import Array
 from .. import _splitting
 from .._loading import has_idx, read_parts
-from .._value import Array
 from ..files import DataError
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..sources import Rows, open_npy

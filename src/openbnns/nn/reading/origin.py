@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from .arrow import module
 from .table import Table, find_column
 

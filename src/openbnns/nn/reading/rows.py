@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..sources import Rows
 from ..sources.rows import spans
 

@@ -8,7 +8,7 @@ import tempfile
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..files import DataError
 from ..memory_limit import shown
 from ..sources.stored import StoredRows

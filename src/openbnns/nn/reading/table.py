@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._value import Array
-from ..choose import nearest
+from ..._spelling import nearest
+from ...graph.tensor import Array
 from ..files import DataError
 from .number_formats import NumberFormat
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.tensor import Array
 from .._labels import is_one_hot, number_texts
-from .._value import Array
 from ..files import DataError
 from .number_formats import is_number
 from .table import Table

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..weights import write_atomically
 from .explanation import Explanation, explain
 from .facts import Facts, Task, collect

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..gradient_check import untouched
 from ..metrics import formulas
 from ..predictions import Predictions, run_all

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ...graph.parameter import Parameter
 from ...graph.sizes import number_of
+from ...graph.tensor import Array, Value
 from .._places import places
-from .._value import Array, Value
-from ..parameter import Parameter
 from . import scores
 from .explanation import Explanation, saliency
 from .images import are_images, data_url, pixels

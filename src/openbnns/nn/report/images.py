@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 
 _LARGEST = 64  # pixels of a side
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 from ..evaluation import f1_name, most_common, most_common_labels
 from ..metrics import R2, formulas
 

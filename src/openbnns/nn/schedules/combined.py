@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from ...graph.checks import whole_number
 from .._optimizer import Optimizer
-from ..choose import whole_number
 from .scheduler import LRScheduler, required
 from .schedulers import OneCycleLR
 

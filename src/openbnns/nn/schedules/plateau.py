@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from ..._spelling import spelled
+from ..._spelling import nearest, spelled
+from ...graph.checks import whole_number
 from .._optimizer import Optimizer
-from ..choose import nearest, whole_number
 from .scheduler import number_from
 
 _STATE = ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")

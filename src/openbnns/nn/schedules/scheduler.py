@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..._flags import with_flags
 from ..._spelling import spelled
-from .._flags import with_flags
+from ...graph.checks import whole_number
 from .._optimizer import Optimizer
-from ..choose import whole_number
 
 
 class LRScheduler:

@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from .._flags import optional_flag
+from ..._flags import optional_flag
+from ...graph.checks import whole_number
 from .._optimizer import Optimizer
-from ..choose import whole_number
 from .scheduler import LRScheduler, number_from, positive_number, required
 
 

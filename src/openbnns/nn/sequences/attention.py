@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from ...graph import operations
+from ...graph.checks import probability
+from ...graph.graph import current_graph
+from ...graph.parameter import Parameter
 from ...graph.sizes import Size, is_same, is_same_shape
+from ...graph.tensor import FLOAT32, Array, Value
 from .. import functional as F
-from .. import initialisers, operations
-from .._checks import check_rank, check_size, optional, positive, probability
-from .._graph import current_graph
+from .. import initialisers
+from .._checks import check_rank, check_size, optional, positive
 from .._tree import options
-from .._value import FLOAT32, Array, Value
 from ..module import Module
-from ..parameter import Parameter
 from .recurrent import require_batch_first
 from .results import Output, Parts
 

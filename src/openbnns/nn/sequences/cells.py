@@ -6,14 +6,15 @@ from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from .. import initialisers, operations
+from ...graph import operations
+from ...graph.operations.states import InitialState, for_samples
+from ...graph.parameter import Parameter
+from ...graph.tensor import Array, Value
+from .. import initialisers
 from .._checks import check_rank, check_size, optional, positive
 from .._tree import options
-from .._value import Array, Value
 from ..choose import first_may_be_omitted
 from ..module import Module
-from ..operations.states import InitialState, for_samples
-from ..parameter import Parameter
 
 
 class _Cell(Module):

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import initialisers, operations
+from ...graph import operations
+from ...graph.parameter import Parameter
+from ...graph.tensor import Array, Value
+from .. import initialisers
 from .._checks import check_rank, check_size, optional, positive
 from .._tree import changed, options
-from .._value import Array, Value
 from ..layers import Dropout
 from ..module import Module
-from ..parameter import Parameter
 
 
 class _AddedEncoding(Module):

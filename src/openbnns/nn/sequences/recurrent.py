@@ -10,16 +10,18 @@ from typing import Any, ClassVar, Literal, overload
 import numpy as np
 
 from ..._spelling import spelled
+from ...graph import operations
+from ...graph.checks import probability
+from ...graph.graph import current_graph
+from ...graph.operations.states import InitialState, for_samples
+from ...graph.parameter import Parameter
 from ...graph.sizes import is_same_shape
-from .. import functional, initialisers, operations
-from .._checks import check_rank, check_size, optional, positive, probability
-from .._graph import current_graph
+from ...graph.tensor import Array, Value
+from .. import functional, initialisers
+from .._checks import check_rank, check_size, optional, positive
 from .._tree import options
-from .._value import Array, Value
 from ..choose import first_may_be_omitted
 from ..module import Module
-from ..operations.states import InitialState, for_samples
-from ..parameter import Parameter
 from .results import Output, Parts, States
 
 

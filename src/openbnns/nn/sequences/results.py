@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.tensor import Array, Value
 from .. import functional
-from .._value import Array, Value
 
 
 class Parts(Value):

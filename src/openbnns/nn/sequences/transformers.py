@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...graph.tensor import Array, Value
 from .._checks import positive
 from .._tree import options
-from .._value import Array, Value
 from ..activation import GELU, ReLU
 from ..containers import ModuleList
 from ..layers import Dropout, Linear

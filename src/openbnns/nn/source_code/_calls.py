@@ -15,12 +15,12 @@ from ... import engines
 from ...abi.structs import Struct
 from ...filters.base import Filter as BNNSFilter
 from ...filters.base import Y
+from ...graph.calls import in_turn
+from ...graph.operations import KeepingPlan, LatestAttention
+from ...graph.tensor import Array
 from ...layers.base import Layer
 from ...layers.written_calls import Cache as CachePart
 from ...layers.written_calls import NotWritten, WrittenCall, written_call
-from .._calls import in_turn
-from .._value import Array
-from ..operations import KeepingPlan, LatestAttention
 from ._filters import Filters
 from ._places import Places
 from ._program_text import Address, Batch, Cache, CacheName, Call, Copy, FilterName, Items, Place, Step

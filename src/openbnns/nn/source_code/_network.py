@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 
 from ...filters.base import keeping_descriptions
+from ...graph.graph import Graph
+from ...graph.memory import Block
+from ...graph.operation import Operation
+from ...graph.operations import AttentionHeads, Recurrent
+from ...graph.program import Program as NetworkProgram
 from ...graph.sizes import is_same_shape
+from ...graph.tensor import Array, Value
 from .. import _places as user_places
-from .._graph import Graph, Operation
-from .._memory import Block
 from .._optimizer import Optimizer
-from .._program import Program as NetworkProgram
-from .._value import Array, Value
 from ..losses import BoundLoss, Loss
 from ..losses.classification import ClassBound
 from ..module import Module
-from ..operations import AttentionHeads, Recurrent
 from ._calls import Tracer
 from ._filters import Filters
 from ._places import Names, Places
@@ -122,15 +123,15 @@ class _Writing:
             zip(map(id, self.graph.inputs), _argument_names(self.network, len(self.graph.inputs)), strict=True)
         )
         seen: dict[int, Buffer] = {}
-        for blocks, ending in ((program._blocks, "out"), (program._gradient_blocks, "gradient")):
+        for blocks, ending in ((program.value_blocks, "out"), (program.gradient_blocks, "gradient")):
             for value, block in blocks.items():
                 owner = owners.get(id(value)) or given.get(id(value), "value")
                 wish = f"{owner}_{ending}" if ending == "out" or id(value) in given else f"{owner}_out_{ending}"
                 self._place(program, block, value, wish, group, seen)
         last = 2 * len(self.graph.operations)
-        for (index, _), block in program._added_blocks.items():
+        for (index, _), block in program.added_blocks.items():
             self._place(program, block, None, f"{self.names[index]}_part", group, seen)
-        for time, block in program._scratch_blocks.items():
+        for time, block in program.scratch_blocks.items():
             index = time if time < len(self.names) else last - time
             self._place(program, block, None, f"{self.names[index]}_work", group, seen)
         return program
@@ -172,9 +173,9 @@ class _Writing:
 
     def _take_over(self, program: NetworkProgram, value: Value, name: str) -> Buffer:
         """Let a value of a program lie in memory of the caller."""
-        address = int(program._memory.ctypes.data) + program._blocks[value].offset
+        address = int(program._memory.ctypes.data) + program.value_blocks[value].offset
         for low, _, buffer in self.places._shared[id(program)]:
-            if low == address and buffer.start == program._blocks[value].start:
+            if low == address and buffer.start == program.value_blocks[value].start:
                 buffer.name, buffer.group = name, "argument"
                 return buffer
         raise AssertionError(name)

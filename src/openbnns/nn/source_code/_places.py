@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .._memory import ALIGNMENT, Block, plan
-from .._program import Program
-from .._value import Array
+from ...graph.memory import ALIGNMENT, Block, plan
+from ...graph.program import Program
+from ...graph.tensor import Array
 from ._program_text import Buffer, Place
 from .errors import Refused
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
+from ...graph.tensor import Array
 
 GROUPS = ("weights", "predict", "train", "scratch")
 """Of buffers; all but the weights lie one behind the other in memory that the code allocates."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...abi.enums import BNNSDataLayout, BNNSDataType
 from ...abi.structs import BNNSNDArrayDescriptor, FixedList, Struct
-from .._value import Array
+from ...graph.tensor import Array
 from ._program_text import Address, Constant, Place, StructValue, Text
 from .errors import Refused
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.checks import whole_number
+from ...graph.tensor import Array
 from .._loss_arguments import read_losses
 from .._optimizer import Optimizer
-from .._value import Array
-from ..choose import choose, whole_number
+from ..choose import choose
 from ..module import Module
 from ..weights import write_atomically
 from ._network import contents, network_source

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._value import Array
-from ..choose import whole_number
+from ...graph.checks import whole_number
+from ...graph.tensor import Array
 from ..files import DataError
 from .rows import Rows
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._value import Array
-from ..choose import nearest, whole_number
+from ..._spelling import nearest
+from ...graph.checks import whole_number
+from ...graph.tensor import Array
 from ..files import DataError, open_regular
 from .rows import BlockRows, Rows, spans
 

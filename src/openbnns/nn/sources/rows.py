@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._listing import Listed
-from .._value import Array
+from ...graph.tensor import Array
 from ..files import DataError
 
 _HASHED = 64  # samples that tell data from others, unless something better is known

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ...graph.tensor import Array
 from .._readers import read_npy_header
-from .._value import Array
 from ..files import DataError, open_regular
 from .rows import Rows, spans
 

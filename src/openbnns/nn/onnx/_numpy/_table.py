@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import Size
+from ....graph.tensor import Array
 from ... import memory_limit
-from ..._value import Array
 from ...converted.tensors import Misfit
 from .._call import Call
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import Size
-from ..._value import Array
+from ....graph.tensor import Array
 from ...converted.tensors import Misfit
 from .._call import Call
 from .._file import numpy_type

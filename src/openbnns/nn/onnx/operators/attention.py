@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.tensor import Value
 from ... import functional as F
-from ..._value import Value
 from ...converted.functions import AsNumbers, Compare, Forbid
 from ...converted.tensors import Misfit, Tensor
 from .._call import Call

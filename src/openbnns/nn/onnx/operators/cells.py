@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import operations
+from ....graph.operations.states import InitialState
+from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, is_same
+from ....graph.tensor import Value
 from ... import functional as F
-from ... import operations
-from ..._value import Value
 from ...converted.tensors import Misfit, Tensor
-from ...operations.states import InitialState
-from ...parameter import Parameter
 from .._call import Call
 from ._registry import operator
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from .... import ActivationFunction
+from ....graph import operations
+from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape
+from ....graph.tensor import Value
 from ... import functional as F
-from ... import operations
-from ..._value import Value
 from ...converted.tensors import Misfit, Tensor
-from ...parameter import Parameter
 from .. import _numpy
 from .._call import Call
 from .._file import kind_of_type

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape, product
+from ....graph.tensor import FLOAT32, Value
 from ... import functional as F
-from ..._value import FLOAT32, Value
 from ...converted.tensors import Misfit, Tensor
-from ...parameter import Parameter
 from .._call import Call
 from .._tensor import broadcast_shape
 from ._registry import operator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape
 from ... import functional as F
 from ...converted.tensors import Misfit, Tensor
-from ...parameter import Parameter
 from .. import _numpy
 from .._call import Call
 from .._tensor import broadcast_shape

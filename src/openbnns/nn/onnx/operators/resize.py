@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import operations
 from ....graph.sizes import Size, is_same
+from ....graph.tensor import Array
 from ... import functional as F
-from ... import operations
-from ..._value import Array
 from ...converted.tensors import Misfit, Tensor
 from .. import _numpy
 from .._call import Call

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, is_plain, is_same, is_same_shape, product
+from ....graph.tensor import Value, filled
 from ... import functional as F
-from ..._value import Value, filled
 from ...converted.functions import AsWhole
 from ...converted.tensors import Misfit, Tensor, kind_of, reshaped, sizes_array
-from ...parameter import Parameter
 from .. import _numpy
 from .._call import Call
 from .._tensor import broadcast_shape, by_numpy, check_memory, constant_of, numbers_of, plain_numbers

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from .... import PoolingType
+from ....graph import operations
+from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Shape, is_same, is_same_shape, product
+from ....graph.tensor import Value
 from ... import functional as F
-from ... import operations
-from ..._value import Value
 from ...converted.tensors import Misfit, Tensor, as_parameter
-from ...parameter import Parameter
 from .._call import Call
 from .._tensor import by_numpy, plain_numbers
 from ._registry import add, operator

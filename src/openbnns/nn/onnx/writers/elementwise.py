@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
-from ... import operations
+from ....graph import operations
 from ...converted.functions import AsNumbers, Compare, Forbid, Not
 from .._graph_file import GraphFile
 from .._tensor import ByNumpy, Recipe

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from .... import ConvolutionType
+from ....graph import operations
+from ....graph.parameter import Parameter
 from ....graph.sizes import is_plain, is_same, product
-from ... import operations
-from ..._value import Value
-from ...parameter import Parameter
+from ....graph.tensor import Value
 from .._graph_file import GraphFile
 from ._registry import NoForm, writes
 

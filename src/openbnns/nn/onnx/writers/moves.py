@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import operations
+from ....graph.operations.choice import Choice
+from ....graph.operations.padding import Padding
+from ....graph.operations.random_numbers import RandomNumbers
 from ....graph.sizes import AnySize, is_same, product
-from ... import operations
-from ...operations.choice import Choice
-from ...operations.padding import Padding
-from ...operations.random_numbers import RandomNumbers
 from .._graph_file import GraphFile
 from ._registry import writes
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.operations.elementwise import MASKS, Elementwise
+from ....graph.operations.fourier import FourierTransform
+from ....graph.operations.integers import Convert, FlatIndex, Range
+from ....graph.operations.positions import AddEntries, Cumulative, PutAlong, Sort, Take, TakeAlong
 from ....graph.sizes import AnySize
-from ..._value import FLOAT32, Value
-from ...operations.elementwise import MASKS, Elementwise
-from ...operations.fourier import FourierTransform
-from ...operations.integers import Convert, FlatIndex, Range
-from ...operations.positions import AddEntries, Cumulative, PutAlong, Sort, Take, TakeAlong
+from ....graph.tensor import FLOAT32, Value
 from .._graph_file import GraphFile
 from ._registry import NoForm, writes
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import operations
+from ....graph.operations.heads import Part
+from ....graph.operations.states import InitialState
+from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, is_same
-from ... import operations
-from ...operations.heads import Part
-from ...operations.states import InitialState
-from ...parameter import Parameter
 from .._graph_file import GraphFile
 from ..operators.cells import ORDERS
 from ._registry import writes

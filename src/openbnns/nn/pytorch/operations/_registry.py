@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..._value import Value
+from ....graph.tensor import Value
 from ...converted.registry import Registry
 from ...converted.tensors import Misfit, Tensor
 from .._steps import ByMode

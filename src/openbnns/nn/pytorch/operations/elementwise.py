@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.tensor import Value
 from ... import functional as F
-from ..._value import Value
 from ...converted.functions import COMPARISONS, Compare, Not
 from ...converted.tensors import Misfit, Tensor
 from .._recording import Kind

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.graph import current_graph
+from ....graph.operations.choice import Choice
+from ....graph.operations.random_numbers import RandomNumbers
+from ....graph.parameter import Parameter
 from ....graph.sizes import Size
+from ....graph.tensor import Value
 from ... import functional as F
-from ..._graph import current_graph
-from ..._value import Value
 from ...converted.functions import AsNumbers, Compare
 from ...converted.tensors import Misfit, Tensor, held_parameter
-from ...operations.choice import Choice
-from ...operations.random_numbers import RandomNumbers
-from ...parameter import Parameter
 from .._recording import Kind
 from .._steps import BY_MODE, ByMode
 from ._registry import FUNCTIONS, Call, adapted, add, operation, plain, refuse_unless, whole

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.parameter import Parameter
 from ... import functional as F
 from ...converted.functions import Forbid
 from ...converted.tensors import Misfit, Tensor, held_parameter
-from ...parameter import Parameter
 from .._steps import ByMode
 from ._registry import Call, adapted, add, operation, plain, refuse_unless
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import Size, is_same
+from ....graph.tensor import Value
 from ... import functional as F
-from ..._value import Value
 from ...converted.functions import SampleNumbers
 from ...converted.tensors import Misfit, Tensor, reshaped
 from ._registry import Call, adapted, add, operation, plain, whole

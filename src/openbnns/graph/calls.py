@@ -1,0 +1,193 @@
+"""The calls that a program consists of, and their lists, in which native calls are made in one crossing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import _strict, engines
+
+Stream = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+_PLACINGS = 8  # of one list
+
+
+class PlanCall(partial[object]):
+    """One call of a layer, or of native code, on arrays that stay where they are.
+
+    Native code takes it into a list once, without making it, and repeats it without Python. Whatever it cannot take, and
+    whatever declines, is called here.
+    """
+
+
+class NumpyCall(partial[object]):
+    """Work of Python on arrays that stay where they are: it ends a run of native calls."""
+
+
+Call = PlanCall | NumpyCall
+Calls = Call | Sequence[Any]
+"""A call, or several, one after the other, also inside each other."""
+
+
+def listed(calls: Calls | Callable[[], object]) -> list[Any]:
+    """Calls in the order in which they are made.
+
+    >>> from openbnns.graph.calls import NumpyCall, listed
+    >>> [call() for call in listed([NumpyCall(len, "one"), [NumpyCall(len, "three")]])]
+    [3, 5]
+    """
+    if isinstance(calls, (list, tuple)):
+        return [call for part in calls for call in listed(part)]
+    return [calls]
+
+
+def name_of(call: Callable[[], object]) -> str:
+    """The method of a layer, or the function, that a call calls.
+
+    >>> import numpy as np
+    >>> from openbnns.graph.calls import NumpyCall, name_of
+    >>> name_of(NumpyCall(np.add, 1, 2))
+    'add'
+    """
+    function = call.func if isinstance(call, partial) else call
+    owner, name = getattr(function, "__self__", None), str(getattr(function, "__name__", type(function).__name__))
+    plain = owner is None or isinstance(owner, type(engines))
+    return name if plain else f"{type(owner).__name__}.{name}"
+
+
+def in_turn(calls: Sequence[Callable[[], object]]) -> None:
+    """Make calls one after the other."""
+    for call in calls:
+        call()
+
+
+class CallList:
+    """Calls that are made one after the other, again and again on the same memory.
+
+    The first time Python makes them, and layers prepare what their first call needs. Then native code takes all that are one
+    native call on ``lasting`` arrays; those that follow each other are one crossing.
+    """
+
+    def __init__(self, lasting: list[object], calls: Iterable[Callable[[], object]] = ()) -> None:
+        self.calls: list[Callable[[], object]] = list(calls)
+        self._lasting = lasting
+        self._parts: list[tuple[Any, list[Callable[[], object]]]] = []  # native calls as a list, others with None
+        self._left = _PLACINGS
+        self._ran = False  # natively
+        self._stale = True  # whether to place calls before the next run
+        self._planned: Any = None  # what is read from elsewhere
+
+    def run(self, weights: int = 0) -> None:
+        """Make the calls. ``weights`` is a version of all parameters, by which native code knows what it has made of them.
+
+        It comes from ``_core.new_weights_version``, and is another one as soon as any parameter may have changed; 0 says
+        nothing.
+        """
+        if self._planned is not None:
+            self._parts[0][0].redirect(self._planned, self._planned)
+            self._planned = None
+        if self._stale and self._ran and self._left > 0 and _is_native():
+            self._place()
+        if not self._parts:
+            in_turn(self.calls)
+            self._ran = _is_native()
+        elif not self._repeat(weights):
+            self._stale = _is_native()
+
+    def run_on(self, planned: np.ndarray[Any, Any], given: np.ndarray[Any, Any], weights: int = 0) -> None:
+        """Make the calls with ``given`` in place of ``planned``, an array like it that they only read."""
+        if self.is_one and self._parts[0][0].redirect(planned, given):
+            native, calls = self._parts[0]
+            self._planned = planned
+            done = native.run(0, weights)
+            if done < len(calls):  # a call has declined, and what Python does now is on the planned memory
+                np.copyto(planned, given)
+                self._go_on(native, calls, done, weights)
+                self._stale = _is_native()
+        else:
+            np.copyto(planned, given)
+            self.run(weights)
+
+    @property
+    def is_one(self) -> bool:
+        """True if the calls are one native call by now."""
+        return len(self._parts) == 1 and self._parts[0][0] is not None and not self._stale
+
+    def kinds(self) -> list[str]:
+        """For each call "native", or "Python" for what runs there by itself."""
+        if not self._parts:
+            return ["Python"] * len(self.calls)
+        return ["Python" if native is None else "native" for native, calls in self._parts for _ in calls]
+
+    def run_over(self, streams: Sequence[Stream], result: np.ndarray[Any, Any], results: np.ndarray[Any, Any]) -> int:
+        """If ``is_one``: make the calls once for each of the ``results``; gives for how many of them that was done.
+
+        A stream is ``(planned, given)``: the i-th time the calls use the i-th part of ``given``, as large as ``planned``, which
+        they only read, in its place. What is in ``result`` then becomes the i-th of the results.
+        """
+        native, calls = self._parts[0]
+        done, made = native.run_over(len(results), streams, result, results)
+        if not made:
+            return int(done)
+        for planned, given in streams:  # a call has declined
+            planned.reshape(-1)[:] = given.reshape(len(results), -1)[done]
+        self._go_on(native, calls, made)
+        self._stale = _is_native()
+        results[done] = result.reshape(results[done].shape)
+        return int(done + 1)
+
+    def _repeat(self, weights: int = 0) -> bool:
+        """Make the calls as they were placed; True if none has declined."""
+        declined = False
+        for native, calls in self._parts:
+            done = 0 if native is None else native.run(0, weights)
+            if done < len(calls):  # a native call has declined, or there is none
+                declined = declined or native is not None
+                self._go_on(native, calls, done, weights)
+        return not declined
+
+    def _go_on(self, native: Any, calls: list[Callable[[], object]], done: int, weights: int = 0) -> None:
+        """Make the calls that are not done yet, one that has declined first."""
+        while done < len(calls):
+            calls[done]()
+            done = done + 1 if native is None else native.run(done + 1, weights)
+
+    def _place(self) -> None:
+        """Give native code the calls that it takes; one that it does not take yet may be tried once more."""
+        first, self._left = self._left == _PLACINGS, self._left - 1
+        parts: list[tuple[Any, list[Callable[[], object]]]] = []
+        missed = False
+        for call in self.calls:
+            if isinstance(call, PlanCall):
+                native = parts[-1][0] if parts else None
+                if native is not None and native.place(call):
+                    parts[-1][1].append(call)
+                    continue
+                if native is None:
+                    native = engines._core.CallList(self._lasting)
+                    if native.place(call):
+                        parts.append((native, [call]))
+                        continue
+                missed = True
+            parts.append((None, [call]))
+        self._parts, self._stale = parts, first and missed
+
+
+def _is_native() -> bool:
+    return engines.is_native() and not _strict.active()
+
+
+def arrays(given: object) -> Iterator[np.ndarray[Any, Any]]:
+    """The arrays among the arguments of calls, which stay the same."""
+    if isinstance(given, np.ndarray):
+        yield given
+    elif isinstance(given, partial):
+        yield from arrays((given.args, given.keywords))
+    elif isinstance(given, Mapping):
+        yield from arrays(tuple(given.values()))
+    elif isinstance(given, (list, tuple)):
+        for entry in given:
+            yield from arrays(entry)

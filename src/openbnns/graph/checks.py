@@ -1,0 +1,42 @@
+"""Checks of arguments that functions and layers share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Pair = int | Sequence[int]
+"""One number for all axes of an image, or one per axis: (vertical, horizontal), for volumes (depth, vertical, horizontal)."""
+
+_AXES = {1: "(number,)", 2: "(vertical, horizontal)", 3: "(depth, vertical, horizontal)"}
+
+
+def per_axis(value: Any, axes: int, who: str, least: int | None = None) -> tuple[int, ...]:
+    """One number for each axis of a signal or an image."""
+    numbers = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * axes
+    if len(numbers) != axes or not all(hasattr(n, "__index__") and not isinstance(n, bool) for n in numbers):
+        raise ValueError(f"{who} is {value!r}. Pass one integer or {_AXES[axes]}.")
+    if least is not None and min(numbers) < least:
+        raise ValueError(f"{who} is {value!r}. It must be at least {least}.")
+    return tuple(int(n) for n in numbers)
+
+
+def whole_number(value: Any, who: str, least: int, most: int | None = None) -> int:
+    """An integer, Python's or NumPy's, within its limits."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{who} must be a whole number, not {value!r}.")
+    number = int(value.__index__())
+    if number < least or (most is not None and number > most):
+        limits = f"at least {least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"{who} is {number}. It must be {limits}.")
+    return number
+
+
+def probability(value: Any, who: str) -> float:
+    """The probability of a dropout; one that is 1 in float32, the type that layers compute in, is 1."""
+    number = float(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{who} is {number}. It is the probability to drop: from 0 to 1.")
+    return 1.0 if np.float32(number) == 1 else number

@@ -1,0 +1,209 @@
+"""Activations, with PyTorch's names, arguments and defaults; ``inplace`` is taken and makes no difference."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ... import ActivationFunction
+from .. import operations
+from ..parameter import Parameter
+from ..tensor import Value
+from .arithmetic import mul, sub
+from .base import Tensor, axis_of, function, numbers
+
+_F = ActivationFunction
+
+
+def _activated(f: ActivationFunction, input: Tensor, who: str, axis: int = -1) -> Value:
+    x = numbers(input, who)
+    return x.graph.append(operations.Activation(x.graph, x, f, axis))
+
+
+@function
+def relu(input: Tensor, inplace: bool = False) -> Any:
+    """max(x, 0)."""
+    return _activated(_F.rectified_linear(), input, "relu")
+
+
+@function
+def relu6(input: Tensor, inplace: bool = False) -> Any:
+    """min(max(x, 0), 6)."""
+    return _activated(_F.clamp(bounds=(0.0, 6.0)), input, "relu6")
+
+
+@function
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """x for x > 0, else negative_slope x."""
+    return _activated(_F.leaky_rectified_linear(alpha=float(negative_slope)), input, "leaky_relu")
+
+
+@function
+def prelu(input: Tensor, weight: Tensor) -> Any:
+    """x for x > 0, else weight x; one weight, or one per channel, which is axis 1."""
+    x, slope = numbers(input, "prelu"), numbers(weight, "prelu")
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if slope.shape not in ((), (1,), (channels,)):
+        raise ValueError(
+            f"prelu: weight has shape {slope.shape}, but ({channels},), one per channel of {x.shape}, or (1,) is needed."
+        )
+    leaf = slope.leaf  # not of a reshaped value: a layer holds the parameter itself
+    if x.ndim > 1 and isinstance(leaf, (np.ndarray, Parameter)):
+        held = leaf if isinstance(leaf, Parameter) else Parameter(leaf, requires_grad=False)
+        return x.graph.append(operations.Prelu(x, held))
+    if slope.ndim and slope.count != 1:
+        slope = slope.reshape(channels, *[1] * (x.ndim - 2))
+    return sub(relu(x), mul(slope, relu(mul(x, -1.0))))
+
+
+@function
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x for x > 0, else alpha (exp(x) - 1)."""
+    return _activated(_F.elu(alpha=float(alpha)), input, "elu")
+
+
+@function
+def selu(input: Tensor, inplace: bool = False) -> Any:
+    """Scaled ELU."""
+    return _activated(_F.selu(), input, "selu")
+
+
+@function
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x for x > 0, else alpha (exp(x / alpha) - 1)."""
+    return _activated(_F.celu(alpha=float(alpha)), input, "celu")
+
+
+@function
+def gelu(input: Tensor, approximate: Literal["none", "tanh"] = "none") -> Any:
+    """x times the normal distribution function of x; ``approximate="tanh"`` for the formula with tanh."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"gelu: approximate is {approximate!r}. Use 'none' or 'tanh'.")
+    return _activated(_F.gelu() if approximate == "none" else _F.gelu_approximation(), input, "gelu")
+
+
+@function
+def silu(input: Tensor, inplace: bool = False) -> Any:
+    """x sigmoid(x)."""
+    return _activated(_F.silu(), input, "silu")
+
+
+@function
+def mish(input: Tensor, inplace: bool = False) -> Any:
+    """x tanh(softplus(x))."""
+    return mul(input, tanh(softplus(input)))
+
+
+@function
+def sigmoid(input: Tensor) -> Any:
+    """1 / (1 + exp(-x))."""
+    return _activated(_F.sigmoid(), input, "sigmoid")
+
+
+@function
+def logsigmoid(input: Tensor) -> Any:
+    """log(sigmoid(x))."""
+    return _activated(_F.log_sigmoid(), input, "logsigmoid")
+
+
+@function
+def tanh(input: Tensor) -> Any:
+    """The hyperbolic tangent."""
+    return _activated(_F.tanh(), input, "tanh")
+
+
+@function
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """x between two bounds."""
+    return _activated(_F.clamp(bounds=(float(min_val), float(max_val))), input, "hardtanh")
+
+
+@function
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Any:
+    """min(max(x / 6 + 1 / 2, 0), 1)."""
+    return _activated(_F.hard_sigmoid(alpha=1.0 / 6.0, beta=0.5), input, "hardsigmoid")
+
+
+@function
+def hardswish(input: Tensor, inplace: bool = False) -> Any:
+    """x hardsigmoid(x)."""
+    return _activated(_F.hard_swish(), input, "hardswish")
+
+
+@function
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Any:
+    """x beyond ``lambd`` on either side, else 0."""
+    return _activated(_F.hard_shrink(alpha=float(lambd)), input, "hardshrink")
+
+
+@function
+def softshrink(input: Tensor, lambd: float = 0.5) -> Any:
+    """x moved towards 0 by ``lambd``, and 0 where it would pass it."""
+    return _activated(_F.soft_shrink(alpha=float(lambd)), input, "softshrink")
+
+
+@function
+def tanhshrink(input: Tensor) -> Any:
+    """x - tanh(x)."""
+    return _activated(_F.tanh_shrink(), input, "tanhshrink")
+
+
+@function
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
+    """x above ``threshold``, else ``value``."""
+    return _activated(_F.threshold(alpha=float(threshold), beta=float(value)), input, "threshold")
+
+
+@function
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta x)) / beta; computed without overflow, so that ``threshold`` makes no difference."""
+    return _activated(_F.softplus(alpha=1.0 / float(beta), beta=float(beta)), input, "softplus")
+
+
+@function
+def softsign(input: Tensor) -> Any:
+    """x / (1 + |x|)."""
+    return _activated(_F.softsign(), input, "softsign")
+
+
+@function
+def glu(input: Tensor, dim: int = -1) -> Any:
+    """The first half along ``dim`` times the sigmoid of the second."""
+    from .shapes import chunk
+
+    x = numbers(input, "glu")
+    if x.shape[axis_of(x, dim, "glu")] % 2:
+        raise ValueError(f"glu: axis {dim} of {x.shape} cannot be halved.")
+    a, b = chunk(x, 2, dim)
+    return mul(a, sigmoid(b))
+
+
+def _along(f: ActivationFunction, input: Tensor, dim: int | None, who: str) -> Value:
+    x = numbers(input, who)
+    axis = axis_of(x, -1 if dim is None else dim, who)
+    return _activated(f, x, who, axis)
+
+
+@function
+def softmax(input: Tensor, dim: int | None = None) -> Any:
+    """exp(x) / Σ exp(x) along ``dim``, the last axis if left out.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.softmax(np.float32([[[7, 0], [7, 0]]]), dim=1).tolist()
+    [[[0.5, 0.5], [0.5, 0.5]]]
+    """
+    return _along(_F.softmax(), input, dim, "softmax")
+
+
+@function
+def log_softmax(input: Tensor, dim: int | None = None) -> Any:
+    """x - log Σ exp(x) along ``dim``, the last axis if left out."""
+    return _along(_F.log_softmax(), input, dim, "log_softmax")
+
+
+@function
+def softmin(input: Tensor, dim: int | None = None) -> Any:
+    """Softmax of -x."""
+    return softmax(mul(input, -1.0), dim)

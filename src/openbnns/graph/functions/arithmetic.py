@@ -1,0 +1,446 @@
+"""Elementwise arithmetic with broadcasting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
+from .. import operations
+from ..sizes import Size, is_same_shape
+from ..tensor import Array, Value
+from .base import Tensor, function, numbers, value
+
+_ONE, _TWO = ArithmeticUnaryFunction, ArithmeticBinaryFunction
+_POWERS = {2: _ONE.SQUARE, 0.5: _ONE.SQUARE_ROOT, -1: _ONE.RECIPROCAL, -0.5: _ONE.RECIPROCAL_SQUARE_ROOT}
+
+
+def _unary(function_: ArithmeticUnaryFunction, x: Tensor, who: str) -> Value:
+    operand = numbers(x, who)
+    return operand.graph.append(operations.Arithmetic(function_, [operand]))
+
+
+def _binary(function_: ArithmeticBinaryFunction, a: Tensor, b: Tensor, who: str) -> Value:
+    return _arithmetic(function_, [numbers(a, who), numbers(b, who)])
+
+
+def _arithmetic(function_: ArithmeticBinaryFunction | ArithmeticTernaryFunction, operands: list[Value]) -> Value:
+    """A function of several values; a layer takes the same memory once, or in one shape."""
+    graph = operands[0].graph
+    for i, x in enumerate(operands):
+        if any(x.storage is y.storage and not is_same_shape(x.shape, y.shape) for y in operands[:i]):
+            operands[i] = graph.append(operations.Expand(x, Value(graph, x.shape)))
+    return graph.append(operations.Arithmetic(function_, operands))
+
+
+def _elementwise(name: str, *given: Tensor) -> Value:
+    operands = [numbers(x, name) for x in given]
+    return operands[0].graph.append(operations.Elementwise(name, operands))
+
+
+def _line(input: Tensor, slope: float, start: float, who: str) -> Value:
+    """``slope * input + start``: an activation, which the layer in front may take over."""
+    x = numbers(input, who)
+    if start == 0:
+        line = ActivationFunction.linear(alpha=float(slope))
+    else:
+        line = ActivationFunction.linear_with_bias(alpha=float(slope), beta=float(start))
+    return x.graph.append(operations.Activation(x.graph, x, line))
+
+
+def _is_number(given: Tensor) -> bool:
+    return isinstance(given, (int, float, np.floating, np.integer)) and not isinstance(given, Size)
+
+
+@function
+def add(input: Tensor, other: Tensor, *, alpha: float = 1) -> Any:
+    """``input + alpha * other``."""
+    if _is_number(other):
+        return _line(input, 1, alpha * other, "add")
+    if _is_number(input) and alpha == 1:
+        return _line(other, 1, input, "add")
+    return _binary(_TWO.ADD, input, other if alpha == 1 else mul(other, alpha), "add")
+
+
+@function
+def sub(input: Tensor, other: Tensor, *, alpha: float = 1) -> Any:
+    """``input - alpha * other``."""
+    if _is_number(other):
+        return _line(input, 1, -alpha * other, "sub")
+    if _is_number(input):
+        return _line(other, -alpha, input, "sub")
+    return _binary(_TWO.SUBTRACT, input, other if alpha == 1 else mul(other, alpha), "sub")
+
+
+@function
+def mul(input: Tensor, other: Tensor) -> Any:
+    """``input * other``."""
+    if _is_number(other):
+        return _line(input, other, 0, "mul")
+    if _is_number(input):
+        return _line(other, input, 0, "mul")
+    return _binary(_TWO.MULTIPLY, input, other, "mul")
+
+
+@function
+def div(input: Tensor, other: Tensor) -> Any:
+    """``input / other``."""
+    if _is_number(other) and other:
+        return _line(input, 1 / other, 0, "div")
+    return _binary(_TWO.DIVIDE, input, other, "div")
+
+
+@function
+def pow(input: Tensor, exponent: Tensor) -> Any:
+    """``input ** exponent``."""
+    if _is_number(exponent):
+        if exponent in _POWERS:
+            return _unary(_POWERS[exponent], input, "pow")
+        if exponent == 1:
+            return numbers(input, "pow")
+        if exponent == 3:
+            return mul(input, square(input))
+    return _binary(_TWO.POW, input, exponent, "pow")
+
+
+@function
+def maximum(input: Tensor, other: Tensor) -> Any:
+    """The larger of two, element by element."""
+    return _binary(_TWO.MAX, input, other, "maximum")
+
+
+@function
+def minimum(input: Tensor, other: Tensor) -> Any:
+    """The smaller of two, element by element."""
+    return _binary(_TWO.MIN, input, other, "minimum")
+
+
+@function
+def neg(input: Tensor) -> Any:
+    """``-input``."""
+    return _line(input, -1, 0, "neg")
+
+
+@function
+def abs(input: Tensor) -> Any:
+    """The absolute value; its gradient at 0 is 0."""
+    return _unary(_ONE.ABS, input, "abs")
+
+
+@function
+def exp(input: Tensor) -> Any:
+    """e to the power of the input."""
+    return _unary(_ONE.EXP, input, "exp")
+
+
+@function
+def exp2(input: Tensor) -> Any:
+    """2 to the power of the input."""
+    return _unary(_ONE.EXP2, input, "exp2")
+
+
+@function
+def log(input: Tensor) -> Any:
+    """The natural logarithm."""
+    return _unary(_ONE.LOG, input, "log")
+
+
+@function
+def log2(input: Tensor) -> Any:
+    """The logarithm to base 2."""
+    return _unary(_ONE.LOG2, input, "log2")
+
+
+@function
+def sqrt(input: Tensor) -> Any:
+    """The square root."""
+    return _unary(_ONE.SQUARE_ROOT, input, "sqrt")
+
+
+@function
+def rsqrt(input: Tensor) -> Any:
+    """One over the square root."""
+    return _unary(_ONE.RECIPROCAL_SQUARE_ROOT, input, "rsqrt")
+
+
+@function
+def square(input: Tensor) -> Any:
+    """The square."""
+    return _unary(_ONE.SQUARE, input, "square")
+
+
+@function
+def reciprocal(input: Tensor) -> Any:
+    """One over the input."""
+    return _unary(_ONE.RECIPROCAL, input, "reciprocal")
+
+
+@function
+def sin(input: Tensor) -> Any:
+    """The sine."""
+    return _unary(_ONE.SIN, input, "sin")
+
+
+@function
+def cos(input: Tensor) -> Any:
+    """The cosine."""
+    return _unary(_ONE.COS, input, "cos")
+
+
+@function
+def tan(input: Tensor) -> Any:
+    """The tangent."""
+    return _unary(_ONE.TAN, input, "tan")
+
+
+@function
+def asin(input: Tensor) -> Any:
+    """The inverse sine."""
+    return _unary(_ONE.ASIN, input, "asin")
+
+
+@function
+def acos(input: Tensor) -> Any:
+    """The inverse cosine."""
+    return _unary(_ONE.ACOS, input, "acos")
+
+
+@function
+def atan(input: Tensor) -> Any:
+    """The inverse tangent."""
+    return _unary(_ONE.ATAN, input, "atan")
+
+
+@function
+def sinh(input: Tensor) -> Any:
+    """The hyperbolic sine."""
+    return _unary(_ONE.SINH, input, "sinh")
+
+
+@function
+def cosh(input: Tensor) -> Any:
+    """The hyperbolic cosine."""
+    return _unary(_ONE.COSH, input, "cosh")
+
+
+@function
+def asinh(input: Tensor) -> Any:
+    """The inverse hyperbolic sine."""
+    return _unary(_ONE.ASINH, input, "asinh")
+
+
+@function
+def acosh(input: Tensor) -> Any:
+    """The inverse hyperbolic cosine."""
+    return _unary(_ONE.ACOSH, input, "acosh")
+
+
+@function
+def atanh(input: Tensor) -> Any:
+    """The inverse hyperbolic tangent."""
+    return _unary(_ONE.ATANH, input, "atanh")
+
+
+@function
+def erf(input: Tensor) -> Any:
+    """The error function."""
+    return _unary(_ONE.ERF, input, "erf")
+
+
+@function
+def erfc(input: Tensor) -> Any:
+    """One less the error function, exact where that is nearly one."""
+    return _elementwise("erfc", input)
+
+
+@function
+def log1p(input: Tensor) -> Any:
+    """log(1 + x), exact near 0."""
+    return _elementwise("log1p", input)
+
+
+@function
+def log10(input: Tensor) -> Any:
+    """The logarithm to base 10."""
+    return _elementwise("log10", input)
+
+
+@function
+def expm1(input: Tensor) -> Any:
+    """exp(x) - 1, exact near 0."""
+    return _elementwise("expm1", input)
+
+
+@function
+def sinc(input: Tensor) -> Any:
+    """sin(πx) / (πx), and 1 at 0."""
+    return _elementwise("sinc", input)
+
+
+@function
+def atan2(input: Tensor, other: Tensor) -> Any:
+    """The angle of the point with y = ``input`` and x = ``other``."""
+    return _elementwise("atan2", input, other)
+
+
+@function
+def hypot(input: Tensor, other: Tensor) -> Any:
+    """The length of the hypotenuse: sqrt(input² + other²)."""
+    return _elementwise("hypot", input, other)
+
+
+@function
+def logaddexp(input: Tensor, other: Tensor) -> Any:
+    """log(exp(input) + exp(other)), without overflow."""
+    return _elementwise("logaddexp", input, other)
+
+
+@function
+def remainder(input: Tensor, other: Tensor) -> Any:
+    """``input % other``: what is left of a division, with the sign of ``other``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.remainder(np.float32([-3, 5.5]), 2).tolist(), nn.functional.fmod(np.float32([-3, 5.5]), 2).tolist()
+    ([1.0, 1.5], [-1.0, 1.5])
+    """
+    return _elementwise("remainder", input, other)
+
+
+@function
+def fmod(input: Tensor, other: Tensor) -> Any:
+    """The remainder of a division, with the sign of ``input``."""
+    return _elementwise("fmod", input, other)
+
+
+@function
+def floor_divide(input: Tensor, other: Tensor) -> Any:
+    """``input // other``: the quotient rounded down, through which no gradient goes."""
+    return _elementwise("floor_divide", input, other)
+
+
+@function
+def trunc(input: Tensor) -> Any:
+    """The whole number towards 0, through which no gradient goes."""
+    return _elementwise("trunc", input)
+
+
+@function
+def frac(input: Tensor) -> Any:
+    """The fraction behind the point: x - trunc(x)."""
+    return _elementwise("frac", input)
+
+
+@function
+def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """The input with NaN and infinities replaced, the latter by the largest and the smallest number of float32 if left out."""
+    x, largest = numbers(input, "nan_to_num"), float(np.finfo(np.float32).max)
+    replaced = where(_elementwise("isnan", x), float(nan), x)
+    replaced = where(_elementwise("eq", x, np.inf), largest if posinf is None else float(posinf), replaced)
+    return where(_elementwise("eq", x, -np.inf), -largest if neginf is None else float(neginf), replaced)
+
+
+@function
+def floor(input: Tensor) -> Any:
+    """The largest whole number that is not above the input; its gradient is 0, as that of all rounding."""
+    return _unary(_ONE.FLOOR, input, "floor")
+
+
+@function
+def ceil(input: Tensor) -> Any:
+    """The smallest whole number that is not below the input."""
+    return _unary(_ONE.CEIL, input, "ceil")
+
+
+@function
+def round(input: Tensor) -> Any:
+    """The nearest whole number."""
+    return _unary(_ONE.ROUND, input, "round")
+
+
+@function
+def sign(input: Tensor) -> Any:
+    """-1, 0 or 1."""
+    return _unary(_ONE.SIGN, input, "sign")
+
+
+@function
+def clamp(input: Tensor, min: Tensor = None, max: Tensor = None) -> Any:
+    """The input with what lies below ``min`` or above ``max`` set to these.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.clamp(np.float32([[-2, 0.5, 3]]), -1, 1).tolist()
+    [[-1.0, 0.5, 1.0]]
+    """
+    x = numbers(input, "clamp")
+    if min is None and max is None:
+        raise ValueError("clamp: neither min nor max is given. Pass at least one of them.")
+    if isinstance(min, (int, float)) and isinstance(max, (int, float)):
+        return x.graph.append(operations.Activation(x.graph, x, ActivationFunction.clamp((float(min), float(max)))))
+    if min is not None:
+        x = maximum(x, min)
+    return x if max is None else minimum(x, max)
+
+
+clip = clamp
+
+
+@function
+def clamp_min(input: Tensor, min: Tensor) -> Any:
+    """The input with what lies below ``min`` set to it."""
+    return clamp(input, min=min)
+
+
+@function
+def clamp_max(input: Tensor, max: Tensor) -> Any:
+    """The input with what lies above ``max`` set to it."""
+    return clamp(input, max=max)
+
+
+@function
+def where(condition: Tensor, input: Tensor, other: Tensor) -> Any:
+    """``input`` where the condition, a mask of zeros and other numbers, is not zero, and ``other`` elsewhere.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.where(np.array([True, False]), np.float32([[1, 2]]), 0.0).tolist()
+    [[1.0, 0.0]]
+    >>> class Rectified(nn.Module):
+    ...     def forward(self, x):
+    ...         return nn.functional.where(x > 0, x, 0.5 * x)
+    >>> Rectified()(np.float32([[-1, 2]])).tolist()
+    [[-0.5, 2.0]]
+    """
+    mask = value(condition, "where")
+    if isinstance(mask.leaf, np.ndarray) and mask.leaf.dtype != np.float32:
+        mask = mask.graph.constant(mask.graph.following(mask.leaf, _as_mask))
+    operands = [numbers(mask, "where"), numbers(input, "where"), numbers(other, "where")]
+    return _arithmetic(ArithmeticTernaryFunction.SELECT, operands)
+
+
+def _as_mask(array: Array) -> Array:
+    mask: Array = (array != 0).astype(np.float32)
+    return mask
+
+
+@function
+def masked_fill(input: Tensor, mask: Tensor, value: float) -> Any:
+    """The input with ``value`` where the mask is not zero."""
+    return where(mask, value, input)
+
+
+@function
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Any:
+    """``input + value * tensor1 * tensor2``."""
+    if value != 1:
+        return add(input, mul(mul(tensor1, tensor2), value))
+    operands = [numbers(tensor1, "addcmul"), numbers(tensor2, "addcmul"), numbers(input, "addcmul")]
+    return _arithmetic(ArithmeticTernaryFunction.MULTIPLY_ADD, operands)
+
+
+@function
+def lerp(input: Tensor, end: Tensor, weight: Tensor) -> Any:
+    """``input + weight * (end - input)``."""
+    return add(input, mul(weight, sub(end, input)))

@@ -1,0 +1,176 @@
+"""Values out of sizes: numbers that are all equal, counted up or random. Sizes may be those of values, such as ``x.shape[0]``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from ..graph import Graph, current_graph
+from ..sizes import AnySize, Size, is_plain
+from ..tensor import Value
+from .base import Tensor, creating, function, numbers, value
+from .shapes import expand
+
+
+def _graph() -> Graph:
+    graph = current_graph()
+    assert graph is not None
+    return graph
+
+
+def _sizes(given: Sequence[Any], who: str) -> tuple[AnySize, ...]:
+    """Sizes that stand one behind the other, or as one tuple."""
+    listed = given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    sizes = tuple(n if isinstance(n, Size) else _index(n, who) for n in listed)
+    if any(not isinstance(n, Size) and n < 0 for n in sizes):
+        raise ValueError(f"{who}: sizes are {sizes}. They must not be negative.")
+    return sizes
+
+
+def _index(n: Any, who: str) -> int:
+    if isinstance(n, (bool, Value)) or not hasattr(n, "__index__"):
+        raise TypeError(f"{who}: {n!r} is not a size. Pass integers, or sizes of values such as x.shape[0].")
+    return operator.index(n)
+
+
+def _filled(sizes: tuple[AnySize, ...], number: Any) -> Value:
+    graph = _graph()
+    if is_plain(sizes):
+        return graph.constant(np.full([int(n) for n in sizes], number, np.float32))
+    result: Value = expand(graph.constant(np.float32(number)), *sizes)
+    return result
+
+
+def _number(given: Any, who: str) -> float:
+    if isinstance(given, Value) or not isinstance(given, (bool, int, float, np.number, np.bool_)):
+        raise TypeError(f"{who}: fill_value is {given!r}. Pass a number; a value is repeated with expand.")
+    return float(given)
+
+
+@creating
+def zeros(*size: Any) -> Any:
+    """Zeros of these sizes."""
+    return _filled(_sizes(size, "zeros"), 0)
+
+
+@creating
+def ones(*size: Any) -> Any:
+    """Ones of these sizes."""
+    return _filled(_sizes(size, "ones"), 1)
+
+
+@creating
+def full(size: Any, fill_value: float) -> Any:
+    """One number in these sizes."""
+    return _filled(_sizes([size], "full"), _number(fill_value, "full"))
+
+
+@function
+def zeros_like(input: Tensor) -> Any:
+    """Zeros in the shape of the input."""
+    return _filled(value(input, "zeros_like").shape, 0)
+
+
+@function
+def ones_like(input: Tensor) -> Any:
+    """Ones in the shape of the input."""
+    return _filled(value(input, "ones_like").shape, 1)
+
+
+@function
+def full_like(input: Tensor, fill_value: float) -> Any:
+    """One number in the shape of the input."""
+    return _filled(value(input, "full_like").shape, _number(fill_value, "full_like"))
+
+
+@creating
+def arange(start: Any, end: Any = None, step: Any = 1) -> Any:
+    """Numbers from ``start``, 0 if only one is given, up to and without ``end``; whole numbers if all arguments are.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> class Positions(nn.Module):
+    ...     def forward(self, x):
+    ...         return x + nn.functional.arange(x.shape[1])
+    >>> Positions()(np.zeros((1, 3), np.float32)).tolist()
+    [[0.0, 1.0, 2.0]]
+    """
+    first, last = (0, start) if end is None else (start, end)
+    wrong = next((n for n in (first, last, step) if isinstance(n, (bool, Value)) or not _is_number(n)), None)
+    if wrong is not None:
+        raise TypeError(f"arange: {wrong!r} is not a number. Pass numbers, or sizes of values such as x.shape[0].")
+    if step == 0:
+        raise ValueError("arange: step is 0. Pass another one.")
+    graph, given = _graph(), (first, last, step)
+    if not any(isinstance(n, Size) for n in given):
+        whole = all(isinstance(n, (int, np.integer)) for n in given)
+        return graph.constant(np.arange(first, last, step, dtype=np.int64 if whole else np.float32))
+    if any(isinstance(n, (float, np.floating)) for n in given):
+        return graph.constant(np.arange(*map(float, given), dtype=np.float32))
+    count = (last - first + step - 1) // step if step > 0 else (first - last - step - 1) // -step
+    if count < 0:
+        count = 0
+    return graph.append(operations.Range(graph, first, step, count, whole=True))
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, (int, float, np.number, Size))
+
+
+def _random(sizes: Sequence[AnySize], *, normal: bool) -> Value:
+    graph = _graph()
+    return graph.append(operations.RandomNumbers(graph, sizes, normal=normal))
+
+
+@creating
+def rand(*size: Any) -> Any:
+    """Random numbers, uniform on [0, 1), that every pass draws anew; see :func:`randn`."""
+    return _random(_sizes(size, "rand"), normal=False)
+
+
+@creating
+def randn(*size: Any) -> Any:
+    """Random numbers of the standard normal distribution, that every pass draws anew, in training and at inference.
+
+    In training they follow from the seed of the trainer, like those of dropout.
+    """
+    return _random(_sizes(size, "randn"), normal=True)
+
+
+@creating
+def rand_like(input: Tensor) -> Any:
+    """Random numbers, uniform on [0, 1), in the shape of the input."""
+    return _random(value(input, "rand_like").shape, normal=False)
+
+
+@creating
+def randn_like(input: Tensor) -> Any:
+    """Random numbers of the standard normal distribution in the shape of the input; see :func:`randn`.
+
+    >>> from openbnns import nn
+    >>> class Latent(nn.Module):
+    ...     def forward(self, mean, spread):
+    ...         return mean + spread * nn.functional.randn_like(spread)
+    """
+    return _random(value(input, "randn_like").shape, normal=True)
+
+
+@creating
+def bernoulli(input: Tensor) -> Any:
+    """1 with the probability that each element of the input is, else 0; no gradient goes through."""
+    from .comparisons import lt
+
+    x = numbers(input, "bernoulli")
+    return lt(_random(x.shape, normal=False), x)
+
+
+@creating
+def randperm(n: Any) -> Any:
+    """The whole numbers below ``n`` in an order that every pass draws anew: ``x[F.randperm(x.shape[0])]`` shuffles samples."""
+    from .positions import argsort
+
+    return argsort(_random(_sizes([n], "randperm"), normal=False))

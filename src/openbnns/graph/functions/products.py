@@ -1,0 +1,181 @@
+"""Matrix products and contractions."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from .. import operations
+from ..parameter import Parameter
+from ..sizes import AnySize, broadcast, is_same
+from ..tensor import Value
+from .arithmetic import add
+from .base import Tensor, function, numbers
+
+
+@function
+def matmul(input: Tensor, other: Tensor) -> Any:
+    """The matrix product over the last two axes, as ``input @ other``; axes in front of them are broadcast.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.matmul(np.ones((2, 3, 4), np.float32), np.ones((4, 5), np.float32)).shape
+    (2, 3, 5)
+    """
+    return product(numbers(input, "matmul"), numbers(other, "matmul"))
+
+
+def product(a: Value, b: Value, alpha: float = 1.0) -> Value:
+    """``alpha a @ b``; where an operand is another one transposed, that is read as it lies."""
+    if min(a.ndim, b.ndim) < 1:
+        raise ValueError(f"matmul: {a.shape} and {b.shape} must both have at least one axis.")
+    if a.ndim == 1 or b.ndim == 1:
+        return _vector_product(a, b, alpha)
+    (a, a_swapped), (b, b_swapped) = _untransposed(a), _untransposed(b)
+    rows, inner = a.shape[-2:][::-1] if a_swapped else a.shape[-2:]
+    other, columns = b.shape[-2:][::-1] if b_swapped else b.shape[-2:]
+    if inner != other:
+        raise ValueError(
+            f"matmul: {_named(a, a_swapped)} and {_named(b, b_swapped)} do not fit: the columns of the first must be as many as "
+            "the rows of the second."
+        )
+    leading = broadcast(a.shape[:-2], b.shape[:-2])
+    if leading is None:
+        raise ValueError(
+            f"matmul: the axes in front of the matrices of {_named(a, a_swapped)} and {_named(b, b_swapped)} do not fit "
+            "together. They are matched from the last one, where sizes are equal or 1."
+        )
+    output = Value(a.graph, (*leading, rows, columns))
+    return a.graph.append(operations.MatrixProduct(a, b, output, (a_swapped, b_swapped), alpha))
+
+
+def _vector_product(a: Value, b: Value, alpha: float) -> Value:
+    """A vector is a matrix of one row on the left, of one column on the right."""
+    left = a.reshape((1, *a.shape)) if a.ndim == 1 else a
+    right = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
+    result = product(left, right, alpha)
+    *leading, rows, columns = result.shape
+    kept = [*leading, *([] if a.ndim == 1 else [rows]), *([] if b.ndim == 1 else [columns])]
+    return Value(result.graph, kept, source=result)
+
+
+def _untransposed(value: Value) -> tuple[Value, bool]:
+    """What a value is the transpose of, and whether it is one."""
+    producer = value.producer
+    if isinstance(producer, operations.Permute) and producer.swaps_last_two:
+        return producer.inputs[0], True
+    return value, False
+
+
+def _named(value: Value, swapped: bool) -> str:
+    return f"{value.shape} transposed" if swapped else str(value.shape)
+
+
+@function
+def bmm(input: Tensor, mat2: Tensor) -> Any:
+    """The products of matrices, one per sample."""
+    return matmul(input, mat2)
+
+
+@function
+def linear(input: Tensor, weight: Tensor, bias: Tensor = None) -> Any:
+    """``input @ weight.T + bias``; a weight that is used elsewhere as well is trained by both uses."""
+    x = numbers(input, "linear")
+    if isinstance(weight, Parameter) and (bias is None or isinstance(bias, Parameter)):
+        graph = x.graph
+        outputs, inputs = graph.parameter(weight).shape
+        if x.ndim < 1 or x.shape[-1] != inputs:
+            raise ValueError(f"linear: the last axis of {x.shape} must be as long as that of weight {weight.shape}.")
+        if bias is not None and graph.parameter(bias).shape != (outputs,):
+            raise ValueError(f"linear: bias has shape {bias.shape}, but {(outputs,)} is needed.")
+        return graph.append(operations.Linear(graph, x, weight, bias))
+    from .shapes import transpose
+
+    y = matmul(x, transpose(numbers(weight, "linear"), -1, -2))
+    return y if bias is None else add(y, bias)
+
+
+@function
+def einsum(equation: str, *operands: Tensor) -> Any:
+    """Sums of products over named axes: ``einsum("nid,njd->nij", a, b)``; ``...`` stands for all further axes.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> a = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    >>> nn.functional.einsum("nij,nkj->nik", a, a)[0].tolist()
+    [[5.0, 14.0], [14.0, 50.0]]
+    """
+    given = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else list(operands)
+    values = [numbers(x, "einsum") for x in given]
+    letters, result = _letters(equation, values)
+    while len(values) > 2:
+        kept = "".join(dict.fromkeys(c for c in letters[0] + letters[1] if c in result + "".join(letters[2:])))
+        values[:2] = [_contracted(values[:2], letters[:2], kept, equation)]
+        letters[:2] = [kept]
+    return _contracted(values, letters, result, equation)
+
+
+def _letters(equation: str, values: list[Value]) -> tuple[list[str], str]:
+    """The letters of every operand and of the result, without dots."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    parts = left.split(",")
+    used = set(left + right) - set(",.")
+    if len(parts) != len(values) or not values or not used <= set(string.ascii_letters):
+        raise ValueError(
+            f"einsum: {equation!r} does not name {len(values)} operand(s) by letters. Write one group of letters for each."
+        )
+    spare = [c for c in string.ascii_letters if c not in used]
+    most = 0
+    found = []
+    for part, x in zip(parts, values, strict=True):
+        named = len(part.replace("...", ""))
+        missing = x.ndim - named
+        if missing < 0 or (missing and "..." not in part) or len(set(part.replace("...", ""))) != named:
+            raise ValueError(
+                f"einsum: {part!r} of {equation!r} does not name the {x.ndim} axes of {x.shape}, each once."
+            )
+        most = max(most, missing if "..." in part else 0)
+        found.append(part.replace("...", "".join(spare[:missing][::-1])))
+    dots = "".join(spare[:most][::-1])
+    if not arrow:
+        once = [c for c in sorted(used) if left.count(c) == 1]
+        return found, dots + "".join(once)
+    return found, right.replace("...", dots)
+
+
+def _contracted(values: list[Value], letters: list[str], result: str, equation: str) -> Value:
+    sizes: dict[str, AnySize] = {}
+    for part, x in zip(letters, values, strict=True):
+        for letter, size in zip(part, x.shape, strict=True):
+            known = sizes.setdefault(letter, size)
+            if is_same(known, 1):
+                sizes[letter] = size
+            elif not is_same(size, 1) and known != size:
+                raise ValueError(f"einsum: {equation!r} has axes of different sizes under the letter {letter!r}.")
+    if any(c not in sizes for c in result) or len(set(result)) != len(result):
+        raise ValueError(f"einsum: the result of {equation!r} must name axes of the operands, each once.")
+    if not result:  # the layer has no result without axes
+        spare = next(c for c in string.ascii_letters if c not in sizes)
+        first = values[0].reshape((1, *values[0].shape))
+        return _contracted([first, *values[1:]], [spare + letters[0], *letters[1:]], spare, equation).reshape(())
+    shape = [sizes[c] for c in result]
+    names = _lower("".join(letters) + result)
+    return values[0].graph.append(
+        operations.Contraction(values, [part.translate(names) for part in letters], result.translate(names), shape)
+    )
+
+
+def _lower(letters: str) -> dict[int, int]:
+    """Other letters for these: the layer knows small ones."""
+    distinct = list(dict.fromkeys(letters))
+    return {ord(old): ord(new) for old, new in zip(distinct, string.ascii_lowercase, strict=False)}
+
+
+@function
+def outer(input: Tensor, vec2: Tensor) -> Any:
+    """All products of an element of the last axis of one with one of the other."""
+    a, b = numbers(input, "outer"), numbers(vec2, "outer")
+    from .arithmetic import mul
+    from .shapes import unsqueeze
+
+    return mul(unsqueeze(a, -1), unsqueeze(b, -2))

@@ -1,0 +1,170 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ... import ReductionFunction
+from .. import operations
+from ..sizes import AnySize, Size, product
+from ..tensor import Value
+from .arithmetic import add, div, mul, sqrt, square, sub
+from .base import Tensor, axes_of, axis_of, function, numbers
+
+
+def _reduced(f: ReductionFunction, input: Tensor, dim: Any, keepdim: bool, who: str) -> Value:
+    x = numbers(input, who)
+    return x.graph.append(operations.Reduction(x, f, axes_of(x, dim, who), bool(keepdim)))
+
+
+@function
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The sum along ``dim``, an axis or several; of all elements if left out."""
+    return _reduced(ReductionFunction.sum(), input, dim, keepdim, "sum")
+
+
+@function
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The mean along ``dim``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.mean(np.float32([[1, 2], [5, 6]]), dim=1).tolist()
+    [1.5, 5.5]
+    """
+    return _reduced(ReductionFunction.mean(), input, dim, keepdim, "mean")
+
+
+@function
+def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element along ``dim``; the gradient goes to the first of equal ones."""
+    return _reduced(ReductionFunction.max(), input, dim, keepdim, "amax")
+
+
+@function
+def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest element along ``dim``."""
+    return _reduced(ReductionFunction.min(), input, dim, keepdim, "amin")
+
+
+class Extreme(NamedTuple):
+    """Largest or smallest elements along an axis, and where they are."""
+
+    values: Any
+    indices: Any
+
+
+@function
+def max(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The largest element of all; with ``dim`` the pair (values, indices) along that axis."""
+    if dim is None:
+        return amax(input)
+    return Extreme(amax(input, dim, keepdim), argmax(input, dim, keepdim))
+
+
+@function
+def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The smallest element of all; with ``dim`` the pair (values, indices) along that axis."""
+    if dim is None:
+        return amin(input)
+    return Extreme(amin(input, dim, keepdim), argmin(input, dim, keepdim))
+
+
+@function
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Where the largest element along ``dim`` is; in the flattened input if left out."""
+    return _position(ReductionFunction.arg_max(), input, dim, keepdim, "argmax")
+
+
+@function
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Where the smallest element along ``dim`` is."""
+    return _position(ReductionFunction.arg_min(), input, dim, keepdim, "argmin")
+
+
+def _position(f: ReductionFunction, input: Tensor, dim: int | None, keepdim: bool, who: str) -> Value:
+    x = numbers(input, who)
+    if dim is None:
+        flat = x.reshape((product(x.shape),))
+        place = x.graph.append(operations.Reduction(flat, f, (0,), False))
+        return place.reshape((1,) * x.ndim) if keepdim else place
+    return x.graph.append(operations.Reduction(x, f, (axis_of(x, dim, who),), bool(keepdim)))
+
+
+@function
+def prod(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The product along ``dim``."""
+    return _reduced(ReductionFunction.product(), input, dim, keepdim, "prod")
+
+
+@function
+def logsumexp(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The logarithm of the sum of exponentials along ``dim``."""
+    return _reduced(ReductionFunction.log_sum_exp(), input, dim, keepdim, "logsumexp")
+
+
+@function
+def norm(input: Tensor, p: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
+    """The p-norm along ``dim``: 1, 2 or infinity."""
+    if p == 2:
+        return _reduced(ReductionFunction.l2_norm(), input, dim, keepdim, "norm")
+    if p == 1:
+        return _reduced(ReductionFunction.sum_of_absolutes(), input, dim, keepdim, "norm")
+    if p == float("inf"):
+        from .arithmetic import abs
+
+        return amax(abs(input), dim, keepdim)
+    raise ValueError(f"norm: p is {p}. Use 1, 2 or float('inf').")
+
+
+@function
+def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
+    """The variance along ``dim``; the sum of squares is divided by the number of elements less ``correction``."""
+    x = numbers(input, "var")
+    axes = axes_of(x, dim, "var")
+    squares = square(sub(x, mean(x, axes, True)))
+    if not correction:
+        return mean(squares, axes, keepdim)
+    return div(sum(squares, axes, keepdim), _count(x, axes) - correction)
+
+
+def _count(x: Value, axes: tuple[int, ...]) -> AnySize:
+    """The number of elements along axes."""
+    return product(x.shape[axis] for axis in axes)
+
+
+@function
+def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
+    """The standard deviation along ``dim``; see :func:`var`. Its gradient is 0 where all elements are equal."""
+    x = numbers(input, "std")
+    axes = axes_of(x, dim, "std")
+    count = _count(x, axes) - correction
+    if isinstance(count, Size):
+        root = sqrt(x.graph.size(count))
+    else:
+        root = math.sqrt(count) if count > 0 else 0.0
+    return div(norm(sub(x, mean(x, axes, True)), 2, axes, keepdim), root)
+
+
+@function
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
+    """The input divided by its norm along ``dim``, or by ``eps`` if that is larger."""
+    from .arithmetic import clamp
+
+    return div(input, clamp(norm(input, p, dim, True), min=eps))
+
+
+@function
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between two vectors along ``dim``."""
+    from .arithmetic import clamp
+
+    lengths = mul(clamp(norm(x1, 2, dim), min=eps), clamp(norm(x2, 2, dim), min=eps))
+    return div(sum(mul(x1, x2), dim), lengths)
+
+
+@function
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """The norm of ``x1 - x2 + eps`` along the last axis."""
+    return norm(add(sub(x1, x2), eps), p, -1, keepdim)

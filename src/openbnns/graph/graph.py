@@ -1,0 +1,262 @@
+"""Operations on whole tensors, without memory and without numbers for the sizes that are free.
+
+Functions of a :class:`Value` record :class:`Operation` objects in its :class:`Graph`, in the order in which they run. A
+program (``program.py``) then binds the free sizes, gives every value memory and runs the operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import engines
+from . import passes
+from .operation import FunctionCall, Operation
+from .parameter import Parameter
+from .sizes import AnySize, FreeSizes, Size
+from .tensor import FLOAT32, INT64, Array, Value
+
+
+class Graph:
+    """Operations in the order in which they run.
+
+    Those who record networks override what it knows of them: the parameters that belong to the network, the arrays that its
+    modules hold, and their modes.
+    """
+
+    passes: ClassVar[list[Callable[[Graph], None]]] = [passes.drop_unused, passes.fuse]
+    """What is done to a graph once everything is recorded, in this order."""
+
+    def __init__(
+        self,
+        generator: np.random.RandomState,
+        *,
+        sizes: FreeSizes | None = None,
+        frozen: bool = False,
+        training: bool = False,
+    ) -> None:
+        self.sizes = FreeSizes({}) if sizes is None else sizes
+        self.frozen = frozen  # for inference only, on parameters and buffers that nobody will change
+        self.training = training  # the mode of the passes that it is for, unless it serves both
+        self.accuracy = engines.accuracy()  # of the layers that programs make
+        self.generator = generator  # for the parameters that are made while the graph is recorded
+        self.parameters: list[Parameter] = []  # those that the operations use, each once
+        self.inputs: list[Value] = []
+        self.operations: list[Operation] = []
+        self.outputs: list[Value] = []
+        self.modules: list[Any] = []  # those being called, outermost first
+        self.function: FunctionCall | None = None  # the one that the latest module is in, without those that it calls
+        self._calls = count()
+        # What is recorded in place of a batch normalization, if anything.
+        self.batch_normalization: Callable[..., Operation] | None = None
+        self._leaves: dict[int, tuple[object, Value]] = {}  # parameters and constants as values, by identity
+        self._held: set[int] | None = None  # arrays that modules hold, and what was made of them, by identity
+        self.followed: list[tuple[Array, Array, Callable[[Array], Array]]] = []
+
+    # Networks.
+
+    @property
+    def own_mode(self) -> bool | None:
+        """The mode of the module being called, if that is not the mode of the graph; else None."""
+        return None
+
+    def mode_of(self, module: object) -> bool:
+        """The mode of a module, for ``forward`` to know: true in training."""
+        return self.training
+
+    def require_parts(self, module: object) -> None:
+        """Refuse a module with parameters that the network does not know of."""
+
+    def require_own(self, parameter: Parameter) -> None:
+        """Refuse a parameter that the network does not know of."""
+
+    def held_arrays(self) -> Iterable[Array]:
+        """The arrays that modules hold, whose numbers may change from pass to pass."""
+        return ()
+
+    @property
+    def output(self) -> Value:
+        """The first output, which for most networks is the only one."""
+        return self.outputs[0]
+
+    def sizes_for(self, samples: int) -> dict[str, int]:
+        """The free sizes with so many samples: those of the first axes of inputs; others as they were recorded."""
+        names = {name for v in self.inputs if v.shape and isinstance(v.shape[0], Size) for name in v.shape[0].names()}
+        return {name: samples if name in names else number for name, number in self.sizes.numbers.items()}
+
+    def input(self, shape: Sequence[AnySize], dtype: np.dtype[Any] = FLOAT32) -> Value:
+        value = Value(self, shape, dtype)
+        self.inputs.append(value)
+        return value
+
+    def is_fresh_input(self, value: Value) -> bool:
+        """Whether it is an input that no operation reads yet."""
+        given = any(value is one for one in self.inputs)
+        return given and not any(v.storage is value for op in self.operations for v in op.inputs)
+
+    def make_whole(self, value: Value) -> bool:
+        """Let inputs, and what was moved out of them, be whole numbers; False if this value is none of these.
+
+        Operations that have computed with them get them as float32, as before.
+        """
+        found: dict[Value, None] = {}
+        left = [value.storage]
+        while left:
+            storage = left.pop()
+            if storage in found or storage.dtype.kind == "i":
+                continue
+            producer = storage.producer
+            if not (producer.moves if producer is not None else any(storage is v for v in self.inputs)):
+                return False
+            found[storage] = None
+            if producer is not None:
+                left += [*(v.storage for v in producer.inputs), *producer.outputs]
+        for operation in self.operations:
+            read = [v.storage for v in operation.inputs]
+            if operation.moves and read and all(v in found or v.dtype.kind == "i" for v in read):
+                found |= dict.fromkeys(operation.outputs)
+        for operation in list(self.operations):
+            if not (operation.takes_integers or any(v in found for v in operation.outputs)):
+                self._convert(operation, found)
+        for storage in found:
+            storage._dtype = INT64
+        return True
+
+    def _convert(self, operation: Operation, whole: Mapping[Value, None]) -> None:
+        """Put a conversion to float32 in front of an operation for each input that is to be whole numbers."""
+        from .operations.integers import Convert
+
+        for number, value in enumerate(operation.inputs):
+            if value.storage in whole:
+                made = Convert(value, whole=False)
+                made.output.producer = made
+                made.modules, made.functions, made.trains = operation.modules, operation.functions, operation.trains
+                self.operations.insert(next(i for i, op in enumerate(self.operations) if op is operation), made)
+                operation.inputs[number] = made.output
+                given, named = operation.made_with
+                operation.made_with = (
+                    tuple(_exchanged(one, value, made.output) for one in given),
+                    {name: _exchanged(one, value, made.output) for name, one in named.items()},
+                )
+
+    def parameter(self, parameter: Parameter) -> Value:
+        """A parameter as a value."""
+        if id(parameter) not in self._leaves:
+            self.require_own(parameter)
+            parameter.make(parameter.shape, self.generator)
+            parameter.used = True
+            value = Value(self, parameter.shape, leaf=parameter)
+            self._leaves[id(parameter)] = parameter, value
+        return self._leaves[id(parameter)][1]
+
+    def constant(self, array: Any) -> Value:
+        """An array as a value; contiguous float32 arrays, such as buffers, are read where they lie."""
+        given = np.asarray(array)
+        if id(given) not in self._leaves:
+            numbers = given if given.dtype in (FLOAT32, INT64) else self.following(given, _plain)
+            self._leaves[id(given)] = given, Value(self, numbers.shape, numbers.dtype, leaf=numbers)
+        return self._leaves[id(given)][1]
+
+    def size(self, size: Size) -> Value:
+        """A size as a number to compute with, which is known when sizes are bound."""
+        return Value(self, (), leaf=size)
+
+    def following(self, source: Array, convert: Callable[[Array], Array]) -> Array:
+        """An array in another form; if a module holds it, every pass converts what it holds then."""
+        if self._held is None:
+            self._held = set(map(id, self.held_arrays()))
+        made = convert(source)
+        if id(source) in self._held or (source.base is not None and id(source.base) in self._held):
+            self._held.add(id(made))
+            self.followed.append((made, source, convert))
+        return made
+
+    def read_arrays(self) -> None:
+        """Convert the arrays that modules hold once more; their numbers may have changed."""
+        for made, source, convert in self.followed:
+            np.copyto(made, convert(source))
+
+    def value(self, given: Any) -> Any:
+        """What a module is called with as a value, if it is a tensor."""
+        if isinstance(given, np.ndarray):
+            return self.constant(given)
+        return self.parameter(given) if isinstance(given, Parameter) else given
+
+    @contextmanager
+    def calling(self, *, module: object = None, function: str = "") -> Iterator[None]:
+        """While this lasts, operations are the work of a module, or of a function that the latest one calls."""
+        before = self.function
+        if module is not None:
+            self.modules.append(module)
+            self.function = None
+        elif before is None:
+            self.function = FunctionCall(function, next(self._calls))
+        try:
+            yield
+        finally:
+            self.function = before
+            if module is not None:
+                self.modules.pop()
+
+    def append(self, operation: Operation) -> Value:
+        """Record an operation; gives its first output."""
+        mode = self.own_mode
+        if operation.only_trains and (mode is False or (self.frozen and mode is None)):
+            return operation.inputs[0]
+        operation.trains = mode is True
+        operation.modules = self.modules[-1:]
+        operation.functions = [self.function] * len(operation.modules)
+        for value in operation.outputs:
+            value.producer = operation
+        self.operations.append(operation)
+        return operation.outputs[0]
+
+    def finish(self, outputs: Sequence[Value]) -> None:
+        """Close the graph: run the passes, and make the layers."""
+        self.outputs = list(outputs)
+        for run in self.passes:
+            run(self)
+        for operation in self.operations:
+            operation.prepare()
+        used = [p for operation in self.operations for p in operation.parameters]
+        read = [v.storage.leaf for operation in self.operations for v in operation.inputs]
+        read += [v.storage.leaf for v in self.outputs]
+        used += [leaf for leaf in read if isinstance(leaf, Parameter)]
+        self.parameters = list(dict.fromkeys(used))
+
+
+def _exchanged(given: Any, old: Value, new: Value) -> Any:
+    """An argument with one value in place of another."""
+    if isinstance(given, (list, tuple)) and not hasattr(given, "_fields"):
+        return type(given)(_exchanged(one, old, new) for one in given)
+    return new if given is old else given
+
+
+def _plain(array: Array) -> Array:
+    """Numbers as networks compute with them: float32, or int64 for whole numbers."""
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"forward: an array of {array.dtype} stands in an expression. Use an array of numbers.")
+    return np.array(array, FLOAT32 if array.dtype.kind == "f" else INT64, order="C")
+
+
+_recording: ContextVar[Graph | None] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def recording(graph: Graph) -> Iterator[None]:
+    """While this lasts, expressions of parameters alone belong to the graph."""
+    token = _recording.set(graph)
+    try:
+        yield
+    finally:
+        _recording.reset(token)
+
+
+def current_graph() -> Graph | None:
+    """The graph that is being recorded, if any."""
+    return _recording.get()

@@ -1,0 +1,133 @@
+"""One step of a graph: what it computes, and the calls that compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .calls import Calls
+from .parameter import Parameter
+from .tensor import Array, Value
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+NO_MEMORY: Array = np.empty(0, np.float32)
+_MADE = 8  # layers that an operation keeps, each for other sizes
+
+
+class FunctionCall(NamedTuple):
+    """A call of a function on values; ``number`` tells it from all others."""
+
+    name: str
+    number: int
+
+
+class Operation:
+    """One step of a network: ``outputs`` from ``inputs`` and parameters, and the gradients of both.
+
+    ``keeps_inputs`` and ``keeps_output`` say what the backward pass reads of the forward one; all else may be
+    overwritten as soon as the forward pass is through with it.
+    """
+
+    keeps_inputs = True
+    keeps_output = False
+    random = False  # draws random numbers in training
+    stops_gradient = False  # its inputs get no gradient from it
+    only_trains = False  # it is the identity except in training
+    takes_integers = False  # its inputs may be whole numbers wherever numbers are meant
+    is_mask = False  # its output is 1 where something holds, else 0
+    moves = False  # its outputs are elements of its inputs, whole numbers or others
+    repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
+
+    made_with: tuple[tuple[Any, ...], dict[str, Any]]  # the arguments of its class, for files
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        operation = super().__new__(cls)
+        operation.made_with = given, named
+        return operation
+
+    def __init__(
+        self, inputs: Sequence[Value], outputs: Value | Sequence[Value], parameters: Sequence[Parameter] = ()
+    ) -> None:
+        self.inputs = list(inputs)
+        self.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
+        self.parameters = list(parameters)
+        self.modules: list[Any] = []  # whose work this is; several once fused
+        # Of the program, and scratch of the direction, that are being made.
+        self.scratch = self.kept = NO_MEMORY
+        self.bound_sizes: Mapping[str, int] = {}
+        self.functions: list[FunctionCall | None] = []  # that these modules made for it
+        self.trains = False  # whether its module is in training mode while the network is not
+
+    @property
+    def output(self) -> Value:
+        """The first output, which for most operations is the only one."""
+        return self.outputs[0]
+
+    def prepare(self) -> None:
+        """Make what does not depend on free sizes, once all fusing is done."""
+
+    def made(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The result of ``make``, such as a layer for certain sizes; the latest ones are kept."""
+        kept: dict[Any, Any] = self.__dict__.setdefault("_kept_layers", {})
+        if key not in kept:
+            while len(kept) >= _MADE:
+                del kept[next(iter(kept))]
+            kept[key] = make()
+        return kept[key]
+
+    def all_made(self) -> Iterable[Any]:
+        """All that ``made`` keeps."""
+        return tuple(self.__dict__.get("_kept_layers", {}).values())
+
+    def reseed(self, seed: int, step: int, index: int) -> None:
+        """Make the next forward pass draw what follows from these numbers, if the operation draws at all."""
+
+    def passed_on(self) -> Sequence[int]:
+        """Numbers of the inputs whose gradient is that of the output as it is, element by element."""
+        return ()
+
+    def reads_where_told(self) -> bool:
+        """Whether ``backward`` reads inputs from the arrays it is given, wherever those of ``forward`` were."""
+        return False
+
+    def fuse(self, following: Operation) -> bool:
+        """Take over the work of the operation that alone reads this one's output; False if that cannot be."""
+        return False
+
+    def scratch_size(self, sizes: Mapping[str, int], backward: bool) -> int:
+        """Numbers of ``scratch``, memory that holds nothing from one call to the next, for each of the two directions."""
+        return 0
+
+    def kept_size(self, sizes: Mapping[str, int]) -> int:
+        """Numbers of ``kept``, memory that holds in training what a forward pass leaves for the backward pass."""
+        return 0
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        """What to call for a forward pass on these arrays, which stay where they are."""
+        raise NotImplementedError
+
+    def repeat(self, x: list[Array], y: Array) -> Calls:
+        """What to call to compute the output of the latest forward pass again, into another array, if it is repeatable."""
+        return self.forward(x, y, True)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        """What to call for a backward pass: writes the gradients that are not ``None``.
+
+        ``dp`` holds one array per parameter. Arrays of forward values that are not kept must not be read.
+        """
+        raise NotImplementedError
+
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
+        """:meth:`forward` with all outputs, for operations that have several."""
+        return self.forward(x, y[0], training)
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Calls:
+        """:meth:`backward` with all outputs; the gradient of one that nothing depends on is None, but never all."""
+        assert dy[0] is not None
+        return self.backward(x, y[0], dy[0], dx, dp)

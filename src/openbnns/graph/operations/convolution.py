@@ -1,0 +1,176 @@
+"""Convolution and transposed convolution of signals and images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, Shape
+from ...abi.enums import BNNSDataLayout
+from ...layers import skip
+from ..calls import Call, Calls, NumpyCall, PlanCall
+from ..operation import Operation
+from ..parameter import Parameter
+from ..sizes import AnySize
+from ..tensor import Array, Value
+from ._base import IN_PLACE, wanted
+from ._window import Sizes, Window, as_images, image_shape
+from .fused import MadeLayer, NormalizedOperation
+
+
+def _options(window: Window, groups: int) -> dict[str, Any]:
+    return {
+        "stride": window.strides,
+        "dilation_stride": window.dilations,
+        "padding": window.padding,
+        "group_count": groups,
+    }
+
+
+def _kernels(weights: Array) -> Array:
+    """(out, in / groups, rows, columns) on the same memory."""
+    return weights if weights.ndim == 4 else weights[:, :, None, :]
+
+
+def _inputs(x: Value, weight: Parameter | Value, bias: Parameter | Value | None) -> tuple[list[Value], list[Parameter]]:
+    """The inputs and the parameters of an operation whose weight and bias are either."""
+    given = [weight] if bias is None else [weight, bias]
+    inputs = [x, *(one for one in given if isinstance(one, Value))]
+    return inputs, [one for one in given if isinstance(one, Parameter)]
+
+
+class Convolution(NormalizedOperation):
+    """``weight`` and ``bias`` are both parameters, or both values that the network computes."""
+
+    def __init__(
+        self, x: Value, weight: Parameter | Value, bias: Parameter | Value | None, output_shape: Sequence[AnySize],
+        window: Window, groups: int, transposed: bool,
+    ) -> None:  # fmt: skip
+        self.weight, self.bias, self.options = weight, bias, _options(window, groups)
+        self.window, self.groups = window, groups
+        self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
+        self.output_axis = 1 if transposed else 0
+        inputs, parameters = _inputs(x, weight, bias)
+        super().__init__(inputs, Value(x.graph, output_shape), parameters)
+
+    def make(self, x: Sizes, y: Sizes, weights: Array, bias: Array | None) -> MadeLayer:
+        result = y if self.pooling is None else self.pooling.unpooled_shape(self.bound_sizes)
+        input, output = (Shape.image_chw(*image_shape(shape[1:])[::-1]) for shape in (x, result))
+        if self.normalization is not None and not self.folds:
+            return self.make_fused(input, output)
+        layer = ConvolutionLayer(
+            type=self.type,
+            input=input,
+            output=output,
+            weights=self._described(weights),
+            bias=bias,
+            activation=self.activation,
+            filter_parameters=IN_PLACE,
+            **self.options,
+        )
+        return MadeLayer(layer)
+
+    def fused_parameters(self) -> FusedConvolutionParameters:
+        options = dict(self.options)
+        options["group_size"] = options.pop("group_count")
+        bias = None if self.bias is None else self.bias.array
+        weights = self._described(self.weight.array)
+        return FusedConvolutionParameters(type=self.type, weights=weights, bias=bias, **options)
+
+    def _described(self, weights: Array) -> Any:
+        """The array, or for transposed convolutions, whose weights are PyTorch's (I, O, KH, KW), what describes it."""
+        kernels = _kernels(weights)
+        if self.type is ConvolutionType.STANDARD:
+            return kernels
+        shape = Shape(kernels.shape[::-1], BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr)
+        return shape.descriptor(data=kernels)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return super().forward([as_images(x[0]), *x[1:]], as_images(y), training)
+
+    def repeat(self, x: list[Array], y: Array) -> Calls:
+        return super().repeat([as_images(x[0]), *x[1:]], as_images(y))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        target = None if dx[0] is None else as_images(dx[0])
+        kernels, *others = dx[1:] if self.computed else dp
+        gradients = [None if kernels is None else _kernels(kernels), *others]
+        return super().backward(
+            [as_images(x[0]), *x[1:]],
+            as_images(y),
+            as_images(dy),
+            [target, *gradients],
+            [] if self.computed else gradients,
+        )
+
+
+class GroupedTransposedConvolution(Operation):
+    """In groups BNNS has no transposed convolution, but the gradient of a convolution, which is the same.
+
+    That convolution is from the large image back to the small one; its weights are ours as they lie.
+    """
+
+    def __init__(
+        self,
+        x: Value,
+        weight: Parameter | Value,
+        bias: Parameter | Value | None,
+        output_shape: Sequence[AnySize],
+        window: Window,
+        groups: int,
+    ) -> None:
+        self.weight, self.bias, self.options = weight, bias, _options(window, groups)
+        self.window, self.groups = window, groups
+        inputs, parameters = _inputs(x, weight, bias)
+        super().__init__(inputs, Value(x.graph, output_shape), parameters)
+
+    def _layer(self, x: list[Array], y: Array) -> Any:
+        large, small = image_shape(y.shape[1:]), image_shape(x[0].shape[1:])
+
+        def make() -> ConvolutionLayer:
+            weights = x[1] if isinstance(self.weight, Value) else self.weight.array
+            return ConvolutionLayer(
+                input=Shape.image_chw(*large[::-1]),
+                output=Shape.image_chw(*small[::-1]),
+                weights=_kernels(weights),
+                filter_parameters=IN_PLACE,
+                **self.options,
+            )
+
+        return make() if isinstance(self.weight, Value) else self.made((large, small), make)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        result = as_images(y)
+        spread = PlanCall(
+            self._layer(x, y).apply_backward,
+            output_gradient=as_images(x[0]),
+            generating_input_gradient=result,
+            generating_weights_gradient=skip,
+        )
+        if self.bias is None:
+            return spread
+        bias = x[2] if isinstance(self.bias, Value) else self.bias.array
+        return [spread, NumpyCall(np.add, result, bias[:, None, None], out=result)]
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        arriving, small, layer = as_images(dy), as_images(x[0]), self._layer(x, dy)
+        if isinstance(self.weight, Value):
+            dp = dx[1:]
+        calls: list[Call] = []
+        if dx[0] is not None:
+            calls.append(PlanCall(layer.apply, arriving, as_images(dx[0])))
+        if dp[0] is not None:
+            calls.append(
+                PlanCall(
+                    layer.apply_backward,
+                    input=arriving,
+                    output_gradient=small,
+                    generating_input_gradient=skip,
+                    generating_weights_gradient=wanted(_kernels(dp[0])),
+                )
+            )
+        if self.bias is not None and dp[1] is not None:
+            calls.append(NumpyCall(np.sum, arriving, axis=(0, 2, 3), out=dp[1]))
+        return calls

@@ -1,0 +1,128 @@
+"""Pooling of signals and images, with or without the positions of the maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ... import PoolingLayer, PoolingType, Shape
+from ..calls import Calls, NumpyCall, PlanCall
+from ..operation import Operation
+from ..sizes import AnySize, is_same_shape
+from ..tensor import INT64, Array, Value
+from ._base import wanted
+from ._window import Sizes, Window, as_images, image_shape
+
+
+def _layer(type: PoolingType, x: Sizes, y: Sizes, window: Window) -> PoolingLayer:
+    return PoolingLayer(
+        type=type,
+        input=Shape.image_chw(*image_shape(x[1:])[::-1]),
+        output=Shape.image_chw(*image_shape(y[1:])[::-1]),
+        kernel_size=window.kernel_size,
+        stride=window.strides,
+        padding=window.padding,
+    )
+
+
+class Pooling(Operation):
+    """``factors``, a number or one per pixel of the output, multiply what the layer gives."""
+
+    def __init__(
+        self,
+        x: Value,
+        type: PoolingType,
+        output_shape: Sequence[AnySize],
+        window: Window,
+        factors: Array | float | None = None,
+    ) -> None:
+        self.type, self.window, self.factors = type, window, factors
+        self.keeps_inputs = type.case != "average"
+        super().__init__([x], Value(x.graph, output_shape))
+
+    @property
+    def is_pairs(self) -> bool:
+        """Whether it gives the maximum of 2 x 2 pixels side by side; an odd row or column at the end is left out."""
+        w, large = self.window, self.inputs[0].shape
+        halves = (*large[:2], *(n // 2 for n in large[2:]))
+        sizes = (w.kernel, w.stride, w.dilation, w.edges)
+        return (
+            self.type.case == "max"
+            and sizes == ((2, 2), (2, 2), (1, 1), ((0, 0), (0, 0)))
+            and is_same_shape(self.output.shape, halves)
+        )
+
+    def reads_where_told(self) -> bool:
+        return True
+
+    def layer_for(self, x: Array, y: Array) -> PoolingLayer:
+        """The layer for these arrays, whose first axis counts samples."""
+        layer: PoolingLayer = self.made(
+            (x.shape[1:], y.shape[1:]), lambda: _layer(self.type, x.shape, y.shape, self.window)
+        )
+        return layer
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        pool = PlanCall(self.layer_for(x[0], y).apply, as_images(x[0]), as_images(y))
+        if self.factors is None:
+            return pool
+        return [pool, NumpyCall(np.multiply, y, self.factors, out=y)]
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        layer = self.layer_for(x[0], dy)
+        read = as_images(x[0]) if self.keeps_inputs else None
+        target = wanted(None if dx[0] is None else as_images(dx[0]))
+        if self.factors is None:
+            return PlanCall(layer.apply_backward, read, None, as_images(dy), target)
+        scaled = np.empty_like(dy)
+        return [
+            NumpyCall(np.multiply, dy, self.factors, out=scaled),
+            PlanCall(layer.apply_backward, read, None, as_images(scaled), target),
+        ]
+
+
+class MaxPoolingWithIndices(Operation):
+    """The largest values, and where they stand in their plane: row * width + column."""
+
+    keeps_inputs = False
+    keeps_output = True
+
+    def __init__(self, x: Value, output_shape: Sequence[AnySize], window: Window) -> None:
+        self.window = window
+        super().__init__([x], [Value(x.graph, output_shape), Value(x.graph, output_shape, INT64)])
+
+    def _layer(self, x: Array, places: Array) -> PoolingLayer:
+        """A layer holds the memory of the indices, so every program has one of its own."""
+        across, down = self.window.dilations
+        kind = PoolingType.max(indices=as_images(places), x_dilation_stride=across, y_dilation_stride=down)
+        return _layer(kind, x.shape, places.shape, self.window)
+
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
+        return PlanCall(self._layer(x[0], y[1]).apply, as_images(x[0]), as_images(y[0]))
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Calls:
+        assert dy[0] is not None and dx[0] is not None
+        return PlanCall(self._layer(x[0], y[1]).apply_backward, None, None, as_images(dy[0]), as_images(dx[0]))
+
+
+class MaxUnpooling(Operation):
+    """Values at the places that a maximum pooling found them at, zeros elsewhere."""
+
+    def __init__(self, x: Value, indices: Value, output_shape: Sequence[AnySize]) -> None:
+        super().__init__([x, indices], Value(x.graph, output_shape))
+
+    def _layer(self, places: Array, y: Array) -> PoolingLayer:
+        kind = PoolingType.un_max(indices=as_images(places))
+        axes = y.ndim - 2
+        window = Window((1,) * axes, (1,) * axes, (1,) * axes, ((0, 0),) * axes)  # the indices say everything
+        return _layer(kind, places.shape, y.shape, window)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return PlanCall(self._layer(x[1], y).apply, as_images(x[0]), as_images(y))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        assert dx[0] is not None
+        return PlanCall(self._layer(x[1], dy).apply_backward, None, None, as_images(dy), as_images(dx[0]))

@@ -1,0 +1,177 @@
+"""One layer of GRU or plain recurrent cells along a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import FullyConnectedLayer, engines
+from ..calls import Calls, NumpyCall
+from ..graph import Graph
+from ..operation import Operation
+from ..parameter import Parameter
+from ..tensor import Array, Value
+from ._base import IN_PLACE, wanted
+from .recurrent_formulas import Cells
+from .states import InitialState, require_lengths, values
+
+KINDS = ("tanh", "relu", "gru")
+_Z, _U, _B, _H0, _LENGTHS, _Y, _HN, _Q, _DY, _DHN, _DU, _DB, _DH0 = range(13)  # RecurrentSlot
+
+
+class Recurrent(Operation):
+    """(T, I) -> outputs (T, H) and the state (H,) that the cells end with, in PyTorch's parameters.
+
+    The input part of the gates is one product for all steps; the steps are one native call. What that call keeps for the
+    backward pass are further outputs, that nothing reads: the gates (T, G H), for a GRU the candidate's part U h (T, H),
+    and with ``lengths`` the input with zeros behind the end of each sample.
+    """
+
+    keeps_output = True
+
+    def __init__(
+        self,
+        graph: Graph,
+        x: Value,
+        kind: str,
+        weights: tuple[Parameter, Parameter],
+        biases: list[Parameter],
+        *,
+        reverse: bool = False,
+        initial: Sequence[InitialState] = (),
+        lengths: Value | None = None,
+    ) -> None:
+        self.kind, self.weights, self.biases = kind, weights, biases
+        self.reverse, self.initial, self.lengths = reverse, list(initial), lengths
+        self.hidden = weights[1].shape[1]
+        gates = (3 if kind == "gru" else 1) * self.hidden
+        shapes_of = [w.shape for w in (*weights, *biases)]
+        if kind not in KINDS or shapes_of != [(gates, x.shape[2]), (gates, self.hidden), *[(gates,)] * len(biases)]:
+            raise ValueError(
+                f"{kind} cells: weights and biases {shapes_of} do not fit each other, or the input {x.shape}."
+            )
+        samples, steps, inputs = x.shape
+        shapes = [(steps, self.hidden), (self.hidden,), (steps, weights[1].shape[0])]
+        shapes += [(steps, self.hidden)] if kind == "gru" else []
+        shapes += [(steps, inputs)] if lengths is not None else []
+        outputs = [Value(graph, (samples, *shape)) for shape in shapes]
+        super().__init__([x, *values(self.initial, lengths)], outputs, [*weights, *biases])
+
+    def prepare(self) -> None:
+        self.layer = FullyConnectedLayer(
+            weights=self.weights[0].array,
+            bias=self.biases[0].array if self.biases else None,
+            filter_parameters=IN_PLACE,
+        )
+
+    def _plan(self, steps: int) -> Any:
+        kind = KINDS.index(self.kind)
+        return self.made(
+            steps,
+            lambda: engines._core.recurrent(kind=kind, steps=steps, hidden=self.hidden, reverse=self.reverse),
+        )
+
+    def _tensors(self, x: list[Array], y: list[Array]) -> dict[int, Array]:
+        """Where forward and backward find what they share, by slots of the plan."""
+        tensors = {_Z: y[2], _U: self.weights[1].array, _Y: y[0], _HN: y[1]}
+        if self.biases:
+            tensors[_B] = self.biases[1].array
+        if self.initial:
+            tensors[_H0] = np.empty_like(y[1])
+        if self.kind == "gru":
+            tensors[_Q] = y[3]
+        if self.lengths is not None:
+            if x[-1].shape != x[0].shape[:1] or x[-1].dtype != np.int64:
+                raise ValueError(f"{self.kind} cells: lengths of shape {x[-1].shape} for an input {x[0].shape}.")
+            tensors[_LENGTHS] = x[-1]
+        return tensors
+
+    def _sequence(self, x: list[Array], y: list[Array]) -> Array:
+        """The input that counts."""
+        return x[0] if self.lengths is None else y[-1]
+
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
+        _, steps, inputs = x[0].shape
+        tensors = self._tensors(x, y)
+        sequence, z = self._sequence(x, y), y[2]
+        who = "GRU" if self.kind == "gru" else "RNN"
+        native = _places(tensors)
+
+        def call() -> None:
+            if self.lengths is not None:
+                lengths = tensors[_LENGTHS]
+                require_lengths(lengths, steps, who)
+                np.copyto(sequence, x[0])
+                sequence[np.arange(steps) >= lengths[:, None]] = 0
+            for state, array in zip(self.initial, x[1:], strict=False):
+                state.read(array, tensors[_H0])
+            self.layer.apply(sequence.reshape(-1, inputs), z.reshape(-1, z.shape[-1]))
+            if engines.is_native():
+                engines._core.run(self._plan(steps), False, len(z), native, training=training)
+            else:
+                y[0][...], y[1][...] = self._cells(tensors, z).forward(
+                    z.astype(np.float64), self._begin(tensors, len(z))
+                )
+
+        return NumpyCall(call)
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Calls:
+        (_, steps, inputs), z = x[0].shape, y[2]
+        tensors = self._tensors(x, y)
+        sequence = self._sequence(x, y)
+        states = dx[1 : 1 + len(self.initial)]
+        begins = np.empty_like(y[1]) if any(gradient is not None for gradient in states) else None
+        of_bias = dp[3] if self.biases else None
+        gradients = {_DY: dy[0], _DHN: dy[1], _DU: dp[1], _DB: of_bias, _DH0: begins}
+        tensors |= {slot: array for slot, array in gradients.items() if array is not None}
+        native = _places(tensors)
+        rows = {
+            "generating_input_gradient": wanted(None if dx[0] is None else dx[0].reshape(-1, inputs)),
+            "generating_weights_gradient": wanted(dp[0]),
+        }
+        if self.biases:
+            rows["generating_bias_gradient"] = wanted(dp[2])
+
+        def call() -> None:
+            for state, array in zip(self.initial, x[1:], strict=False):
+                state.read(array, tensors[_H0])
+            if engines.is_native():
+                engines._core.run(self._plan(steps), True, len(z), native)
+            else:
+                self._reference_backward(tensors, sequence)
+            flat = z.reshape(-1, z.shape[-1])
+            self.layer.apply_backward(sequence.reshape(-1, inputs), None, flat, **rows)
+            for state, gradient in zip(self.initial, states, strict=True):
+                if gradient is not None and begins is not None:
+                    state.write(begins, gradient)
+
+        return NumpyCall(call)
+
+    # The formulas, for the reference engine.
+
+    def _cells(self, tensors: dict[int, Array], z: Array) -> Cells:
+        u, b = tensors[_U].astype(np.float64), tensors.get(_B, np.zeros(len(tensors[_U]))).astype(np.float64)
+        lengths = tensors.get(_LENGTHS, np.full(len(z), z.shape[1]))
+        return Cells(self.kind, u, b, lengths, self.reverse)
+
+    def _begin(self, tensors: dict[int, Array], batch: int) -> Array:
+        return tensors.get(_H0, np.zeros((batch, self.hidden))).astype(np.float64)
+
+    def _reference_backward(self, tensors: dict[int, Array], sequence: Array) -> None:
+        batch, z = len(sequence), tensors[_Z]
+        self.layer.apply(sequence.reshape(-1, sequence.shape[-1]), z.reshape(-1, z.shape[-1]))
+        arriving = tensors.get(_DY, np.zeros_like(tensors[_Y])).astype(np.float64)
+        final = tensors.get(_DHN, np.zeros_like(tensors[_HN])).astype(np.float64)
+        results = self._cells(tensors, z).backward(z.astype(np.float64), self._begin(tensors, batch), arriving, final)
+        for slot, result in zip((_Z, _DU, _DB, _DH0), results, strict=True):
+            if slot in tensors:
+                tensors[slot][...] = result
+
+
+def _places(tensors: dict[int, Array]) -> list[tuple[int, int, int]]:
+    """Slots and addresses of arrays that stay where they are."""
+    return [(slot, array.ctypes.data, 0) for slot, array in tensors.items()]

@@ -1,0 +1,504 @@
+"""A graph with its sizes bound and memory for all values, ready to run.
+
+Time runs from 0 to 2 n for n operations: operation i works forward at i and backward at 2 n - i. A value lives from the
+operation that writes it to the last one that reads it, on either side; its gradient lives from the backward step of its
+last reader to that of its writer. ``memory.plan`` lets buffers share memory accordingly, and ``gradients.py`` says which
+gradients are the same numbers. A value that is cheap to compute and that the backward pass needs once is not kept: it is
+computed again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import engines
+from .._table import Table
+from ..tensors import wide
+from .calls import Call, CallList, NumpyCall, arrays, in_turn, listed, name_of
+from .gradients import BackwardStep, backward_steps, is_trained, owner, share
+from .graph import Graph
+from .lock import making
+from .memory import Arena, Block, plan
+from .operation import NO_MEMORY, Operation
+from .operations import adding
+from .parameter import Parameter
+from .sizes import Size
+from .tensor import FLOAT32, Array, Value
+
+
+class TimedCall(NamedTuple):
+    """A call of a program and the time that it took by itself; ``kind`` is "native", or "Python" for one that needs it."""
+
+    operation: Operation
+    call: Call
+    kind: str
+    backward: bool
+    seconds: float
+
+
+class Program:
+    """Runs a graph on inputs of certain ``sizes``: numbers by the names of free sizes, which must meet all guards.
+
+    Inputs are read from ``inputs``, the results stand in ``outputs``.
+
+    ``training`` adds the backward pass: it reads ``output_gradients``, and writes the gradients of the parameters that
+    require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs, of all or of some by
+    number. Values lie in memory of their own, or in an ``arena`` with those of programs that run at other times. ``outside``
+    says of the first inputs where they lie already, and where their gradients go, if anywhere; None for
+    one that needs memory.
+
+    Made in a block of ``float64_memory``, it has float64 in place of float32, and no two values share memory.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        sizes: Mapping[str, int],
+        *,
+        training: bool,
+        input_gradients: bool | Sequence[int] = False,
+        outside: Sequence[tuple[Array, Array | None] | None] = (),
+        arena: Arena | None = None,
+    ) -> None:
+        self.graph, self.sizes, self.training = graph, dict(sizes), training
+        with making, engines.using_accuracy(graph.accuracy):
+            self._make(input_gradients, outside, arena or Arena())
+
+    def _make(
+        self,
+        input_gradients: bool | Sequence[int],
+        outside: Sequence[tuple[Array, Array | None] | None],
+        arena: Arena,
+    ) -> None:
+        graph, training = self.graph, self.training
+        self._wide = wide.active()
+        self._number = np.dtype(np.float64) if self._wide else FLOAT32  # of all values that are no whole numbers
+        self._steps = graph.operations
+        self._last = 2 * len(self._steps)
+        self._outside = {value: pair for value, pair in zip(graph.inputs, outside, strict=False) if pair is not None}
+        numbers = range(len(graph.inputs)) if input_gradients is True else input_gradients or ()
+        self._wanted = self._values_with_gradient([graph.inputs[i] for i in numbers]) if training else set()
+        self.value_blocks: dict[Value, Block] = {}
+        self.gradient_blocks: dict[Value, Block] = {}
+        self.added_blocks: dict[tuple[int, int], Block] = {}  # by step and target
+        self._backward_steps = backward_steps(graph, self._wanted)
+        # By the step that reads it on the way back: where it lies then, and what computes it.
+        self._repeated: dict[tuple[int, Value], tuple[Block, Operation]] = {}
+        if not self._wide:
+            self._find_repeated()
+        self._place_values()
+        if training:
+            self._place_gradients()
+        self.scratch_blocks = self._place_scratch()
+        self._kept_blocks = self._place_kept()
+        self.arena_bytes = self._allocate(arena)
+        self._numbers_of_sizes: dict[int, Array] = {}
+        self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
+        self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
+        for parameter in graph.parameters:
+            trained = training and parameter.requires_grad
+            self._lasting += [parameter.array, parameter.grad] if trained else [parameter.array]
+        self.inputs = [self._array(value) for value in graph.inputs]
+        self.outputs = [self._array(value) for value in graph.outputs]
+        self._forward = CallList(self._lasting)
+        self.forward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
+        for i, step in enumerate(self._steps):
+            step.bound_sizes = self.sizes
+            step.scratch, step.kept = self._piece(self.scratch_blocks[i], self._number), self._kept(i)
+            x, y = self.arrays(step.inputs), self.arrays(step.outputs)
+            calls = listed(step.forward_all(x, y, training or step.trains))
+            self.forward_calls.append((step, calls))
+            self._forward.calls += calls
+        self._random = [step for step in self._steps if step.random]
+        self._shows_inputs = any(v.storage is given for v in graph.outputs for given in graph.inputs)
+        self.backward_calls: list[tuple[Operation, list[Call]]] = []
+        self._backward = CallList(self._lasting)
+        # Those that are needed if nobody wants the gradients of the inputs.
+        self._backward_of_parameters = CallList(self._lasting)
+        self.trained: list[Parameter] = []
+        # After how many calls of the backward pass of the parameters the gradient of each is final.
+        self.finished: dict[Parameter, int] = {}
+        self._backward_calls: list[CallList] = []  # those, one by one
+        self.output_gradients: list[Array | None] = []
+        self.input_gradients: list[Array | None] = []
+        if training:
+            self._bind_backward()
+        for step in self._steps:
+            step.scratch = step.kept = NO_MEMORY  # lives as long as the program
+        for steps in (self._forward, self._backward, self._backward_of_parameters):
+            self._lasting += arrays(steps.calls)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the inputs."""
+        return tuple(array.shape for array in self.inputs)
+
+    @property
+    def output(self) -> Array:
+        """The first result, which for most networks is the only one."""
+        return self.outputs[0]
+
+    @property
+    def output_gradient(self) -> Array | None:
+        """Where the gradient of ``output`` is read from; None if nothing that is trained has a part in it."""
+        return self.output_gradients[0] if self.output_gradients else None
+
+    # Lives.
+
+    def _values_with_gradient(self, inputs: Sequence[Value]) -> set[Value]:
+        """Storages of the values that parameters or these inputs have a part in."""
+        without = {value for value, (_, gradient) in self._outside.items() if gradient is None}
+        wanted = {v for v in inputs if v.dtype == FLOAT32 and v not in without}
+        for step in self._steps:
+            if step.stops_gradient:
+                continue
+            wanted |= {v.storage for v in step.inputs if is_trained(v.storage.leaf)}
+            if any(p.requires_grad for p in step.parameters) or any(v.storage in wanted for v in step.inputs):
+                wanted.update(v for v in step.outputs if v.dtype == FLOAT32)
+        return wanted
+
+    def _place_values(self) -> None:
+        ends: dict[Value, int] = dict.fromkeys(self.graph.inputs, 0)
+        starts: dict[Value, int] = dict.fromkeys(self.graph.inputs, 0)
+        for i, step in enumerate(self._steps):
+            again = self._last - i if self._goes_back(step) else i
+            for value in step.outputs:
+                starts[value] = i
+                ends[value] = again if step.keeps_output else i
+            for value in step.inputs:
+                if value.storage.leaf is None:
+                    end = again if step.keeps_inputs and (i, value.storage) not in self._repeated else i
+                    ends[value.storage] = max(ends[value.storage], end)
+        for value in self.graph.outputs:
+            if value.storage.leaf is None:
+                ends[value.storage] = self._last  # the caller reads it
+        for value in self.graph.inputs:
+            ends[value] = self._last  # the caller may run the same input again
+        for value, start in starts.items():
+            if value not in self._outside:
+                lives = (0, self._last) if self._wide else (start, ends[value])
+                self.value_blocks[value] = Block(self._bytes(value), *lives)
+
+    def _find_repeated(self) -> None:
+        """Values of repeatable operations of which one step keeps its input, for a backward pass that reads it anywhere."""
+        producers = {value: step for step in self._steps for value in step.outputs if step.repeatable}
+        keepers: dict[Value, list[int]] = {}
+        for back in self._backward_steps:
+            for value in {v.storage for v in back.operation.inputs if back.operation.keeps_inputs}:
+                keepers.setdefault(value, []).append(back.index)
+        for value in producers.keys() & keepers.keys() - {v.storage for v in self.graph.outputs}:
+            index, *others = keepers[value]
+            if not others and self._goes_back(producers[value]) and self._steps[index].reads_where_told():
+                now = self._last - index
+                self._repeated[index, value] = Block(self._bytes(value), now, now), producers[value]
+
+    def _goes_back(self, step: Operation) -> bool:
+        return any(value in self._wanted for value in step.outputs)
+
+    def _place_gradients(self) -> None:
+        """The gradient of a value is first written by its last reader, and last read by its writer."""
+        written = {value: self._last - i for i, step in enumerate(self._steps) for value in step.outputs}
+        for value in (v.storage for v in self.graph.outputs):
+            if value in self._wanted and value.leaf is None:
+                block = Block(self._bytes(value), len(self._steps), written.get(value, self._last))
+                self.gradient_blocks[value] = block
+        for step in self._backward_steps:
+            now = self._last - step.index
+            for number, target in enumerate(step.targets):
+                if target.wanted and target.adds:
+                    self.added_blocks[step.index, number] = Block(self._bytes(target.owner), now, now)
+                elif target.wanted and isinstance(target.owner, Value) and target.owner not in self._outside:
+                    # Those of parameters and of inputs that lie elsewhere have places of their own.
+                    block = Block(self._bytes(target.owner), now, written.get(target.owner, self._last))
+                    self.gradient_blocks[target.owner] = block
+        read = {value.storage for step in self._steps if self._goes_back(step) for value in step.inputs}
+        for value in self.graph.inputs:
+            if value in self._wanted & read - self.gradient_blocks.keys() - self._outside.keys():
+                # Nothing depends on it: always zeros.
+                self.gradient_blocks[value] = Block(self._bytes(value), 0, self._last)
+        share(self.graph, self._backward_steps, self._join)
+
+    def _place_scratch(self) -> dict[int, Block]:
+        """What operations need for the time of a call, by that time."""
+        times = [(i, i, False) for i in range(len(self._steps))]
+        times += [(self._last - step.index, step.index, True) for step in self._backward_steps]
+        size = self._number.itemsize
+        return {
+            time: Block(size * self._steps[i].scratch_size(self.sizes, backward), time, time)
+            for time, i, backward in times
+        }
+
+    def _place_kept(self) -> dict[int, Block]:
+        """What operations leave for their backward steps, by operation."""
+        size = self._number.itemsize
+        return {
+            i: Block(size * step.kept_size(self.sizes), i, self._last - i if self._goes_back(step) else i)
+            for i, step in enumerate(self._steps)
+            if self.training or step.trains
+        }
+
+    def _kept(self, index: int) -> Array:
+        return self._piece(self._kept_blocks[index], self._number) if index in self._kept_blocks else NO_MEMORY
+
+    def _join(self, part: Value, whole: Value) -> None:
+        """Lay the gradients of both into the same memory."""
+        block, other = self.gradient_blocks[whole], self.gradient_blocks[part]
+        block.start, block.end = min(block.start, other.start), max(block.end, other.end)
+        self.gradient_blocks[part] = block
+
+    def _stored(self, value: Value) -> np.dtype[Any]:
+        """The type of the memory of a value."""
+        return self._number if value.dtype == FLOAT32 else value.dtype
+
+    def _bytes(self, value: Value | Parameter) -> int:
+        if isinstance(value, Parameter):
+            return value.array.nbytes
+        return math.prod(value.concrete(self.sizes)) * self._stored(value).itemsize
+
+    def _allocate(self, arena: Arena) -> int:
+        blocks = [*self.value_blocks.values(), *self.gradient_blocks.values(), *self.added_blocks.values()]
+        blocks += [block for block, _ in self._repeated.values()]
+        blocks += [block for block in (*self.scratch_blocks.values(), *self._kept_blocks.values()) if block.size]
+        size = plan(list({id(block): block for block in blocks}.values()))
+        self._memory = arena.take(size)
+        return size
+
+    def _view(self, block: Block, value: Value) -> Array:
+        return self._piece(block, self._stored(value)).reshape(value.concrete(self.sizes))
+
+    def _piece(self, block: Block, dtype: np.dtype[Any]) -> Array:
+        return self._memory[block.offset : block.offset + block.size].view(dtype)
+
+    def _array(self, value: Value) -> Array:
+        leaf = value.storage.leaf
+        if value.storage in self._outside:
+            return self._outside[value.storage][0].reshape(value.concrete(self.sizes))
+        if leaf is None:
+            return self._view(self.value_blocks[value.storage], value)
+        if isinstance(leaf, Size):
+            return self._size(leaf).reshape(value.concrete(self.sizes))
+        array: Array = leaf.array if isinstance(leaf, Parameter) else leaf
+        return array.reshape(value.concrete(self.sizes))
+
+    def _size(self, size: Size) -> Array:
+        """A size as a number in memory."""
+        number = size.expression.value(self.sizes)
+        if number not in self._numbers_of_sizes:
+            self._numbers_of_sizes[number] = np.full((), number, self._number)
+        return self._numbers_of_sizes[number]
+
+    def arrays(self, values: list[Value]) -> list[Array]:
+        """Where values lie."""
+        return [self._array(value) for value in values]
+
+    def _gradient(self, value: Value) -> Array | None:
+        leaf = value.storage.leaf
+        if is_trained(leaf):
+            gradient: Array = leaf.grad
+            return gradient.reshape(value.concrete(self.sizes))
+        if value.storage in self._outside:
+            outside = self._outside[value.storage][1] if value.storage in self._wanted else None
+            return None if outside is None else outside.reshape(value.concrete(self.sizes))
+        block = self.gradient_blocks.get(value.storage)
+        return None if block is None else self._view(block, value)
+
+    # Backward.
+
+    def _bind_backward(self) -> None:
+        self.output_gradients = [self._gradient(value) for value in self.graph.outputs]
+        needed = self._values_with_gradient([])
+        for step in self._backward_steps:
+            self._bind_step(step, needed)
+        written = {owner(value) for value in self.graph.outputs}
+        written.update(target.owner for step in self._backward_steps for target in step.targets if target.wanted)
+        self.trained = [p for p in self.graph.parameters if p in written]
+        self.input_gradients = [self._gradient(value) for value in self.graph.inputs]
+        for value, gradient in zip(self.graph.inputs, self.input_gradients, strict=True):
+            if gradient is not None and value not in written:  # nothing depends on this input
+                if value in self._outside:  # others may write there in between
+                    self._backward.calls.append(_zeroing(gradient))
+                gradient[...] = 0
+
+    def _bind_step(self, step: BackwardStep, needed: set[Value]) -> None:
+        """One backward step. ``needed`` are the storages whose gradients those of the parameters follow from."""
+        operation = step.operation
+        places = [self._gradient(v) for v in operation.inputs]
+        places += [p.grad if p.requires_grad else None for p in operation.parameters]
+        sums: list[tuple[Any, Call]] = []
+        for number, (target, place) in enumerate(zip(step.targets, places, strict=True)):
+            if target.shared:
+                places[number] = None
+            elif target.adds and place is not None:
+                part = self._piece(self.added_blocks[step.index, number], place.dtype).reshape(place.shape)
+                sums.append((target.owner, adding(place, place, part)))
+                places[number] = part
+        if all(place is None for place in places):
+            return
+        count = len(operation.inputs)
+        dy = [self._gradient(v) if v in self.gradient_blocks else None for v in operation.outputs]
+        x, y = self.arrays(operation.inputs), self.arrays(operation.outputs)
+        operation.scratch = self._piece(self.scratch_blocks[self._last - step.index], self._number)
+        repeated: list[Call] = []
+        for number, value in enumerate(operation.inputs):
+            if (step.index, value.storage) in self._repeated:
+                block, producer = self._repeated[step.index, value.storage]
+                x[number], again = self._view(block, value), self._view(block, value.storage)
+                repeated += listed(producer.repeat(self.arrays(producer.inputs), again))
+        own = listed(operation.backward_all(x, y, dy, places[:count], places[count:]))
+        calls = [*repeated, *own, *(addition for _, addition in sums)]
+        self.backward_calls.append((operation, calls))
+        self._backward.calls += calls
+        if not any(value in needed for value in operation.outputs):
+            return
+        used = [isinstance(target.owner, Parameter) or target.owner in needed for target in step.targets]
+        fewer = [place if is_used else None for place, is_used in zip(places, used, strict=True)]
+        if any(place is not None for place in fewer):
+            if any(place is not other for place, other in zip(places, fewer, strict=True)):
+                own = listed(operation.backward_all(x, y, dy, fewer[:count], fewer[count:]))
+            of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
+            self._backward_of_parameters.calls += [*repeated, *own, *of_parameters]
+            done = len(self._backward_of_parameters.calls)
+            self.finished |= {
+                target.owner: done for target in step.targets if target.wanted and isinstance(target.owner, Parameter)
+            }
+
+    def wanted_gradients(self, operation: Operation) -> list[bool]:
+        """Which inputs of an operation the backward pass gives a gradient."""
+        return [self._gradient(value) is not None for value in operation.inputs]
+
+    # Running.
+
+    def fill(self, index: int, samples: Array) -> None:
+        """Copy samples into an input. Numbers become float32; lookups, lengths and masks take whole numbers only."""
+        target = self.inputs[index]
+        if target.dtype.kind == "i" and samples.dtype.kind not in "iub":
+            raise ValueError(
+                f"input {index} is {samples.dtype}, but the network takes whole numbers from it: rows of a table, lengths or "
+                "a mask. Pass integers, e.g. .astype(np.int64), or booleans for a mask."
+            )
+        target[...] = samples
+
+    def fits(self, given: Sequence[Any]) -> bool:
+        """Whether this is an array just like the only input, with nothing about it that has to be checked."""
+        if len(given) != 1 or len(self.inputs) != 1:
+            return False
+        samples, target = given[0], self.inputs[0]
+        return type(samples) is np.ndarray and samples.shape == target.shape and samples.dtype == target.dtype
+
+    def reads_anywhere(self, given: Sequence[Any]) -> bool:
+        """Whether it ``fits``, and calls may read it where it lies, one after the other in C order."""
+        return self.fits(given) and not self._shows_inputs and not self._outside and given[0].flags.c_contiguous
+
+    def forward_on(self, samples: Array, weights: int = 0) -> None:
+        """Compute the outputs from an array like the only input, where it lies if possible."""
+        self.graph.read_arrays()
+        if self._shows_inputs:
+            self.fill(0, samples)
+            self._forward.run(weights)
+        else:
+            self._forward.run_on(self.inputs[0], samples, weights)
+
+    def fill_gradients(self, gradients: Sequence[Array | None]) -> None:
+        """Copy the gradients of the outputs to where the backward pass reads them; None stands for zeros."""
+        begun: set[Value] = set()  # several outputs may be the same elements in several shapes
+        for value, target, gradient in zip(self.graph.outputs, self.output_gradients, gradients, strict=True):
+            if target is None:
+                continue
+            if value.storage in begun:
+                target += 0 if gradient is None else gradient
+            else:
+                np.copyto(target, 0 if gradient is None else gradient, casting="unsafe")
+            begun.add(value.storage)
+
+    def forward(self, weights: int = 0) -> Array:
+        """Compute the outputs from ``inputs``; gives the first. For ``weights`` see :meth:`CallList.run`."""
+        self.graph.read_arrays()
+        self._forward.run(weights)
+        return self.outputs[0]
+
+    def seed(self, seed: int, step: int) -> None:
+        """Make the random choices of the next forward pass a function of these two numbers alone."""
+        for index, operation in enumerate(self._random):
+            operation.reseed(seed, step, index)
+
+    def first_not_finite(self) -> Operation | None:
+        """The first operation that gives NaN or infinity for the present inputs."""
+        for operation, calls in self.forward_calls:
+            in_turn(calls)
+            if not all(np.isfinite(array).all() for array in self.arrays(operation.outputs)):
+                return operation
+        return None
+
+    def timed(self, cotangents: Sequence[Array | None] | None = None) -> list[TimedCall]:
+        """Make all calls once, each by itself; in training the backward pass begins with these gradients of the outputs."""
+        rows = self._timed_pass(self.forward_calls, self._forward, backward=False)
+        if self.training:
+            given = [np.ones_like(y) for y in self.outputs] if cotangents is None else cotangents
+            self.fill_gradients(given)
+            rows += self._timed_pass(self.backward_calls, self._backward, backward=True)
+        return rows
+
+    def _timed_pass(
+        self, passes: Sequence[tuple[Operation, Sequence[Call]]], calls: CallList, *, backward: bool
+    ) -> list[TimedCall]:
+        kinds = iter(calls.kinds())
+        rows = []
+        for operation, own in passes:
+            for call in own:
+                began = perf_counter()
+                call()
+                rows.append(TimedCall(operation, call, next(kinds), backward, perf_counter() - began))
+        return rows
+
+    def describe(self) -> Table:
+        """The calls of the program in their order: which operation, what it calls, whether Python is needed, the time.
+
+        It runs both passes twice, and once more call by call.
+        """
+        for _ in range(2):
+            self.forward()
+            if self.training:
+                self.fill_gradients([np.ones_like(y) for y in self.outputs])
+                self.backward()
+        rows = self.timed()
+        cells = [
+            ("backward" if row.backward else "forward", type(row.operation).__name__, name_of(row.call), row.kind,
+             f"{1e3 * row.seconds:.3f}") for row in rows
+        ]  # fmt: skip
+        python = sum(row.kind == "Python" for row in rows)
+        footer = f"{len(rows)} calls, {python} of them by Python, {self.arena_bytes / 1e6:.2f} MB for values"
+        return Table(("pass", "operation", "call", "kind", "ms"), cells, footer=footer, words=4)
+
+    def backward(self, *, input_gradients: bool = True) -> None:
+        """Compute all gradients from ``output_gradients``, or only what those of the parameters take."""
+        (self._backward if input_gradients else self._backward_of_parameters).run()
+
+    @property
+    def calls_forward(self) -> list[Callable[[], object]]:
+        """The forward pass."""
+        return self._forward.calls
+
+    @property
+    def calls_of_parameters(self) -> list[Callable[[], object]]:
+        """The backward pass of the parameters."""
+        return self._backward_of_parameters.calls
+
+    @property
+    def lasting(self) -> list[object]:
+        """Arrays that live as long as the program."""
+        return self._lasting
+
+    def backward_one_by_one(self) -> list[CallList]:
+        """The calls of the backward pass of the parameters, to be run in their order."""
+        if not self._backward_calls:
+            self._backward_calls = [CallList(self._lasting, [call]) for call in self._backward_of_parameters.calls]
+        return self._backward_calls
+
+
+def _zeroing(array: Array) -> Call:
+    return NumpyCall(array.fill, 0)
