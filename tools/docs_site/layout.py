@@ -16,7 +16,7 @@ NETWORKS = {
     "networks": (
         "Networks",
         "What every network is made of and can do.",
-        ("module", "containers", "parameter", "_value", "function", "_random"),
+        ("module", "containers", "function", "graph"),
     ),
     "layers": ("Linear layers, embedding, dropout, shapes", "Layers for samples of any kind.", ("layers",)),
     "convolution": (
@@ -165,7 +165,7 @@ def _of_networks() -> list[Page]:
     modules = {name: thing for name, thing in names.items() if isinstance(thing, ModuleType)}
     found = []
     for file, (title, lead, homes) in NETWORKS.items():
-        chosen = [n for n, t in names.items() if n not in modules and _part(t.__module__, "openbnns.nn") in homes]
+        chosen = [n for n, t in names.items() if n not in modules and _home(t.__module__) in homes]
         found.append(Page("openbnns.nn", "nn", file, title, lead, _entries(nn, chosen)))
     placed = {entry.name for page in found for entry in page.entries}
     for name, module in sorted(modules.items()):
@@ -174,6 +174,11 @@ def _of_networks() -> list[Page]:
             lead = inspect.getdoc(module) or ""
             found.append(Page(f"openbnns.nn.{name}", "nn", f"module_{name}", f"nn.{name}", lead, _entries(module, own)))
     return found
+
+
+def _home(module: str) -> str:
+    """The part of ``openbnns.nn`` that a module belongs to; the names that nn has of the graph belong to "graph"."""
+    return "graph" if module.startswith("openbnns.graph.") else _part(module, "openbnns.nn")
 
 
 def _part(module: str, package: str) -> str:

@@ -203,5 +203,23 @@ from .shapes import (
 )
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "addcmul", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2", "atanh", "bernoulli", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bmm", "cat", "cdist", "ceil", "celu", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "concat", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "cross", "cross_entropy", "cumprod", "cumsum", "detach", "diag_embed", "diagonal", "diff", "div", "dropout", "einsum", "elu", "embedding", "eq", "erf", "erfc", "exp", "exp2", "expand", "expm1", "fft", "fft2", "flatten", "flip", "floor", "floor_divide", "fmod", "fold", "frac", "full", "full_like", "gather", "ge", "gelu", "glu", "gt", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "hypot", "ifft", "ifft2", "index", "index_add", "index_select", "irfft", "irfft2", "isfinite", "isinf", "isnan", "kl_div", "l1_loss", "le", "leaky_relu", "lerp", "linear", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsigmoid", "logsumexp", "lt", "masked_fill", "matmul", "max", "maximum", "mean", "meshgrid", "min", "minimum", "mish", "moveaxis", "movedim", "mse_loss", "mul", "nan_to_num", "narrow", "ne", "neg", "nll_loss", "norm", "normalize", "one_hot", "ones", "ones_like", "outer", "pairwise_distance", "permute", "pow", "prelu", "prod", "rand", "rand_like", "randn", "randn_like", "randperm", "reciprocal", "relu", "relu6", "remainder", "repeat", "repeat_interleave", "reshape", "rfft", "rfft2", "roll", "rot90", "round", "rsqrt", "scaled_dot_product_attention", "scatter", "scatter_add", "select", "selu", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "smooth_l1_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "swapdims", "take_along_dim", "tan", "tanh", "tanhshrink", "tensor_split", "threshold", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "unflatten", "unfold", "unsqueeze", "var", "where", "zeros", "zeros_like",
+    "abs", "acos", "acosh", "add", "addcmul", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "asin",
+    "asinh", "atan", "atan2", "atanh", "bernoulli", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bmm", "cat",
+    "cdist", "ceil", "celu", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "concat", "cos", "cosh",
+    "cosine_embedding_loss", "cosine_similarity", "cross", "cross_entropy", "cumprod", "cumsum", "detach", "diag_embed",
+    "diagonal", "diff", "div", "dropout", "einsum", "elu", "embedding", "eq", "erf", "erfc", "exp", "exp2", "expand", "expm1",
+    "fft", "fft2", "flatten", "flip", "floor", "floor_divide", "fmod", "fold", "frac", "full", "full_like", "gather", "ge",
+    "gelu", "glu", "gt", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "hypot",
+    "ifft", "ifft2", "index", "index_add", "index_select", "irfft", "irfft2", "isfinite", "isinf", "isnan", "kl_div",
+    "l1_loss", "le", "leaky_relu", "lerp", "linear", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logsigmoid", "logsumexp", "lt", "masked_fill", "matmul",
+    "max", "maximum", "mean", "meshgrid", "min", "minimum", "mish", "moveaxis", "movedim", "mse_loss", "mul", "nan_to_num",
+    "narrow", "ne", "neg", "nll_loss", "norm", "normalize", "one_hot", "ones", "ones_like", "outer", "pairwise_distance",
+    "permute", "pow", "prelu", "prod", "rand", "rand_like", "randn", "randn_like", "randperm", "reciprocal", "relu", "relu6",
+    "remainder", "repeat", "repeat_interleave", "reshape", "rfft", "rfft2", "roll", "rot90", "round", "rsqrt",
+    "scaled_dot_product_attention", "scatter", "scatter_add", "select", "selu", "sigmoid", "sign", "silu", "sin", "sinc",
+    "sinh", "smooth_l1_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square",
+    "squeeze", "stack", "std", "sub", "sum", "swapdims", "take_along_dim", "tan", "tanh", "tanhshrink", "tensor_split",
+    "threshold", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "unflatten", "unfold", "unsqueeze", "var",
+    "where", "zeros", "zeros_like",
 ]  # fmt: skip
