@@ -41,6 +41,7 @@ import optimizer
 import overhead
 import page
 import pooling
+import recording
 import sweep
 import tensors
 import training
@@ -77,6 +78,7 @@ FIGURES = (
     training,
     inference,
     mpi,
+    recording,
     tensors,
 )
 
