@@ -1,8 +1,11 @@
-#include "kernels/pooling/disjoint.h"
-
+// Norms of windows that share no cells and lie inside the plane, directly from and to the caller's memory: tables
+// locate the cells, so that a vector holds windows of several rows, and of several planes if these are small.
+//
+// x, dx: [planes][height][width]; y, dz: [planes][out_height][out_width], all packed.
 #include <limits>
 
 #include "kernels/pooling/maximum.h"
+#include "kernels/pooling/methods.h"
 #include "simd/lanes.h"
 #include "simd/math.h"
 
@@ -14,6 +17,40 @@ namespace {
 constexpr int64_t kUnitWindows = 64;       // about as many in a unit, so that few lanes of its last vector are idle
 constexpr int64_t kUnitCells = 2048;       // at most, if planes are small: the tables stay in the first cache
 constexpr int64_t kLargestUnit = 1 << 18;  // cells: few windows in a huge plane do not deserve tables of its size
+
+// A unit is what is processed at a time: some whole planes, or some rows of windows of one plane. All positions are
+// counted from the first cell and the first window of the unit; the tables are padded to whole vectors.
+struct DisjointWindows {
+  WindowShape shape;
+  int64_t planes, rows;            // of windows in each plane
+  int64_t windows = 0, cells = 0;  // of a full unit
+  std::vector<int32_t> start;      // [windows] first cell of a window
+  std::vector<int32_t> distance;   // [taps] of a tap from the first cell
+  std::vector<int32_t> window;  // [cells] that a cell belongs to; counted from `base` of its vector if that is not -1
+  std::vector<int32_t> tap;     // [cells] which of the window's taps it is; -1: no window has it
+  std::vector<int32_t> base;    // [vectors of cells]
+
+  static bool fits(const WindowShape& shape);
+  [[gnu::cold]] DisjointWindows(const WindowShape& shape, int64_t channels);
+
+  bool whole_planes() const { return rows == shape.out_height; }
+  // For `count` planes: body(first cell, first window, cells, windows) of every unit.
+  template <class Body>
+  void for_each_unit(int64_t count, Body body) const {
+    const int64_t in_plane = shape.in_height * shape.in_width, out_plane = shape.out_height * shape.out_width;
+    if (whole_planes()) return body(int64_t{0}, int64_t{0}, count * in_plane, count * out_plane);
+    for (int64_t r = 0; r < shape.out_height; r += rows) {
+      int64_t done = std::min(rows, shape.out_height - r), first = r * shape.stride_y;
+      int64_t height = std::min(done * shape.stride_y, shape.in_height - first);
+      body(first * shape.in_width, r * shape.out_width, height * shape.in_width, done * shape.out_width);
+    }
+  }
+  // Cells of a plane after those of the last unit: no window has them.
+  int64_t cells_in_units() const {
+    return whole_planes() ? shape.in_height * shape.in_width
+                          : std::min(shape.out_height * shape.stride_y, shape.in_height) * shape.in_width;
+  }
+};
 
 OPENBNNS_INLINE Vec load_first(const float* p, int64_t count) {
   return count >= kWidth ? load(p) : load_partial(p, count);
@@ -89,14 +126,6 @@ int32_t take_base(int32_t* window, const int32_t* tap) {
   return low;
 }
 
-OPENBNNS_INLINE float max_lanes(Vec v) {
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) v =
-      larger(v, permuted(v, (lane_numbers() + half) & (kWidth - 1)));
-  return v[0];
-}
-
-}  // namespace
-
 bool DisjointWindows::fits(const WindowShape& s) {
   const int64_t tall = (s.kernel_height - 1) * s.dilation_y + 1, wide = (s.kernel_width - 1) * s.dilation_x + 1;
   return s.pad_up == 0 && s.pad_left == 0 && (s.stride_y >= tall || s.out_height == 1) &&
@@ -130,12 +159,14 @@ DisjointWindows::DisjointWindows(const WindowShape& s, int64_t channels) : shape
   for (size_t i = 0; i < window.size(); i += kWidth) base.push_back(take_base(window.data() + i, tap.data() + i));
 }
 
+// y = square root of the sum of squares + bias for `count` windows of a unit; bias: null, or [count]
 void norm_disjoint(const DisjointWindows& unit, const float* x, int64_t count, const float* bias, float* y) {
   for_each_vector(unit, count, [&](int64_t j, IntVec start) {
     write(y, bias, j, count, math::sqrt(sum_taps(unit, x, start, [](Vec v) { return v * v; })));
   });
 }
 
+// dx = (or +=) x * gradient of the window; gradient: room for one vector more than windows
 void spread_disjoint(const DisjointWindows& unit, const float* gradient, const float* x, int64_t cells, float* dx,
                      bool adds) {
   for (int64_t i = 0; i < cells; i += kWidth) {
@@ -144,43 +175,51 @@ void spread_disjoint(const DisjointWindows& unit, const float* gradient, const f
   }
 }
 
-float max_of_plane(const float* x, int64_t count) {
-  if (count < kWidth) {
-    float best = x[0];
-    for (int64_t i = 1; i < count; i++)
-      if (x[i] > best || x[i] != x[i]) best = x[i];
-    return best;
-  }
-  // the last vector meets cells again, which does not change the maximum
-  Vec best = load(x + count - kWidth), other = load(x);
-  int64_t i = kWidth;
-  for (; i + 2 * kWidth <= count; i += 2 * kWidth) {
-    best = larger(best, load(x + i));
-    other = larger(other, load(x + i + kWidth));
-  }
-  if (i + kWidth <= count) best = larger(best, load(x + i));
-  return max_lanes(larger(best, other));
-}
+class Disjoint final : public Method {
+ public:
+  explicit Disjoint(const Problem& p) : Method(p), windows_(p.geometry.shape, p.shape.channels) {}
 
-int64_t winner_of_plane(const float* x, int64_t count) {
-  const float best = max_of_plane(x, count);
-  if (best != best) {
-    int64_t i = count - 1;  // the last NaN
-    while (x[i] == x[i]) i--;
-    return i;
+  // Small planes, or few windows in a row where nothing gathers.
+  static bool fits(const Problem& p, Use) {
+    if (p.shape.function != kL2Norm || !DisjointWindows::fits(p.geometry.shape)) return false;
+    return (kGathers || p.shape.out_width < kWidth) && !(p.covers_plane() && p.in_plane() >= kWidth);
   }
-  int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) {
-    IntVec equal = load(x + i) == splat(best);
-    if (math::any(equal)) return i + first_lane(equal);
+
+  int64_t planes() const override { return windows_.planes; }
+
+  Scratch scratch(Use) const override {
+    Scratch work;
+    work.gradient = float_scratch(kGradientBand, std::max(windows_.windows + kWidth, planes() * p_.out_plane()));
+    return work;
   }
-  if (count < kWidth) {
-    while (x[i] != best) i++;
-    return i;
+
+  void forward(const Scratch& work, const ForwardPlanes& f) const override {
+    float* bias = f.bias ? work.gradient : nullptr;  // of every window
+    for (int64_t p = 0; bias && p < f.count; p++) std::fill_n(bias + p * p_.out_plane(), p_.out_plane(), f.bias[p]);
+    windows_.for_each_unit(f.count, [&](int64_t cell, int64_t window, int64_t, int64_t windows) {
+      norm_disjoint(windows_, f.x + cell, windows, bias ? bias + window : nullptr, f.y + window);
+    });
   }
-  i = count - kWidth;  // none of the cells met again is equal
-  return i + first_lane(load(x + i) == splat(best));
-}
+
+  // A cell belongs to one window at most, and gets x * dz / norm of that one.
+  void backward(const Scratch& work, const BackwardPlanes& b) const override {
+    windows_.for_each_unit(b.count, [&](int64_t cell, int64_t window, int64_t cells, int64_t windows) {
+      const float *x = b.x + cell, *dz = b.dz + window;
+      float* shares = work.gradient;
+      norm_disjoint(windows_, x, windows, nullptr, shares);
+      for (int64_t i = 0; i < windows; i++) shares[i] = shares[i] == 0 ? 0 : dz[i] / shares[i];
+      spread_disjoint(windows_, shares, x, cells, b.dx + cell, b.adds);
+    });
+    if (!b.adds) std::fill(b.dx + windows_.cells_in_units(), b.dx + p_.in_plane(), 0.0f);
+  }
+
+ private:
+  const DisjointWindows windows_;
+};
+
+}  // namespace
+
+const MethodEntry kDisjoint = entry_of<Disjoint>();
 
 }  // namespace pooling
 }  // namespace OPENBNNS_ISA

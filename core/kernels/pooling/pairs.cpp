@@ -1,12 +1,20 @@
-#include "kernels/pooling/pairs.h"
-
-#include "kernels/pooling/maximum.h"
+// Pooling of one plane with 2 x 2 windows that neither overlap nor extend beyond the plane: directly from and to the
+// caller's rows, without a bordered copy.
 #include "simd/pairs.h"
+
+#include "kernels/pooling/indices.h"
+#include "kernels/pooling/maximum.h"
+#include "kernels/pooling/methods.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace pooling {
 namespace {
+
+// x, dx: [height][width]; y, dz: [out_height][out_width] with 2 * out_height <= height and 2 * out_width <= width
+struct PairPlane {
+  int64_t height, width, out_height, out_width;
+};
 
 // body(row, column, number of windows) for up to kWidth windows at a time
 template <class Body>
@@ -48,8 +56,7 @@ PlaneWriter writer(const PairPlane& plane, float* y) {
   return {y, plane.out_width, y + plane.out_height * plane.out_width};
 }
 
-}  // namespace
-
+// y = max + bias
 void max_pairs(const PairPlane& plane, const float* x, float bias, float* y) {
   PlaneWriter out = writer(plane, y);
   for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
@@ -58,6 +65,7 @@ void max_pairs(const PairPlane& plane, const float* x, float bias, float* y) {
   });
 }
 
+// also winner [out_height][pitch]: label [4] of the winning cell; whole vectors are written
 void max_pairs_with_winners(const PairPlane& plane, const float* x, float bias, float* y, const int32_t* label,
                             int32_t* winner, int64_t pitch) {
   PlaneWriter out = writer(plane, y);
@@ -75,6 +83,7 @@ void max_pairs_with_winners(const PairPlane& plane, const float* x, float bias, 
   });
 }
 
+// dx = dz at the winner, 0 elsewhere
 void max_pairs_backward(const PairPlane& plane, const float* x, const float* dz, float* dx) {
   for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
     const float* from = dz + r * plane.out_width + c;
@@ -96,6 +105,7 @@ void max_pairs_backward(const PairPlane& plane, const float* x, const float* dz,
   clear_rest(plane, dx);
 }
 
+// y = average + bias
 void average_pairs(const PairPlane& plane, const float* x, float bias, float* y) {
   PlaneWriter out = writer(plane, y);
   for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
@@ -104,6 +114,7 @@ void average_pairs(const PairPlane& plane, const float* x, float bias, float* y)
   });
 }
 
+// hence dx = dz / 4
 void average_pairs_backward(const PairPlane& plane, const float* dz, float* dx) {
   for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
     const float* from = dz + r * plane.out_width + c;
@@ -112,6 +123,49 @@ void average_pairs_backward(const PairPlane& plane, const float* dz, float* dx) 
   });
   clear_rest(plane, dx);
 }
+
+class Pairs final : public Method {
+ public:
+  explicit Pairs(const Problem& p)
+      : Method(p), plane_{p.shape.in_height, p.shape.in_width, p.shape.out_height, p.shape.out_width} {}
+
+  static bool fits(const Problem& p, Use) { return has_pairs(p) && p.shape.function != kL2Norm; }
+
+  Scratch scratch(Use use) const override {
+    Scratch work;
+    if (use == Use::kIndices) work.winner = winner_scratch(winners_room(p_));
+    if (use == Use::kGradient) work.plane = float_scratch(kOutputTile, p_.in_plane());
+    return work;
+  }
+
+  void forward(const Scratch& work, const ForwardPlanes& f) const override {
+    if (p_.is_average()) return average_pairs(plane_, f.x, f.first_bias(), f.y);
+    if (!f.index) return max_pairs(plane_, f.x, f.first_bias(), f.y);
+    const int32_t below = static_cast<int32_t>(plane_.width), distance[4] = {0, 1, below, below + 1};
+    max_pairs_with_winners(plane_, f.x, f.first_bias(), f.y, distance, work.winner, winners_pitch(p_));
+    write_winners(p_, work.winner, winners_pitch(p_), f.index);
+  }
+
+  void backward(const Scratch& work, const BackwardPlanes& b) const override {
+    write_plane(p_, b, work.plane, [&](float* dx) {
+      p_.is_average() ? average_pairs_backward(plane_, b.dz, dx) : max_pairs_backward(plane_, b.x, b.dz, dx);
+    });
+  }
+
+ private:
+  const PairPlane plane_;
+};
+
+}  // namespace
+
+bool has_pairs(const Problem& p) {
+  const PoolingShape& s = p.shape;
+  return p.cells == 4 && s.kernel_height == 2 && s.kernel_width == 2 && s.stride_y == 2 && s.stride_x == 2 &&
+         s.dilation_y == 1 && s.dilation_x == 1 && s.pad_up == 0 && s.pad_left == 0 &&
+         2 * s.out_height <= s.in_height && 2 * s.out_width <= s.in_width;
+}
+
+const MethodEntry kPairs = entry_of<Pairs>();
 
 }  // namespace pooling
 }  // namespace OPENBNNS_ISA

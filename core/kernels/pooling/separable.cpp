@@ -1,9 +1,13 @@
-#include "kernels/pooling/separable.h"
-
+// Pooling of one plane in two passes, along its columns and along its rows: windows of k x k cells cost 2 k steps each.
+// Cells are read from the caller's rows, without a bordered copy of the plane.
+//
+// Windows along a row are taken for every column first, at unit stride; then the lanes of those that exist are picked.
 #include <limits>
 #include <type_traits>
 
+#include "kernels/pooling/indices.h"
 #include "kernels/pooling/maximum.h"
+#include "kernels/pooling/methods.h"
 #include "simd/lanes.h"
 
 namespace openbnns {
@@ -12,6 +16,42 @@ namespace pooling {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+struct SeparableWindows {
+  WindowShape shape;
+  std::vector<int32_t> pick;    // [stride_x][kWidth] lane in that one of stride_x vectors; -1: in another
+  std::vector<int32_t> spread;  // [stride_x][kWidth] window of a cell after that of the first, by the first's remainder
+  std::vector<int32_t> also;    // [stride_x][kWidth] whether one more window before `shared` ones has the cell
+  int64_t shared;               // windows of a row that every cell has
+  std::vector<int32_t> first;   // [windows that begin before the plane] distance to the first tap that is inside
+  struct Range {
+    int64_t first, end;
+  };
+  std::vector<Range> cells;    // [out_height] rows of cells of a row of windows: first, first + dilation_y, ...
+  std::vector<Range> windows;  // [in_height] rows of windows that have a row of cells; only without dilation
+  struct Start {
+    int64_t window, remainder;
+  };
+  std::vector<Start> starts;  // [vectors of a row of cells] last window of the first cell, and row of `spread`
+  int64_t pitch;              // floats of a row with borders
+  int64_t left;               // windows before the first one in a row of gradients, which are zero
+  int64_t gradient_pitch;
+  int64_t live_rows;     // of cells kept for the windows that have them; a power of two
+  int64_t live_windows;  // rows of windows kept for the cells that they have; a power of two
+
+  static bool fits(const WindowShape& shape);
+  [[gnu::cold]] explicit SeparableWindows(const WindowShape& shape);
+
+  int64_t values_room() const { return kBand * pitch; }  // floats
+  int64_t winners_room() const { return kBand * pitch + 2 * live_rows * winners_pitch(); }
+  int64_t spread_room() const { return kBand * gradient_pitch + live_windows * round_up(shape.in_width, kWidth); }
+
+  // Rows that are worked on before what they give is read again, so that no read waits for a write.
+  static constexpr int64_t kBand = 16;
+  int64_t winners_pitch() const { return round_up(shape.out_width, kWidth); }
+  // Rows at the start of `room` whose borders the passes leave as they are.
+  int64_t borders_room(bool gradients) const { return kBand * (gradients ? gradient_pitch : pitch); }
+};
 
 // of a number that may be negative
 int64_t ceil_divided(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
@@ -194,8 +234,6 @@ OPENBNNS_INLINE void spread_columns(const SeparableWindows& w, const float* grad
   }
 }
 
-}  // namespace
-
 bool SeparableWindows::fits(const WindowShape& s) {
   return s.stride_x <= kWidth && s.out_height > 0 && s.out_width > 0 &&
          s.in_height * s.in_width <= std::numeric_limits<int32_t>::max();
@@ -237,6 +275,9 @@ SeparableWindows::SeparableWindows(const WindowShape& s)
     starts.push_back({c / s.stride_x, c % s.stride_x});
 }
 
+// Kernels. The borders of `room` hold minus infinity for the largest cells and 0 for averages and gradients.
+//
+// y = largest cell + bias; minus infinity + bias for a window without a cell. room: values_room()
 void max_separable(const SeparableWindows& w, const float* x, float bias, float* y, float* room) {
   const PlaneWriter out = writer(w.shape, y);
   with_taps(w, [&](auto taps) {
@@ -244,6 +285,8 @@ void max_separable(const SeparableWindows& w, const float* x, float bias, float*
   });
 }
 
+// y = sum of the cells / divisor + bias, with divisor = count of cells inside where `counts` is given.
+// room: values_room()
 void average_separable(const SeparableWindows& w, const float* x, float divisor, const CellCounts* counts, float bias,
                        float* y, float* room) {
   const PlaneWriter out = writer(w.shape, y);
@@ -256,10 +299,13 @@ void average_separable(const SeparableWindows& w, const float* x, float divisor,
   });
 }
 
+// y = largest cell + bias if y is given, and the place of the cell that wins; of no meaning for a window without a
+// cell. place: [out_height][out_width] and room for one vector more. room: winners_room()
 void winners_separable(const SeparableWindows& w, const float* x, float bias, float* y, int32_t* place, float* room) {
   with_taps(w, [&](auto taps) { find_winners(w, taps, x, bias, y, place, room); });
 }
 
+// dx = (or +=) sum over the windows of a cell of dz / divisor; only without dilation. room: spread_room()
 void average_separable_backward(const SeparableWindows& w, const float* dz, float divisor, const CellCounts* counts,
                                 float* dx, bool adds, float* room) {
   const WindowShape& s = w.shape;
@@ -305,6 +351,65 @@ void average_separable_backward(const SeparableWindows& w, const float* dz, floa
     }
   }
 }
+
+class Separable final : public Method {
+ public:
+  explicit Separable(const Problem& p) : Method(p), windows_(p.geometry.shape) {}
+
+  static bool fits(const Problem& p, Use use) {
+    const bool dilated = p.shape.dilation_y > 1 || p.shape.dilation_x > 1;
+    return is_separable(p) && !(use == Use::kGradient && p.is_average() && dilated);
+  }
+
+  Scratch scratch(Use use) const override {
+    Scratch work;
+    const bool spreads = use == Use::kGradient && p_.is_average();
+    work.rows = float_scratch(kInputBand, spreads               ? windows_.spread_room()
+                                          : use == Use::kValues ? windows_.values_room()
+                                                                : windows_.winners_room());
+    std::fill_n(work.rows, windows_.borders_room(spreads), p_.border());
+    work.winner = winner_scratch(p_.out_plane() + kWidth);
+    if (use == Use::kGradient) work.plane = float_scratch(kOutputTile, p_.in_plane());
+    return work;
+  }
+
+  void forward(const Scratch& work, const ForwardPlanes& f) const override {
+    const float bias = f.first_bias();
+    if (p_.is_average()) return average_separable(windows_, f.x, p_.divisor(), p_.cells_inside(), bias, f.y, work.rows);
+    if (f.index) {
+      find_places(work, f.x, bias, f.y);
+      write_places(f.index, work.winner, p_.out_plane());
+    } else {
+      max_separable(windows_, f.x, bias, f.y, work.rows);
+    }
+    p_.fill_empty(f.y, bias);
+  }
+
+  void backward(const Scratch& work, const BackwardPlanes& b) const override {
+    if (p_.is_average())
+      return average_separable_backward(windows_, b.dz, p_.divisor(), p_.cells_inside(), b.dx, b.adds, work.rows);
+    find_places(work, b.x, 0, nullptr);
+    scatter_places(p_, work.winner, b, work.plane);
+  }
+
+ private:
+  // Where the largest cell of every window is, -1 for none; also y if it is given.
+  void find_places(const Scratch& work, const float* x, float bias, float* y) const {
+    winners_separable(windows_, x, bias, y, work.winner, work.rows);
+    p_.fill_empty(work.winner, -1);
+  }
+
+  const SeparableWindows windows_;
+};
+
+}  // namespace
+
+bool is_separable(const Problem& p) {
+  if (p.covers_plane() || !SeparableWindows::fits(p.geometry.shape)) return false;
+  return p.is_average() || (p.shape.function == kMax && !p.shape.padding_wins);
+}
+
+const MethodEntry kSeparable = entry_of<Separable>();
 
 }  // namespace pooling
 }  // namespace OPENBNNS_ISA

@@ -1,14 +1,34 @@
-#include "kernels/pooling/triples.h"
-
+// Max pooling of one plane with 3 x 3 windows that are two cells apart and begin at most one cell before the plane:
+// directly from and to the caller's rows, without a bordered copy.
+//
+// The largest cell of a window is the largest of the maxima of its rows, and neighbouring windows share a row.
 #include <limits>
 
+#include "kernels/pooling/indices.h"
 #include "kernels/pooling/maximum.h"
+#include "kernels/pooling/methods.h"
 #include "simd/pairs.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace pooling {
 namespace {
+
+// x, dx: [height][width]; y, dz: [out_height][out_width]
+struct TriplePlane {
+  int64_t height, width, out_height, out_width, pad_up, pad_left;
+
+  explicit TriplePlane(const WindowShape& s)
+      : height(s.in_height),
+        width(s.in_width),
+        out_height(s.out_height),
+        out_width(s.out_width),
+        pad_up(s.pad_up),
+        pad_left(s.pad_left) {}
+
+  int64_t row_room() const { return round_up(std::max(out_width, width / 2 + 1), kWidth); }
+  int64_t room() const { return 8 * row_room(); }  // floats
+};
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
@@ -158,8 +178,7 @@ OPENBNNS_INLINE void write_gradient(const TriplePlane& p, const Latest& latest, 
 
 PlaneWriter writer(const TriplePlane& p, float* y) { return {y, p.out_width, y + p.out_height * p.out_width}; }
 
-}  // namespace
-
+// y = max + bias
 void max_triples(const TriplePlane& plane, const float* x, float bias, float* y, float* room) {
   const PlaneWriter out = writer(plane, y);
   for_each_maximum<false>(
@@ -167,6 +186,8 @@ void max_triples(const TriplePlane& plane, const float* x, float bias, float* y,
       [&](int64_t r, int64_t c, Vec best, IntVec) { out.write(r, c, best + bias); }, [](int64_t) {});
 }
 
+// also winner [out_height][pitch]: label [9] of the winning cell, which is label [3 ky] + label [kx]; whole vectors are
+// written
 void max_triples_with_winners(const TriplePlane& plane, const float* x, float bias, float* y, const int32_t* label,
                               int32_t* winner, int64_t pitch, float* room) {
   const PlaneWriter out = writer(plane, y);
@@ -179,6 +200,7 @@ void max_triples_with_winners(const TriplePlane& plane, const float* x, float bi
       [](int64_t) {});
 }
 
+// dx = sums of dz over the windows that a cell has won, in the order of its taps
 void max_triples_backward(const TriplePlane& plane, const float* x, const float* dz, float* dx, float* room) {
   static constexpr int32_t kNumber[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
   const Latest latest(plane, room);
@@ -191,6 +213,47 @@ void max_triples_backward(const TriplePlane& plane, const float* x, const float*
       });
   for (; y < plane.height; y++) write_gradient(plane, latest, dz, y, dx);
 }
+
+class Triples final : public Method {
+ public:
+  explicit Triples(const Problem& p) : Method(p), plane_(p.geometry.shape), distance_(p.tap_distances()) {}
+
+  static bool fits(const Problem& p, Use) { return has_triples(p); }
+
+  Scratch scratch(Use use) const override {
+    Scratch work;
+    work.rows = float_scratch(kInputBand, plane_.room());
+    if (use == Use::kIndices) work.winner = winner_scratch(winners_room(p_));
+    if (use == Use::kGradient) work.plane = float_scratch(kOutputTile, p_.in_plane());
+    return work;
+  }
+
+  void forward(const Scratch& work, const ForwardPlanes& f) const override {
+    if (!f.index) return max_triples(plane_, f.x, f.first_bias(), f.y, work.rows);
+    max_triples_with_winners(plane_, f.x, f.first_bias(), f.y, distance_.data(), work.winner, winners_pitch(p_),
+                             work.rows);
+    write_winners(p_, work.winner, winners_pitch(p_), f.index);
+  }
+
+  void backward(const Scratch& work, const BackwardPlanes& b) const override {
+    write_plane(p_, b, work.plane, [&](float* dx) { max_triples_backward(plane_, b.x, b.dz, dx, work.rows); });
+  }
+
+ private:
+  const TriplePlane plane_;
+  const std::vector<int32_t> distance_;
+};
+
+}  // namespace
+
+bool has_triples(const Problem& p) {
+  const PoolingShape& s = p.shape;
+  return s.function == kMax && !s.padding_wins && s.kernel_height == 3 && s.kernel_width == 3 && s.stride_y == 2 &&
+         s.stride_x == 2 && s.dilation_y == 1 && s.dilation_x == 1 && s.pad_up <= 1 && s.pad_left <= 1 &&
+         p.counts.all_meet();
+}
+
+const MethodEntry kTriples = entry_of<Triples>();
 
 }  // namespace pooling
 }  // namespace OPENBNNS_ISA

@@ -1,8 +1,9 @@
-#include "kernels/pooling/windows.h"
-
+// Pooling of one bordered plane with any window; see common/windows.h for the layout of its cells.
 #include <limits>
 
+#include "kernels/pooling/indices.h"
 #include "kernels/pooling/maximum.h"
+#include "kernels/pooling/methods.h"
 #include "simd/math.h"
 
 namespace openbnns {
@@ -10,37 +11,7 @@ namespace OPENBNNS_ISA {
 namespace pooling {
 namespace {
 
-// Cells of [0, size) among origin, origin + dilation, ..., `kernel` of them.
-int64_t cells_inside(int64_t origin, int64_t kernel, int64_t dilation, int64_t size) {
-  // multiples of the dilation below `cell`, from the origin on
-  auto before = [=](int64_t cell) {
-    return cell <= origin ? 0 : std::min(kernel, (cell - origin + dilation - 1) / dilation);
-  };
-  return before(size) - before(0);
-}
-
-// One axis: taps at window * stride + tap * dilation - pad.
-struct AxisTaps {
-  int64_t kernel, dilation, pad;
-};
-
-AxisTaps without_idle_taps(AxisTaps a, int64_t in, int64_t out, int64_t stride) {
-  const int64_t beyond = (out - 1) * stride + 1;  // a tap so far before the plane meets it in no window
-  const int64_t before = std::max<int64_t>(0, a.pad - beyond + 1),
-                last = std::min(a.kernel - 1, (a.pad + in - 1) / a.dilation);
-  const int64_t first = (before + a.dilation - 1) / a.dilation;
-  if (first > last) return {1, 1, beyond};
-  const int64_t start = a.pad - first * a.dilation;  // of the first tap that counts, before the plane
-  if (start >= 0) return {last - first + 1, first == last ? 1 : a.dilation, start};
-  // It begins inside the plane, which windows do not: one before it stays, which is the last but one, or near enough.
-  if (first == last) return {2, beyond - start, beyond};
-  return {last - first + 2, a.dilation, start + a.dilation};
-}
-
-// Cells that the windows of one axis reach over.
-int64_t reach(const AxisTaps& a, int64_t in, int64_t out, int64_t stride) {
-  return std::max(a.pad + in, (out - 1) * stride + (a.kernel - 1) * a.dilation + 1);
-}
+constexpr int64_t kSparseWindows = 4;  // cells per window from which gradients go window by window
 
 // body(row, column, origin of kWidth windows)
 template <class Body>
@@ -75,29 +46,7 @@ int32_t first_tap_inside(const WindowShape& s, int64_t oy, int64_t ox) {
   return -1;
 }
 
-}  // namespace
-
-WindowShape without_idle_taps(const WindowShape& s) {
-  const AxisTaps tall{s.kernel_height, s.dilation_y, s.pad_up}, wide{s.kernel_width, s.dilation_x, s.pad_left};
-  const AxisTaps y = without_idle_taps(tall, s.in_height, s.out_height, s.stride_y);
-  const AxisTaps x = without_idle_taps(wide, s.in_width, s.out_width, s.stride_x);
-  auto cells = [&](const AxisTaps& rows, const AxisTaps& columns) {
-    return reach(rows, s.in_height, s.out_height, s.stride_y) * reach(columns, s.in_width, s.out_width, s.stride_x);
-  };
-  if (cells(tall, wide) <= 4 * cells(y, x)) return s;
-  return {s.in_height, s.in_width, s.out_height, s.out_width, y.kernel, x.kernel,
-          s.stride_y,  s.stride_x, y.dilation,   x.dilation,  y.pad,    x.pad};
-}
-
-CellCounts::CellCounts(const WindowShape& s)
-    : rows(static_cast<size_t>(s.out_height)), columns(static_cast<size_t>(round_up(s.out_width, kWidth)), 1.0f) {
-  for (int64_t y = 0; y < s.out_height; y++)
-    rows[y] = static_cast<float>(cells_inside(y * s.stride_y - s.pad_up, s.kernel_height, s.dilation_y, s.in_height));
-  for (int64_t x = 0; x < s.out_width; x++)
-    columns[x] =
-        static_cast<float>(cells_inside(x * s.stride_x - s.pad_left, s.kernel_width, s.dilation_x, s.in_width));
-}
-
+// out = largest cell + bias; the border must hold what padded cells count as (minus infinity: they never win).
 void max_windows(const WindowGeometry& geometry, const float* bordered, float bias, const PlaneWriter& out) {
   const int64_t* offset = geometry.taps.offset.data();
   const int count = geometry.taps.count();
@@ -108,6 +57,8 @@ void max_windows(const WindowGeometry& geometry, const float* bordered, float bi
   });
 }
 
+// Label of the winning tap of every window (-1: none) at winner[r * pitch + c]; whole vectors are written. Values, if
+// `out` is given, as above. With `padding_wins` a tap outside the plane may win.
 void find_winners(const WindowGeometry& geometry, const float* bordered, bool padding_wins, float bias,
                   const PlaneWriter* out, const int32_t* label, int32_t* winner, int64_t pitch) {
   const int64_t* offset = geometry.taps.offset.data();
@@ -133,6 +84,7 @@ void find_winners(const WindowGeometry& geometry, const float* bordered, bool pa
   });
 }
 
+// out = sum of the cells / divisor + bias, with divisor = count of cells inside where `counts` is given
 void average_windows(const WindowGeometry& geometry, const float* bordered, float divisor, const CellCounts* counts,
                      float bias, const PlaneWriter& out) {
   for_each_origin(bordered, geometry.windows(), [&](int64_t r, int64_t c, const float* origin) {
@@ -143,12 +95,15 @@ void average_windows(const WindowGeometry& geometry, const float* bordered, floa
   });
 }
 
+// out = square root of the sum of squares + bias
 void norm_windows(const WindowGeometry& geometry, const float* bordered, float bias, const PlaneWriter& out) {
   for_each_origin(bordered, geometry.windows(), [&](int64_t r, int64_t c, const float* origin) {
     out.write(r, c, math::sqrt(sum_taps(geometry.taps, origin, [](Vec v) { return v * v; })) + bias);
   });
 }
 
+// Backward of one phase: sums of the bordered gradient over the taps, all of them or only where the tap has won.
+// `winner` has the layout of the bordered gradient.
 void gather_all(const WindowGeometry& geometry, const Phase& phase, const float* gradient, const PlaneWriter& out) {
   for_each_origin(gradient, geometry.windows(phase), [&](int64_t r, int64_t c, const float* origin) {
     out.write(r, c, sum_taps(phase.taps, origin, [](Vec v) { return v; }));
@@ -169,6 +124,139 @@ void gather_won(const WindowGeometry& geometry, const Phase& phase, const float*
     out.write(r, c, sum);
   });
 }
+
+class AnyWindows final : public Method {
+ public:
+  explicit AnyWindows(const Problem& p) : Method(p), distance_(p.tap_distances()) {
+    for (int t = 0; t < p.geometry.taps.count(); t++) number_.push_back(t);
+  }
+
+  static bool fits(const Problem&, Use) { return true; }
+
+  Scratch scratch(Use use) const override {
+    const WindowGeometry& g = p_.geometry;
+    Scratch work;
+    work.x = float_scratch(kInputBand, g.input.room());
+    g.input.fill_border(work.x, p_.border());
+    if (p_.shape.function == kMax) work.winner = winner_scratch(g.gradient.room());
+    if (use != Use::kGradient) return work;
+    work.plane = float_scratch(kOutputTile, std::max(p_.in_plane(), p_.out_plane()));
+    work.gradient = float_scratch(kGradientBand, g.gradient.room());
+    g.gradient.fill_border(work.gradient, 0);
+    work.gather = float_scratch(kPatches, g.gather_room());
+    return work;
+  }
+
+  void forward(const Scratch& work, const ForwardPlanes& f) const override {
+    const float bias = f.first_bias();
+    const PlaneWriter out{f.y, p_.shape.out_width, f.y + p_.out_plane()};
+    p_.geometry.input.place(work.x, f.x);
+    if (p_.is_average()) return average_windows(p_.geometry, work.x, p_.divisor(), p_.cells_inside(), bias, out);
+    if (p_.shape.function == kL2Norm) return norm_windows(p_.geometry, work.x, bias, out);
+    if (f.index)
+      max_with_indices(work, f.index, bias, out);
+    else
+      max_windows(p_.geometry, work.x, bias, out);
+    p_.fill_empty(f.y, bias);  // not the border's minus infinity
+  }
+
+  void backward(const Scratch& work, const BackwardPlanes& b) const override {
+    if (p_.is_average()) return average_backward(work, b);
+    p_.geometry.input.place(work.x, b.x);
+    if (p_.shape.function == kL2Norm) return norm_backward(work, b);
+    if (!p_.shape.padding_wins && p_.shape.stride_y * p_.shape.stride_x >= kSparseWindows) return scatter_won(work, b);
+    max_backward(work, b);
+  }
+
+ private:
+  void max_with_indices(const Scratch& work, const IndexPlane& index, float bias, const PlaneWriter& out) const {
+    const bool padding_wins = p_.shape.padding_wins;
+    const int64_t pitch = p_.geometry.gradient.row_pitch;
+    const int32_t* label = padding_wins ? number_.data() : distance_.data();
+    find_winners(p_.geometry, work.x, padding_wins, bias, &out, label, work.winner, pitch);
+    for (int64_t r = 0; padding_wins && r < p_.shape.out_height; r++) numbers_to_distances(r, work.winner + r * pitch);
+    write_winners(p_, work.winner, pitch, index);
+  }
+
+  // A zero of the padding has no position in the plane: -1.
+  void numbers_to_distances(int64_t row, int32_t* winner) const {
+    const PoolingShape& s = p_.shape;
+    for (int64_t c = 0; c < s.out_width; c++) {
+      const int64_t ky = winner[c] / s.kernel_width, kx = winner[c] % s.kernel_width;
+      const int64_t y = row * s.stride_y + ky * s.dilation_y - s.pad_up;
+      const int64_t x = c * s.stride_x + kx * s.dilation_x - s.pad_left;
+      const bool inside = y >= 0 && y < s.in_height && x >= 0 && x < s.in_width;
+      winner[c] = inside ? distance_[static_cast<size_t>(winner[c])] : -1;
+    }
+  }
+
+  // z = max over taps of x: dz goes to the tap that won, found again from x
+  void max_backward(const Scratch& work, const BackwardPlanes& b) const {
+    const WindowGeometry& g = p_.geometry;
+    find_winners(g, work.x, p_.shape.padding_wins, 0, nullptr, number_.data(), work.winner + g.gradient_origin(),
+                 g.gradient.row_pitch);
+    g.gradient.place(work.gradient, b.dz);
+    g.gather(b.dx, b.adds, work.gather, [&](const Phase& phase, const PlaneWriter& out) {
+      gather_won(g, phase, work.gradient, work.winner, out);
+    });
+  }
+
+  // The same for fewer windows than cells, window by window. The last comes first: so a cell adds its windows in the
+  // order of its taps, as above.
+  void scatter_won(const Scratch& work, const BackwardPlanes& b) const {
+    const PoolingShape& s = p_.shape;
+    const int64_t pitch = p_.geometry.gradient.row_pitch;
+    find_winners(p_.geometry, work.x, false, 0, nullptr, distance_.data(), work.winner, pitch);
+    write_plane(p_, b, work.plane, [&](float* dx) {
+      std::fill_n(dx, p_.in_plane(), 0.0f);
+      for (int64_t r = s.out_height - 1; r >= 0; r--) {
+        const int64_t first = (r * s.stride_y - s.pad_up) * s.in_width - s.pad_left;
+        const int32_t* winner = work.winner + r * pitch;
+        const float* from = b.dz + r * s.out_width;
+        for (int64_t c = s.out_width - 1; c >= 0; c--)
+          if (winner[c] >= 0) dx[first + c * s.stride_x + winner[c]] += from[c];
+      }
+    });
+  }
+
+  // z = sum over taps of x / divisor: dx = sum over windows of dz / divisor
+  void average_backward(const Scratch& work, const BackwardPlanes& b) const {
+    const CellCounts* counts = p_.cells_inside();
+    const int64_t width = p_.shape.out_width;
+    for (int64_t r = 0; r < p_.shape.out_height; r++)
+      for (int64_t c = 0; c < width; c++) {
+        const float count = counts ? counts->rows[r] * counts->columns[c] : p_.divisor();
+        work.plane[r * width + c] = count > 0 ? b.dz[r * width + c] / count : 0;
+      }
+    gather_shares(work, b.dx, b.adds);
+  }
+
+  // z = p = sqrt(sum over taps of x^2): dx = x * sum over windows of dz / p, 0 where p = 0
+  void norm_backward(const Scratch& work, const BackwardPlanes& b) const {
+    const PlaneWriter norms{work.plane, p_.shape.out_width, work.plane + p_.out_plane()};
+    norm_windows(p_.geometry, work.x, 0, norms);
+    for (int64_t i = 0; i < p_.out_plane(); i++) work.plane[i] = work.plane[i] == 0 ? 0 : b.dz[i] / work.plane[i];
+    gather_shares(work, work.plane, false);
+    write_plane(p_, b, work.plane, [&](float* dx) {
+      for (int64_t i = 0; i < p_.in_plane(); i++) dx[i] = b.x[i] * work.plane[i];
+    });
+  }
+
+  // dx = (or +=) sum over the windows of a cell of their shares, which are in work.plane
+  void gather_shares(const Scratch& work, float* dx, bool adds) const {
+    p_.geometry.gradient.place(work.gradient, work.plane);
+    p_.geometry.gather(dx, adds, work.gather, [&](const Phase& phase, const PlaneWriter& out) {
+      gather_all(p_.geometry, phase, work.gradient, out);
+    });
+  }
+
+  const std::vector<int32_t> distance_;  // of every tap from the start of its window, in the plane
+  std::vector<int32_t> number_;          // of every tap: 0, 1, 2, ...
+};
+
+}  // namespace
+
+const MethodEntry kAnyWindows = entry_of<AnyWindows>();
 
 }  // namespace pooling
 }  // namespace OPENBNNS_ISA
