@@ -46,6 +46,13 @@ def test_numbers_are_those_of_python(tmp_path: Path) -> None:
     assert not table.odd
 
 
+def test_numbers_whose_sum_float32_does_not_hold(tmp_path: Path) -> None:
+    values = [1e38 * (i % 7 - 3) for i in range(40)] + [None]
+    rows = "".join(f"{'' if value is None else value},{i % 3}\n" for i, value in enumerate(values))
+    table = delimited.read(write(tmp_path, "a,y\n" + rows), targets=None)
+    np.testing.assert_allclose(table.column("a"), np.array(values, np.float64), rtol=1e-6, atol=1e32)
+
+
 @pytest.mark.parametrize("text", ["-a", "+", "1e", "1e+", "1.2.3", "1 2", "0x10", "1_0", "one", "--1", "infin"])
 def test_no_numbers(tmp_path: Path, text: str) -> None:
     table = delimited.read(write(tmp_path, f"a;y\n1;2\n2;3\n{text};{text}\n"), targets=None)

@@ -80,7 +80,8 @@ class Column:
         raw = encoded.dictionary.to_pylist()
         self.doubtful |= any("\0" in cell or ("\n" in cell and ('"' in cell or cell[-1] == "\n")) for cell in raw)
         cells = list(map(_stripped, raw))
-        chosen = np.asarray(encoded.indices.fill_null(len(cells)), np.int64)
+        indices = encoded.indices.fill_null(len(cells)) if encoded.indices.null_count else encoded.indices
+        chosen = np.asarray(indices, np.int64)
         places = np.array([*map(self._place, cells), -1], np.int32)
         if not self.target:
             return places[chosen], np.empty(0)
@@ -88,9 +89,9 @@ class Column:
             np.nan if place == -1 else plain_number(cell, self.decimal)
             for cell, place in zip(cells, places, strict=False)
         ]
-        odd = [i for i, value in enumerate(values) if value is None]
-        if odd:
-            where = np.isin(chosen, odd)
+        is_odd = np.array([*(value is None for value in values), False])
+        if is_odd.any():
+            where = is_odd[chosen]
             if not self.odd:
                 first = int(np.argmax(where))
                 self.first_odd = row + first, cells[chosen[first]]
@@ -140,24 +141,29 @@ def fill(
     table.number_columns, table.word_columns = [c.name for c in numbers], [c.name for c in words]
     table.exact_columns = [c.name for c in exact]
     store = RowStore(table.source, (len(numbers), len(exact), len(words)), batches.rows, room)
-    centres: Array | None = None
+    centres: list[float] | None = None
+    scratch = np.empty((len(numbers), 0))  # kept from batch to batch, because new memory costs more than the sums
     row = 0
     first = max(100, _CENTRED // max(1, len(numbers))) if numbers else 0
     for batch in _first_joined(batches, first):
         count = len(next(iter(batch.values())))
-        values = np.array([column.numbers(batch[column.name]) for column in numbers]).reshape(len(numbers), count)
         if centres is None:
-            centres = np.array([_centre(centre(c.name), v[:first]) for c, v in zip(numbers, values, strict=True)])
-        values -= centres[:, None]
+            centres = [_centre(centre(c.name), c.numbers(batch[c.name][:first])) for c in numbers]
+        if count > scratch.shape[1]:
+            scratch = np.empty((len(numbers), count))
+        values = scratch[:, :count]
+        for column, middle, into in zip(numbers, centres, values, strict=True):
+            np.subtract(column.numbers(batch[column.name]), middle, out=into)
         coded = {column.name: column.codes(batch[column.name], row) for column in words}
         done = 0
         while done < count:
             free = store.free()
             end = min(count, done + len(free[0]))
             part, size = slice(done, end), end - done
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 free[0][:size] = values[:, part].T
-            if np.isinf(free[0][:size]).any():
+                suspicious = not np.isfinite(free[0][:size].sum())
+            if suspicious and np.isinf(free[0][:size]).any():
                 place, i = np.argwhere(np.isinf(free[0][:size]))[0]
                 raise too_large(numbers[i].name, row + done + int(place))
             for i, target in enumerate(exact):
@@ -167,7 +173,7 @@ def fill(
             store.take(size)
             done = end
         row += count
-    table.centre = np.zeros(len(numbers)) if centres is None else centres
+    table.centre = np.zeros(len(numbers)) if centres is None else np.array(centres)
     table.words = [list(column.words) for column in words]
     table.overflowed = {column.name for column in words if column.overflowed}
     table.odd = {column.name: (column.odd, *column.first_odd) for column in exact if column.odd}
