@@ -118,7 +118,9 @@ def check(data: dict[str, Any], rows: list[Row]) -> tuple[int, str]:
     states = outcomes(data)
     unproven = {row.id: states.get(row.id, "no test claims it") for row in rows if states.get(row.id) != "passed"}
     if unproven:
-        return 1, "\n".join([f"{len(unproven)} row(s) are not proven:", *(f"  {k}: {v}" for k, v in unproven.items())])
+        return 1, "\n".join(
+            [f"Not proven, {len(unproven)} of {len(rows)} rows:", *(f"  {k}: {v}" for k, v in unproven.items())]
+        )
     return 0, f"All {len(rows)} rows are proven."
 
 

@@ -291,7 +291,7 @@ BAD: list[tuple[str, tuple[Any, ...], str]] = [
     ("BNNSClipByNorm", (desc(), desc(), NAN, 0), "max_norm is nan"),
     ("BNNSClipByNorm", (desc(), desc(), 1, 2), "axis_flags is 0x2, but Vector"),
     ("BNNSClipByNorm", (desc(), desc(), 1, -1), "axis_flags is -0x1"),
-    ("BNNSClipByGlobalNorm", ([desc()], [desc()], 2, 1, 0), "src has 1 entries, but count is 2"),
+    ("BNNSClipByGlobalNorm", ([desc()], [desc()], 2, 1, 0), "src has 1 entry, but count is 2"),
     ("BNNSClipByGlobalNorm", ([desc()], None, 1, 1, 0), "src is NULL"),
     ("BNNSClipByGlobalNorm", ([None], [desc()], 1, 1, 0), r"dest\[0\] is NULL"),
     ("BNNSClipByGlobalNorm", ([desc()], [desc()], 1, 1, -2), "use_norm is -2"),

@@ -51,9 +51,9 @@ def matrix(count: int, data: Any, **more: Any) -> capi.BNNSNDArrayDescriptor:
 
 
 ARITHMETIC: list[tuple[str, Callable[[Arithmetic], dict[str, Any]], str]] = [
-    ("forward", lambda c: {"number_of_inputs": 1}, r"number_of_inputs is 1, but Multiply has 2 operand\(s\)\. Pass 2"),
+    ("forward", lambda c: {"number_of_inputs": 1}, r"number_of_inputs is 1, but Multiply has 2 operands\. Pass 2"),
     ("forward", lambda c: {"number_of_inputs": 2**63}, "number_of_inputs is 9223372036854775808"),
-    ("forward", lambda c: {"in_": [numbers(24)]}, r"in has 1 entries, but Multiply has 2 operand\(s\)\. Pass 2"),
+    ("forward", lambda c: {"in_": [numbers(24)]}, r"in has 1 entry, but Multiply has 2 operands\. Pass 2"),
     ("forward", lambda c: {"in_stride": [0, 0, 0]}, "in_stride has 3 entries"),
     ("forward", lambda c: {"in_": [numbers(24), None]}, r"in\[1\] is NULL, but this call needs it"),
     ("forward", lambda c: {"in_": None}, r"in\[0\] is NULL, but this call needs it"),
@@ -68,8 +68,8 @@ ARITHMETIC: list[tuple[str, Callable[[Arithmetic], dict[str, Any]], str]] = [
     ("forward", lambda c: {"filter": None}, "filter is NULL"),
     ("backward", lambda c: {"out_delta": None}, "out_delta is NULL"),
     ("backward", lambda c: {"in_delta": None}, "in_delta is NULL. Pass 2 descriptors; one without data is skipped"),
-    ("backward", lambda c: {"in_delta": [matrix(12, c.da)]}, "in_delta has 1 entries"),
-    ("backward", lambda c: {"in_delta_stride": [0]}, "in_delta_stride has 1 entries"),
+    ("backward", lambda c: {"in_delta": [matrix(12, c.da)]}, "in_delta has 1 entry"),
+    ("backward", lambda c: {"in_delta_stride": [0]}, "in_delta_stride has 1 entry"),
     ("backward", lambda c: {"in_delta": [matrix(12, np.zeros(23, "f4")), None]}, r"in_delta\[0\]\.data holds 92 bytes"),
     ("backward", lambda c: {"in_delta": [matrix(4, c.da), None]}, r"in_delta\[0\] is RowMajorMatrix size \(4, 1\), but this filter's"),
     ("backward", lambda c: {"in_delta": [matrix(12, c.da, flags=5), None]}, r"in_delta\[0\]\.flags is 5"),

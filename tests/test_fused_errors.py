@@ -93,8 +93,8 @@ def test_creation_is_refused(
 def test_arguments_of_creation(observed: Observed) -> None:
     kinds, layers = _pieces(CONV)
     create = capi.BNNSFilterCreateFusedLayer
-    observed.failed(create(2, kinds[:1], layers), "filter_type has 1 entries, but number_of_fused_filters is 2")
-    observed.failed(create(2, kinds, layers[:1]), "layer_params has 1 entries")
+    observed.failed(create(2, kinds[:1], layers), "filter_type has 1 entry, but number_of_fused_filters is 2")
+    observed.failed(create(2, kinds, layers[:1]), "layer_params has 1 entry")
     observed.failed(create(2, None, layers), "filter_type is NULL")
     observed.failed(create(2, kinds, None), "layer_params is NULL")
     assert create(2, [*kinds, 99], [*layers, None]) is not None
@@ -150,7 +150,7 @@ def _guarded(run: FusedRun) -> dict[str, Storage]:
     (CONV, lambda r, g: {"in_delta": g["dw"]}, "in_delta is ConvolutionWeightsOIHW"),
     (CONV, lambda r, g: {"batch_size": 3}, "batch_size is 3, but the latest training forward had 4"),
     (ADD, lambda r, g: {"in_delta": None}, "in_delta is NULL"),
-    (ADD, lambda r, g: {"in_delta": [g["da0"]]}, "in_delta has 1 entries"),
+    (ADD, lambda r, g: {"in_delta": [g["da0"]]}, "in_delta has 1 entry"),
     (ADD, lambda r, g: {"number_of_inputs": 3}, "number_of_inputs is 3"),
     (ADD, lambda r, g: {"out_delta": None}, "out_delta is NULL"),
 ], ids=range(14))  # fmt: skip

@@ -60,9 +60,9 @@ APPLY_MISTAKES: list[tuple[Callable[[ob.FullyConnectedLayer], Any], type[Excepti
     (
         lambda layer: layer.apply(X, np.zeros((3, 4), np.float32)),
         ValueError,
-        r"output holds 3 sample\(s\), but input holds 5",
+        r"output holds 3 samples, but input holds 5",
     ),
-    (lambda layer: layer.apply(X, batch_size=4), ValueError, r"input holds 5 sample\(s\), but batch_size is 4"),
+    (lambda layer: layer.apply(X, batch_size=4), ValueError, r"input holds 5 samples, but batch_size is 4"),
     (lambda layer: layer.apply(X, batch_size=-1), ValueError, r"batch_size is -1"),
     (lambda layer: layer.apply(X, batch_size=5.0), TypeError, r"batch_size must be an integer, not float"),
     (lambda layer: layer.apply(X, batch_size=True), TypeError, r"batch_size must be an integer, not bool"),
@@ -288,7 +288,7 @@ def test_mistakes_with_operands() -> None:
         ob.LayerApplyError, match=r"apply_backward: input_b is None, but the derivative of Multiply needs"
     ):
         layer.apply_backward(a, None, None, a)
-    with pytest.raises(ob.LayerApplyError, match=r"apply: input_b holds 1 sample\(s\), but input_a holds 2"):
+    with pytest.raises(ob.LayerApplyError, match=r"apply: input_b holds 1 sample, but input_a holds 2"):
         layer.apply(a, a[0])
     shared = np.zeros((2, 3), np.float32)
     with pytest.raises(

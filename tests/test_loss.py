@@ -122,7 +122,7 @@ def test_gradcheck_takes_predictions_and_labels(engine: str) -> None:
     made = LossCase("MeanSquareError", "Sum").create()
     x = np.random.default_rng(0).standard_normal((2, 4, 7))
     assert ob.gradcheck(made, [x[0], x[1]], verbose=False)
-    with pytest.raises(ob.LayerApplyError, match=r"1 inputs are given, but this loss filter takes 2: input, labels"):
+    with pytest.raises(ob.LayerApplyError, match=r"1 input is given, but this loss filter takes 2: input, labels"):
         ob.gradcheck(made, x[0])
     with pytest.raises(ob.LayerApplyError, match=r"labels has shape \(3,\), but one sample is \(7,\)"):
         ob.gradcheck(made, [x[0], np.zeros(3)])

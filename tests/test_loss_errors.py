@@ -186,7 +186,7 @@ def test_upstream_gradients_of_the_wrong_form(engine: str) -> None:
     made, arguments = LossCase("MeanSquareError", "None").create(), _forward_arguments()
     del arguments["out"]
     for delta, message in [
-        (describe(1, np.ones(35, np.float32)), r"the gradient of out is 7 value\(s\) for one sample"),
+        (describe(1, np.ones(35, np.float32)), r"the gradient of out is 7 values for one sample"),
         (describe(7, np.ones(34, np.float32)), r"out_delta.data holds 136 bytes, but the call touches 140"),
         (describe(7, np.ones(35, np.float32)), r"out_delta_stride is -1"),
     ]:

@@ -144,12 +144,12 @@ def test_layer_errors(engine: str) -> None:
     x = np.zeros((4, 6), np.float32)
     layer = make()
     calls: list[tuple[Any, str]] = [
-        (lambda: layer.apply(x, x[:3]), r"labels holds 3 sample\(s\), but input holds 4"),
+        (lambda: layer.apply(x, x[:3]), r"labels holds 3 samples, but input holds 4"),
         (lambda: layer.apply(x, x[:, :5]), r"labels has shape \(4, 5\), but this layer expects \(6,\)"),
         (lambda: layer.apply(x, x.astype(np.float64)), r"labels is float64, but this layer takes float32"),
         (
             lambda: layer.apply(x, x, weights=np.ones(4, np.float32)),
-            r"weights has 4 value\(s\). Pass one per "
+            r"weights has 4 values. Pass one per "
             r"element, 24",
         ),
         (

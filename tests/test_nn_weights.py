@@ -33,7 +33,7 @@ def test_every_mismatch_is_listed_and_nothing_changes() -> None:
         net.load_state_dict(given_)
     text = str(caught.value)
     assert "0.weight: shape (3, 5) given, (3, 4) needed" in text
-    assert "1.bias: missing" in text and "2.bias: not in the network" in text and "3 mismatch(es)" in text
+    assert "1.bias: missing" in text and "2.bias: not in the network" in text and "3 mismatches" in text
     for name, array in net.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
     del given_["0.weight"]

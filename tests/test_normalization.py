@@ -252,7 +252,7 @@ def test_backward_needs_a_training_forward(kind: str, engine: str) -> None:
     run.forward(training=False)
     fails(4, "there was no training forward")
     run.forward()
-    fails(3, r"batch_size is 3, but the latest training forward had 4 sample\(s\)")
+    fails(3, r"batch_size is 3, but the latest training forward had 4 samples")
     run.backward()
     first = {name: s.raw() for name, s in run.backward().items()}  # a second time
     run.forward(training=False)  # an inference in between changes nothing

@@ -326,7 +326,7 @@ def test_what_cannot_be_written_is_listed(tmp_path: Path) -> None:
             return Cube.apply(x) + Cube.apply(F.tanh(x))
 
     with pytest.raises(
-        nn.onnx.Unsupported, match=r"(?s)2 operation\(s\) cannot be written:.*Cube in Cube: .*NumPy.*Cube in Cube"
+        nn.onnx.Unsupported, match=r"(?s)2 operations cannot be written:.*Cube in Cube: .*NumPy.*Cube in Cube"
     ):
         Cubes().build((3,)).to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

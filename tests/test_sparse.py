@@ -185,7 +185,7 @@ def test_bad_coordinates(changes: dict[str, Any], message: str) -> None:
         ([1, 1, 2], [0, 1], "must rise from 0"),
         ([0, 2, 1], [0, 1], "must rise from 0"),
         ([0, 1, 2], [0, 3], "column 3 is outside"),
-        ([0, 1, 2], [0], "has 1 entries"),
+        ([0, 1, 2], [0], "has 1 entry"),
     ],
 )
 def test_bad_rows(starts: list[int], columns: list[int], message: str) -> None:

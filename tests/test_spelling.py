@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -248,3 +250,18 @@ def test_an_output_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureF
     assert "Errno" not in said.err
     assert said.out == ""  # before anything is read or computed
     assert file.read_text() == "something else"
+
+
+def test_messages_know_singular_and_plural() -> None:
+    """No text leaves it to the reader, as "1 sample(s)" does."""
+    package = Path(ob.__file__).parent
+    lazy = re.compile(r"[a-z]\((?:s|es)\)")
+    found = [
+        f"{path.relative_to(package)}:{node.lineno}: {node.value[:60]!r}"
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and lazy.search(re.sub(r"sqrt\(s\)", "", node.value))
+    ]
+    assert not found

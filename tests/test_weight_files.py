@@ -254,7 +254,7 @@ class Unwritten(nn.Module):
 @peers
 def test_what_keras_has_not_is_listed(tmp_path: Path) -> None:
     net = Unwritten().build((4,))
-    with pytest.raises(Mismatch, match=r"4 problem\(s\), nothing was written") as caught:
+    with pytest.raises(Mismatch, match=r"4 problems, nothing was written") as caught:
         net.save(tmp_path / "w.weights.h5")
     said = str(caught.value)
     for reason in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._plural import plural
 from ..errors import Problem
 from ..tensors.descriptors import describe
 from ..tensors.operands import Bound, Operand, Parameter, check_stride, check_training_types, entries, keep_apart
@@ -57,9 +58,9 @@ def _spread(call: Call, caller: Caller, given: Given) -> Given:
 def _entries(values: Any, who: str, rule: ListOf, count: int, missing: Any) -> Any:
     if values is None:
         return [missing] * count
-    values = entries(values, who, f"{count} entries")
+    values = entries(values, who, plural(count, "entry"))
     if len(values) != count:
-        raise Problem(f"{who} has {len(values)} entries, but {rule.rule}. Pass {count}.")
+        raise Problem(f"{who} has {plural(len(values), 'entry')}, but {rule.rule}. Pass {count}.")
     return values
 
 

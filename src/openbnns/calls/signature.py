@@ -105,7 +105,7 @@ _STRIDES = {"indices": "idx"}
 class ListOf:
     """An argument that comes as a list of tensors."""
 
-    rule: str  # why it has the length that it has, as a clause: "Add has 2 operand(s)"
+    rule: str  # why it has the length that it has, as a clause: "Add has 2 operands"
     required: str = ""  # what to do about NULL where that does not stand for a list of NULLs
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem, out_of_memory, record, succeeded
@@ -68,7 +69,9 @@ def _entries(values: Any, number: int, who: str) -> list[Any]:
         raise Problem(f"{who} is NULL. Pass one entry per layer.")
     values = entries(values, who, "one entry per layer")
     if len(values) < number:
-        raise Problem(f"{who} has {len(values)} entries, but number_of_fused_filters is {number}. Pass one per layer.")
+        raise Problem(
+            f"{who} has {plural(len(values), 'entry')}, but number_of_fused_filters is {number}. Pass one per layer."
+        )
     return list(values[:number])
 
 

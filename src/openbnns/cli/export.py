@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from .._plural import plural
 from . import network_export
 from .arguments import OK, Commands, add_output, print_json, show
 
@@ -54,5 +55,5 @@ def run(options: argparse.Namespace) -> int:
         print_json({"model": str(options.model), "to": options.to, "written": [str(path)], "arrays": shapes})
     elif not options.quiet:
         show(("array", "elements", "shape"), [(name, str(a.dtype), str(a.shape)) for name, a in arrays.items()])
-        print(f"{len(arrays)} arrays with {total:,} numbers.\nWritten: {path}")
+        print(f"{plural(len(arrays), 'array')} with {plural(total, 'number')}.\nWritten: {path}")
     return OK

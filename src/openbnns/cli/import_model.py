@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .._plural import plural
 from .arguments import OK, Commands, add_output, print_json, show
 
 
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         print_json({"model": str(options.model), "written": [str(path)], "converted": converted, "parameters": shapes})
     elif not options.quiet:
         show(titles, rows)
-        print(f"{trained:,} numbers to train, in {len(named)} arrays.\nWritten: {path}")
+        print(f"{trained:,} numbers to train, in {plural(len(named), 'array')}.\nWritten: {path}")
     return OK
 
 

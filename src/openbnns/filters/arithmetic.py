@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat, engines
+from .._plural import plural
 from .._words import Caller
 from ..abi.enums import BNNSArithmeticFunction, BNNSDescriptorType
 from ..abi.structs import (
@@ -128,7 +129,7 @@ class Arithmetic(Filter):
         if not isinstance(block, expected):
             raise Problem(
                 f"{who('arithmetic_function_fields')} is a {type(block).__name__}, but {function_name(self.function)} has "
-                f"{self.count} operand(s). Pass a {expected.__name__}."
+                f"{plural(self.count, 'operand')}. Pass a {expected.__name__}."
             )
         return block
 
@@ -224,7 +225,7 @@ class Arithmetic(Filter):
         return None
 
     def operand_list(self) -> ListOf:
-        return ListOf(f"{function_name(self.function)} has {self.count} operand(s)")
+        return ListOf(f"{function_name(self.function)} has {plural(self.count, 'operand')}")
 
     def operand_arguments(self, *, required: bool, needs: tuple[Need, ...] = ()) -> list[Argument]:
         """The operands of a call."""
@@ -283,8 +284,8 @@ class Arithmetic(Filter):
         """Refuse a call for another number of operands."""
         if check_count(number, caller("number_of_inputs")) != self.count:
             raise Problem(
-                f"{caller('number_of_inputs')} is {number}, but {function_name(self.function)} has {self.count} operand(s). "
-                f"Pass {self.count}."
+                f"{caller('number_of_inputs')} is {number}, but {function_name(self.function)} has "
+                f"{plural(self.count, 'operand')}. Pass {self.count}."
             )
 
     @property

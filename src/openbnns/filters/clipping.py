@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
+from .._plural import plural
 from .._words import Caller
 from ..abi.enums import BNNSNormType
 from ..errors import Problem
@@ -209,7 +210,7 @@ def _entries(caller: Caller, name: str, tensors: Any, count: int) -> Sequence[An
         raise Problem(f"{caller(name)} is {caller.null}. Pass a list of {count} descriptors.")
     tensors = entries(tensors, caller(name), "BNNSNDArrayDescriptor")
     if len(tensors) < count:
-        raise Problem(f"{caller(name)} has {len(tensors)} entries, but {caller.name('count')} is {count}.")
+        raise Problem(f"{caller(name)} has {plural(len(tensors), 'entry')}, but {caller.name('count')} is {count}.")
     return [tensors[i] for i in range(count)]
 
 

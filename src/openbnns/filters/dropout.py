@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, compat, engines
+from .._plural import plural
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..calls.signature import Argument, Call
@@ -136,6 +137,6 @@ class Dropout(UnaryFilter):
             )
         if batch != latest:
             raise Problem(
-                f"{caller('batch_size')} is {batch}, but the latest forward call, whose mask is used, had {latest} "
-                f"sample(s). Pass batch_size {latest}, or apply the filter to {batch} sample(s) first."
+                f"{caller('batch_size')} is {batch}, but the latest forward call, whose mask is used, had "
+                f"{plural(latest, 'sample')}. Pass batch_size {latest}, or apply the filter to {plural(batch, 'sample')} first."
             )

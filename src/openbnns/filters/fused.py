@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
+from .._plural import plural
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters
 from ..calls.run import run_staged, write_results
@@ -451,8 +452,8 @@ class Fused(Filter):
             )
         if trained.batch != batch:
             raise Problem(
-                f"{caller('batch_size')} is {batch}, but the latest training forward had {trained.batch} samples. Run forward "
-                "and backward on the same batch."
+                f"{caller('batch_size')} is {batch}, but the latest training forward had {plural(trained.batch, 'sample')}. Run "
+                "forward and backward on the same batch."
             )
         if trained.engine != engines.current():
             raise Problem(

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _strict, compat, engines
+from .._plural import plural
 from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout, BNNSLossFunction, BNNSLossReductionFunction
 from ..abi.structs import (
@@ -108,7 +109,7 @@ class LossWeights(Operand):
         if number != 1 and (each == 0 or number != batch * each):
             several = "" if each == 0 else f" or {batch * each} (one per {'sample' if each == 1 else 'element'})"
             raise Problem(
-                f"{caller('weights_size')} is {number}, but {function_name(self.function)} on {batch} sample(s) takes 0 "
+                f"{caller('weights_size')} is {number}, but {function_name(self.function)} on {plural(batch, 'sample')} takes 0 "
                 f"(none), 1 (one for everything){several}. Pass one of these."
             )
         b = bind(_vector(number), (0,), (number,), caller(name), data, 1, 0)
@@ -143,7 +144,7 @@ class _Upstream(Operand):
         if view.count != each and not self.reduced and view.count == batch * each and view.packed:
             view = _vector(each)
         if view.count != each:
-            what = "one value, as the loss is reduced" if self.reduced else f"{each} value(s) for one sample"
+            what = "one value, as the loss is reduced" if self.reduced else f"{plural(each, 'value')} for one sample"
             raise Problem(
                 f"{who} is {describe(view)}, but the gradient of out is {what}. Describe a Vector of size {each}."
             )

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, compat, engines
+from .._plural import plural
 from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout, BNNSFilterType
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
@@ -469,7 +470,7 @@ class Normalization(Filter):
             return
         if trained:
             raise Problem(
-                f"{caller('batch_size')} is {batch}, but the latest training forward had {trained} sample(s). Backward "
+                f"{caller('batch_size')} is {batch}, but the latest training forward had {plural(trained, 'sample')}. Backward "
                 "belongs to the training forward of the same batch: pass that batch, or run it forward first."
             )
         if other:

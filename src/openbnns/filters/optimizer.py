@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, compat, engines
+from .._plural import plural
 from .._words import Caller
 from ..abi.enums import BNNSOptimizerFunction
 from ..abi.structs import (
@@ -373,7 +374,7 @@ def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, o
         raise Problem(f"{caller(name)} is {caller.null}, but this step needs {wanted}. Pass a list of descriptors.")
     tensors = entries(tensors, caller(name), "BNNSNDArrayDescriptor")
     if len(tensors) < count:
-        raise Problem(f"{caller(name)} has {len(tensors)} entries, but this step needs {wanted}.")
+        raise Problem(f"{caller(name)} has {plural(len(tensors), 'entry')}, but this step needs {wanted}.")
     return [_tensor(caller, f"{name}[{i}]", tensors[i], output=output) for i in range(count)]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat
+from .._plural import plural
 from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSSparsityParameters
@@ -70,12 +71,13 @@ def sparsify_rows(
     starts = _integers(caller, "in_row_starts", in_row_starts).reshape(-1)
     if columns.size != values.size:
         raise Problem(
-            f"{caller('in_column_indices')} has {columns.size} entries, but there are {values.size} values. Pass one per value."
+            f"{caller('in_column_indices')} has {plural(columns.size, 'entry')}, but "
+            f"{caller.name('in_values')} {values.size}. Pass one per value."
         )
     if starts.size != height + 1:
         raise Problem(
-            f"{caller('in_row_starts')} has {starts.size} entries, but {height} rows need {height + 1}: where each starts, "
-            "and where the last one ends."
+            f"{caller('in_row_starts')} has {plural(starts.size, 'entry')}, but {plural(height, 'row')} need {height + 1}: where "
+            "each starts, and where the last one ends."
         )
     if starts[0] != 0 or starts[-1] != values.size or np.any(np.diff(starts) < 0):
         raise Problem(

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._plural import plural
 from .._words import Caller
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..calls.signature import Argument, Call
@@ -102,8 +103,8 @@ class Subject:
         if len(inputs) != len(self.inputs):
             names = ", ".join(self.inputs)
             raise Problem(
-                f"gradcheck: {len(inputs)} inputs are given, but this {self.filter.family} filter takes "
-                f"{len(self.inputs)}: {names}."
+                f"gradcheck: {plural(len(inputs), 'input')} {'is' if len(inputs) == 1 else 'are'} given, "
+                f"but this {self.filter.family} filter takes {len(self.inputs)}: {names}."
             )
         values = {name: checked_input(v, a, name) for v, (name, a) in zip(inputs, self.inputs.items(), strict=True)}
         if len({len(values[name]) for name, a in self.inputs.items() if a.batched}) > 1:

@@ -419,7 +419,7 @@ class Mismatch(ValueError):
     ...     nn.Linear(2).build((3,)).load_state_dict({"weight": np.zeros((2, 4)), "scale": np.zeros(2)})
     ... except nn.Mismatch as error:
     ...     print(error)
-    load_state_dict: 3 mismatch(es), nothing was changed:
+    load_state_dict: 3 mismatches, nothing was changed:
       weight: shape (2, 4) given, (2, 3) needed
       bias: missing
       scale: not in the network

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
+from .._plural import plural
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
@@ -295,7 +296,7 @@ class Arguments:
             elif held != given:
                 other = f"batch_size is {given}" if source == "batch_size" else f"{source} holds {given}"
                 raise Problem(
-                    f"{self.who}: {name} holds {held} sample(s), but {other}. Every array of a call has the same batch "
+                    f"{self.who}: {name} holds {plural(held, 'sample')}, but {other}. Every array of a call has the same batch "
                     "axis, and batch_size may be left out."
                 )
         if given is None:

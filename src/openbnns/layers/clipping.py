@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSNormType
 from ..abi.structs import BNNSNDArrayDescriptor
@@ -93,7 +94,7 @@ def clip_by_global_norm(
     sources = list(inputs)
     targets = [None] * len(sources) if outputs is None else list(outputs)
     if len(targets) != len(sources):
-        raise Problem(f"{caller('outputs')} has {len(targets)} entries, but inputs has {len(sources)}.")
+        raise Problem(f"{caller('outputs')} has {plural(len(targets), 'entry')}, but inputs has {len(sources)}.")
     triples = [
         _input_and_output(caller, s, t, f"inputs[{i}]", f"outputs[{i}]")
         for i, (s, t) in enumerate(zip(sources, targets, strict=True))

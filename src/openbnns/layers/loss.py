@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from .._plural import plural
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
@@ -195,7 +196,7 @@ class LossLayer(Layer):
         if not broadcasts and count != batch * each:
             per = "sample" if each == 1 else "element"
             several = f"one per {per}, {batch * each} in all; or " if each else ""
-            raise Problem(f"{who} has {count} value(s). Pass {several}one value with broadcasts_weights=True.")
+            raise Problem(f"{who} has {plural(count, 'value')}. Pass {several}one value with broadcasts_weights=True.")
         return data, count
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._plural import plural
 from .._words import Caller
 from ..abi.enums import BNNSQuantizerFunction
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization, BNNSNDArrayDescriptor
@@ -111,7 +112,9 @@ def _convert_array(
     if not 1 <= x.ndim <= 8:
         raise Problem(f"{who}: input has shape {x.shape}, but a tensor has 1 to 8 axes. Reshape it.")
     if batch_size is not None and batch_size != x.shape[0]:
-        raise Problem(f"{who}: batch_size is {batch_size}, but input holds {x.shape[0]} sample(s). Leave it out.")
+        raise Problem(
+            f"{who}: batch_size is {batch_size}, but input holds {plural(x.shape[0], 'sample')}. Leave it out."
+        )
     if output is None:
         output = np.empty(x.shape, np.int8 if who.function == "quantize" else np.float32)
     y = output if isinstance(output, BNNSNDArrayDescriptor) else as_array(output, f"{who}: output")

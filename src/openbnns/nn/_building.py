@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from .. import engines
+from .._plural import plural
 from ..graph.graph import Graph, current_graph, recording
 from ..graph.lock import making
 from ..graph.memory import Arena
@@ -314,7 +315,7 @@ class Building(State):
         pairs = zip(shapes, wanted, strict=False)
         index = next((i for i, (shape, known) in enumerate(pairs) if not is_same_shape(shape[1:], known[1:])), 0)
         if len(shapes) != len(wanted):
-            return f"{self._who}: {len(shapes)} input(s) given, but the network was built for {len(wanted)}. {error}"
+            return f"{self._who}: {plural(len(shapes), 'input')} given, but the network was built for {len(wanted)}. {error}"
         shape, known = shapes[index], wanted[index]
         cure = " For one sample pass x[None]." if is_same_shape(shape, known[1:]) else ""
         return (

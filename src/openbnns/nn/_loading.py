@@ -245,7 +245,7 @@ def _from_arrays(parts: Parts, name: str, options: Options) -> Data:
             parts[part] = check(x, y, f"{name} ({part})" if several else name, labels=True)
         elif len(x) != len(y):
             raise DataError(
-                f"{name}: there are {len(x)} samples, but {len(y)} targets. Give one target for each sample."
+                f"{name}: x has {plural(len(x), 'sample')}, but y {plural(len(y), 'target')}. Give one target for each sample."
             )
     _require_one_shape(parts, name)
     prepared, split = _filled(parts, name, options)

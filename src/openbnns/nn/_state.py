@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from ..graph.parameter import Mismatch, Parameter, as_float_array
 from ..graph.tensor import Array
 from ._tree import Tree
@@ -62,7 +63,9 @@ class State(Tree):
         names += [f"{name}: not in the network" for name in given if name not in own]
         if unfit or (strict and names):
             wrong = unfit + (names if strict else [])
-            raise Mismatch(f"load_state_dict: {len(wrong)} mismatch(es), nothing was changed:\n  " + "\n  ".join(wrong))
+            raise Mismatch(
+                f"load_state_dict: {plural(len(wrong), 'mismatch')}, nothing was changed:\n  " + "\n  ".join(wrong)
+            )
         for name, target in own.items():
             if name not in given:
                 continue

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from ..graph.tensor import Array
 from . import _turns
 from ._batches import Batch
@@ -81,7 +82,9 @@ class CompiledStep:
         """
         size, count = self.batch_size, len(x) // self.batch_size * self.batch_size
         if len(x) != len(y):
-            raise ValueError(f"{_WHO}: x has {len(x)} samples, but y {len(y)} targets. Pass one target per sample.")
+            raise ValueError(
+                f"{_WHO}: x has {plural(len(x), 'sample')}, but y {plural(len(y), 'target')}. Pass one target per sample."
+            )
         if not count:
             return []
         with _turns.taken([self.network], _WHO):

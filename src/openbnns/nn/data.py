@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._listing import of_module as _of_module
+from .._plural import plural
 from ..graph.checks import whole_number
 from ..graph.seeds import seed_number
 from ..graph.tensor import Array
@@ -181,7 +182,9 @@ def _require_agreement(arrays: dict[str, Array], who: str) -> None:
     for name, array in others:
         if len(samples) != len(array):
             cure = "Pass one target per sample." if name.startswith("y") else "Pass as many of each."
-            raise DataError(f"{who}: {first} has {len(samples)} samples, but {name} has shape {array.shape}. {cure}")
+            raise DataError(
+                f"{who}: {first} has {plural(len(samples), 'sample')}, but {name} has shape {array.shape}. {cure}"
+            )
     for name, array in arrays.items():
         if not is_mapped(array):
             require_finite(array, f"{who}: {name}")
@@ -356,7 +359,9 @@ def notes(data: Data) -> list[str]:
         rows = _hashes(x)
         again = int(np.isin(rows, seen).sum()) if before else 0
         if again:
-            found.append(f"{again} of the {len(rows)} {part} samples are also {before} samples.")
+            found.append(
+                f"{again:,} of the {plural(len(rows), f'{part} sample')} {'is' if again == 1 else 'are'} also {before} samples."
+            )
         seen = np.concatenate([seen, rows])
         before = f"{before} or {part}" if before else part
     return found

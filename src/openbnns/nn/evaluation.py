@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._listing import of_module as _of_module
+from .._plural import plural
 from ..graph.tensor import Array
 from .losses import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from .metrics import F1, MAE, R2, RMSE, Accuracy, formulas
@@ -116,7 +117,7 @@ def f1_name(task: str | None, names: Sequence[str], count: int) -> str:
 def in_words(found: dict[str, float], predictions: Predictions, *, test: bool = False) -> str:
     """The measures as a line for people; of the ``test`` samples at the end of a training, or of any others."""
     count = len(predictions)
-    many = f"{count:,} samples" if count != 1 else "1 sample"
+    many = plural(count, "sample")
     samples = f"{many} that were used for nothing else" if test else many
     if predictions.task == "regression":
         return (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import engines
+from .._plural import plural
 from ..graph.program import Program
 from ..graph.structure import Structure, flatten
 from ..graph.tensor import Array
@@ -128,7 +129,7 @@ class CompiledInference:
     def _fill(self, program: Program, given: Sequence[Any]) -> None:
         targets = program.inputs
         if len(given) != len(targets):
-            raise TypeError(f"{_WHO}: the network takes {len(targets)} input(s), {len(given)} given.")
+            raise TypeError(f"{_WHO}: the network takes {plural(len(targets), 'input')}, {len(given)} given.")
         arrays = [x if isinstance(x, np.ndarray) else _as_numbers(x, i) for i, x in enumerate(given)]
         for i, (array, target) in enumerate(zip(arrays, targets, strict=True)):
             if array.shape != target.shape:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from .._plural import plural
 from ..parameters.activation import Activation
 from ..parameters.activation import Function as ActivationFunction
 from ..parameters.arithmetic import NEEDS_OPERANDS, Function, Needs
@@ -105,7 +106,7 @@ def _operation(function: int, operands: Sequence[Any]) -> _Operation:
     operation = _OPERATIONS[function]
     if len(operands) != len(operation.gradients):
         raise ValueError(
-            f"arithmetic: {Function(function).name} takes {len(operation.gradients)} operand(s); got {len(operands)}."
+            f"arithmetic: {Function(function).name} takes {plural(len(operation.gradients), 'operand')}; got {len(operands)}."
         )
     return operation
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from typing import Any
 
+from ..._plural import plural
 from .. import operations
 from ..parameter import Parameter
 from ..sizes import AnySize, broadcast, is_same
@@ -122,7 +123,8 @@ def _letters(equation: str, values: list[Value]) -> tuple[list[str], str]:
     used = set(left + right) - set(",.")
     if len(parts) != len(values) or not values or not used <= set(string.ascii_letters):
         raise ValueError(
-            f"einsum: {equation!r} does not name {len(values)} operand(s) by letters. Write one group of letters for each."
+            f"einsum: {equation!r} does not name {plural(len(values), 'operand')} by letters. "
+            "Write one group of letters for each."
         )
     spare = [c for c in string.ascii_letters if c not in used]
     most = 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._plural import plural
 from ..calls import Calls, NumpyCall
 from ..operation import Operation
 from ..tensor import FLOAT32, Array, Value
@@ -81,7 +82,8 @@ class CustomFunction(Operation):
             gradients = as_list(self.function.backward(context, *arriving))
             if len(gradients) not in (len(self.arguments), len(x)):
                 raise ValueError(
-                    f"{self.name}.backward gave {len(gradients)} gradient(s) for {len(self.arguments)} argument(s) of forward. "
+                    f"{self.name}.backward gave {plural(len(gradients), 'gradient')} for "
+                    f"{plural(len(self.arguments), 'argument')} of forward. "
                     "Return one for each, None where there is none."
                 )
             if len(gradients) != len(x):

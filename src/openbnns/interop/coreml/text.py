@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..._plural import plural
 from .blobs import Weights
 from .elements import ELEMENTS, Array, Element, packed
 from .errors import CoreMLError
@@ -424,7 +425,7 @@ class _Parser:
         if not self._accept("]"):
             while True:
                 if wanted is not None and count == wanted:
-                    raise self.error(f"there are more than {wanted} entries on axis {axis}")
+                    raise self.error(f"axis {axis} has more than {plural(wanted, 'entry')}")
                 if axis + 1 < len(sizes):
                     self._nested(element, sizes, axis + 1, values)
                 else:
@@ -436,7 +437,7 @@ class _Parser:
         if wanted is None:
             sizes[axis] = count
         elif count != wanted:
-            raise self.error(f"there are {count} entries on axis {axis} instead of {wanted}", start)
+            raise self.error(f"axis {axis} has {plural(count, 'entry')} instead of {wanted}", start)
 
     def _number(self, element: Element) -> Any:
         word, kind = self.word, self.kind

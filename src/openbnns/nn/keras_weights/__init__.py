@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._plural import plural
 from ...graph import operations
 from ...graph.parameter import Mismatch
 from . import _files
@@ -139,7 +140,7 @@ def _state_for(network: Module, found: list[KerasLayer], last: bool) -> State:
     if matching.problems:
         listed = "\n  ".join(matching.problems)
         raise Mismatch(
-            f"load: {len(matching.problems)} mismatch(es) with the file of Keras, nothing was changed:\n  {listed}"
+            f"load: {plural(len(matching.problems), 'mismatch')} with the file of Keras, nothing was changed:\n  {listed}"
         )
     return state
 
@@ -209,7 +210,7 @@ def save_from(network: Module, path: Any) -> list[tuple[str, str]]:
     if problems:
         listed = "\n  ".join(problems)
         raise Mismatch(
-            f"save: {path}: {len(problems)} problem(s), nothing was written:\n  {listed}\nUse .safetensors, .npz or .pt."
+            f"save: {path}: {plural(len(problems), 'problem')}, nothing was written:\n  {listed}\nUse .safetensors, .npz or .pt."
         )
     _files.write(path, layers)
     return rows

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._plural import plural
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, FreeSizes, Size
@@ -126,7 +127,7 @@ class Network(OnnxPart):
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
         """The shapes of inputs with the names of the file in place of numbers; a name may stand for several numbers."""
         if len(shapes) != len(self._ports):
-            raise TypeError(f"{self._kind}: takes {len(self._ports)} inputs, not {len(shapes)}.")
+            raise TypeError(f"{self._kind}: takes {plural(len(self._ports), 'input')}, not {len(shapes)}.")
         found: list[Sequence[AnySize]] = []
         for port, shape in zip(self._ports, shapes, strict=True):
             wanted = (BATCH, *shape[1:])[: len(shape)] if port.shape is None else port.shape
@@ -169,7 +170,7 @@ class Network(OnnxPart):
         graph = current_graph()
         assert graph is not None
         if len(inputs) != len(self._ports):
-            raise TypeError(f"{self._kind}: takes {len(self._ports)} inputs, not {len(inputs)}.")
+            raise TypeError(f"{self._kind}: takes {plural(len(self._ports), 'input')}, not {len(inputs)}.")
         held = {port.name: _input(port, value, self._kind) for port, value in zip(self._ports, inputs, strict=True)}
         held |= {name: Tensor(part) for name, part in (self._named | self._constants).items()}
         freed = {
@@ -284,4 +285,4 @@ def _arity(op: str) -> tuple[int, float]:
 def _require(call: Call, tensors: list[Tensor | None]) -> None:
     least, most = _arity(call.op)
     if len(tensors) < least or len(tensors) > most or any(x is None for x in tensors[:least]):
-        raise Misfit(f"has {len(tensors)} input(s), or one of them left out, but needs {least}")
+        raise Misfit(f"has {plural(len(tensors), 'input')}, or one of them left out, but needs {least}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._plural import plural
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array
 from ..converted.tensors import Misfit
@@ -112,7 +113,9 @@ class _Tracing:
         hidden = r.shape[-1] if r is not None and r.ndim == 3 else 0
         fits = w is not None and r is not None and w.ndim == 3 and w.shape[:2] == r.shape[:2] == (count, gates * hidden)
         if not fits or not hidden or (b is not None and b.shape != (count, 2 * gates * hidden)):
-            raise Misfit(f"weights {[None if p is None else p.shape for p in places]} do not fit {count} direction(s)")
+            raise Misfit(
+                f"weights {[None if p is None else p.shape for p in places]} do not fit {plural(count, 'direction')}"
+            )
         assert w is not None and r is not None
         rows = np.concatenate([np.arange(g * hidden, (g + 1) * hidden) for g in order])
         title = node.name or node.outputs[0] or f"{node.op}_{node.index}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..._plural import plural
 from ..._spelling import spelled
 from ...graph import operations
 from ...graph.passes import drop_unused
@@ -95,7 +96,7 @@ def _write_all(file: GraphFile, graph: Any, who: str) -> None:
         file.note(_told(operation), before)
     if problems:
         told = "\n  ".join(problems)
-        raise Unsupported(f"{who}: {len(problems)} operation(s) cannot be written:\n  {told}")
+        raise Unsupported(f"{who}: {plural(len(problems), 'operation')} cannot be written:\n  {told}")
 
 
 def _told(operation: Any) -> str:

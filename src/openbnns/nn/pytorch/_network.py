@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._plural import plural
 from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape
 from ...graph.tensor import Value
@@ -54,7 +55,7 @@ class Network(Part):
 
     def forward(self, *inputs: Any) -> Any:
         if len(inputs) != len(self._interface.whole):
-            raise TypeError(f"{self._kind}: takes {len(self._interface.whole)} inputs, not {len(inputs)}.")
+            raise TypeError(f"{self._kind}: takes {plural(len(self._interface.whole), 'input')}, not {len(inputs)}.")
         for value, whole in zip(inputs, self._interface.whole, strict=True):
             if whole:
                 value.as_indices(self._kind)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._plural import plural
 from ...graph.tensor import Array
 from ..files import DataError
 
@@ -99,7 +100,7 @@ def _looked_at(
             f"{folder}: images have {len(sizes)} different sizes: {first[one]} is {one[0]} x {one[1]} pixels, {first[other]} "
             f"{other[0]} x {other[1]}. Say what to bring them to: --size 64, or --size HEIGHTxWIDTH."
         )
-    notes = [f"Read a folder of {sum(sizes.values()):,} images in {len(classes)} classes."]
+    notes = [f"Read a folder of {plural(sum(sizes.values()), 'image')} in {plural(len(classes), 'class')}."]
     if bad:
         notes.append(left_out(bad))
     if size is not None and (len(sizes) > 1 or size not in sizes):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._plural import plural
 from ...graph.tensor import Array
 from .._labels import is_one_hot, number_texts
 from ..files import DataError
@@ -38,8 +39,8 @@ def of_table(table: Table, names: Sequence[str], task: str | None) -> Targets:
         if (codes == -1).any():
             where = np.flatnonzero(codes == -1)
             raise DataError(
-                f"{table.source}: the target {name!r} is missing in {len(where):,} of {len(table):,} samples, the first of them "
-                f"sample {where[0] + 1}. Remove those lines, or choose another target: --target NAME."
+                f"{table.source}: the target {name!r} is missing in {len(where):,} of {plural(len(table), 'sample')}, the first "
+                f"of them sample {where[0] + 1}. Remove those lines, or choose another target: --target NAME."
             )
     values = table.exact[:, places]
     if len(names) > 1:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..._plural import plural
 from ...graph.parameter import Parameter
 from ...graph.sizes import number_of
 from ...graph.tensor import Array, Value
@@ -155,7 +156,7 @@ def collect(
         raise ValueError(f"report: task is {task!r}. Use {', '.join(TASKS)}, or leave it out.")
     if outputs is not None and targets is not None and len(outputs) != len(targets):
         raise ValueError(
-            f"report: there are {len(outputs)} outputs, but {len(targets)} targets. Pass one for each sample."
+            f"report: outputs has {plural(len(outputs), 'sample')}, but targets {len(targets)}. Pass one for each sample."
         )
     found: dict[str, Any] = {}
     given = (

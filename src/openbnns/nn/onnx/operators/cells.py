@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._plural import plural
 from ....graph import operations
 from ....graph.operations.states import InitialState
 from ....graph.parameter import Parameter
@@ -78,7 +79,8 @@ class _Sequence:
         samples, ways = state.shape[:2] if self.front else state.shape[1::-1]
         if ways != count or state.shape[2] != hidden or not (is_same(samples, 1) or samples == self.samples):
             raise Misfit(
-                f"a state {state.shape} does not fit {self.samples} samples of {count} direction(s) of {hidden} cells"
+                f"a state {state.shape} does not fit {plural(self.samples, 'sample')} of "
+                f"{plural(count, 'direction')} of {plural(hidden, 'cell')}"
             )
         one: Value = F.select(state.numbers, 1 if self.front else 0, direction)
         return one.reshape((hidden,)) if is_same(samples, 1) and not is_same(self.samples, 1) else one

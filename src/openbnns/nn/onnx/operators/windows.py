@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .... import PoolingType
+from ...._plural import plural
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Shape, is_same, is_same_shape, product
@@ -111,7 +112,9 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> T
     outputs, inputs, *kernel = weight.shape
     samples, channels, *image = value.shape
     if groups < 1 or channels != inputs * groups or outputs % groups:
-        raise Misfit(f"weights {weight.shape} in {groups} group(s) do not fit {channels} channels of {x.shape}")
+        raise Misfit(
+            f"weights {weight.shape} in {plural(groups, 'group')} do not fit {plural(channels, 'channel')} of {x.shape}"
+        )
     _check_bias(bias, outputs)
     windows = _windows(call, image, kernel, most=3)
     if list(windows.kernel) != list(kernel):
@@ -139,7 +142,9 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     inputs, outputs, *kernel = weight.shape
     samples, channels, *image = value.shape
     if groups < 1 or channels != inputs or channels % groups:
-        raise Misfit(f"weights {weight.shape} in {groups} group(s) do not fit {channels} channels of {x.shape}")
+        raise Misfit(
+            f"weights {weight.shape} in {plural(groups, 'group')} do not fit {plural(channels, 'channel')} of {x.shape}"
+        )
     _check_bias(bias, outputs * groups)
     axes = len(image)
     extra = call.integers("output_padding", [0] * axes)
