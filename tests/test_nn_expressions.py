@@ -339,7 +339,7 @@ def test_arithmetic_of_parameters_outside_forward() -> None:
         (lambda x: x.split([2, 2], dim=0), "do not make up axis 0"),
         (lambda x: F.einsum("nij,njk->iz", x, x.T), "must name axes of the operands"),
         (lambda x: F.einsum("nij,njk", x), "does not name 1 operand"),
-        (lambda x: x + "a", "is no tensor"),
+        (lambda x: x + "a", "is not a tensor"),
         (lambda x: x.frobnicate(), "no 'frobnicate'"),
         (lambda x: x.gelu(), "nn.functional.gelu"),
         (lambda x: x * nn.Parameter(CHANNELS), "no module of the network holds"),

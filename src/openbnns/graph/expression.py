@@ -1,4 +1,4 @@
-"""What values and parameters do in ``forward``: operators and methods as PyTorch's tensors have them."""
+"""Operators and methods that values and parameters have in ``forward``, named as on PyTorch's tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which gradients a backward pass writes, which it adds to, and which lie in the same memory.
+"""The gradients that a backward pass writes, those that it adds to, and those that share memory.
 
 Steps run backward from the last to the first. The gradient of a value is first written by its last reader; every other
 reader has memory of its own for the one step it takes, and adds. The step that computed a value reads its gradient, which
@@ -98,11 +98,11 @@ def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Va
 
 
 def owner(value: Value) -> Any:
-    """Whose gradient that of a value is: the parameter's that it stands for, or that of the value with the memory."""
+    """The parameter or storage that owns a value's gradient."""
     leaf = value.storage.leaf
     return leaf if isinstance(leaf, Parameter) else value.storage
 
 
 def is_trained(leaf: Any) -> bool:
-    """Whether a value stands for a parameter that requires a gradient."""
+    """True for a parameter that requires a gradient."""
     return isinstance(leaf, Parameter) and leaf.requires_grad

@@ -30,7 +30,7 @@ class Graph:
     """
 
     passes: ClassVar[list[Callable[[Graph], None]]] = [passes.drop_unused, passes.fuse]
-    """What is done to a graph once everything is recorded, in this order."""
+    """The passes over a recorded graph, in the order in which they run."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Graph:
         training: bool = False,
     ) -> None:
         self.sizes = FreeSizes({}) if sizes is None else sizes
-        self.frozen = frozen  # for inference only, on parameters and buffers that nobody will change
+        self.frozen = frozen  # for inference only, on parameters and buffers that do not change
         self.training = training  # the mode of the passes that it is for, unless it serves both
         self.accuracy = engines.accuracy()  # of the layers that programs make
         self.generator = generator  # for the parameters that are made while the graph is recorded
@@ -95,7 +95,7 @@ class Graph:
         return value
 
     def is_fresh_input(self, value: Value) -> bool:
-        """Whether it is an input that no operation reads yet."""
+        """True for an input that no operation reads yet."""
         given = any(value is one for one in self.inputs)
         return given and not any(v.storage is value for op in self.operations for v in op.inputs)
 
@@ -182,7 +182,7 @@ class Graph:
             np.copyto(made, convert(source))
 
     def value(self, given: Any) -> Any:
-        """What a module is called with as a value, if it is a tensor."""
+        """Convert an argument of a module to a value if it is an array or a parameter."""
         if isinstance(given, np.ndarray):
             return self.constant(given)
         return self.parameter(given) if isinstance(given, Parameter) else given

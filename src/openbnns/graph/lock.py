@@ -1,4 +1,4 @@
-"""The lock behind everything that is recorded and made."""
+"""The lock that guards recording and binding."""
 
 from __future__ import annotations
 

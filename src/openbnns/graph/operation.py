@@ -91,7 +91,7 @@ class Operation:
         return ()
 
     def reads_where_told(self) -> bool:
-        """Whether ``backward`` reads inputs from the arrays it is given, wherever those of ``forward`` were."""
+        """True if ``backward`` reads inputs from the arrays it is given, which may differ from those of ``forward``."""
         return False
 
     def fuse(self, following: Operation) -> bool:
@@ -107,15 +107,15 @@ class Operation:
         return 0
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
-        """What to call for a forward pass on these arrays, which stay where they are."""
+        """The calls of a forward pass on these arrays, which stay where they are."""
         raise NotImplementedError
 
     def repeat(self, x: list[Array], y: Array) -> Calls:
-        """What to call to compute the output of the latest forward pass again, into another array, if it is repeatable."""
+        """The calls that compute the output of the latest forward pass again, into another array, if it is repeatable."""
         return self.forward(x, y, True)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
-        """What to call for a backward pass: writes the gradients that are not ``None``.
+        """The calls of a backward pass, which write the gradients that are not ``None``.
 
         ``dp`` holds one array per parameter. Arrays of forward values that are not kept must not be read.
         """

@@ -1,4 +1,4 @@
-"""What is trained, and how it may fail to fit."""
+"""Trainable parameters."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Parameter(Expression):
 
     @property
     def sized(self) -> bool:
-        """Whether its shape is known."""
+        """True if its shape is known."""
         return self._known_shape() is not None
 
     def _known_shape(self) -> tuple[int, ...] | None:
@@ -233,7 +233,7 @@ class Parameter(Expression):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether it is trained. May be changed at any time; what is frozen keeps the gradient that it had."""
+        """True if it is trained. May be changed at any time; a frozen parameter keeps the gradient that it had."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -367,21 +367,21 @@ _COMPARISONS = {
 }  # fmt: skip
 
 _UNLISTED = ("array", "bind_grad", "lost_by", "make", "of", "reseed", "sized", "used", "written_by")
-"""What modules of this package use of a parameter, and others need not know."""
+"""Attributes that are for modules of this package only, left out of listings for users."""
 
 _KEPT = ("_data", "_grad", "_maker", "_requires_grad", "_seed", "_shared", "used")
-"""What copies of a parameter have; memory is shared if it was, as far as anybody knows."""
+"""Attributes that a copy of a parameter takes over; memory that was shared counts as shared in the copy, too."""
 
 _step = 0
-"""The number of the latest step by which an optimizer may have changed parameters, of any network. No two have the same,
-and without the compiled core nobody asks."""
+"""The number of the latest step by which an optimizer may have changed parameters, of any network. No two have the same.
+It is not used without the compiled core."""
 
 
 def note_step() -> None:
     """An optimizer has written to the arrays of its parameters, maybe not to all of them.
 
     After the last write, never before: another thread may run the network meanwhile, and keep what it has made of parameters
-    that were half written. It does so under the number that it knows, and nobody may ask for that one from here on.
+    that were half written. It does so under the number that it knows, which is not used any more from here on.
     """
     global _step
     if engines._core is not None:

@@ -1,4 +1,4 @@
-"""What is done to a graph once it is recorded; ``Graph.passes`` lists it in order."""
+"""Passes over a recorded graph; ``Graph.passes`` lists them in order."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Program:
     ) -> None:
         graph, training = self.graph, self.training
         self._wide = wide.active()
-        self._number = np.dtype(np.float64) if self._wide else FLOAT32  # of all values that are no whole numbers
+        self._number = np.dtype(np.float64) if self._wide else FLOAT32  # the element type of all values but integers
         self._steps = graph.operations
         self._last = 2 * len(self._steps)
         self._outside = {value: pair for value, pair in zip(graph.inputs, outside, strict=False) if pair is not None}
@@ -118,12 +118,12 @@ class Program:
         self._shows_inputs = any(v.storage is given for v in graph.outputs for given in graph.inputs)
         self.backward_calls: list[tuple[Operation, list[Call]]] = []
         self._backward = CallList(self._lasting)
-        # Those that are needed if nobody wants the gradients of the inputs.
+        # The backward calls without those that only gradients of the inputs need.
         self._backward_of_parameters = CallList(self._lasting)
         self.trained: list[Parameter] = []
         # After how many calls of the backward pass of the parameters the gradient of each is final.
         self.finished: dict[Parameter, int] = {}
-        self._backward_calls: list[CallList] = []  # those, one by one
+        self._backward_calls: list[CallList] = []  # the same calls, one by one
         self.output_gradients: list[Array | None] = []
         self.input_gradients: list[Array | None] = []
         if training:
@@ -224,7 +224,7 @@ class Program:
         share(self.graph, self._backward_steps, self._join)
 
     def _place_scratch(self) -> dict[int, Block]:
-        """What operations need for the time of a call, by that time."""
+        """The scratch memory of operations, by the time of the call that uses it."""
         times = [(i, i, False) for i in range(len(self._steps))]
         times += [(self._last - step.index, step.index, True) for step in self._backward_steps]
         size = self._number.itemsize
@@ -234,7 +234,7 @@ class Program:
         }
 
     def _place_kept(self) -> dict[int, Block]:
-        """What operations leave for their backward steps, by operation."""
+        """The memory in which operations keep results for their backward steps, by operation."""
         size = self._number.itemsize
         return {
             i: Block(size * step.kept_size(self.sizes), i, self._last - i if self._goes_back(step) else i)
@@ -384,14 +384,14 @@ class Program:
         target[...] = samples
 
     def fits(self, given: Sequence[Any]) -> bool:
-        """Whether this is an array just like the only input, with nothing about it that has to be checked."""
+        """True for one array of the same shape and type as the only input, so that nothing has to be checked."""
         if len(given) != 1 or len(self.inputs) != 1:
             return False
         samples, target = given[0], self.inputs[0]
         return type(samples) is np.ndarray and samples.shape == target.shape and samples.dtype == target.dtype
 
     def reads_anywhere(self, given: Sequence[Any]) -> bool:
-        """Whether it ``fits``, and calls may read it where it lies, one after the other in C order."""
+        """True if the array ``fits`` and is contiguous, and all calls may read it where it lies."""
         return self.fits(given) and not self._shows_inputs and not self._outside and given[0].flags.c_contiguous
 
     def forward_on(self, samples: Array, weights: int = 0) -> None:

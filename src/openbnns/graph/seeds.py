@@ -1,4 +1,4 @@
-"""The generator behind initial values that no seed was given for."""
+"""The generator of initial values for layers without a seed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def manual_seed(seed: int) -> None:
     """Make the initial values of all layers created, and networks built without a seed, from here on repeatable.
 
     ``build(..., seed=)`` and ``Trainer(seed=)`` do not need it: they decide the values of every parameter whose values
-    nobody has looked at or set before.
+    have not been read or set before.
 
     >>> import numpy as np
     >>> from openbnns import nn

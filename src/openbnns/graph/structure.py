@@ -38,7 +38,7 @@ class Structure:
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
-    """What a value holds, in order, and how."""
+    """The members of a nested value, in order, and its structure."""
     if isinstance(value, Mapping):
         parts = [flatten(part) for part in value.values()]
         return _joined(parts), Structure(dict, tuple(value), tuple(structure for _, structure in parts))

@@ -1,4 +1,4 @@
-"""Tensors of a network while it is put together."""
+"""Symbolic tensors of a network that is being recorded."""
 
 from __future__ import annotations
 

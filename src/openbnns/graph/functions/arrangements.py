@@ -1,4 +1,4 @@
-"""Elements arranged anew: diagonals, turns, grids, repeats, and windows as columns."""
+"""Moved axes, diagonals, rotations, grids, repeats, differences, and sliding windows as columns."""
 
 from __future__ import annotations
 

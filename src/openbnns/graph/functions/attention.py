@@ -72,7 +72,7 @@ def scaled_dot_product_attention(
 
 
 def _fit(q: Value, k: Value, v: Value) -> bool:
-    """Whether the operation takes them: the same heads, and elements that follow each other in memory."""
+    """True if the operation supports these inputs: matching heads and sizes, and contiguous arrays."""
     if min(q.ndim, k.ndim, v.ndim) < 3 or any(is_same(n, 0) for x in (q, k, v) for n in x.shape):
         return False
     leaves = [x.storage.leaf for x in (q, k, v)]

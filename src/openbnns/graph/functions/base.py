@@ -1,4 +1,4 @@
-"""How functions act on values, and on arrays outside of a network."""
+"""The decorators and conversions that let functions act on values, and on arrays outside a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..sizes import Size
 from ..tensor import FLOAT32, Array, Value
 
 Tensor = Any
-"""What functions take: a Value, a Parameter, an array or a number."""
+"""An argument of a function: a Value, a Parameter, an array or a number."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -73,7 +73,7 @@ def value(given: Tensor, who: str) -> Value:
     if isinstance(given, np.ndarray):
         return graph.constant(given)
     raise TypeError(
-        f"{who}: a {type(given).__name__} is no tensor. Pass a value, an nn.Parameter, an array or a number."
+        f"{who}: a {type(given).__name__} is not a tensor. Pass a value, an nn.Parameter, an array or a number."
     )
 
 

@@ -1,4 +1,4 @@
-"""Values out of sizes: numbers that are all equal, counted up or random. Sizes may be those of values, such as ``x.shape[0]``."""
+"""Constant, counting and random tensors, made from sizes, which may be those of values, such as ``x.shape[0]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of values run on arrays, without a network around them."""
+"""Functions of values applied to arrays, without a network around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers without state: lookups, dropout and normalizations whose parameters are given."""
+"""Embedding lookups, one-hot encoding, dropout, detach and conversions of element types."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _vector_product(a: Value, b: Value, alpha: float) -> Value:
 
 
 def _untransposed(value: Value) -> tuple[Value, bool]:
-    """What a value is the transpose of, and whether it is one."""
+    """The input of a transpose and True, or the value itself and False if it is not a transpose."""
     producer = value.producer
     if isinstance(producer, operations.Permute) and producer.swaps_last_two:
         return producer.inputs[0], True

@@ -1,4 +1,4 @@
-"""Shapes, parts and joints."""
+"""Reshape, transpose, index, split and concatenate."""
 
 from __future__ import annotations
 
@@ -365,7 +365,7 @@ def _indexed(x: Value, keys: list[Any]) -> Value:
         else:
             if isinstance(key, bool) or not hasattr(key, "__index__"):
                 raise TypeError(
-                    f"indexing: {key!r} is no index. Use numbers, slices, ..., None, lists of numbers or values of integers. "
+                    f"indexing: {key!r} is not an index. Use numbers, slices, ..., None, lists of numbers or values of integers. "
                     "What depends on other numbers in the network is chosen with where or a mask, not with an index."
                 )
             number = key + size if key < 0 else key

@@ -1,4 +1,4 @@
-"""What operations on layers with parameters share."""
+"""The base of operations on layers with parameters, and calls that copy, clear and add arrays."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FUSABLE = {
 
 
 def can_fuse(function: ActivationFunction) -> bool:
-    """Whether a function may be fused into the layer before it in training."""
+    """True if a function may be fused into the layer before it in training."""
     if function.case in ("leaky_rectified_linear", "elu", "celu"):
         return function.alpha > 0
     return function.case in FUSABLE
 
 
 def draw_number(seed: int, step: int, index: int) -> int:
-    """Which draw of its own the random operation ``index`` of a network makes at a step."""
+    """The number of the random draw that operation ``index`` of a network makes at a step."""
     return (zlib.crc32(f"{seed} {index}".encode()) << 31) + step
 
 
@@ -45,7 +45,7 @@ def wanted(gradient: Array | None) -> Any:
 
 
 def copying(target: Array, source: Array) -> Call:
-    """What copies one array into the other, again and again; the two do not overlap."""
+    """A call that copies one array into another, which must not overlap."""
     same = target.shape == source.shape and target.dtype == source.dtype
     if same and engines._core is not None:
         return PlanCall(engines._core.copy_array, target, source)
@@ -53,12 +53,12 @@ def copying(target: Array, source: Array) -> Call:
 
 
 def clearing(target: Array) -> Call:
-    """What sets an array to zero, again and again."""
+    """A call that sets an array to zero."""
     return copying(target, np.broadcast_to(np.zeros(1, target.dtype), target.shape))
 
 
 def adding(target: Array, a: Array, b: Array) -> Call:
-    """What stores the sum of two arrays of the same size, again and again; ``target`` may be one of them."""
+    """A call that stores the sum of two arrays of the same size; ``target`` may be one of them."""
     layer = BinaryArithmeticLayer(
         function=ArithmeticBinaryFunction.ADD, input_a=(n := Shape.vector(target.size)), input_b=n, output=n
     )

@@ -1,8 +1,8 @@
 """Layers that normalize, on memory of the network.
 
 A training forward keeps the numbers that it normalizes. The gradients of the layer follow from these, and so does its
-result, which can be computed once more instead of being kept, too. A layer by itself keeps these numbers in memory that
-nobody else can use; here they lie where the network puts them.
+result, which can be computed once more instead of being kept, too. A layer by itself keeps these numbers in memory of its
+own, which nothing else can use; here the network decides where they lie.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class KeepingPlan:
             self._result = np.array(tensors[Y])
 
     def repeat(self, tensors: Tensors) -> Calls:
-        """What writes the result of the latest training forward once more, bit for bit."""
+        """A call that writes the result of the latest training forward again, bit for bit."""
         return PlanCall(self._repeat, {**self._shared, **tensors})
 
     def _repeat(self, tensors: Tensors) -> None:

@@ -1,4 +1,4 @@
-"""What operations without a kernel share: NumPy computes them."""
+"""Shared code of operations that have no kernel and are computed by NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How windows lie on signals and images, in the words of the layers of ``openbnns``."""
+"""Windows on signals and images, converted to arguments of the layers of ``openbnns``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One of two values, by the mode of the network."""
+"""A choice between two values by the mode of the network: training or inference."""
 
 from __future__ import annotations
 

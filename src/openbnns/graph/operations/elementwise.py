@@ -1,4 +1,4 @@
-"""Functions of elements that no layer computes: comparisons, logic, remainders and some more, with broadcasting."""
+"""Elementwise functions that no layer computes: comparisons, logic, remainders and more, with broadcasting."""
 
 from __future__ import annotations
 

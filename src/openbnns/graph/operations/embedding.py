@@ -1,4 +1,4 @@
-"""Rows of a table, by number."""
+"""Lookup of table rows by number."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ..tensor import FLOAT32, Array, Value
 
 
 class Context:
-    """What the forward pass of an :class:`openbnns.nn.Function` leaves for its backward pass.
+    """The state that the forward pass of an :class:`openbnns.nn.Function` leaves for its backward pass.
 
     Any attribute may be set. ``needs_input_grad`` says for each input whether its gradient is wanted, ``training`` whether
     there will be a backward pass.

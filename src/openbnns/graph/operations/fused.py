@@ -1,4 +1,4 @@
-"""A layer with weights, the normalization behind it and a pooling behind that, as one."""
+"""A layer with weights fused with the normalization and the pooling that follow it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class NormalizedOperation(ActivatedOperation):
 
     @property
     def folds(self) -> bool:
-        """Whether the normalization is part of the weights: with statistics that stay as they are, it is a factor and a sum."""
+        """True if the normalization is folded into the weights: with fixed statistics it is a factor and a summand."""
         n = self.normalization
         return self.output.graph.frozen and n is not None and n.type.case == "batch" and n.type.moving_mean is not None
 

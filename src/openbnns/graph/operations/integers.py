@@ -1,4 +1,4 @@
-"""Whole numbers: between them and numbers to compute with, and counted up."""
+"""Integers: conversion to and from floats, ranges and flat indices."""
 
 from __future__ import annotations
 

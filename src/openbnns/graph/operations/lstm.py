@@ -145,7 +145,7 @@ class _Kept:
             self.cache = np.empty(operation.layer.cache_bytes(steps, batch, sizes), np.uint8)
 
     def arrange(self, x: list[Array], steps: int) -> list[Call]:
-        """What takes over the inputs of the operation."""
+        """The calls that copy the inputs of the operation into the layer's arrays."""
         calls = [_later(self._sort, x[-1], steps)] if self.sorts else []
         calls.append(self.from_steps(x[0], self.sequence))
         for state, array, to in zip(self.operation.initial, x[1:], self.states, strict=False):

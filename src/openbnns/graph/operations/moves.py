@@ -1,4 +1,4 @@
-"""Elements in other places: axes exchanged, parts taken, values joined and repeated."""
+"""Permute, slice, join and repeat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Permute(ShapedOperation):
 
     @property
     def swaps_last_two(self) -> bool:
-        """Whether it transposes matrices and nothing else."""
+        """True if the operation transposes matrices and does nothing else."""
         rank = len(self.order)
         return self.order == (*range(rank - 2), rank - 1, rank - 2)
 

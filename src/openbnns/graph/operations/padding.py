@@ -1,4 +1,4 @@
-"""Elements added around values."""
+"""Padding around values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .moves import Pick, Slice
 Widths = Sequence[tuple[int, int]]
 
 PADDINGS = ("reflect", "replicate", "circular")
-"""What may be added besides constants: the value mirrored, its edge, its other side."""
+"""Padding modes other than constants: mirrored values, the edge value, and values from the opposite side."""
 
 
 def pad(x: Value, widths: Widths, mode: str, who: str, value: float = 0.0) -> Value:

@@ -43,7 +43,7 @@ class Pooling(Operation):
 
     @property
     def is_pairs(self) -> bool:
-        """Whether it gives the maximum of 2 x 2 pixels side by side; an odd row or column at the end is left out."""
+        """True for the maximum of adjacent blocks of 2 x 2 pixels; an odd row or column at the end is left out."""
         w, large = self.window, self.inputs[0].shape
         halves = (*large[:2], *(n // 2 for n in large[2:]))
         sizes = (w.kernel, w.stride, w.dilation, w.edges)

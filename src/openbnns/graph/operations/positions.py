@@ -1,4 +1,4 @@
-"""Elements found, moved and added up by whole numbers that the network has as values; and in order."""
+"""Gather, scatter and scatter-add by indices that are values of the network; sorting and cumulative sums."""
 
 from __future__ import annotations
 

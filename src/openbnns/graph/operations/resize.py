@@ -1,4 +1,4 @@
-"""Images in other sizes: enlarged, shrunk, and with channels turned into pixels."""
+"""Resized images: upsampling, downsampling and pixel shuffle."""
 
 from __future__ import annotations
 

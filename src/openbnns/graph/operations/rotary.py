@@ -1,4 +1,4 @@
-"""Positions as rotations of pairs of features."""
+"""Rotary position embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cells of one layer and direction begin with, and how long the sequences of a batch are."""
+"""Initial states of recurrent cells, per layer and direction, and lengths of the sequences of a batch."""
 
 from __future__ import annotations
 
