@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbnns.graph.polynomials import Polynomial
-from openbnns.graph.sizes import FreeSizes, Size, bound, broadcast, expression_of, number_of
+from openbnns.graph.sizes import FreeSizes, Size, agree, are_at_least, bound, broadcast, expression_of, number_of
 
 NAMES = ("N", "T", "H")
 SIZES = st.fixed_dictionaries({name: st.integers(1, 12) for name in NAMES})
@@ -210,3 +210,17 @@ def test_what_files_without_guards_have_in_place_of_free_sizes() -> None:
     assert m != 3  # which fixes the other one, too
     assert free.without_guards() == {"N": 4, "M": 4, "T": 6, "U": "U"}
     assert str(expression_of(n * m + t // 4).replaced({"N": "M", "T": 9})) == "M*M + 2"
+
+
+def test_checks_need_no_guard_in_files() -> None:
+    """Whoever runs the file meets the same error; a decision about the same sizes is another matter."""
+    free = FreeSizes({"N": 4, "H": 8, "W": 9})
+    n, h, w = (free.size(name) for name in free.numbers)
+    assert are_at_least(1, [h // 2, w // 2 - 1, 5]) and not are_at_least(6, [h, w, 5])
+    assert agree(h // 4 * 4, h) and broadcast((n, h // 2 * 2, 3), (h, 3)) is not None
+    assert free.without_guards() == {"N": "N", "H": "H", "W": "W"}
+    assert free.failing({"N": 4, "H": 8, "W": 3}) is not None, "the recording itself holds for what was checked only"
+    assert str(free.failing({"N": 4, "H": 9, "W": 9})).startswith("4*(H//4) is H")
+    assert not w // 2 - 1 < 1  # decides something
+    assert free.without_guards() == {"N": "N", "H": "H", "W": 9}
+    assert not agree(n, 3) and free.without_guards()["N"] == 4, "sizes that differ are no check that was passed"

@@ -452,3 +452,24 @@ def test_nothing_is_imported_before_it_is_used() -> None:
 
 def test_the_documentation_lists_what_is_supported() -> None:
     assert table() in PAGE.read_text(encoding="utf-8"), f"docs/in_and_out.md should have this table:\n{table()}"
+
+
+def test_sizes_that_only_some_numbers_fit_are_found(tmp_path: Path) -> None:
+    """Windows of sound are long, and lines of text have a certain height."""
+    nodes = [node("Conv", "x w", "y", strides=[160])]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 1, "samples"]}, ["y"], {"w": floats(2, 1, 512)})
+    net, x = nn.from_onnx(path), floats(2, 1, 1000)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-4)
+    nodes = [node("AveragePool", "x", "p", kernel_shape=[32, 1], strides=[32, 1]), node("Squeeze", "p axis", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, "H", "W"]}, ["y"], {"axis": np.array([2])})
+    net, x = nn.from_onnx(path), floats(2, 3, 32, 50)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-5, 1e-6)
+
+
+def test_a_part_of_one_entry_is_no_batch(tmp_path: Path) -> None:
+    """The file was written for one sample; a slice up to 1 along another axis is a slice."""
+    nodes = [node("Slice", "x zero one axes", "y")]
+    weights = {"zero": np.array([0]), "one": np.array([1]), "axes": np.array([1])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": [1, "T", 3]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(4, 5, 3)
+    np.testing.assert_array_equal(net(x), x[:, :1])

@@ -174,6 +174,53 @@ def test_a_size_that_forward_has_asked_about_is_fixed(tmp_path: Path) -> None:
         np.testing.assert_array_equal(by_reference(path, [x])[0], expected)
 
 
+def test_sizes_that_are_only_checked_stay_free(tmp_path: Path) -> None:
+    """Height and width of a network like those that detect objects: convolutions, poolings, a joint of two scales."""
+
+    class Detector(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.Conv2d(4, 4, 3, stride=2, padding=1)
+            self.up = nn.ConvTranspose2d(4, 4, 2, stride=2)
+
+        def forward(self, x: Any) -> Any:
+            large = F.relu(self.first(x))
+            return F.cat([large, self.up(self.second(large))], dim=1).mean(dim=1)
+
+    Detector().build((3, 16, 24), seed=0).to_onnx(tmp_path / "m.onnx")
+    _free_image(tmp_path / "m.onnx")
+    net = nn.from_onnx(tmp_path / "m.onnx")
+    net.to_onnx(tmp_path / "again.onnx")
+    (port,) = onnx.load(tmp_path / "again.onnx").graph.input
+    assert [size.dim_param for size in port.type.tensor_type.shape.dim] == ["N", "", "H", "W"]
+    for shape in ((1, 3, 8, 12), (2, 3, 20, 4)):
+        x = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
+        np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", [x])[0], net(x), 1e-5, 1e-5)
+
+
+def _free_image(path: Path) -> None:
+    """Give the last two axes of the only input of a file names in place of numbers."""
+    model = onnx.load(path)
+    for axis, name in ((2, "H"), (3, "W")):
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
+    for port in (*model.graph.output, *model.graph.value_info):
+        port.type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+
+
+def test_a_size_that_is_fixed_has_the_number_of_the_latest_run(tmp_path: Path) -> None:
+    class Counting(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * int(x.shape[0])
+
+    net = Counting()
+    for samples in (2, 5):
+        net(np.zeros((samples, 3), np.float32))
+    net.to_onnx(tmp_path / "m.onnx")
+    x = np.ones((5, 3), np.float32)
+    np.testing.assert_array_equal(by_reference(tmp_path / "m.onnx", [x])[0], 5 * x)
+
+
 def test_any_batch_size(tmp_path: Path) -> None:
     net, samples = make("transformer")
     net.to_onnx(tmp_path / "model.onnx")

@@ -42,6 +42,8 @@ class Guard(NamedTuple):
     right: Polynomial
     holds: bool
     place: str
+    required: bool = False
+    """True if anything else would have been an error: nothing else could have been recorded."""
 
     def is_met(self, sizes: Mapping[str, int]) -> bool:
         """True if the comparison comes out as in the recording."""
@@ -63,39 +65,41 @@ class FreeSizes:
         self.numbers = dict(numbers)
         self.guards: list[Guard] = []
         self.place: str | None = None
-        self._known: dict[tuple[Polynomial, str], bool] = {}  # comparisons with 0 that have a guard
+        self._known: dict[tuple[Polynomial, str], Guard] = {}  # of comparisons with 0
 
     def size(self, name: str) -> Size:
         """The free size of this name."""
         return Size(self, Polynomial.of(name))
 
-    def is_less(self, left: Polynomial, right: Polynomial) -> bool:
-        """Compare two sizes, with a guard unless the result is the same for all."""
+    def is_less(self, left: Polynomial, right: Polynomial, *, required: bool = False) -> bool:
+        """Compare two sizes, with a guard unless the result is the same for all; ``required`` if it must be False."""
         difference = left - right
         least, greatest = difference.least(), (-difference).least()
         if least is not None and least >= 0:
             return False
         if greatest is not None and greatest > 0:
             return True
-        return self._guarded(left, "<", right)
+        return self._guarded(left, "<", right, required)
 
-    def is_equal(self, left: Polynomial, right: Polynomial) -> bool:
-        """Compare two sizes, with a guard unless the result is the same for all."""
+    def is_equal(self, left: Polynomial, right: Polynomial, *, required: bool = False) -> bool:
+        """Compare two sizes, with a guard unless the result is the same for all; ``required`` if the other one is an error."""
         difference = left - right
         if difference.constant is not None:
             return difference.constant == 0
         if any(bound is not None and bound > 0 for bound in (difference.least(), (-difference).least())):
             return False
-        return self._guarded(left, "==", right)
+        return self._guarded(left, "==", right, required)
 
-    def _guarded(self, left: Polynomial, relation: str, right: Polynomial) -> bool:
+    def _guarded(self, left: Polynomial, relation: str, right: Polynomial, required: bool) -> bool:
         difference = left - right
         known = self._known.get((difference, relation))
-        if known is None:
+        if known is None or (known.required and not required):
             number = difference.value(self.numbers)
-            known = self._known[difference, relation] = number == 0 if relation == "==" else number < 0
-            self.guards.append(Guard(left, relation, right, known, self.place or _users_line()))
-        return known
+            holds = number == 0 if relation == "==" else number < 0
+            known = Guard(left, relation, right, holds, self.place or _users_line(), required)
+            self._known[difference, relation] = known
+            self.guards.append(known)
+        return known.holds
 
     def failing(self, sizes: Mapping[str, int]) -> Guard | None:
         """The first guard that other sizes do not meet; None if the recording serves them."""
@@ -105,7 +109,7 @@ class FreeSizes:
         """By name, what a file that cannot hold guards has in place of each free size, so that all guards are met.
 
         A size stays free if no guard names it, and has the name of another one that it must equal; any other is fixed to
-        its number in this recording.
+        its number in this recording. Guards of what is required need not be held: whoever runs the file fails as well.
         """
         same = {name: name for name in self.numbers}
         fixed: set[str] = set()
@@ -114,7 +118,7 @@ class FreeSizes:
             if guard.relation == "==" and guard.holds and ends[0] in same and ends[1] in same:
                 one, other = (same[end] for end in ends)
                 same = {name: one if known == other else known for name, known in same.items()}
-            else:
+            elif not guard.required:
                 fixed |= guard.left.names() | guard.right.names()
         fixed = {same[name] for name in fixed}
         return {name: self.numbers[known] if known in fixed else known for name, known in same.items()}
@@ -196,7 +200,8 @@ class Size:
             left, right = self.expression, expression_of(other)
             if reverse:
                 left, right = right, left
-            if operation in (operator.floordiv, operator.mod) and self.free.is_equal(right, Polynomial.of(0)):
+            by = operation in (operator.floordiv, operator.mod)
+            if by and self.free.is_equal(right, Polynomial.of(0), required=True):
                 raise ZeroDivisionError("integer division or modulo by zero")
             return sized(self.free, operation(left, right))
         return self._as_number(other, operation, reverse)
@@ -337,6 +342,23 @@ def is_same(left: AnySize, right: AnySize) -> bool:
     return expression_of(left) == expression_of(right)
 
 
+def agree(left: AnySize, right: AnySize) -> bool:
+    """True if two sizes are equal in this recording. For checks: sizes that differ must lead to an error."""
+    free = left.free if isinstance(left, Size) else right.free if isinstance(right, Size) else None
+    if free is None or number_of(left) != number_of(right):
+        return left == right
+    return free.is_equal(expression_of(left), expression_of(right), required=True)
+
+
+def are_at_least(least: int, sizes: Iterable[AnySize]) -> bool:
+    """True if no size is below a number in this recording. For checks: smaller sizes must lead to an error."""
+    bound = Polynomial.of(least)
+    return not any(
+        size.free.is_less(size.expression, bound, required=True) if isinstance(size, Size) else size < least
+        for size in sizes
+    )
+
+
 def is_plain(shape: Sequence[AnySize]) -> bool:
     """True if no size is free."""
     return not any(isinstance(size, Size) for size in shape)
@@ -361,7 +383,7 @@ def broadcast(*shapes: Sequence[AnySize]) -> Shape | None:
                 continue
             if isinstance(found, int) and found == 1:
                 found = size
-            elif found == size or size == 1:
+            elif agree(found, size) or size == 1:
                 continue
             elif found == 1:
                 found = size

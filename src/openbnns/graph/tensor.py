@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._listing import public
 from .._spelling import nearest
 from .expression import Expression, function_names, numpy_function
-from .sizes import AnySize, Shape, Size, bound, is_same, number_of, product
+from .sizes import AnySize, Shape, Size, agree, bound, is_same, number_of, product
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -208,4 +208,4 @@ def filled(sizes: Sequence[Any], count: AnySize, equal: Callable[[AnySize, AnySi
 
 def equal_here(left: AnySize, right: AnySize) -> bool:
     """True if two sizes are equal in this recording, which is a guard then."""
-    return number_of(left) == number_of(right) and left == right
+    return number_of(left) == number_of(right) and agree(left, right)

@@ -15,7 +15,7 @@ from ..graph import operations
 from ..graph.checks import Pair, per_axis
 from ..graph.functions import arrangements
 from ..graph.parameter import Parameter
-from ..graph.sizes import AnySize, number_of
+from ..graph.sizes import AnySize, are_at_least, number_of
 from ..graph.tensor import Array, Value
 from . import functional, initialisers
 from ._checks import check_rank, check_size, optional, positive
@@ -132,7 +132,7 @@ class _Convolution(Layer):
         check_size(who, "channels", self.in_channels, channels, last=number_of(x.shape[-1]))
         self._check_groups(channels)
         sizes = [self._output_size(n, axis) for axis, n in enumerate(image)]
-        if min(sizes) < 1:
+        if not are_at_least(1, sizes):
             change = "less" if self.transposed else "more"
             raise ValueError(
                 f"{who}: {_KINDS[self.axes].format(*image)} leaves nothing with kernel {self.kernel_size} and padding "

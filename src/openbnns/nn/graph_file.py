@@ -51,7 +51,7 @@ from ..graph.operations.states import InitialState
 from ..graph.parameter import Parameter
 from ..graph.passes import drop_unused
 from ..graph.polynomials import Polynomial
-from ..graph.sizes import AnySize, Guard, Size, number_of, product
+from ..graph.sizes import AnySize, Guard, Size, expression_of, number_of, product
 from ..graph.structure import Structure
 from ..graph.tensor import FLOAT32, INT64, Array, Value
 from . import memory_limit
@@ -177,7 +177,8 @@ class _Writer:
             ],
             "sizes": dict(graph.sizes.numbers),
             "guards": [
-                [_terms(g.left), g.relation, _terms(g.right), g.holds, g.place[-200:]] for g in graph.sizes.guards
+                [_terms(g.left), g.relation, _terms(g.right), g.holds, g.place[-200:], g.required]
+                for g in graph.sizes.guards
             ],
             "operations": [self._operation(operation) for operation in graph.operations],
             "outputs": [self.write(value) for value in graph.outputs],
@@ -403,8 +404,8 @@ def _shapes_in(said: Mapping[str, Any]) -> Shapes:
 
 
 def _guard(said: Sequence[Any]) -> Guard:
-    left, relation, right, holds, place = said
-    return Guard(_polynomial(left), relation, _polynomial(right), holds, place)
+    left, relation, right, holds, place, required = said
+    return Guard(_polynomial(left), relation, _polynomial(right), holds, place, required)
 
 
 def _polynomial(terms: Any) -> Polynomial:
@@ -459,9 +460,10 @@ class _Replay:
         free, before = self.graph.sizes, self.graph.sizes.place
         try:
             for said in self.said["guards"]:
-                left, relation, right, holds, free.place = said
-                one, other = (_expression(terms, self.sizes) for terms in (left, right))
-                if (one == other if relation == "==" else one < other) is not holds:
+                left, relation, right, holds, free.place, required = said
+                one, other = (expression_of(_expression(terms, self.sizes)) for terms in (left, right))
+                compare = free.is_equal if relation == "==" else free.is_less
+                if compare(one, other, required=required) is not holds:
                     raise ValueError(
                         f"{self.network._who}: the file holds the network for sizes with which {_guard(said)}."
                     )

@@ -14,7 +14,7 @@ import numpy as np
 from .. import PoolingType
 from ..graph import operations
 from ..graph.checks import Pair, per_axis
-from ..graph.sizes import AnySize, product
+from ..graph.sizes import AnySize, are_at_least, product
 from ..graph.tensor import Array, Value
 from . import functional
 from ._checks import check_rank, positive
@@ -89,8 +89,8 @@ class _Windows(Layer):
             count = (room + (s - 1 if self.ceil_mode else 0)) // s + 1
             if self.ceil_mode and (count - 1) * s >= n + p:
                 count -= 1  # a window that starts in the padding behind the image
-            sizes.append(count if room >= 0 or self.ceil_mode else 0)
-        if min(sizes) < 1:
+            sizes.append(count if self.ceil_mode or are_at_least(0, [room]) else 0)
+        if not are_at_least(1, sizes):
             raise ValueError(
                 f"{who}: {_KINDS[self.axes].format(*x.shape[2:])} is smaller than the window {self.kernel_size}. Use larger "
                 "inputs or smaller windows."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..sizes import AnySize, Size, broadcast, is_same, is_same_shape, product
+from ..sizes import AnySize, Size, agree, are_at_least, broadcast, is_same, is_same_shape, product
 from ..tensor import DEPENDS_ON_NUMBERS, INT64, Value
 from .base import Tensor, axes_of, axis_of, function, numbers, value
 
@@ -139,7 +139,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
     parts = _for_all_samples(parts, dim)
     axis = axis_of(parts[0], dim, "cat")
     first = parts[0].shape
-    if any(p.ndim != len(first) or any(i != axis and n != first[i] for i, n in enumerate(p.shape)) for p in parts):
+    if any(
+        p.ndim != len(first) or any(i != axis and not agree(n, first[i]) for i, n in enumerate(p.shape)) for p in parts
+    ):
         shapes = ", ".join(str(p.shape) for p in parts)
         raise ValueError(f"cat: {shapes} differ in more than axis {axis}.")
     return parts[0] if len(parts) == 1 else parts[0].graph.append(operations.Concatenate(parts, axis))
@@ -352,7 +354,7 @@ def _indexed(x: Value, keys: list[Any]) -> Value:
             if any(isinstance(end, Value) for end in (key.start, key.stop, key.step)):
                 raise TypeError("indexing: the ends of a slice are numbers, not values.")
             part, count = _span(key, size)
-            if count < 1:
+            if not are_at_least(1, [count]):
                 raise IndexError(f"indexing: {key} of axis {axis} of {x.shape} leaves nothing.")
             cut.append(part)
             sizes.append(count)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....graph import operations
-from ....graph.sizes import Size, is_same
+from ....graph.sizes import Size, are_at_least, is_same
 from ....graph.tensor import Array
 from ... import functional as F
 from ...converted.tensors import Misfit, Tensor
@@ -134,7 +134,7 @@ def _axes(call: Call, x: Tensor, roi: Tensor | None, scales: Tensor | None, size
             for place, n, m in zip(chosen, lengths, wanted, strict=True)
         ]
         wanted, ratios = _kept_aspect(call, lengths, wanted)
-    if any(m < 1 for m in wanted):
+    if not are_at_least(1, wanted):
         raise Misfit(f"nothing is left of {x.shape}")
     bounds = _bounds(call, roi, len(chosen))
     axes = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.parameter import Parameter
-from ....graph.sizes import AnySize, Size, is_plain, is_same, is_same_shape, product
+from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
 from ....graph.tensor import Value, filled
 from ... import functional as F
 from ...converted.functions import AsWhole
@@ -76,7 +76,7 @@ def flatten(call: Call, x: Tensor) -> Tensor:
 def squeeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
     given = call.optional_integers("axes") if axes is None else plain_numbers(axes, "axes")
     chosen = [i for i, n in enumerate(x.shape) if n == 1] if given is None else [x.axis(axis) for axis in given]
-    if any(x.shape[axis] != 1 for axis in chosen):
+    if not all(agree(x.shape[axis], 1) for axis in chosen):
         raise Misfit(f"axes {given} of {x.shape} are not of size 1")
     return in_shape(x, [n for i, n in enumerate(x.shape) if i not in chosen])
 
@@ -209,7 +209,8 @@ def take_slice(
     keys = list(_numpy.slices(x.shape, first, last, chosen, strides))
     for axis, key in enumerate(keys):
         size = x.shape[axis]
-        if isinstance(size, Size) and key.start == 0 and key.step == 1 and call.freed.get(key.stop) is not None:
+        freed = call.freed.get(key.stop) if isinstance(key.stop, int) else None
+        if freed is not None and is_same(size, freed) and key.start == 0 and key.step == 1:
             keys[axis] = slice(None)  # all that the file was written for
         elif not isinstance(size, Size) and not len(range(*key.indices(size))):
             raise Misfit(f"nothing is left of axis {axis} of {x.shape}")

@@ -14,7 +14,7 @@ from .... import PoolingType
 from ...._plural import plural
 from ....graph import operations
 from ....graph.parameter import Parameter
-from ....graph.sizes import AnySize, Shape, is_same, is_same_shape, product
+from ....graph.sizes import AnySize, Shape, are_at_least, is_same, is_same_shape, product
 from ....graph.tensor import Value
 from ... import functional as F
 from ...converted.tensors import Misfit, Tensor, as_parameter
@@ -81,8 +81,8 @@ def _sizes(image: Sequence[AnySize], windows: Windows, ceil: bool = False) -> li
         count = (room + (s - 1 if ceil else 0)) // s + 1
         if ceil and (count - 1) * s >= n + front:
             count -= 1  # a window that starts in the padding behind the image
-        sizes.append(count if room >= 0 or ceil else 0)
-    if any(n < 1 for n in sizes):
+        sizes.append(count if ceil or are_at_least(0, [room]) else 0)
+    if not are_at_least(1, sizes):
         raise Misfit(f"{tuple(image)} is smaller than the windows {windows.kernel}")
     return sizes
 
@@ -158,7 +158,7 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     whole = [
         m if n < m else n for n, m in zip(whole, sizes, strict=True)
     ]  # zeros behind, if more is asked for than there is
-    if any(n < 1 for n in sizes) or math.prod(n for n in sizes if isinstance(n, int)) > 2**31:
+    if not are_at_least(1, sizes) or math.prod(n for n in sizes if isinstance(n, int)) > 2**31:
         raise Misfit(f"it gives {sizes} for {x.shape}")
     # Where BNNS has no such padding, what lies in front and behind is computed and cut away.
     symmetric = all(a == b for a, b in edges)
