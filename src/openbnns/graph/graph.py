@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from itertools import count
 from typing import Any, ClassVar
 
@@ -20,6 +21,10 @@ from .operation import FunctionCall, Operation
 from .parameter import Parameter
 from .sizes import AnySize, FreeSizes, Size
 from .tensor import FLOAT32, INT64, Array, Value
+
+
+class InBranch(Exception):
+    """A branch that would compute numbers that sizes depend on, which only the graph around it can."""
 
 
 class Graph:
@@ -43,6 +48,10 @@ class Graph:
         self.sizes = FreeSizes({}) if sizes is None else sizes
         self.frozen = frozen  # for inference only, on parameters and buffers that do not change
         self.training = training  # the mode of the passes that it is for, unless it serves both
+        # Numbers that runs compute, of sizes and conditions, for this recording: those that are known, in their order.
+        self.known_numbers: Sequence[int] = ()
+        self.is_branch = False  # of an operation of another graph
+        self.unfinished: Exception | None = None  # why ``forward`` ends early for numbers that are only examples
         self.accuracy = engines.accuracy()  # of the layers that programs make
         self.generator = generator  # for the parameters that are made while the graph is recorded
         self.parameters: list[Parameter] = []  # those that the operations use, each once
@@ -93,6 +102,39 @@ class Graph:
         value = Value(self, shape, dtype)
         self.inputs.append(value)
         return value
+
+    # Numbers that runs compute.
+
+    def computed_size(self, example: int) -> AnySize:
+        """A whole number that runs compute: the known one, or an example if it is not known yet."""
+        if self.is_branch:
+            raise InBranch
+        place = len(self.sizes.computed)
+        return self.sizes.computed_size(self.known_numbers[place] if place < len(self.known_numbers) else example)
+
+    @property
+    def has_examples(self) -> bool:
+        """True if it relies on examples of numbers that runs compute."""
+        return self.has_more(self.known_numbers)
+
+    def has_more(self, numbers: Sequence[int]) -> bool:
+        """True if runs compute more numbers than these."""
+        return len(self.sizes.computed) > len(numbers)
+
+    def part(self, inputs: Sequence[Value], operations: Sequence[Operation], outputs: Sequence[Value]) -> Graph:
+        """A graph of some of its operations, which are ready to run."""
+        made = copy(self)
+        made.inputs, made.operations, made.outputs = list(inputs), list(operations), list(outputs)
+        made.parameters = made._used_parameters()
+        return made
+
+    def branch(self) -> Graph:
+        """A graph without operations, with the same sizes, for an operation of this one."""
+        made = self.part([], [], [])
+        made.modules, made.is_branch, made._leaves = list(self.modules), True, {}
+        return made
+
+    # Recording.
 
     def is_fresh_input(self, value: Value) -> bool:
         """True for an input that no operation reads yet."""
@@ -223,11 +265,14 @@ class Graph:
             run(self)
         for operation in self.operations:
             operation.prepare()
+        self.parameters = self._used_parameters()
+
+    def _used_parameters(self) -> list[Parameter]:
         used = [p for operation in self.operations for p in operation.parameters]
         read = [v.storage.leaf for operation in self.operations for v in operation.inputs]
         read += [v.storage.leaf for v in self.outputs]
         used += [leaf for leaf in read if isinstance(leaf, Parameter)]
-        self.parameters = list(dict.fromkeys(used))
+        return list(dict.fromkeys(used))
 
 
 def _exchanged(given: Any, old: Value, new: Value) -> Any:

@@ -40,6 +40,7 @@ class Operation:
     takes_integers = False  # its inputs may be whole numbers wherever numbers are meant
     is_mask = False  # its output is 1 where something holds, else 0
     moves = False  # its outputs are elements of its inputs, whole numbers or others
+    finds_sizes = False  # the sizes of its results are known only when it has run
     repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
 
     made_with: tuple[tuple[Any, ...], dict[str, Any]]  # the arguments of its class, for files
@@ -66,6 +67,11 @@ class Operation:
     def output(self) -> Value:
         """The first output, which for most operations is the only one."""
         return self.outputs[0]
+
+    @property
+    def title(self) -> str:
+        """As messages name it: the function that recorded it, or its kind."""
+        return next((call.name for call in self.functions if call is not None), type(self).__name__)
 
     def prepare(self) -> None:
         """Make what does not depend on free sizes, once all fusing is done."""

@@ -15,7 +15,7 @@ def drop_unused(graph: Graph) -> None:
     used = {value.storage for value in graph.outputs}
     kept = []
     for operation in reversed(graph.operations):
-        if any(output in used for output in operation.outputs):
+        if operation.finds_sizes or any(output in used for output in operation.outputs):
             kept.append(operation)
             used.update(value.storage for value in operation.inputs)
     graph.operations = kept[::-1]

@@ -66,6 +66,12 @@ class Program:
         arena: Arena | None = None,
     ) -> None:
         self.graph, self.sizes, self.training = graph, dict(sizes), training
+        found = next((operation for operation in graph.operations if operation.finds_sizes), None)
+        if found is not None:
+            raise TypeError(
+                f"{found.title!r} gives results whose sizes depend on the numbers of its operands, so that the "
+                "network is not one program. Call it, net(x), or net.predict(x); go back with net.backward."
+            )
         with making, engines.using_accuracy(graph.accuracy):
             self._make(input_gradients, outside, arena or Arena())
 

@@ -50,6 +50,10 @@ class Guard(NamedTuple):
         left, right = self.left.value(sizes), self.right.value(sizes)
         return (left == right if self.relation == "==" else left < right) is self.holds
 
+    def names(self) -> set[str]:
+        """The free sizes that it compares."""
+        return self.left.names() | self.right.names()
+
     def __str__(self) -> str:
         words = {("==", True): "is", ("==", False): "is not", ("<", True): "is below", ("<", False): "is not below"}
         return f"{self.left} {words[self.relation, self.holds]} {self.right} at {self.place}"
@@ -59,17 +63,36 @@ class FreeSizes:
     """The free sizes of one run of a function, and what that run took for granted about them.
 
     ``place`` says where guards come from, if not from the line of the user's code that runs: the operation of a file.
+    ``computed`` are the names of sizes that are known only while the graph runs, in the order in which they become known.
     """
 
     def __init__(self, numbers: Mapping[str, int]) -> None:
         self.numbers = dict(numbers)
         self.guards: list[Guard] = []
         self.place: str | None = None
+        self.computed: list[str] = []
         self._known: dict[tuple[Polynomial, str], Guard] = {}  # of comparisons with 0
 
     def size(self, name: str) -> Size:
         """The free size of this name."""
         return Size(self, Polynomial.of(name))
+
+    def computed_size(self, number: int) -> AnySize:
+        """A size, or any other whole number, that a run computes; in this recording it is ``number``.
+
+        Free sizes are at least 1: a smaller number is one that the recording relies on.
+        """
+        name = f"U{len(self.computed)}"
+        while name in self.numbers:
+            name += "_"
+        self.computed.append(name)
+        self.numbers[name] = number
+        place, found = self.place or _users_line(), Polynomial.of(name)
+        if number < 1:
+            self.guards.append(Guard(found, "==", Polynomial.of(number), True, place))
+            return number
+        self.guards.append(Guard(found, "<", Polynomial.of(1), False, place))
+        return self.size(name)
 
     def is_less(self, left: Polynomial, right: Polynomial, *, required: bool = False) -> bool:
         """Compare two sizes, with a guard unless the result is the same for all; ``required`` if it must be False."""
@@ -102,8 +125,12 @@ class FreeSizes:
         return known.holds
 
     def failing(self, sizes: Mapping[str, int]) -> Guard | None:
-        """The first guard that other sizes do not meet; None if the recording serves them."""
-        return next((guard for guard in self.guards if not guard.is_met(sizes)), None)
+        """The first guard that other sizes do not meet; None if the recording serves them.
+
+        Guards of computed sizes that are not known yet do not count.
+        """
+        known = (g for g in self.guards if g.names() <= sizes.keys()) if self.computed else self.guards
+        return next((guard for guard in known if not guard.is_met(sizes)), None)
 
     def without_guards(self) -> dict[str, str | int]:
         """By name, what a file that cannot hold guards has in place of each free size, so that all guards are met.

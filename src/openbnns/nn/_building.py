@@ -65,6 +65,7 @@ class Building(State):
     _programs_kept = _PROGRAMS
     _frozen = False  # whether it is a copy for inference only: see compile_inference
     _budget: ParameterBudget | None = None  # for the parameters of a network that a file describes
+    _names_nodes: ClassVar[bool] = False  # whether its ``forward`` names what it calls, as the nodes of a file
     _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
 
     def __init__(self) -> None:
@@ -341,13 +342,22 @@ class Building(State):
             seed = (
                 next_seed() if self._built is None else int(self._built.graph.generator.randint(2**32, dtype=np.uint32))
             )
-        graph, outputs, structure = self._traced_apart(shapes, seed, training=training, modes=modes)
-        graph.accuracy = accuracy
-        with engines.using_accuracy(accuracy):
-            graph.finish(outputs)
+        structures: list[Structure] = []
+
+        def record(numbers: Sequence[int]) -> NetworkGraph:
+            graph, outputs, structure = self._traced_apart(
+                shapes, seed, training=training, modes=modes, numbers=numbers
+            )
+            graph.accuracy = accuracy
+            with making, engines.using_accuracy(accuracy):
+                graph.finish(outputs)
+            structures.append(structure)
+            return graph
+
+        graph = record(())
         for parameter in self.parameters():
             parameter.reseed(graph.generator)  # those that forward has no use for
-        return Recording(graph, structure, version=version, accuracy=accuracy)
+        return Recording(graph, structures[0], version=version, accuracy=accuracy, again=record)
 
     def _traced(self, shapes: Shapes, seed: int = 0, *, training: bool) -> tuple[NetworkGraph, Structure]:
         """Record ``forward`` on inputs of these shapes, with layers of its own, and how it gives its values.
@@ -368,10 +378,15 @@ class Building(State):
         *,
         training: bool,
         modes: frozenset[Module] | None = None,
+        numbers: Sequence[int] = (),
     ) -> tuple[NetworkGraph, list[Value], Structure]:
-        """The same before anything is fused, without layers; and the values that ``forward`` gives."""
+        """The same before anything is fused, without layers; and the values that ``forward`` gives.
+
+        ``numbers`` are known ones of those that runs compute, in their order.
+        """
         with making:
             graph = self._empty_graph(seed, training, modes)
+            graph.known_numbers = numbers
             values = [graph.input(shape) for shape in self._with_free_sizes(shapes, graph.sizes)]
             module: Any = self
             with recording(graph):

@@ -41,7 +41,7 @@ def places(network: Module, operations: Sequence[Operation]) -> list[Place]:
         steps: dict[Place, None] = {}
         for module, function in zip(operation.modules, operation.functions, strict=True):
             path, kind = paths.get(id(module), ""), type(module).__name__
-            if function is not None and not is_of_library(type(module)):
+            if function is not None and (module._names_nodes or not is_of_library(type(module))):
                 calls = numbers.setdefault((path, function.name), {})
                 number = calls.setdefault(function, len(calls))
                 name = f"{function.name}_{number}" if number else function.name

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import engines
+from ..graph.graph import Graph
 from ..graph.memory import Arena
 from ..graph.parameter import version_of
 from ..graph.program import Program
+from ..graph.segments import SegmentedProgram, is_segmented
 from ..graph.sizes import Size
 from ..graph.structure import Structure
 from ._network_graph import NetworkGraph
@@ -32,10 +35,21 @@ class Recording:
 
     Programs for inference are lent: a call takes one, computes in its memory, and gives it back. So threads compute side by
     side, each in memory of its own. Those that stay with one user, for training, are in ``programs``.
+
+    ``again`` records ``forward`` for other numbers that runs compute, if sizes depend on such.
     """
 
-    def __init__(self, graph: NetworkGraph, structure: Structure, *, version: object, accuracy: str) -> None:
+    def __init__(
+        self,
+        graph: NetworkGraph,
+        structure: Structure,
+        *,
+        version: object,
+        accuracy: str,
+        again: Callable[[list[int]], Graph],
+    ) -> None:
         self.graph, self.structure, self.version, self.accuracy = graph, structure, version, accuracy
+        self._again, self._others = again, list[Graph]()  # for other numbers that runs compute
         self.programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
         self._idle: OrderedDict[Shapes, list[Program]] = OrderedDict()  # the latest at the end
         # The version of the parameters that native code knows, and its number there.
@@ -80,7 +94,7 @@ class Recording:
         if program is None:
             training, input_gradients, _ = key
             shared = arena if training else None
-            program = Program(self.graph, sizes, training=training, input_gradients=input_gradients, arena=shared)
+            program = self._program(sizes, training=training, input_gradients=input_gradients, arena=shared)
         self.programs[whole] = program
         return program
 
@@ -110,8 +124,15 @@ class Recording:
         if program is None:
             sizes = self.sizes_of(shapes)
             assert sizes is not None, "a recording is found by the shapes that it serves"
-            program = Program(self.graph, sizes, training=False)
+            program = self._program(sizes, training=False)
         return program
+
+    def _program(self, sizes: dict[str, int], **options: Any) -> Program:
+        if not is_segmented(self.graph):
+            return Program(self.graph, sizes, **options)
+        options.pop("arena", None)
+        made: Any = SegmentedProgram(self.graph, sizes, again=self._again, others=self._others, **options)
+        return made  # type: ignore[no-any-return]
 
     def give_back(self, program: Program) -> None:
         """Let others run a program, whose results have been copied. One that has failed is not given back."""

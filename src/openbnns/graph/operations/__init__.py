@@ -6,7 +6,9 @@ from ._window import Window
 from .activation import Activation
 from .arithmetic import Arithmetic, broadcast
 from .attention import Attention, Forbidden, LatestAttention
+from .branch import Branch
 from .convolution import Convolution, GroupedTransposedConvolution
+from .data_sizes import SizedByData
 from .dropout import Dropout
 from .elementwise import Elementwise
 from .embedding import Embedding
@@ -36,5 +38,5 @@ __all__ = [
     "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent", "Rotate", "Forbidden", "PixelShuffle",
     "Prelu", "Resize", "AttentionHeads", "parts_of", "KeepingPlan", "LatestAttention", "Elementwise", "FourierTransform",
     "Convert", "FlatIndex", "Range", "AddEntries", "Cumulative", "PutAlong", "Sort", "Take", "TakeAlong",
-    "RandomNumbers",
+    "RandomNumbers", "Branch", "SizedByData",
 ]  # fmt: skip

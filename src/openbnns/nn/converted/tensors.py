@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,21 @@ from .functions import AsNumbers, AsWhole
 
 class Misfit(ValueError):
     """What an operation cannot do with its arguments; whoever runs the steps adds where."""
+
+
+NODE_ERRORS = (
+    Misfit,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+    AssertionError,
+    MemoryError,
+)
+"""What a node of a file that is not as it should be may raise while it is recorded."""
 
 
 class Tensor:
@@ -86,6 +101,30 @@ class Tensor:
         if not -self.rank <= dim < self.rank:
             raise Misfit(f"there is no axis {dim} in {self.shape}")
         return dim % self.rank
+
+
+class TensorList(Sequence[Tensor]):
+    """Tensors in a row whose number is known: a sequence of ONNX, a list of Core ML."""
+
+    kind = "list"
+    constant = False
+
+    def __init__(self, tensors: Iterable[Tensor]) -> None:
+        self._tensors = tuple(tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._tensors[index]
+
+
+def without_elements(x: Any) -> Any:
+    """A tensor that has no elements as a constant, which needs no computing; any other as it is."""
+    if not isinstance(x, Tensor) or x.constant or not any(isinstance(n, int) and n == 0 for n in x.shape):
+        return x
+    dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[x.kind]
+    return Tensor(np.zeros([int(n) for n in x.shape], dtype), x.kind)
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...graph.sizes import Size
 from ...graph.tensor import Array
+from ..converted.control import Steps
 from ..converted.tensors import Misfit
-from ._file import Node
+from ._file import Graph, Node
 
 
 @dataclass(frozen=True)
 class Call:
     """``freed`` are sizes that are free here though the file was written for one number, which may stand in shapes: by that
-    number. ``cells`` are the weights of a node of recurrent cells."""
+    number. ``cells`` are the weights of a node of recurrent cells. ``run`` records a graph of the node on tensors by name, of
+    which those around it are in ``scope``; ``steps`` counts those of all loops."""
 
     node: Node
     opset: int
     freed: Mapping[int, Size] = field(default_factory=dict)
     cells: Any = None
+    scope: Mapping[str, Any] = field(default_factory=dict)
+    run: Callable[[Graph, Mapping[str, Any]], list[Any]] | None = None
+    steps: Steps = field(default_factory=Steps)
     asked: set[str] = field(default_factory=set)
     """Attributes that were read; others would be ignored, so that a node that has them is refused."""
 
@@ -79,6 +84,21 @@ class Call:
         if not isinstance(value, str):
             raise Misfit(f"{name} is {value!r}, but must be a word")
         return value
+
+    def graph(self, name: str) -> Graph:
+        """An attribute that is a graph."""
+        value = self.attribute(name)
+        if not isinstance(value, Graph):
+            raise Misfit(f"{name} is {value!r}, but must be a graph")
+        return value
+
+    def run_graph(self, graph: Graph, given: Sequence[Any] = ()) -> list[Any]:
+        """The results of a graph of the node on these inputs."""
+        assert self.run is not None
+        if len(given) != len(graph.inputs):
+            raise Misfit(f"a graph with {len(graph.inputs)} inputs is given {len(given)}")
+        around = {name: self.scope[name] for name in graph.captured}
+        return self.run(graph, around | {port.name: x for port, x in zip(graph.inputs, given, strict=True)})
 
     def tensor(self, name: str) -> Array | None:
         value: Any = self.attribute(name)

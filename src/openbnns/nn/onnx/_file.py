@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -59,10 +59,39 @@ class Node:
     attributes: Mapping[str, Any]
     index: int
 
+    @property
+    def graphs(self) -> list[Graph]:
+        """The graphs among its attributes: branches, bodies of loops."""
+        return [value for value in self.attributes.values() if isinstance(value, Graph)]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All that it depends on: its inputs, and what its graphs read of the graph around them."""
+        graphs = self.graphs
+        return (*self.inputs, *(name for graph in graphs for name in graph.captured)) if graphs else self.inputs
+
     def __str__(self) -> str:
         """As messages name it."""
         shown = self.name or next((name for name in self.outputs if name), "")
         return f"{self.op} {shown!r}" if shown else self.op
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph of a node: a branch, or the body of a loop. ``captured`` is what it reads of the graph around it."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    captured: tuple[str, ...]
+
+
+def nested(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes, and those of their graphs."""
+    for node in nodes:
+        yield node
+        for graph in node.graphs:
+            yield from nested(graph.nodes)
 
 
 @dataclass(frozen=True)
@@ -142,21 +171,18 @@ def _inlined(onnx: Any, proto: Any, place: Path) -> Any:
 
 def _model(proto: Any, place: Path, opset: int) -> Model:
     graph = proto.graph
-    if graph.sparse_initializer:
-        raise OnnxError(f"{place}: has sparse weights, {graph.sparse_initializer[0].values.name!r}. Make them dense.")
-    if len(graph.node) > _DEEPEST:
-        raise OnnxError(f"{place}: has {len(graph.node)} nodes; {_DEEPEST} are the most.")
-    initializers: dict[str, Array] = {}
-    for tensor in graph.initializer:
-        if not tensor.name or tensor.name in initializers:
-            raise OnnxError(f"{place}: two weights have the name {tensor.name!r}, or one has none.")
-        initializers[tensor.name] = array_of(tensor, f"{place}: weight {tensor.name!r}", place.parent)
+    reader = _Reader(
+        place, {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
+    )
+    initializers = reader.initializers
+    reader.take_weights(graph)
     metadata = {entry.key: entry.value for entry in proto.metadata_props}
     bounds = bounds_of(metadata, str(place))
     inputs, outputs = _ports(graph, initializers, bounds, place)
     known = {*initializers, *(port.name for port in inputs)}
     used = _used(graph.node, outputs, known, bounds.get("input", ""), place)
-    nodes = [_node(graph.node[i], i, place) for i in used]
+    nodes = [reader.node(graph.node[i]) for i in used]
+    known.update(initializers)  # those of inner graphs as well
     ordered = _ordered(nodes, known, place)
     known.update(name for node in nodes for name in node.outputs)
     for port in outputs:
@@ -184,15 +210,20 @@ def _ports(
     return ports, [_port(value, place, "output") for value in outputs]
 
 
-def _port(value: Any, place: Path, what: str) -> Port:
+def _port(value: Any, place: Path, what: str, anything: bool = False) -> Port:
+    """An input or output; ``anything`` may be no tensor, which shows where it is used."""
     where = f"{place}: {what} {value.name!r}"
     if not value.name:
         raise OnnxError(f"{place}: an {what} has no name.")
+    if anything and not value.type.HasField("tensor_type"):
+        return Port(value.name, "f", None)
     if not value.type.HasField("tensor_type"):
         if what == "output" and value.type.WhichOneof("value") is None:
             return Port(value.name, "f", None)
         raise OnnxError(f"{where} is no tensor ({value.type.WhichOneof('value') or 'of unknown type'}).")
     kind = kind_of_type(value.type.tensor_type.elem_type)
+    if kind is None and anything:
+        return Port(value.name, "f", None)
     if kind is None:
         raise OnnxError(
             f"{where} has elements of type {value.type.tensor_type.elem_type}, which networks do not compute with."
@@ -216,17 +247,64 @@ def _bare(node: Any, index: int) -> Node:
     return Node(node.name, op, tuple(node.input), tuple(node.output), {}, index)
 
 
-def _node(node: Any, index: int, place: Path) -> Node:
-    made, attributes = _bare(node, index), {}
-    for entry in node.attribute:
-        if entry.name in attributes:
-            raise OnnxError(f"{place}: {made} has two attributes {entry.name!r}.")
-        attributes[entry.name] = _attribute(entry, f"{place}: {made}: attribute {entry.name!r}", place.parent)
-    return replace(made, attributes=attributes)
+class _Reader:
+    """Reads nodes with their graphs, and all weights, into one table."""
 
+    def __init__(self, place: Path, others: set[str]) -> None:
+        """``others`` are names of the graph around all others that are not those of weights."""
+        self.place, self.others, self.count = place, others, 0
+        self.initializers: dict[str, Array] = {}
 
-class Graph:
-    """An attribute that is a graph of its own, which no operator here takes."""
+    def take_weights(self, graph: Any, *, inner: bool = False) -> dict[str, str]:
+        """The weights of a graph; gives the names that they have here, where inner graphs may use one several times."""
+        if graph.sparse_initializer:
+            name = graph.sparse_initializer[0].values.name
+            raise OnnxError(f"{self.place}: has sparse weights, {name!r}. Make them dense.")
+        renamed, own = {}, set()
+        for tensor in graph.initializer:
+            if not tensor.name or tensor.name in own:
+                raise OnnxError(f"{self.place}: two weights have the name {tensor.name!r}, or one has none.")
+            own.add(tensor.name)
+            name = tensor.name
+            while inner and (name in self.initializers or name in self.others):
+                name += "_"
+            renamed[tensor.name] = name
+            self.initializers[name] = array_of(tensor, f"{self.place}: weight {tensor.name!r}", self.place.parent)
+        return renamed
+
+    def node(self, node: Any, renamed: Mapping[str, str] | None = None) -> Node:
+        """A node; ``renamed`` are weights of inner graphs by the names that the file has for them."""
+        self.count += 1
+        if self.count > _DEEPEST:
+            raise OnnxError(f"{self.place}: has more than {_DEEPEST} nodes.")
+        made, attributes = _bare(node, self.count), {}
+        if renamed:
+            made = replace(made, inputs=tuple(renamed.get(name, name) for name in made.inputs))
+        for entry in node.attribute:
+            if entry.name in attributes:
+                raise OnnxError(f"{self.place}: {made} has two attributes {entry.name!r}.")
+            where = f"{self.place}: {made}: attribute {entry.name!r}"
+            if entry.type == 5 and not entry.ref_attr_name:
+                attributes[entry.name] = self.graph(entry.g, renamed or {})
+            else:
+                attributes[entry.name] = _attribute(entry, where, self.place.parent)
+        return replace(made, attributes=attributes)
+
+    def graph(self, graph: Any, renamed: Mapping[str, str]) -> Graph:
+        """A graph of a node."""
+        inputs = tuple(_port(value, self.place, "input", anything=True) for value in graph.input)
+        inner = {**renamed, **{port.name: port.name for port in inputs}, **self.take_weights(graph, inner=True)}
+        nodes = [self.node(node, inner) for node in graph.node]
+        made = {name for node in nodes for name in node.outputs if name}
+        known = made | {port.name for port in inputs}
+        outputs = [_port(value, self.place, "output", anything=True) for value in graph.output]
+        outputs = [
+            port if port.name in made else replace(port, name=inner.get(port.name, port.name)) for port in outputs
+        ]
+        read = [name for node in nodes for name in node.reads] + [port.name for port in outputs]
+        captured = dict.fromkeys(name for name in read if name and name not in known)
+        ordered = _ordered(nodes, known | set(captured), self.place)
+        return Graph(tuple(ordered), inputs, tuple(outputs), tuple(captured))
 
 
 def _attribute(entry: Any, where: str, folder: Path) -> Any:
@@ -246,8 +324,8 @@ def _attribute(entry: Any, where: str, folder: Path) -> Any:
         return tuple(int(x) for x in entry.ints)
     if entry.type == 8:
         return tuple(_text(x, where) for x in entry.strings)
-    if entry.type in (5, 10, 11, 12, 13, 14):
-        return Graph()
+    if entry.type in (10, 11, 12, 13, 14):
+        raise OnnxError(f"{where} is a list of graphs, a sparse tensor or a type, which no operator here takes.")
     raise OnnxError(f"{where} is of the unknown type {entry.type}.")
 
 
@@ -342,7 +420,7 @@ def _ordered(nodes: list[Node], known: set[str], place: Path) -> list[Node]:
     readers: dict[int, list[Node]] = {}
     for node in nodes:
         sources = set()
-        for name in filter(None, node.inputs):
+        for name in filter(None, node.reads):
             if name in makers:
                 sources.add(makers[name].index)
             elif name not in known:
@@ -369,7 +447,7 @@ def _sorted(nodes: list[Node], known: set[str]) -> bool:
     """Whether the nodes are in order as they stand."""
     seen = set(known)
     for node in nodes:
-        if any(name and name not in seen for name in node.inputs):
+        if any(name and name not in seen for name in node.reads):
             return False
         seen.update(node.outputs)
     return True
@@ -394,5 +472,15 @@ def _used(nodes: Sequence[Any], outputs: list[Port], known: set[str], given: str
         maker = None if name == given else makers.get(name)
         if maker is not None and maker not in used:
             used.add(maker)
-            wanted.extend(nodes[maker].input)
+            wanted.extend(_all_read(nodes[maker]))
     return sorted(used)
+
+
+def _all_read(node: Any) -> Iterator[str]:
+    """Names that a node, or a graph of it, reads, wherever they are made."""
+    yield from node.input
+    for entry in node.attribute:
+        if entry.type == 5:
+            yield from (value.name for value in entry.g.output)
+            for inner in entry.g.node:
+                yield from _all_read(inner)

@@ -16,11 +16,12 @@ from ...graph.sizes import AnySize, FreeSizes, Size
 from ...graph.tensor import Array, Value
 from .. import memory_limit
 from .._recording import Recording, Shapes
+from ..converted.control import Steps
 from ..converted.parts import ForeignPart
-from ..converted.tensors import Misfit, Tensor
+from ..converted.tensors import NODE_ERRORS, Misfit, Tensor, TensorList, without_elements
 from . import _numpy
 from ._call import Call
-from ._file import Node, Port
+from ._file import Graph, Node, Port
 from ._tensor import by_numpy, check_memory
 from ._weights import Weights
 from .errors import all_refused
@@ -29,7 +30,7 @@ from .operators import OPERATORS
 # Operators whose handlers take whole numbers as well.
 _TAKES_ALL = {
     "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Shape", "Size", "Identity", "Cast", "CastLike", "ConstantOfShape", "OneHot",
-    "Dropout", "MaxPool", "MaxUnpool",
+    "Dropout", "MaxPool", "MaxUnpool", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Range",
 }  # fmt: skip
 # Attributes that say nothing, or nothing that matters here.
 _NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
@@ -44,27 +45,14 @@ _NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
         "coordinate_transformation_mode",
     ),
     "Upsample": ("cubic_coeff_a",),
+    "Unique": ("axis", "sorted"), "NonMaxSuppression": ("center_point_box",),
     "Attention": ("q_num_heads", "kv_num_heads"), "AveragePool": ("count_include_pad",), "Hardmax": ("axis",),
 }  # fmt: skip
-_FILLING = {"Expand", "Tile", "ConstantOfShape"}  # whose result may have a free size
-_NEVER_FOLDED = {"MaxPool", "MaxUnpool", "Dropout"}
+_FILLING = {"Expand", "Tile", "ConstantOfShape", "Range"}  # whose result may have a free size
+_NEVER_FOLDED = {"MaxPool", "MaxUnpool", "Dropout", "Compress", "Unique"}
 
 BATCH = "N"  # the first axis of an input without a shape
 SOME_SAMPLES = 7  # to record with where the number is not known: one that other sizes rarely have
-
-ERRORS = (
-    Misfit,
-    ValueError,
-    TypeError,
-    IndexError,
-    KeyError,
-    AttributeError,
-    ArithmeticError,
-    RuntimeError,
-    AssertionError,
-    MemoryError,
-)
-"""What a node that is not as it should be may raise here."""
 
 
 class OnnxPart(ForeignPart):
@@ -82,6 +70,8 @@ class Network(OnnxPart):
     Inputs have the shapes of the file: numbers, and names of sizes that are free. ``written`` are the numbers that the file has
     for some of these.
     """
+
+    _names_nodes = True
 
     def __init__(
         self, title: str, nodes: Sequence[Node], inputs: Sequence[Port], outputs: Sequence[str], opset: int,
@@ -171,27 +161,51 @@ class Network(OnnxPart):
         assert graph is not None
         if len(inputs) != len(self._ports):
             raise TypeError(f"{self._kind}: takes {plural(len(self._ports), 'input')}, not {len(inputs)}.")
-        held = {port.name: _input(port, value, self._kind) for port, value in zip(self._ports, inputs, strict=True)}
+        held: dict[str, Any] = {
+            port.name: without_elements(_input(port, value, self._kind))
+            for port, value in zip(self._ports, inputs, strict=True)
+        }
         held |= {name: Tensor(part) for name, part in (self._named | self._constants).items()}
         freed = {
             number: graph.sizes.size(name) for name, number in self._written.items() if name in graph.sizes.numbers
         }
-        problems: list[str] = []
         self._folded = 0
-        for node in self._nodes:
-            if all(not name or name in held for name in node.inputs):  # else it follows one that is refused
+        problems = self._run_nodes(self._nodes, held, freed, Steps())
+        graph.sizes.place = None
+        if problems:
+            known = self._built is not None  # for other sizes it can
+            refused = all_refused("from_onnx", self._kind, problems)
+            error = ValueError(f"{'; '.join(problems)}.") if known else refused
+            if not graph.has_examples:
+                raise error
+            graph.unfinished = error  # which may be because of examples of numbers
+            values = [graph.constant(np.zeros(1, np.float32)) for _ in self._results]
+        else:
+            values = [_output(name, held[name]) for name in self._results]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _run_nodes(
+        self, nodes: Sequence[Node], held: dict[str, Any], freed: Mapping[int, Size], steps: Steps
+    ) -> list[str]:
+        """Add the results of nodes to the tensors by name; gives what is wrong with each node."""
+        graph, problems = current_graph(), []
+        assert graph is not None
+        for node in nodes:
+            if all(not name or name in held for name in node.reads):  # else it follows one that is refused
                 graph.sizes.place = str(node)
                 try:
-                    self._take(node, held, freed)
-                except ERRORS as error:
+                    self._take(node, held, freed, steps)
+                except NODE_ERRORS as error:
                     problems.append(f"{node}: {str(error).rstrip('.') or type(error).__name__}")
-        graph.sizes.place = None
-        if problems and self._built is not None:  # for other sizes it can
-            raise ValueError(f"{'; '.join(problems)}.")
+        return problems
+
+    def _run_graph(self, inner: Graph, given: Mapping[str, Any], freed: Mapping[int, Size], steps: Steps) -> list[Any]:
+        """The results of a graph of a node, on tensors by name."""
+        held = dict(given)
+        problems = self._run_nodes(inner.nodes, held, freed, steps)
         if problems:
-            raise all_refused("from_onnx", self._kind, problems)
-        values = [x.value if x.kind != "f" else x.numbers for x in (held[name] for name in self._results)]
-        return values[0] if len(values) == 1 else tuple(values)
+            raise Misfit("; ".join(problems))
+        return [held[port.name] for port in inner.outputs]
 
     def converted(self) -> list[tuple[str, str, str]]:
         """The nodes as they run here: their names, the operation here, and the shape of its result."""
@@ -202,15 +216,19 @@ class Network(OnnxPart):
             rows.append((", ".join(dict.fromkeys(names)), type(operation).__name__, str(operation.output.shape)))
         return rows
 
-    def _take(self, node: Node, held: dict[str, Tensor], freed: Mapping[int, Size]) -> None:
+    def _take(self, node: Node, held: dict[str, Any], freed: Mapping[int, Size], steps: Steps) -> None:
         graph = current_graph()
         assert graph is not None
-        call = Call(node, self._opset, freed, self._cells.get(node.index))
+
+        def run(inner: Graph, given: Mapping[str, Any]) -> list[Any]:
+            return self._run_graph(inner, given, freed, steps)
+
+        call = Call(node, self._opset, freed, self._cells.get(node.index), held, run, steps)
         tensors = [held[name] if name else None for name in node.inputs]
         while tensors and tensors[-1] is None:
             tensors.pop()
         with graph.calling(function=node.name or node.op):
-            results = _result(call, tensors)
+            results = tuple(map(without_elements, _result(call, tensors)))
         call.ignored(*_NO_DIFFERENCE.get(node.op, ()))
         call.require_all_asked()
         for name, tensor in zip(node.outputs, results, strict=False):
@@ -223,6 +241,8 @@ class Network(OnnxPart):
 
     def _account(self, tensor: Tensor) -> None:
         """Refuse tensors, and constants that together take too much memory."""
+        if isinstance(tensor, TensorList):
+            return
         if tensor.constant:
             self._folded += tensor.held.nbytes
             weights = sum(array.nbytes for array in self._constants.values())
@@ -240,6 +260,13 @@ class Network(OnnxPart):
             return inspect.Signature(taken).bind(*inputs, **named)
         except TypeError as error:
             raise TypeError(f"{self._kind}: {error}. It takes {', '.join(names)}.") from None
+
+
+def _output(name: str, x: Any) -> Value:
+    if isinstance(x, TensorList):
+        raise Misfit(f"output {name!r} is a sequence of tensors, which networks do not give")
+    value: Value = x.value if x.kind != "f" else x.numbers
+    return value
 
 
 def _input(port: Port, value: Any, who: str) -> Tensor:
@@ -266,7 +293,9 @@ def _result(call: Call, tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
         and call.op not in _TAKES_ALL
         and changing
         and changing <= {"i", "b"}
-        and not (call.op in ("Gather", "Where", "GatherElements") and of_numbers)
+        and not (
+            call.op in ("Gather", "Where", "GatherElements", "GatherND", "ScatterND", "ScatterElements") and of_numbers
+        )
     ):
         return by_numpy(call, tensors)
     results = OPERATORS[call.op](call, *tensors)
@@ -278,7 +307,7 @@ def _arity(op: str) -> tuple[int, float]:
     """How many inputs an operator needs, and takes."""
     parameters = list(inspect.signature(OPERATORS[op]).parameters.values())[1:]
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return 0 if op in ("Constant", "Range", "EyeLike") else 1, float("inf")
+        return 0 if op in ("Constant", "EyeLike", "Loop", "SequenceConstruct", "SequenceEmpty") else 1, float("inf")
     return sum(p.default is p.empty for p in parameters), float(len(parameters))
 
 

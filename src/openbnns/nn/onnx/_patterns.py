@@ -12,7 +12,7 @@ def with_layers(model: Model) -> list[Node]:
     """The nodes of a model with every known pattern as one node."""
     readers: dict[str, int] = {port.name: 1 for port in model.outputs}
     for node in model.nodes:
-        for name in node.inputs:
+        for name in node.reads:
             readers[name] = readers.get(name, 0) + 1
     makers = {name: node for node in model.nodes for name in node.outputs if name}
     replaced: dict[int, Node | None] = {}

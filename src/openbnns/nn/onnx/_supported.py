@@ -6,7 +6,8 @@ from .operators import GROUPS
 
 _ORDER = (
     "convolutions and poolings", "normalizations", "products", "sequences", "activations", "arithmetic", "reductions", "shapes",
-    "parts and joints", "masks and types", "quantized numbers",
+    "parts and joints", "masks and types", "quantized numbers", "control flow", "sizes that depend on numbers",
+    "sequences of tensors",
 )  # fmt: skip
 
 
@@ -14,8 +15,8 @@ def supported() -> dict[str, tuple[str, ...]]:
     """Names of the operators that :func:`openbnns.nn.from_onnx` takes over, by kind.
 
     >>> from openbnns import nn
-    >>> "LSTM" in nn.onnx.supported()["sequences"], "Loop" in str(nn.onnx.supported())
-    (True, False)
+    >>> "LSTM" in nn.onnx.supported()["sequences"], "Loop" in nn.onnx.supported()["control flow"]
+    (True, True)
     """
     return {group: tuple(sorted(GROUPS[group])) for group in _ORDER}
 

@@ -12,19 +12,21 @@ from ...graph.graph import current_graph
 from ...graph.sizes import Shape, Size, bound, broadcast, product
 from ...graph.tensor import FLOAT32, INT64, Value
 from .. import memory_limit
-from ..converted.tensors import Misfit, Tensor, kind_of
+from ..converted.control import read_numbers, sized_by_data
+from ..converted.tensors import Misfit, Tensor, kind_of, sizes_array
 from ..function import Function
 from . import _numpy
 from ._call import Call
 
 
 def constant_of(x: Tensor | None, what: str) -> Any:
-    """The numbers of an input that must be a constant; None if it is left out."""
+    """The numbers of an input that must be known; None if it is left out. Whole numbers that a run computes are read."""
     if x is None:
         return None
-    if not x.constant:
-        raise Misfit(f"{what} is computed from the inputs, or trained, but must be a constant")
-    return x.held
+    if x.constant:
+        return x.held
+    read = sizes_array(read_numbers(x, what))
+    return read.reshape([int(n) for n in x.shape])
 
 
 def numbers_of(x: Tensor | None, what: str) -> list[Any] | None:
@@ -129,3 +131,9 @@ def by_numpy(call: Call, tensors: Sequence[Tensor | None]) -> tuple[Tensor, ...]
     made = ByNumpy.apply(*recipe.values, recipe)
     outputs = made if isinstance(made, tuple) else (made,)
     return tuple(Tensor(y, kind) for y, kind in zip(outputs, recipe.kinds, strict=True))
+
+
+def by_data(call: Call, tensors: Sequence[Tensor | None], shapes: Sequence[Sequence[Any]]) -> tuple[Tensor, ...]:
+    """Whole numbers that a node gives in NumPy, where text in the shapes names sizes that depend on numbers."""
+    recipe = Recipe(call, tensors)
+    return sized_by_data(ByNumpy, *recipe.values, recipe, shapes=shapes, kinds="i" * len(shapes))

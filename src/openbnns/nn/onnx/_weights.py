@@ -13,7 +13,7 @@ from ...graph.tensor import Array
 from ..converted.tensors import Misfit
 from . import _numpy
 from ._call import Call
-from ._file import Model, Node
+from ._file import Model, Node, nested
 from .operators.cells import GATES, ORDERS, Cells, directions
 
 # Inputs of operators that are settings rather than weights, by place.
@@ -38,10 +38,11 @@ def sorted_out(model: Model, frozen: set[str]) -> Weights:
     """The initializers of a model by what they are."""
     found = Weights()
     readers: dict[str, list[tuple[Node, int]]] = {}
-    for node in model.nodes:
+    for node in nested(model.nodes):
         for place, name in enumerate(node.inputs):
             readers.setdefault(name, []).append((node, place))
     results = {port.name for port in model.outputs}
+    results |= {port.name for node in nested(model.nodes) for graph in node.graphs for port in graph.outputs}
     cells = _Tracing(model)
     for name, array in model.initializers.items():
         uses = readers.get(name, [])
@@ -55,7 +56,7 @@ def sorted_out(model: Model, frozen: set[str]) -> Weights:
             found.parameters[name] = Parameter(array, requires_grad=name not in frozen)
         else:
             found.constants[name] = array
-    for node in model.nodes:
+    for node in nested(model.nodes):
         if node.op in GATES:
             made = cells.of(node, found.parameters)
             if made is not None:
@@ -78,7 +79,7 @@ def _is_weight(array: Array) -> bool:
 def _drop_taken_over(model: Model, found: Weights, readers: dict[str, Any], results: set[str]) -> None:
     """Leave out what only recurrent nodes read, which hold it in another order."""
     own = {id(p) for cells in found.cells.values() for one in cells for p in (one.weight, one.recurrent, *one.biases)}
-    taken = {node.index for node in model.nodes if node.index in found.cells}
+    taken = {node.index for node in nested(model.nodes) if node.index in found.cells}
     for name in [n for n, p in found.parameters.items() if id(p) not in own]:
         uses = readers.get(name, [])
         if name not in results and all(node.index in taken and place in (1, 2, 3) for node, place in uses):
@@ -90,7 +91,7 @@ class _Tracing:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.makers = {name: node for node in model.nodes for name in node.outputs if name}
+        self.makers = {name: node for node in nested(model.nodes) for name in node.outputs if name}
         self.starts: dict[str, int] = {}
         flat, total = [], 0
         for name, array in model.initializers.items():

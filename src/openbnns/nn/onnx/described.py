@@ -13,7 +13,7 @@ from ...graph.parameter import Parameter
 from ...graph.tensor import Array
 from .._description import ModelError
 from ..preprocessing.checks import Said
-from ._file import Node, Port
+from ._file import Graph, Node, Port
 from ._network import Network
 from ._weights import Weights
 from .operators import OPERATORS
@@ -42,18 +42,9 @@ def as_table(network: Network) -> dict[str, Any]:
         "title": network._kind,
         "opset": network._opset,
         "written": network._written,
-        "inputs": [
-            {"name": port.name, "kind": port.kind, "shape": None if port.shape is None else list(port.shape)}
-            for port in network._ports
-        ],
+        "inputs": list(map(_port_table, network._ports)),
         "outputs": network._results,
-        "nodes": [
-            {
-                "name": node.name, "op": node.op, "inputs": list(node.inputs), "outputs": list(node.outputs),
-                "attributes": {name: _plain(value) for name, value in node.attributes.items()}, "index": node.index,
-            }
-            for node in network._nodes
-        ],
+        "nodes": list(map(_node_table, network._nodes)),
         "constants": {name: _plain(array) for name, array in network._constants.items()},
         "parameters": [name for name, part in network._named.items() if isinstance(part, Parameter)],
         "buffers": {name: list(part.shape) for name, part in network._named.items() if not isinstance(part, Parameter)},
@@ -64,7 +55,23 @@ def as_table(network: Network) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _port_table(port: Port) -> dict[str, Any]:
+    return {"name": port.name, "kind": port.kind, "shape": None if port.shape is None else list(port.shape)}
+
+
+def _node_table(node: Node) -> dict[str, Any]:
+    return {
+        "name": node.name, "op": node.op, "inputs": list(node.inputs), "outputs": list(node.outputs),
+        "attributes": {name: _plain(value) for name, value in node.attributes.items()}, "index": node.index,
+    }  # fmt: skip
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, Graph):
+        return {
+            "nodes": list(map(_node_table, value.nodes)), "inputs": list(map(_port_table, value.inputs)),
+            "outputs": list(map(_port_table, value.outputs)), "captured": list(value.captured),
+        }  # fmt: skip
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.ascontiguousarray(value)
         data = base64.b64encode(array.tobytes()).decode()
@@ -75,12 +82,7 @@ def _plain(value: Any) -> Any:
 def network_of(table: Any, where: str, largest: int) -> Network:
     """The network that a table describes, with parameters that have no values yet."""
     said = Said(table, where)
-    ports = []
-    for part in said.tables("inputs"):
-        name, shape = part.text("name"), part.get("shape")
-        if shape is not None and not (isinstance(shape, list) and all(type(n) in (int, str) for n in shape)):
-            raise ModelError(f"{where}: the shape of input {name[:60]!r} is not made of numbers and names.")
-        ports.append(Port(name, part.text("kind", ("f", "i", "b")), None if shape is None else tuple(shape)))
+    ports = [_port(part, where) for part in said.tables("inputs")]
     nodes = [_node(part, where) for part in said.tables("nodes")]
     weights = Weights()
     for name in said.texts("parameters"):
@@ -103,6 +105,15 @@ def network_of(table: Any, where: str, largest: int) -> Network:
             raise ModelError(f"{where}: the weights of recurrent cells are not there.")
         weights.cells[_whole(index, where)] = [_cells(one, weights, where) for one in cells]
     return Network(said.text("title"), nodes, ports, said.texts("outputs"), opset, weights, written)
+
+
+def _port(part: Said, where: str, inner: bool = False) -> Port:
+    """An input or output; those of inner graphs may have sizes that are not known."""
+    name, shape = part.text("name"), part.get("shape")
+    kinds = (int, str, type(None)) if inner else (int, str)
+    if shape is not None and not (isinstance(shape, list) and all(type(n) in kinds for n in shape)):
+        raise ModelError(f"{where}: the shape of input {name[:60]!r} is not made of numbers and names.")
+    return Port(name, part.text("kind", ("f", "i", "b")), None if shape is None else tuple(shape))
 
 
 class _Unsized:
@@ -135,14 +146,28 @@ def _cells(names: Any, weights: Weights, where: str) -> Cells:
     return Cells(known[names[0]], known[names[1]], tuple(known[name] for name in names[2:]))
 
 
-def _node(said: Said, where: str) -> Node:
+_DEEPEST = 50  # graphs inside each other
+
+
+def _graph(said: Said, where: str, depth: int) -> Graph:
+    if depth > _DEEPEST:
+        raise ModelError(f"{where}: has more than {_DEEPEST} graphs inside each other.")
+    ports = [tuple(_port(part, where, True) for part in said.tables(name)) for name in ("inputs", "outputs")]
+    nodes = tuple(_node(part, where, depth + 1) for part in said.tables("nodes"))
+    return Graph(nodes, ports[0], ports[1], tuple(said.texts("captured")))
+
+
+def _attribute(value: Any, where: str, depth: int) -> Any:
+    if isinstance(value, dict):
+        return _graph(Said(value, where), where, depth) if "nodes" in value else _array(value, where)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _node(said: Said, where: str, depth: int = 0) -> Node:
     op, index = said.text("op"), said.get("index")
     if op not in OPERATORS or type(index) is not int:
         raise ModelError(f"{where}: there is no operator {op[:60]!r}.")
-    attributes = {
-        name: _array(value, where) if isinstance(value, dict) else tuple(value) if isinstance(value, list) else value
-        for name, value in said.table("attributes").items()
-    }
+    attributes = {name: _attribute(value, where, depth) for name, value in said.table("attributes").items()}
     return Node(said.text("name"), op, tuple(said.texts("inputs")), tuple(said.texts("outputs")), attributes, index)
 
 

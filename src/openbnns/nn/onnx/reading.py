@@ -12,10 +12,10 @@ from typing import Any
 from ..._spelling import spelled
 from .. import memory_limit
 from .._recording import Shapes
-from ..converted.tensors import Misfit
-from ._file import Graph, Model, Node, Port, read
+from ..converted.tensors import NODE_ERRORS, Misfit
+from ._file import Model, Node, Port, nested, read
 from ._metadata import FROZEN, card_of
-from ._network import BATCH, ERRORS, SOME_SAMPLES, Network, shown_shape
+from ._network import BATCH, SOME_SAMPLES, Network, shown_shape
 from ._patterns import with_layers
 from ._weights import sorted_out
 from .errors import OnnxError, Unsupported, all_refused
@@ -68,7 +68,7 @@ def from_onnx(
             break
         except Unsupported as error:
             problems.append(error)
-        except ERRORS as error:
+        except NODE_ERRORS as error:
             problems.append(Unsupported(f"from_onnx: {model.path}: the network cannot be made. {error}"))
     else:
         free = any(isinstance(n, str) for port in model.inputs for n in port.shape or ())
@@ -81,25 +81,16 @@ def from_onnx(
 def _check_operators(model: Model) -> None:
     unknown = [
         f"{node}: there is no operator {node.op}"
-        for node in model.nodes
+        for node in nested(model.nodes)
         if node.op not in OPERATORS or node.op == LINEAR
     ]
-    graphs = [
-        f"{node}: its attribute {name!r} is a graph"
-        for node in model.nodes
-        if node.op in OPERATORS
-        for name, value in node.attributes.items()
-        if isinstance(value, Graph)
-    ]
-    if unknown or graphs:
-        raise all_refused(
-            "from_onnx", model.path, [*unknown, *graphs], "nn.onnx.supported() lists the operators that there are."
-        )
+    if unknown:
+        raise all_refused("from_onnx", model.path, unknown, "nn.onnx.supported() lists the operators that there are.")
 
 
 def _without_unread(model: Model) -> list[Node]:
     """The nodes without the names of results that nothing reads."""
-    read = {port.name for port in model.outputs} | {name for node in model.nodes for name in node.inputs}
+    read = {port.name for port in model.outputs} | {name for node in model.nodes for name in node.reads}
     return [replace(node, outputs=tuple(name if name in read else "" for name in node.outputs)) for node in model.nodes]
 
 

@@ -1,6 +1,6 @@
 """Operators in NumPy: for constants, which are computed once, and for whole numbers and masks, which have no gradient."""
 
-from . import elementwise  # noqa: F401  (each module fills the table)
+from . import data_sizes, elementwise  # noqa: F401  (each module fills the table)
 from ._table import BY_ELEMENT, MOVES, TABLE, WITHOUT_GRADIENT, compute, limited
 from .axes import axes_of
 from .shapes import flat_axis, pad_widths, part_of_shape, slices, split_sizes

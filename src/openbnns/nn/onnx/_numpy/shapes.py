@@ -159,6 +159,25 @@ def _scatter_elements(call: Call, x: Array, indices: Array, updates: Array) -> A
     return result
 
 
+@register("GatherND")
+def _gather_nd(call: Call, x: Array, indices: Array) -> Any:
+    batch = call.integer("batch_dims", 0)
+    grids = np.indices(indices.shape[:-1])[:batch]
+    places = (*grids, *np.moveaxis(indices, -1, 0))
+    return x[places]
+
+
+@register("ScatterND")
+def _scatter_nd(call: Call, x: Array, indices: Array, updates: Array) -> Any:
+    result, how, places = x.copy(), call.text("reduction", "none"), tuple(np.moveaxis(indices, -1, 0))
+    functions = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    if how in functions:
+        functions[how].at(result, places, updates)
+    else:
+        result[places] = updates
+    return result
+
+
 @register("Expand")
 def _expand(call: Call, x: Array, shape: Array) -> Any:
     return np.array(np.broadcast_to(x, limited(np.broadcast_shapes(x.shape, limited(shape)))), order="C")

@@ -1,9 +1,22 @@
 """What ONNX's operators become here, one module per kind."""
 
-from . import attention, cells, elementwise, normalizations, products, quantized, reductions, resize, shapes, windows
+from . import (
+    attention,
+    cells,
+    control,
+    data_sizes,
+    elementwise,
+    normalizations,
+    products,
+    quantized,
+    reductions,
+    resize,
+    shapes,
+    windows,
+)  # fmt: skip
 from ._registry import GROUPS, OPERATORS
 
 __all__ = [
-    "GROUPS", "OPERATORS", "attention", "cells", "elementwise", "normalizations", "products", "quantized", "reductions", "resize",
-    "shapes", "windows",
+    "GROUPS", "OPERATORS", "attention", "cells", "control", "data_sizes", "elementwise", "normalizations", "products",
+    "quantized", "reductions", "resize", "shapes", "windows",
 ]  # fmt: skip

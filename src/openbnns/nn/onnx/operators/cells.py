@@ -79,7 +79,7 @@ class _Sequence:
         samples, ways = state.shape[:2] if self.front else state.shape[1::-1]
         if ways != count or state.shape[2] != hidden or not (is_same(samples, 1) or samples == self.samples):
             raise Misfit(
-                f"a state {state.shape} does not fit {plural(self.samples, 'sample')} of "
+                f"a state {state.shape} does not fit {self.samples} samples of "
                 f"{plural(count, 'direction')} of {plural(hidden, 'cell')}"
             )
         one: Value = F.select(state.numbers, 1 if self.front else 0, direction)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
-from ....graph.tensor import Value, filled
+from ....graph.tensor import INT64, Value, filled
 from ... import functional as F
 from ...converted.functions import AsWhole
 from ...converted.tensors import Misfit, Tensor, kind_of, reshaped, sizes_array
@@ -163,7 +164,7 @@ def constant_of_shape(call: Call, shape: Tensor) -> Tensor:
     return expanded(Tensor(filling.reshape([1] * len(sizes)), kind_of(filling.dtype)), sizes)
 
 
-@operator(SHAPES, "Constant", "Range", "EyeLike")
+@operator(SHAPES, "Constant", "EyeLike")
 def known(call: Call, *given: Tensor) -> Any:
     if call.op == "EyeLike" and given:
         dtype = np.bool_ if given[0].kind == "b" else np.float32 if given[0].kind == "f" else np.int64
@@ -197,6 +198,16 @@ def blocks(call: Call, x: Tensor) -> Tensor:
 # Parts.
 
 
+def _nothing(x: Tensor, shape: Sequence[Any]) -> Tensor:
+    """A part without elements."""
+    dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[x.kind]
+    return Tensor(np.zeros(_numpy.limited(shape), dtype), x.kind)
+
+
+def _is_empty(x: Tensor) -> bool:
+    return any(isinstance(n, int) and n == 0 for n in x.shape)
+
+
 @operator(PARTS, "Slice")
 def take_slice(
     call: Call, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
@@ -212,8 +223,8 @@ def take_slice(
         freed = call.freed.get(key.stop) if isinstance(key.stop, int) else None
         if freed is not None and is_same(size, freed) and key.start == 0 and key.step == 1:
             keys[axis] = slice(None)  # all that the file was written for
-        elif not isinstance(size, Size) and not len(range(*key.indices(size))):
-            raise Misfit(f"nothing is left of axis {axis} of {x.shape}")
+    if any(not isinstance(n, Size) and not len(range(*k.indices(n))) for k, n in zip(keys, x.shape, strict=True)):
+        return _nothing(x, [len(range(*k.indices(int(n)))) for k, n in zip(keys, x.shape, strict=True)])
     return Tensor(F.index(x.numbers, tuple(keys)))
 
 
@@ -227,12 +238,7 @@ def split(call: Call, x: Tensor, sizes: Tensor | None = None) -> Any:
         found = iter([F.narrow(x.numbers, axis, i * n, n) for i, n in enumerate(parts)])
     else:
         found = iter(F.split(x.numbers, [n for n in parts if n], axis))
-    return tuple(Tensor(next(found)) if n else _nothing(s) for n, s in zip(parts, shapes, strict=True))
-
-
-def _nothing(shape: tuple[Any, ...]) -> Tensor:
-    """A part of no elements, which nothing but a joint can use."""
-    return Tensor(np.empty(tuple(map(int, shape)), np.float32))
+    return tuple(Tensor(next(found)) if n else _nothing(x, s) for n, s in zip(parts, shapes, strict=True))
 
 
 @operator(PARTS, "Gather")
@@ -247,7 +253,7 @@ def gather(call: Call, x: Tensor, indices: Tensor) -> Any:
         raise Misfit("indices must be whole numbers")
     size = x.shape[axis]
     if not numbers.size:
-        raise Misfit("no indices leave nothing")
+        return _nothing(x, (*x.shape[:axis], *numbers.shape, *x.shape[axis + 1 :]))
     least, most = int(numbers.min()), int(numbers.max())
     if (least < 0 and -size > least) or most >= size:
         raise Misfit(f"indices from {least} to {most} are taken of axis {axis} of {x.shape}")
@@ -314,6 +320,65 @@ def scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) ->
         raise Misfit(f"reduction={how!r} has no counterpart here")
     function = F.scatter if how == "none" else F.scatter_add
     return Tensor(function(x.numbers, axis, _from_front(x, indices, axis), updates.numbers))
+
+
+@operator(PARTS, "GatherND")
+def gather_nd(call: Call, x: Tensor, indices: Tensor) -> Any:
+    batch = call.integer("batch_dims", 0)
+    width = int(indices.shape[-1]) if indices.rank else 0
+    if not 0 <= batch < min(x.rank, indices.rank) or not 1 <= width <= x.rank - batch:
+        raise Misfit(f"indices {indices.shape} do not fit {x.shape} with {batch} axes of batches")
+    if _is_empty(indices):
+        return _nothing(x, (*indices.shape[:-1], *x.shape[batch + width :]))
+    places, behind = _flat_places(x, indices, batch, width), x.shape[batch + width :]
+    rows = _as_one(x, batch + width)
+    found = F.index_select(rows, 0, places.reshape((product(places.shape),)))
+    return Tensor(found.reshape((*indices.shape[:-1], *behind)), x.kind)
+
+
+def _as_one(x: Tensor, count: int) -> Value:
+    """The first axes as one."""
+    value = x.numbers if x.kind == "f" else x.value
+    merged: Value = value.reshape((product(x.shape[:count]), *x.shape[count:]))
+    return merged
+
+
+def _flat_places(x: Tensor, indices: Tensor, batch: int, width: int) -> Value:
+    """Entries of the first axes of ``x``, taken as one, by numbers along ``width`` of them, behind those of batches."""
+    whole = indices.value if indices.value.dtype.kind == "i" else AsWhole.apply(indices.value)
+    numbers: list[Any] = []
+    for axis in range(batch):
+        n = indices.shape[axis]
+        if x.shape[axis] != n:
+            raise Misfit(f"axis {axis} of {x.shape} and of the indices {indices.shape} is not that of the same batch")
+        numbers.append(F.arange(n).reshape((n, *[1] * (indices.rank - 2 - axis))))
+    numbers += [F.select(whole, indices.rank - 1, i) for i in range(width)]
+    output = Value(whole.graph, indices.shape[:-1], INT64)
+    flat: Value = whole.graph.append(operations.FlatIndex(numbers, x.shape[: batch + width], output))
+    return flat
+
+
+@operator(PARTS, "ScatterND")
+def scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Any:
+    width, how = int(indices.shape[-1]) if indices.rank else 0, call.text("reduction", "none")
+    behind = x.shape[width:]
+    if not 1 <= width <= x.rank or broadcast_shape([updates.shape, (*indices.shape[:-1], *behind)]) != updates.shape:
+        raise Misfit(f"indices {indices.shape} and updates {updates.shape} do not fit {x.shape}")
+    if _is_empty(updates):
+        return x
+    if how in ("mul", "max", "min"):
+        return by_numpy(call, [x, indices, updates])  # through which no gradient goes
+    if how not in ("none", "add"):
+        raise Misfit(f"reduction={how!r} has no counterpart here")
+    places = _flat_places(x, indices, 0, width)
+    count, rest = product(places.shape), product(behind)
+    rows = x.numbers.reshape((product(x.shape[:width]), rest))
+    given = updates.numbers.reshape((count, rest))
+    if how == "add":
+        changed = F.index_add(rows, 0, places.reshape((count,)), given)
+    else:
+        changed = F.scatter(rows, 0, F.expand(places.reshape((count, 1)), count, rest), given)
+    return Tensor(changed.reshape(x.shape), x.kind)
 
 
 @operator(PARTS, "TopK")

@@ -113,7 +113,7 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> T
     samples, channels, *image = value.shape
     if groups < 1 or channels != inputs * groups or outputs % groups:
         raise Misfit(
-            f"weights {weight.shape} in {plural(groups, 'group')} do not fit {plural(channels, 'channel')} of {x.shape}"
+            f"weights {weight.shape} in {plural(groups, 'group')} do not fit {channels} channels of {x.shape}"
         )
     _check_bias(bias, outputs)
     windows = _windows(call, image, kernel, most=3)
@@ -143,7 +143,7 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     samples, channels, *image = value.shape
     if groups < 1 or channels != inputs or channels % groups:
         raise Misfit(
-            f"weights {weight.shape} in {plural(groups, 'group')} do not fit {plural(channels, 'channel')} of {x.shape}"
+            f"weights {weight.shape} in {plural(groups, 'group')} do not fit {channels} channels of {x.shape}"
         )
     _check_bias(bias, outputs * groups)
     axes = len(image)

@@ -1,0 +1,102 @@
+"""One of two parts of a network, by a number that a run computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...tensors import wide
+from ..calls import Calls, NumpyCall
+from ..operation import Operation
+from ..tensor import FLOAT32, Array, Value
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+
+
+class Branch(Operation):
+    """The outputs of ``graphs[0]`` where the first input is not 0, else of ``graphs[1]``; both have the other inputs.
+
+    A branch is a program of its own. Gradients go through the branch that was taken.
+    """
+
+    takes_integers = True
+
+    def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], graphs: Sequence[Graph]) -> None:
+        self.graphs = list(graphs)
+        parameters = dict.fromkeys(p for graph in graphs for p in graph.parameters)
+        super().__init__(inputs, outputs, list(parameters))
+        self._taken: dict[int, Any] = {}  # programs of forward passes to go back through, by where their results lie
+
+    @property
+    def random(self) -> bool:  # type: ignore[override]
+        return any(operation.random for graph in self.graphs for operation in graph.operations)
+
+    def reseed(self, seed: int, step: int, index: int) -> None:
+        for graph in self.graphs:
+            drawing = [operation for operation in graph.operations if operation.random]
+            for number, operation in enumerate(drawing):
+                operation.reseed(seed, step, 1000 * (index + 1) + number)
+
+    def _programs(self, training: bool) -> Callable[[int], Any]:
+        """Gives the program of a branch by its number; it is made when the branch is first taken."""
+        from ..program import Program  # which knows all operations
+
+        sizes = dict(self.bound_sizes)
+        made: dict[int, Program] = {}
+
+        def program(number: int) -> Program:
+            if number not in made:
+                numbers = [i for i, v in enumerate(self.graphs[number].inputs) if v.dtype == FLOAT32]
+                made[number] = Program(
+                    self.graphs[number], sizes, training=training, input_gradients=numbers if training else False
+                )
+            return made[number]
+
+        if wide.active():  # only while the program around this one is made
+            program(0), program(1)
+        return program
+
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
+        program_of = self._programs(training)
+
+        def call() -> None:
+            program = program_of(0 if x[0].reshape(-1)[0] else 1)
+            for target, given in zip(program.inputs, x[1:], strict=True):
+                np.copyto(target, given.reshape(target.shape), casting="unsafe")
+            program.forward()
+            for target, result in zip(y, program.outputs, strict=True):
+                np.copyto(target, result.reshape(target.shape), casting="unsafe")
+            if training:
+                self._taken[y[0].ctypes.data] = program
+
+        return NumpyCall(call)
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Calls:
+        def call() -> None:
+            program = self._taken.pop(y[0].ctypes.data)
+            shaped = zip(dy, program.outputs, strict=True)
+            program.fill_gradients([None if g is None else g.reshape(result.shape) for g, result in shaped])
+            # The program writes where parameters have their gradients, in which those of other operations may stand.
+            before = [(p, p.grad.copy()) for p in program.trained]
+            program.backward()
+            for parameter, target in zip(self.parameters, dp, strict=True):
+                if target is not None and parameter not in program.trained:
+                    target.fill(0)
+                elif target is not None and not np.shares_memory(target, parameter.grad):
+                    np.copyto(target, parameter.grad)
+            own = [array for array in dp if array is not None]
+            for parameter, array in before:
+                if not any(np.shares_memory(parameter.grad, target) for target in own):
+                    np.copyto(parameter.grad, array)
+            for target, gradient in zip(dx, [None, *program.input_gradients], strict=True):
+                if target is not None and gradient is None:
+                    target.fill(0)
+                elif target is not None:
+                    np.copyto(target, gradient.reshape(target.shape))
+
+        return NumpyCall(call)

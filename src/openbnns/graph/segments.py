@@ -1,0 +1,369 @@
+"""Networks in which sizes depend on numbers: programs one after the other, and what finds the sizes in between.
+
+A recording names sizes that only a run knows (``FreeSizes.computed``), with an example for each. The operations that find
+them (``Operation.finds_sizes``) cut its graph into segments. Each segment is a program for the sizes that are known by then; the
+operation behind it runs in NumPy. A run that finds numbers that do not meet the guards of the recording goes on with another
+recording, in which they are the examples: a condition that comes out differently, a loop with another number of steps.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._table import Table
+from .calls import NumpyCall, name_of
+from .gradients import is_trained
+from .graph import Graph
+from .operation import Operation
+from .operations.data_sizes import SizedByData
+from .operations.function import Context
+from .parameter import Parameter
+from .program import Program, TimedCall
+from .sizes import Size
+from .tensor import FLOAT32, Array, Value
+
+_PROGRAMS = 8  # of one segment, each for other sizes, that are kept
+_PATHS = 32  # recordings for other numbers that are kept
+_MOST_TRIES = 10_000  # recordings that one run may ask for
+
+
+class OtherNumbers(Exception):
+    """A run has found numbers that its recording does not serve."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        super().__init__(numbers)
+        self.numbers = numbers
+
+
+class Segment(NamedTuple):
+    """A part of a graph without operations that find sizes, if it computes anything, and the one that follows, if any."""
+
+    graph: Graph | None
+    following: SizedByData | None
+    programs: OrderedDict[tuple[int, ...], Program]
+
+
+def segments_of(graph: Graph) -> list[Segment]:
+    """The segments of a graph, in the order in which they run."""
+    parts: list[tuple[list[Operation], SizedByData | None]] = [([], None)]
+    for operation in graph.operations:
+        if isinstance(operation, SizedByData):
+            parts[-1] = parts[-1][0], operation
+            parts.append(([], None))
+        else:
+            parts[-1][0].append(operation)
+    wanted = {v.storage for v in graph.outputs}
+    found = []
+    for operations, following in reversed(parts):
+        if following is not None:
+            wanted |= {v.storage for v in following.inputs}
+        made = {v: None for operation in operations for v in operation.outputs}
+        read = {v.storage: None for operation in operations for v in operation.inputs if v.storage.leaf is None}
+        outputs = [v for v in made if v in wanted]
+        part = graph.part([v for v in read if v not in made], operations, outputs) if outputs else None
+        wanted |= read.keys()
+        found.append(Segment(part, following, OrderedDict()))
+    return found[::-1]
+
+
+class Path:
+    """One recording as segments, and what its latest run left for the backward pass."""
+
+    def __init__(self, graph: Graph, training: bool, input_gradients: bool) -> None:
+        self.graph, self.training = graph, training
+        self.segments = segments_of(graph)
+        self._wanted = self._with_gradient(input_gradients) if training else set()
+        self._latest: list[tuple[Program | None, Context | None, list[Array]]] = []
+        self._sizes: dict[str, int] = {}
+
+    def _with_gradient(self, input_gradients: bool) -> set[Value]:
+        wanted = {v for v in self.graph.inputs if input_gradients and v.dtype == FLOAT32}
+        for operation in self.graph.operations:
+            trained = any(p.requires_grad for p in operation.parameters) or any(
+                v.storage in wanted or is_trained(v.storage.leaf) for v in operation.inputs
+            )
+            if trained and not operation.stops_gradient:
+                wanted.update(v for v in operation.outputs if v.dtype == FLOAT32)
+        return wanted
+
+    def run(
+        self, inputs: Sequence[Array], sizes: Mapping[str, int], weights: int, seed: tuple[int, int] | None
+    ) -> list[Array]:
+        """The outputs; raises :class:`OtherNumbers` as soon as a guard is not met."""
+        held: dict[Value, Array] = dict(zip(self.graph.inputs, inputs, strict=True))
+        self._sizes = known = dict(sizes)
+        self._latest = []
+        self.graph.read_arrays()
+        for segment in self.segments:
+            program: Program | None = None
+            context: Context | None = None
+            results: list[Array] = []
+            if segment.graph is not None:
+                program = self._program(segment, known)
+                for i, value in enumerate(segment.graph.inputs):
+                    np.copyto(program.inputs[i], held[value].reshape(program.inputs[i].shape))
+                if seed is not None:
+                    program.seed(*seed)
+                program.forward(weights)
+                held.update(zip(segment.graph.outputs, program.outputs, strict=True))
+            if segment.following is not None:
+                arrays = [self._array(v, held, known) for v in segment.following.inputs]
+                results, found, context = segment.following.run(arrays, self.training)
+                known |= found
+                if self.graph.sizes.failing(known):
+                    raise OtherNumbers([known[name] for name in self.graph.sizes.computed if name in known])
+                held.update(zip(segment.following.outputs, results, strict=True))
+            self._latest.append((program, context, results))
+        if self.graph.unfinished is not None:
+            raise OtherNumbers([known[name] for name in self.graph.sizes.computed])
+        return [self._array(v, held, known) for v in self.graph.outputs]
+
+    def _program(self, segment: Segment, known: Mapping[str, int]) -> Program:
+        assert segment.graph is not None
+        key = tuple(known.values())
+        program = segment.programs.pop(key, None)
+        if program is None:
+            gradients = [i for i, v in enumerate(segment.graph.inputs) if v in self._wanted]
+            program = Program(segment.graph, known, training=self.training, input_gradients=gradients)
+            while len(segment.programs) >= _PROGRAMS:
+                segment.programs.popitem(last=False)
+        segment.programs[key] = program
+        return program
+
+    def _array(self, value: Value, held: Mapping[Value, Array], known: Mapping[str, int]) -> Array:
+        leaf = value.storage.leaf
+        array = held[value.storage] if leaf is None else leaf.array if isinstance(leaf, Parameter) else leaf
+        if isinstance(array, Size):
+            array = np.full((), array.expression.value(known), np.float32)
+        return np.asarray(array).reshape(value.concrete(known))
+
+    def backward(self, output_gradients: Sequence[Array | None], input_gradients: bool) -> list[Array | None]:
+        """Gradients of all parameters into their ``grad``; gives those of the inputs."""
+        arrived: dict[Value, Array] = {}
+        begun: set[Parameter] = set()
+
+        def add(value: Value, gradient: Array | None) -> None:
+            leaf = value.storage.leaf
+            if gradient is None or value.dtype != FLOAT32:
+                return
+            if is_trained(leaf):
+                if leaf not in begun:
+                    leaf.grad.fill(0)
+                leaf.grad += np.asarray(gradient).reshape(leaf.shape)
+                begun.add(leaf)
+            elif leaf is None and value.storage in self._wanted:
+                part = np.asarray(gradient).reshape(value.storage.concrete(self._sizes))
+                known = arrived.get(value.storage)
+                arrived[value.storage] = np.array(part) if known is None else known + part
+
+        for value, gradient in zip(self.graph.outputs, output_gradients, strict=True):
+            add(value, gradient)
+        for segment, (program, context, results) in reversed(list(zip(self.segments, self._latest, strict=True))):
+            following = segment.following
+            if following is not None and context is not None and any(v in arrived for v in following.outputs):
+                pairs = zip(following.outputs, results, strict=True)
+                gradients = [arrived.pop(v) if v in arrived else np.zeros_like(y) for v, y in pairs]
+                for value, gradient in zip(following.inputs, following.run_backward(context, gradients), strict=True):
+                    add(value, gradient)
+            if program is None or not any(v in arrived for v in program.graph.outputs):
+                continue
+            program.fill_gradients([arrived.pop(v, None) for v in program.graph.outputs])
+            before = [(p, p.grad.copy()) for p in program.trained if p in begun]
+            program.backward(input_gradients=bool(program.input_gradients))
+            for parameter, gradient in before:
+                parameter.grad += gradient
+            begun.update(program.trained)
+            for value, gradient in zip(program.graph.inputs, program.input_gradients, strict=True):
+                add(value, gradient)
+        self._latest = []
+        for parameter in self.graph.parameters:
+            if parameter.requires_grad and parameter not in begun:
+                parameter.grad.fill(0)
+        if not input_gradients:
+            return []
+        return [
+            None if v.dtype != FLOAT32 else arrived.get(v, np.zeros(v.concrete(self._sizes), FLOAT32))
+            for v in self.graph.inputs
+        ]
+
+    def timed(self) -> Iterator[tuple[str, TimedCall | None]]:
+        """The calls of the segments for the sizes of the latest run, and None for what runs in between, with its title."""
+        for segment in self.segments:
+            if segment.graph is not None and segment.programs:
+                for row in next(reversed(segment.programs.values())).timed():
+                    yield type(row.operation).__name__, row
+            if segment.following is not None:
+                yield segment.following.title, None
+
+
+class SegmentedProgram:
+    """What :class:`Program` is for other networks: it is filled, run, and gone back through in the same way.
+
+    Results lie where they are from run to run as long as they have the same shapes, which losses rely on.
+    ``again`` gives the graph that is recorded for the numbers that a run has found.
+    """
+
+    def __init__(
+        self, graph: Graph, sizes: Mapping[str, int], *, training: bool, input_gradients: bool = False,
+        again: Callable[[list[int]], Graph], others: list[Graph],
+    ) -> None:  # fmt: skip
+        self.graph, self.sizes, self.training = graph, dict(sizes), training
+        self._input_gradients, self._again, self._others = input_gradients, again, others
+        self._paths: dict[int, Path] = {}
+        self._path = self._path_of(graph)
+        self._seed: tuple[int, int] | None = None
+        self.inputs = [np.zeros(v.concrete(sizes), v.dtype) for v in graph.inputs]
+        self._fixed: list[Array] = []  # where results of the usual shapes lie
+        if graph.unfinished is None:
+            sizes = graph.sizes.numbers | self.sizes
+            self._fixed = [np.zeros(v.concrete(sizes), v.dtype) for v in graph.outputs]
+        self._bound = False  # whether somebody relies on that
+        self._results: list[Array] | None = None
+        self._gradients: list[Array | None] = []
+        self._fixed_gradients = [np.zeros_like(y) for y in self._fixed] if training else []
+        self.input_gradients: list[Array | None] = []
+        self.arena_bytes = 0
+
+    def _path_of(self, graph: Graph) -> Path:
+        if id(graph) not in self._paths:
+            self._paths[id(graph)] = Path(graph, self.training, self._input_gradients)
+        return self._paths[id(graph)]
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the inputs."""
+        return tuple(array.shape for array in self.inputs)
+
+    @property
+    def trained(self) -> list[Parameter]:
+        """The parameters that have a gradient: of all recordings, of which the latest run has taken one."""
+        used = dict.fromkeys(p for graph in [self.graph, *self._others] for p in graph.parameters)
+        return [p for p in used if p.requires_grad]
+
+    @property
+    def outputs(self) -> list[Array]:
+        """Where the results stand."""
+        return self._fixed if self._results is None else self._results
+
+    @property
+    def output(self) -> Array:
+        return self.outputs[0]
+
+    @property
+    def output_gradients(self) -> list[Array | None]:
+        """Where the gradients of the results are read from."""
+        self._bound = True
+        return list(self._fixed_gradients)
+
+    def _who(self) -> str:
+        titles = [op.title for op in self.graph.operations if isinstance(op, SizedByData)]
+        return f"A network with {', '.join(dict.fromkeys(titles))}"
+
+    fill = Program.fill
+
+    def fits(self, given: Sequence[Any]) -> bool:
+        """False: inputs are always copied."""
+        return False
+
+    reads_anywhere = fits
+
+    def seed(self, seed: int, step: int) -> None:
+        """Make the random choices of the next run a function of these two numbers alone."""
+        self._seed = seed, step
+
+    def forward(self, weights: int = 0) -> Array:
+        """Compute the outputs from ``inputs``; gives the first."""
+        for _ in range(_MOST_TRIES):
+            try:
+                results = self._path.run(self.inputs, self.sizes, weights, self._seed)
+                break
+            except OtherNumbers as found:
+                self._path = self._path_of(self._other(found.numbers))
+        else:
+            raise RuntimeError(f"{self._who()} finds other numbers at each of {_MOST_TRIES} runs on the same inputs.")
+        self._seed = None
+        self._results = None
+        if [y.shape for y in results] == [y.shape for y in self._fixed]:
+            for target, result in zip(self._fixed, results, strict=True):
+                np.copyto(target, result)
+        elif self._bound:
+            raise TypeError(
+                f"{self._who()} gives {', '.join(str(y.shape) for y in results)} for a batch for which it gave "
+                f"{', '.join(str(y.shape) for y in self._fixed)} before: sizes depend on numbers. Trainers take networks whose "
+                "outputs have the same shape for all batches; otherwise call the network, compute a loss, and call backward."
+            )
+        else:
+            self._results = results
+        return self.outputs[0]
+
+    def _other(self, numbers: list[int]) -> Graph:
+        """A graph that serves the numbers that were found."""
+        for graph in reversed([self.graph, *self._others]):
+            known = self.sizes | dict(zip(graph.sizes.computed, numbers, strict=False))
+            if graph.sizes.failing(known) is None and (graph.unfinished is None or graph.has_more(numbers)):
+                return graph
+        made = self._again(numbers)
+        if made.unfinished is not None and not made.has_more(numbers):
+            raise made.unfinished
+        self._others.append(made)
+        while len(self._others) > _PATHS:
+            self._paths.pop(id(self._others.pop(0)), None)
+        return made
+
+    def fill_gradients(self, gradients: Sequence[Array | None]) -> None:
+        """Take the gradients of the outputs; None stands for zeros."""
+        self._gradients = list(gradients)
+
+    def backward(self, *, input_gradients: bool = True) -> None:
+        """Compute all gradients from those of the outputs."""
+        given = self._gradients or self._fixed_gradients
+        self.input_gradients = self._path.backward(given, input_gradients)
+        for parameter in self.trained:
+            if parameter not in self._path.graph.parameters:
+                parameter.grad.fill(0)
+        self._gradients = []
+
+    # For losses and optimizers that run with it.
+
+    @property
+    def calls_forward(self) -> list[Any]:
+        return [NumpyCall(self.forward)]
+
+    @property
+    def calls_of_parameters(self) -> list[Any]:
+        return [NumpyCall(self.backward, input_gradients=False)]
+
+    @property
+    def lasting(self) -> list[object]:
+        return [*self.inputs, *self._fixed, *self._fixed_gradients]
+
+    @property
+    def finished(self) -> dict[Parameter, int]:
+        return dict.fromkeys(self.trained, 1)
+
+    def first_not_finite(self, network: Any) -> str:
+        """Kind of the first output that is NaN or infinite; layers inside are not looked at."""
+        return self._who()
+
+    def describe(self) -> Table:
+        """The calls of the latest run in their order, and what finds sizes in between."""
+        self.forward()
+        rows = []
+        for title, row in self._path.timed():
+            if row is None:
+                rows.append(("forward", title, "finds sizes", "NumPy", ""))
+            else:
+                direction = "backward" if row.backward else "forward"
+                rows.append((direction, title, name_of(row.call), row.kind, f"{1e3 * row.seconds:.3f}"))
+        cuts = sum(segment.following is not None for segment in self._path.segments)
+        footer = f"{len(self._path.segments)} programs, between which {cuts} operations find sizes in NumPy"
+        return Table(("pass", "operation", "call", "kind", "ms"), rows, footer=footer, words=4)
+
+
+def is_segmented(graph: Graph) -> bool:
+    """True if sizes of a graph depend on numbers."""
+    return any(operation.finds_sizes for operation in graph.operations)
