@@ -228,7 +228,7 @@ class Network(OnnxPart):
         while tensors and tensors[-1] is None:
             tensors.pop()
         with graph.calling(function=node.name or node.op):
-            results = tuple(map(without_elements, _result(call, tensors)))
+            results = tuple(map(without_elements, result_of(call, tensors)))
         call.ignored(*_NO_DIFFERENCE.get(node.op, ()))
         call.require_all_asked()
         for name, tensor in zip(node.outputs, results, strict=False):
@@ -280,7 +280,8 @@ def shown_shape(shape: Sequence[Any]) -> str:
     return f"({', '.join('?' if n is None else str(n) for n in shape)})"
 
 
-def _result(call: Call, tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
+def result_of(call: Call, tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
+    """The results of an operator on tensors: folded, computed in NumPy, or recorded."""
     _require(call, tensors)
     given = [x for x in tensors if x is not None]
     by_size = call.op in _FILLING and any(x.constant and x.held.dtype == object for x in given)

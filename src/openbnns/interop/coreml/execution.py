@@ -1,0 +1,602 @@
+"""ML programs run: operations are recorded on the graph and computed by native kernels.
+
+Whatever can be recorded between two operations that cannot is one part, recorded once for all sizes that it allows. What
+cannot be recorded, since its shape follows from numbers, since it decides what is run next, or since it draws random
+numbers, runs on arrays between the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ..._spelling import did_you_mean
+from ...graph.parameter import Parameter
+from ...graph.sizes import Size
+from ...nn.converted.recorded import Port, Recorded, computed_at_once
+from ...nn.converted.tensors import Tensor, kind_of
+from ...nn.function import Function as NumpyFunction
+from .compression import decompressed
+from .elements import ELEMENTS, Array
+from .errors import CoreMLError
+from .lowering import AT_ONCE, RECORDED, Call
+from .lowering.elementwise import in_kind
+from .lowering.recurrent import ORDERS, in_our_order
+from .operation_rules import Input
+from .operations import Bound, Reference, Scope, bind
+from .operations import kind_of as operation_kind
+from .program import Block, Constant, Function, Operation, StateType, TensorType, ValueType
+
+Precision = Literal["float16", "float32"]
+MOST_TURNS = 1_000_000
+"""Turns that a loop may take before it is said to be endless, unless a program is given another number."""
+
+_CONTROL = {"cond", "while_loop", "read_state", "write_state"}
+
+# Inputs that are trained, if a network is made of a program: floats along axes.
+_WEIGHTS = {
+    "conv": ("weight", "bias"), "conv_transpose": ("weight", "bias"), "linear": ("weight", "bias"), "matmul": ("x", "y"),
+    "layer_norm": ("gamma", "beta"), "instance_norm": ("gamma", "beta"), "batch_norm": ("gamma", "beta"),
+    "prelu": ("alpha",), "gather": ("x",), "add": ("x", "y"), "sub": ("x", "y"), "mul": ("x", "y"), "real_div": ("x", "y"),
+    "lstm": ("weight_ih", "weight_hh", "bias", "weight_ih_back", "weight_hh_back", "bias_back"),
+    "gru": ("weight_ih", "weight_hh", "bias", "input_bias"), "rnn": ("weight_ih", "weight_hh", "bias"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input or output of a function: ``shape`` has None for sizes that are free, and is None if nothing is known."""
+
+    name: str
+    type: ValueType
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        type = self.type.wrapped if isinstance(self.type, StateType) else self.type
+        return type.shape if isinstance(type, TensorType) else None
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """The type of its numbers; None for text, lists and dictionaries."""
+        type = self.type.wrapped if isinstance(self.type, StateType) else self.type
+        if not isinstance(type, TensorType) or type.element == "string":
+            return None
+        return ELEMENTS[type.element].numpy
+
+
+class State:
+    """What a program keeps from one run to the next: arrays by name, zeros at first."""
+
+    def __init__(self, arguments: Sequence[Argument]) -> None:
+        self.arrays: dict[str, Array] = {}
+        for argument in arguments:
+            if argument.shape is None or argument.dtype is None or None in argument.shape:
+                raise CoreMLError(f"the state {argument.name!r} is {argument.type}, but must have a fixed shape.")
+            self.arrays[argument.name] = np.zeros([n or 0 for n in argument.shape], argument.dtype)
+
+
+class Executable:
+    """A function of a program, ready to run on arrays.
+
+    Numbers are computed in float32. What the function gives out, and what it stores in states, is rounded to the types
+    of the program; ``precision="float16"`` rounds to float16 after every operation that gives float16, to show what a
+    device will give, and ``"float32"`` rounds nowhere, so that outputs of float16 are float32.
+
+    >>> import numpy as np
+    >>> from openbnns.interop import coreml
+    >>> program = coreml.parse('''program(1.3) { func main<ios17>(tensor<fp16, [?, 3]> x) {
+    ...     tensor<fp16, [?, 3]> y = relu(x = x); } -> (y); }''')
+    >>> main = coreml.Executable(program.functions["main"])
+    >>> main.run({"x": np.array([[-1, 2, 3]], np.float16)})
+    {'y': array([[0., 2., 3.]], dtype=float16)}
+    """
+
+    def __init__(self, function: Function, precision: Precision | None = None, *, most_turns: int = MOST_TURNS) -> None:
+        if precision not in (None, "float16", "float32"):
+            raise ValueError(f"Executable: precision is {precision!r}. Use 'float16', 'float32' or None.")
+        self.function, self.precision, self.most_turns = function, precision, most_turns
+        self.inputs = [Argument(p.name, p.type) for p in function.inputs if not isinstance(p.type, StateType)]
+        self.states = [Argument(p.name, p.type) for p in function.inputs if isinstance(p.type, StateType)]
+        self.outputs = [Argument(p.name, p.type) for p in function.output_types()]
+        self._who = f"function {function.name!r}"
+        self._body = _Steps(function.block, Scope.of(function), self)
+
+    def new_state(self) -> State:
+        """States as they are before the first run."""
+        return State(self.states)
+
+    def run(self, inputs: Mapping[str, Any], state: State | None = None) -> dict[str, Any]:
+        """The outputs by name, for inputs by name: arrays; text and dictionaries where the program gives such.
+
+        A program with states needs one from :meth:`new_state`, which it changes.
+        """
+        values: dict[str, Any] = self._checked(inputs)
+        if self.states:
+            if state is None:
+                raise ValueError(
+                    f"{self._who}: keeps {_listed([s.name for s in self.states])} from run to run. Pass state=new_state()."
+                )
+            values |= {argument.name: state for argument in self.states}
+        results = self._body.run(values)
+        return {port.name: self._given_out(result, port) for port, result in zip(self.outputs, results, strict=True)}
+
+    def _checked(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        names = [argument.name for argument in self.inputs]
+        for name in inputs:
+            if name not in names:
+                raise ValueError(
+                    f"{self._who}: there is no input {name!r}. It takes {_listed(names)}.{did_you_mean(name, names)}"
+                )
+        found = {}
+        for argument in self.inputs:
+            if argument.name not in inputs:
+                raise ValueError(f"{self._who}: the input {argument.name!r} is missing. It takes {_listed(names)}.")
+            found[argument.name] = _checked_array(argument, inputs[argument.name], self._who)
+        return found
+
+    def _given_out(self, result: Any, port: Argument) -> Any:
+        kind = port.dtype
+        if kind is None or not isinstance(result, np.ndarray):
+            return result
+        if self.precision == "float32" and kind == np.float16:
+            return np.array(result, np.float32)
+        with np.errstate(over="ignore"):
+            return np.array(result, kind)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"
+
+
+def _checked_array(argument: Argument, given: Any, who: str) -> Array:
+    array = np.asarray(given)
+    where = f"{who}: the input {argument.name!r}"
+    if argument.dtype is None:
+        raise CoreMLError(f"{where} is {argument.type}, which cannot be passed as an array.")
+    safe = array.dtype.kind in {"f": "fiub", "i": "iub", "u": "iub", "b": "b"}.get(argument.dtype.kind, "")
+    if not safe:
+        raise TypeError(
+            f"{where} is {array.dtype}, but the program takes {argument.dtype}. Convert it: x.astype(np.{argument.dtype})."
+        )
+    shape = argument.shape
+    if shape is not None and (
+        len(shape) != array.ndim or any(n is not None and n != m for n, m in zip(shape, array.shape, strict=True))
+    ):
+        if not shape and array.size == 1:
+            return array.reshape(()).astype(argument.dtype)
+        shown = ", ".join("?" if n is None else str(n) for n in shape)
+        raise ValueError(f"{where} has shape {array.shape}, but the program takes ({shown}).")
+    return array.astype(argument.dtype, copy=False)
+
+
+# Blocks.
+
+
+class CannotBeRecorded(Exception):
+    """An operation that a part cannot be recorded with; it runs by itself then."""
+
+    def __init__(self, operation: Operation, reason: Exception) -> None:
+        self.operation, self.reason = operation, reason
+        super().__init__(f"{operation}: {reason}")
+
+
+@dataclass
+class _Line:
+    """An operation with its inputs, and where it stands among the others."""
+
+    operation: Operation
+    inputs: dict[str, Bound | tuple[Constant | Reference, ...]]
+    rules: dict[str, Input]
+    opset: str
+    blocks: list[_Steps] = field(default_factory=list)
+
+    @property
+    def reads(self) -> set[str]:
+        """The names of values that it needs."""
+        found = {one.name for value in self.inputs.values() for one in _each(value) if isinstance(one, Reference)}
+        return found.union(*(block.outside for block in self.blocks))
+
+
+def _each(value: Bound | tuple[Constant | Reference, ...]) -> tuple[Bound, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+class _Steps:
+    """A block: parts that are recorded, and operations that run by themselves, in their order."""
+
+    def __init__(self, block: Block, scope: Scope, owner: Executable) -> None:
+        self.owner, self.block = owner, block
+        self.constants: dict[str, Any] = {}  # of constexpr operations, each computed when it is first read
+        self._expressions: dict[str, _Line] = {}
+        self.lines: list[_Line] = []
+        self._alone: set[int] = set()
+        for operation in block.operations:
+            kind = operation_kind(operation)
+            if operation.type != "const":
+                opset = operation.opset or scope.opset
+                rules = {rule.name: rule for rule in kind.inputs(opset)}
+                line = _Line(operation, bind(operation, scope), rules, opset)
+                line.blocks = [_Steps(inner, scope.inside(inner), owner) for inner in operation.blocks]
+                if operation.type.startswith("constexpr_"):
+                    self._expressions.update((port.name, line) for port in operation.outputs)
+                else:
+                    self._require(operation)
+                    self.lines.append(line)
+            scope.add(operation)
+        self._outputs = [scope.value(name) for name in block.outputs]
+        self.outside = self._read_outside()
+        self._plan: list[_Part | _Line] = self._planned()
+
+    def _require(self, operation: Operation) -> None:
+        known = operation.type in RECORDED or operation.type in AT_ONCE or operation.type in _CONTROL
+        if not known:
+            where = f"{operation.place}: " if operation.place else ""
+            raise CoreMLError(f"{where}{operation}: the operation {operation.type} cannot be run here.")
+
+    def _read_outside(self) -> set[str]:
+        own = {port.name for port in self.block.inputs} | set(self._expressions)
+        needed: set[str] = set()
+        for line in [*self._expressions.values(), *self.lines]:
+            needed |= line.reads
+            own |= {port.name for port in line.operation.outputs}
+        needed |= {value.name for value in self._outputs if isinstance(value, Reference)}
+        return needed - own
+
+    def _planned(self) -> list[_Part | _Line]:
+        """The lines, with those that can be recorded joined to parts."""
+        runs: list[list[_Line] | _Line] = []
+        for line in self.lines:
+            if line.operation.type not in RECORDED or id(line) in self._alone:
+                runs.append(line)
+            elif runs and isinstance(runs[-1], list):
+                runs[-1].append(line)
+            else:
+                runs.append([line])
+        needed = {value.name for value in self._outputs if isinstance(value, Reference)}
+        plan: list[_Part | _Line] = []
+        for run in reversed(runs):
+            if isinstance(run, _Line):
+                plan.append(run)
+                needed = (needed - {port.name for port in run.operation.outputs}) | run.reads
+            else:
+                part = _Part(run, needed, self)
+                plan.append(part)
+                needed = (needed - part.made) | part.reads
+        return plan[::-1]
+
+    def constant(self, name: str) -> Any:
+        """The array of a constexpr operation."""
+        if name not in self.constants:
+            line = self._expressions[name]
+            inputs = {
+                key: None if value is None else self._array(value)  # type: ignore[arg-type]
+                for key, value in line.inputs.items()
+            }
+            results = decompressed(line.operation.type, inputs)
+            self.constants.update((p.name, found) for p, found in zip(line.operation.outputs, results, strict=True))
+        return self.constants[name]
+
+    def _array(self, value: Constant | Reference) -> Any:
+        return value.array if isinstance(value, Constant) else self.constant(value.name)
+
+    def run(self, values: dict[str, Any]) -> list[Any]:
+        """The outputs of the block; ``values`` are its inputs and what stands outside of it, and get what it computes."""
+        step = 0
+        while step < len(self._plan):
+            part = self._plan[step]
+            try:
+                if isinstance(part, _Line):
+                    self._run_alone(part, values)
+                else:
+                    part.run(values)
+            except CannotBeRecorded as refused:
+                # It is tried on arrays: there, all shapes and numbers are known.
+                self._alone |= {id(line) for line in self.lines if line.operation is refused.operation}
+                self._plan = self._planned()
+                continue
+            step += 1
+        return [self._value(value, values) for value in self._outputs]
+
+    def _value(self, value: Constant | Reference, values: Mapping[str, Any]) -> Any:
+        """The value of an argument for an operation that runs by itself."""
+        if isinstance(value, Constant):
+            return value.array if isinstance(value.type, TensorType) else value.python
+        return self.constant(value.name) if value.name in self._expressions else values[value.name]
+
+    def _run_alone(self, line: _Line, values: dict[str, Any]) -> None:
+        operation = line.operation
+        try:
+            results = self._results_alone(line, values)
+        except CoreMLError:
+            raise
+        except ERRORS as error:
+            where = f"{operation.place}: " if operation.place else ""
+            reason = str(error).rstrip(".") or type(error).__name__
+            raise CoreMLError(f"{where}{operation}: {reason}.") from error
+        for port, result in zip(operation.outputs, results, strict=True):
+            values[port.name] = _stored(result, port.type, self.owner.precision)
+
+    def _results_alone(self, line: _Line, values: dict[str, Any]) -> Sequence[Any]:
+        kind, operation = line.operation.type, line.operation
+        if kind == "cond":
+            pred = self._value(line.inputs["pred"], values)  # type: ignore[arg-type]
+            return line.blocks[0 if bool(np.all(pred)) else 1].run(dict(values))
+        if kind == "while_loop":
+            return self._repeated(line, values)
+        if kind in ("read_state", "write_state"):
+            return self._state(line, values)
+        call = Call(kind, line.opset, len(operation.outputs))
+        if kind in AT_ONCE:
+            given = {name: self._argument(value, line.rules[name], values) for name, value in line.inputs.items()}
+            found = AT_ONCE[kind](call, **given)
+            return found if isinstance(found, tuple) else (found,)
+        tensors = {name: self._tensors(value, values) for name, value in line.inputs.items()}
+
+        def body() -> list[Tensor]:
+            return _listed_results(RECORDED[kind](call, **_settings(line, tensors)))
+
+        return computed_at_once(body)[: len(operation.outputs)]
+
+    def _argument(self, value: Any, rule: Input, values: Mapping[str, Any]) -> Any:
+        if isinstance(value, tuple):
+            return [self._value(one, values) for one in value]
+        if value is None:
+            return None
+        if isinstance(value, Constant) and (rule.constant or not isinstance(value.type, TensorType)):
+            return _setting(value)
+        return self._value(value, values)
+
+    def _tensors(self, value: Any, values: Mapping[str, Any]) -> Any:
+        if isinstance(value, tuple):
+            return [self._tensors(one, values) for one in value]
+        if value is None:
+            return None
+        return value if isinstance(value, Constant) else _tensor(self._value(value, values))
+
+    def _repeated(self, line: _Line, values: dict[str, Any]) -> Sequence[Any]:
+        condition, body = line.blocks
+        given: Any = line.inputs["loop_vars"]
+        state = [self._value(one, values) for one in given]
+        for _ in range(self.owner.most_turns):
+            inside = dict(values)
+            inside.update((port.name, one) for port, one in zip(condition.block.inputs, state, strict=True))
+            if not bool(np.all(condition.run(inside)[0])):
+                return state
+            inside = dict(values)
+            inside.update((port.name, one) for port, one in zip(body.block.inputs, state, strict=True))
+            state = body.run(inside)
+        raise CoreMLError(
+            f"{line.operation}: the loop has not ended after {self.owner.most_turns} turns. If it needs more, make the "
+            "Executable with most_turns=..."
+        )
+
+    def _state(self, line: _Line, values: dict[str, Any]) -> Sequence[Any]:
+        target: Any = line.inputs["input"]
+        arrays = values[target.name].arrays
+        if line.operation.type == "read_state":
+            return [arrays[target.name].copy()]
+        data = np.asarray(self._value(line.inputs["data"], values))  # type: ignore[arg-type]
+        held = arrays[target.name]
+        if data.shape != held.shape:
+            raise CoreMLError(
+                f"{line.operation} writes {data.shape} to the state {target.name!r} of shape {held.shape}."
+            )
+        with np.errstate(over="ignore"):
+            held[...] = data
+        return []
+
+
+def _stored(result: Any, type: ValueType, precision: Precision | None) -> Any:
+    """The result of an operation that ran by itself, in the type that the program says."""
+    if not isinstance(result, (np.ndarray, np.generic)) or not isinstance(type, TensorType):
+        return result
+    wanted = ELEMENTS[type.element].numpy
+    array = np.asarray(result)
+    if array.dtype == object:
+        array = np.array([int(n) for n in array.ravel()], np.int64).reshape(array.shape)
+    if wanted.kind == "f":
+        if wanted == np.float16 and precision == "float16":
+            with np.errstate(over="ignore"):
+                array = array.astype(np.float16)
+        return array.astype(np.float32)
+    return array.astype(wanted)
+
+
+def _setting(constant: Constant) -> Any:
+    """A constant in Python's own terms; lists for arrays."""
+    found = constant.python
+    return found.tolist() if isinstance(found, np.ndarray) else found
+
+
+def _tensor(array: Any) -> Tensor:
+    """A constant tensor of the kinds that the graph computes with."""
+    held = np.asarray(array)
+    if held.dtype.kind == "f":
+        return Tensor(np.ascontiguousarray(held, np.float32).reshape(held.shape))
+    return Tensor(held) if held.dtype.kind == "b" else Tensor(held.astype(np.int64))
+
+
+def _is_setting(rule: Input, constant: Constant) -> bool:
+    """True for numbers and text that say how an operation works, rather than what it works on."""
+    if not rule.constant:
+        return False
+    if not isinstance(constant.type, TensorType):
+        return True
+    floats = ELEMENTS[constant.type.element].numpy.kind == "f"
+    return not (floats and constant.shape)
+
+
+def _settings(line: _Line, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as the functions of operations take them: constants that are settings in Python's terms, tensors else."""
+    found: dict[str, Any] = {}
+    for name, held in tensors.items():
+        if isinstance(held, Constant):
+            found[name] = _setting(held) if _is_setting(line.rules[name], held) else _tensor(held.array)
+        elif isinstance(held, list):
+            found[name] = [_tensor(one.array) if isinstance(one, Constant) else one for one in held]
+        else:
+            found[name] = held
+    return found
+
+
+def _listed_results(results: Any) -> list[Tensor]:
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+# Parts.
+
+ERRORS = (
+    ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, RuntimeError, AssertionError, MemoryError,
+)  # fmt: skip
+"""What an operation that is not as it should be may raise."""
+
+
+class _Part:
+    """Operations that are recorded together."""
+
+    def __init__(self, lines: list[_Line], needed: set[str], steps: _Steps) -> None:
+        self.lines, self.steps = lines, steps
+        self.made = {port.name for line in lines for port in line.operation.outputs}
+        self.reads: set[str] = set()
+        ports: dict[str, Port] = {}
+        known: set[str] = set()
+        for line in lines:
+            for value in line.inputs.values():
+                for one in _each(value):
+                    if isinstance(one, Reference) and one.name not in known and one.name not in steps._expressions:
+                        self.reads.add(one.name)
+                        ports.setdefault(one.name, _port(one))
+            known |= {port.name for port in line.operation.outputs}
+        self.results = [
+            (port.name, port.type) for line in lines for port in line.operation.outputs if port.name in needed
+        ]
+        self.ports = list(ports.values())
+        self.weights: dict[str, Parameter] = {}
+        self._constants: dict[int, Any] = {}
+        self._network: Recorded | None = None
+
+    @property
+    def network(self) -> Recorded:
+        if self._network is None:
+            title = self.steps.owner.function.name
+            self._hold_weights()
+            self._network = Recorded(title, self.ports, self.record, self.weights).eval()
+        return self._network
+
+    def _hold_weights(self) -> None:
+        """Make parameters of the constants that layers hold, under their names in the program."""
+        for line in self.lines:
+            for name in _WEIGHTS.get(line.operation.type, ()):
+                value = line.inputs.get(name)
+                key = weight_name(line.operation, name)
+                held = self._weight(line, value)
+                if held is not None and key not in self.weights:
+                    self.weights[key] = Parameter(held, requires_grad=False)
+
+    def _weight(self, line: _Line, value: Any) -> Array | None:
+        if isinstance(value, Reference) and value.name in self.steps._expressions:
+            array = self.steps.constant(value.name)
+        elif isinstance(value, Constant) and isinstance(value.type, TensorType) and value.type.element != "string":
+            array = value.array
+        else:
+            return None
+        if array.dtype.kind != "f" or not array.ndim or array.size < 2 or not np.isfinite(array).all():
+            return None
+        kind = line.operation.type
+        return in_our_order(kind, array) if kind in ORDERS else array
+
+    def run(self, values: dict[str, Any]) -> None:
+        if not self.results:
+            return
+        arrays = [np.asarray(values[port.name]) for port in self.ports]
+        if not arrays or any(array.size == 0 for array in arrays):
+            held = {port.name: _tensor(array) for port, array in zip(self.ports, arrays, strict=True)}
+            found = computed_at_once(lambda: self.record(held, {}))
+        else:
+            found = self.network.computed(arrays)
+        for (name, type), array in zip(self.results, found, strict=True):
+            values[name] = _stored(array, type, self.steps.owner.precision)
+
+    def record(self, held: dict[str, Tensor], freed: Mapping[int, Size]) -> list[Tensor]:
+        """Record all operations; gives the results."""
+        for line in self.lines:
+            try:
+                results = self._recorded(line, held, freed)
+            except ERRORS as error:
+                raise CannotBeRecorded(line.operation, error) from error
+            for port, tensor in zip(line.operation.outputs, results, strict=False):
+                held[port.name] = tensor
+        return [held[name] for name, _ in self.results]
+
+    def _recorded(self, line: _Line, held: Mapping[str, Tensor], freed: Mapping[int, Size]) -> list[Tensor]:
+        operation = line.operation
+        call = Call(operation.type, line.opset, len(operation.outputs), freed)
+        tensors = {name: self._given(line, name, value, held) for name, value in line.inputs.items()}
+        results = _listed_results(RECORDED[operation.type](call, **_settings(line, tensors)))
+        if len(results) < len(operation.outputs):
+            raise ValueError(f"it gives {len(results)} results, but {len(operation.outputs)} are named")
+        return [self._conforming(tensor, port.type) for tensor, port in zip(results, operation.outputs, strict=False)]
+
+    def _given(self, line: _Line, name: str, value: Any, held: Mapping[str, Tensor]) -> Any:
+        if isinstance(value, tuple):
+            return [self._given(line, name, one, held) for one in value]
+        if value is None:
+            return None
+        if name in _WEIGHTS.get(line.operation.type, ()) and self._network is not None:
+            key = weight_name(line.operation, name)
+            if key in self.weights and (isinstance(value, Constant) or value.name in self.steps._expressions):
+                return Tensor(self.weights[key])
+        if isinstance(value, Constant):
+            return value
+        if value.name in self.steps._expressions:
+            return _tensor(self.steps.constant(value.name))
+        return held[value.name]
+
+    def _conforming(self, tensor: Tensor, type: ValueType) -> Tensor:
+        """A result of the kind that the program says, and as precise."""
+        if not isinstance(type, TensorType):
+            return tensor
+        element = ELEMENTS[type.element]
+        kind = kind_of(element.numpy)
+        if kind != tensor.kind and not (tensor.kind == "f" and element.bits == 8):
+            tensor = in_kind(tensor, kind)
+        if element.name == "fp16" and self.steps.owner.precision == "float16":
+            if tensor.constant:
+                with np.errstate(over="ignore"):
+                    return Tensor(tensor.held.astype(np.float16).astype(np.float32))
+            return Tensor(RoundedToHalf.apply(tensor.numbers))
+        return tensor
+
+
+def weight_name(operation: Operation, name: str) -> str:
+    """The name of a weight: that of its constant in the program, or of its input if it has none of its own."""
+    arguments = operation.inputs.get(name) or ()
+    if len(arguments) == 1 and isinstance(arguments[0], str):
+        return arguments[0]
+    return f"{operation.name}_{name}"
+
+
+def _port(value: Reference) -> Port:
+    type = value.type
+    if not isinstance(type, TensorType):
+        raise CoreMLError(f"the value {value.name!r} is {type}, which no operation can compute with.")
+    return Port(value.name, kind_of(ELEMENTS[type.element].numpy), type.shape)
+
+
+class RoundedToHalf(NumpyFunction):
+    """Numbers rounded to float16; gradients go through as they are."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return x.astype(np.float16).astype(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0]
+
+
+__all__ = ["Argument", "Executable", "Precision", "State"]

@@ -1,0 +1,259 @@
+"""Element by element: arithmetic, activations, comparisons, types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....nn import functional as F
+from ....nn.converted.tensors import Tensor, kind_of
+from ..elements import ELEMENTS
+from .table import RECORDED, Call, operation
+
+# Functions of one tensor.
+
+_UNARY: dict[str, Any] = {
+    "acos": F.acos, "asin": F.asin, "atan": F.atan, "atanh": F.atanh, "ceil": F.ceil, "cos": F.cos, "cosh": F.cosh,
+    "erf": F.erf, "exp": F.exp, "exp2": F.exp2, "floor": F.floor, "relu": F.relu, "relu6": F.relu6, "round": F.round,
+    "sigmoid": F.sigmoid, "silu": F.silu, "sin": F.sin, "sinh": F.sinh, "softplus": F.softplus, "softsign": F.softsign,
+    "sqrt": F.sqrt, "square": F.square, "tan": F.tan, "tanh": F.tanh,
+}  # fmt: skip
+
+
+def _unary(function: Any) -> Any:
+    def handler(call: Call, x: Tensor) -> Tensor:
+        return Tensor(function(x.numbers))
+
+    return handler
+
+
+for _name, _function in _UNARY.items():
+    operation(_name)(_unary(_function))
+
+_ONNX = {
+    "abs": "Abs", "sign": "Sign", "identity": "Identity", "add": "Add", "sub": "Sub", "mul": "Mul", "pow": "Pow",
+    "maximum": "Max", "minimum": "Min",
+}  # fmt: skip
+
+
+def _onnx(op: str) -> Any:
+    def handler(call: Call, x: Tensor, y: Tensor | None = None) -> Any:
+        return call.onnx(op, *([x] if y is None else [x, y]))
+
+    return handler
+
+
+for _name, _op in _ONNX.items():
+    operation(_name)(_onnx(_op))
+
+
+@operation("log")
+def log(call: Call, x: Tensor, epsilon: float) -> Tensor:
+    return Tensor(F.log(F.add(x.numbers, epsilon)))
+
+
+@operation("rsqrt")
+def rsqrt(call: Call, x: Tensor, epsilon: float) -> Tensor:
+    return Tensor(F.rsqrt(F.add(x.numbers, epsilon)))
+
+
+@operation("inverse")
+def inverse(call: Call, x: Tensor, epsilon: float) -> Tensor:
+    return Tensor(F.reciprocal(F.add(x.numbers, epsilon)))
+
+
+@operation("threshold")
+def threshold(call: Call, x: Tensor, alpha: float) -> Tensor:
+    return Tensor(F.clamp_min(x.numbers, float(alpha)))
+
+
+@operation("clip")
+def clip(call: Call, x: Tensor, alpha: float, beta: float) -> Tensor:
+    return Tensor(F.minimum(F.maximum(x.numbers, alpha), beta) if alpha > beta else F.clamp(x.numbers, alpha, beta))
+
+
+@operation("elu")
+def elu(call: Call, x: Tensor, alpha: float) -> Tensor:
+    return Tensor(F.elu(x.numbers, alpha))
+
+
+@operation("leaky_relu")
+def leaky_relu(call: Call, x: Tensor, alpha: float) -> Tensor:
+    return Tensor(F.leaky_relu(x.numbers, alpha))
+
+
+@operation("prelu")
+def prelu(call: Call, x: Tensor, alpha: Tensor | float) -> Tensor:
+    slope = alpha if isinstance(alpha, Tensor) else Tensor(np.float32([alpha]))
+    return Tensor(F.prelu(x.numbers, slope.held))
+
+
+@operation("clamped_relu")
+def clamped_relu(call: Call, x: Tensor, alpha: float, beta: float) -> Tensor:
+    return Tensor(F.minimum(F.leaky_relu(x.numbers, alpha), beta))
+
+
+@operation("thresholded_relu")
+def thresholded_relu(call: Call, x: Tensor, alpha: float) -> Tensor:
+    value = x.numbers
+    return Tensor(F.where(F.ge(value, alpha), value, 0.0))
+
+
+@operation("linear_activation")
+def linear_activation(call: Call, x: Tensor, alpha: float, beta: float) -> Tensor:
+    return Tensor(F.add(F.mul(x.numbers, alpha), beta))
+
+
+@operation("scaled_tanh")
+def scaled_tanh(call: Call, x: Tensor, alpha: float, beta: float) -> Tensor:
+    return Tensor(F.mul(F.tanh(F.mul(x.numbers, beta)), alpha))
+
+
+@operation("sigmoid_hard")
+def sigmoid_hard(call: Call, x: Tensor, alpha: float, beta: float) -> Any:
+    return call.onnx("HardSigmoid", x, alpha=float(alpha), beta=float(beta))
+
+
+@operation("softplus_parametric")
+def softplus_parametric(call: Call, x: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+    slopes = [by_channel(given, x.rank) for given in (alpha, beta)]
+    return Tensor(F.mul(F.softplus(F.mul(x.numbers, slopes[1])), slopes[0]))
+
+
+def by_channel(given: Tensor | float, rank: int) -> Any:
+    """One number per channel, to meet the elements of a tensor with channels on axis 1."""
+    if not isinstance(given, Tensor):
+        return given
+    return given.numbers.reshape((given.shape[0], *[1] * (rank - 2)))
+
+
+@operation("gelu")
+def gelu(call: Call, x: Tensor, mode: str) -> Tensor:
+    value = x.numbers
+    if mode == "SIGMOID_APPROXIMATION":
+        return Tensor(F.mul(value, F.sigmoid(F.mul(value, 1.702))))
+    return Tensor(F.gelu(value, "none" if mode == "EXACT" else "tanh"))
+
+
+@operation("softmax")
+def softmax(call: Call, x: Tensor, axis: int) -> Tensor:
+    return Tensor(F.softmax(x.numbers, axis))
+
+
+# Functions of two.
+
+
+@operation("real_div")
+def real_div(call: Call, x: Tensor, y: Tensor) -> Any:
+    if x.constant and y.constant and "f" not in (x.kind, y.kind):
+        return call.onnx("Div", x, y)
+    return call.onnx("Div", *(given if given.kind == "f" else Tensor(given.numbers) for given in (x, y)))
+
+
+def _by_elements(numpy_function: Any, function: Any) -> Any:
+    """A function that neither ONNX nor its table of NumPy has for whole numbers."""
+
+    def handler(call: Call, x: Tensor, y: Tensor) -> Tensor:
+        if x.constant and y.constant:
+            return folded(numpy_function(x.held, y.held))
+        made = function(x.value, y.value)
+        return Tensor(made, kind_of(made.dtype))
+
+    return handler
+
+
+def folded(result: Any) -> Tensor:
+    """A constant that was computed; of free sizes, if they are among its numbers."""
+    array = result if isinstance(result, np.ndarray) else np.array(result, object)
+    if array.dtype == object and all(isinstance(n, (int, np.integer)) for n in array.ravel().tolist()):
+        array = array.astype(np.int64)
+    return Tensor(array)
+
+
+operation("floor_div")(_by_elements(np.floor_divide, F.floor_divide))
+operation("mod")(_by_elements(np.mod, F.remainder))
+
+_COMPARED = {
+    "equal": ("Equal", F.eq), "greater": ("Greater", F.gt), "greater_equal": ("GreaterOrEqual", F.ge),
+    "less": ("Less", F.lt), "less_equal": ("LessOrEqual", F.le), "logical_and": ("And", F.logical_and),
+    "logical_or": ("Or", F.logical_or), "logical_xor": ("Xor", F.logical_xor),
+}  # fmt: skip
+
+
+def _comparison(op: str, function: Any) -> Any:
+    def handler(call: Call, x: Tensor, y: Tensor) -> Any:
+        if x.constant and y.constant:
+            return call.onnx(op, x, y)
+        return Tensor(function(x.value, y.value), "b")
+
+    return handler
+
+
+for _name, (_op, _function) in _COMPARED.items():
+    operation(_name)(_comparison(_op, _function))
+
+
+@operation("logical_not")
+def logical_not(call: Call, x: Tensor) -> Any:
+    return call.onnx("Not", x) if x.constant else Tensor(F.logical_not(x.value), "b")
+
+
+@operation("not_equal")
+def not_equal(call: Call, x: Tensor, y: Tensor) -> Any:
+    return logical_not(call, RECORDED["equal"](call, x, y))
+
+
+@operation("select")
+def select(call: Call, cond: Tensor, a: Tensor, b: Tensor) -> Any:
+    return call.onnx("Where", cond, a, b)
+
+
+# Types.
+
+
+@operation("cast")
+def cast(call: Call, x: Tensor, dtype: str) -> Tensor:
+    return in_kind(x, kind_of(ELEMENTS[dtype].numpy))
+
+
+def in_kind(x: Tensor, kind: str) -> Tensor:
+    """The same numbers as numbers ("f"), whole numbers ("i") or booleans ("b")."""
+    if x.kind == kind:
+        return x
+    if x.constant and (x.held.dtype != object or kind == "b"):
+        numbers = np.trunc(x.held) if kind == "i" and x.kind == "f" else x.held
+        return Tensor(numbers.astype({"f": np.float32, "i": np.int64, "b": np.bool_}[kind]))
+    if kind == "f":
+        return Tensor(x.numbers)
+    return Tensor(F.as_integers(x.value) if kind == "i" else F.ne(x.value, 0), kind)
+
+
+# Quantized numbers are numbers here, which are whole; a program that gives them out says their type.
+
+
+@operation("quantize")
+def quantize(call: Call, input: Tensor, zero_point: Any, scale: Any, axis: int | None, output_dtype: str) -> Tensor:
+    shifted = F.round(F.div(input.numbers, _along(scale, input, axis)))
+    if zero_point is not None:
+        shifted = F.add(shifted, _along(zero_point, input, axis))
+    least, most = (0.0, 255.0) if output_dtype == "uint8" else (-128.0, 127.0)
+    return Tensor(F.clamp(shifted, least, most))
+
+
+@operation("dequantize")
+def dequantize(call: Call, input: Tensor, zero_point: Any, scale: Any, axis: int | None) -> Tensor:
+    value = input.numbers
+    if zero_point is not None:
+        value = F.sub(value, _along(zero_point, input, axis))
+    return Tensor(F.mul(value, _along(scale, input, axis)))
+
+
+def _along(given: Any, x: Tensor, axis: int | None) -> Any:
+    """A number, or one for every entry along an axis."""
+    array = np.asarray(given.array if isinstance(given, Tensor) else given, np.float32)
+    if array.ndim == 0:
+        return array
+    shape = [1] * x.rank
+    shape[0 if axis is None else axis] = array.size
+    return array.reshape(shape)

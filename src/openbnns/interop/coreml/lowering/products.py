@@ -1,0 +1,154 @@
+"""Products, convolutions, poolings and normalizations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....graph.parameter import Parameter
+from ....nn import functional as F
+from ....nn.converted.tensors import Misfit, Tensor
+from .table import Call, operation
+
+_AUTO = {"valid": "VALID", "same": "SAME_UPPER", "same_lower": "SAME_LOWER", "custom": "NOTSET"}
+
+
+@operation("linear")
+def linear(call: Call, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    held = [given.held if isinstance(given.held, Parameter) else given.numbers for given in (weight, bias)]
+    return Tensor(F.linear(x.numbers, *held))
+
+
+@operation("matmul")
+def matmul(call: Call, x: Tensor, y: Tensor, transpose_x: bool, transpose_y: bool) -> Any:
+    if transpose_y and not transpose_x and y.rank == 2 and isinstance(y.held, Parameter):
+        return Tensor(F.linear(x.numbers, y.held))
+    return call.onnx("MatMul", _turned(call, x) if transpose_x else x, _turned(call, y) if transpose_y else y)
+
+
+def _turned(call: Call, x: Tensor) -> Any:
+    if x.rank < 2:
+        return x
+    return call.onnx("Transpose", x, perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])
+
+
+@operation("einsum")
+def einsum(call: Call, values: list[Tensor], equation: str) -> Any:
+    return call.onnx("Einsum", *values, equation=equation)
+
+
+@operation("scaled_dot_product_attention")
+def attention(call: Call, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> Tensor:
+    mask: Any = None
+    if attn_mask is not None and attn_mask.constant:
+        mask = attn_mask.held
+    elif attn_mask is not None:
+        forbidden = np.float32(-np.inf)
+        mask = attn_mask.numbers if attn_mask.kind == "f" else F.where(attn_mask.value, 0.0, forbidden)
+    return Tensor(F.scaled_dot_product_attention(query.numbers, key.numbers, value.numbers, mask))
+
+
+def _pads(pad: list[int]) -> list[int]:
+    """Numbers before all axes, then those behind, of pairs."""
+    return [*pad[::2], *pad[1::2]]
+
+
+@operation("conv")
+def conv(
+    call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, strides: list[int], pad_type: str, pad: list[int],
+    dilations: list[int], groups: int,
+) -> Any:  # fmt: skip
+    pads = {"pads": _pads(pad)} if pad_type == "custom" else {}
+    return call.onnx(
+        "Conv", x, weight, bias, strides=strides, dilations=dilations, group=groups, auto_pad=_AUTO[pad_type], **pads
+    )
+
+
+@operation("conv_transpose")
+def conv_transpose(
+    call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, pad: list[int], output_shape: list[int] | None,
+    pad_type: str, strides: list[int], dilations: list[int], groups: int,
+) -> Any:  # fmt: skip
+    options: dict[str, Any] = {"strides": strides, "dilations": dilations, "group": groups}
+    if pad_type == "custom":
+        options["pads"] = _pads(pad)
+    if output_shape is not None:
+        wanted = output_shape[-len(strides) :]
+        if pad_type != "custom":
+            return call.onnx("ConvTranspose", x, weight, bias, output_shape=wanted, auto_pad=_AUTO[pad_type], **options)
+        extents = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations, strict=True)]
+        edges = [before + after for before, after in zip(pad[::2], pad[1::2], strict=True)]
+        options["output_padding"] = [
+            m - ((int(n) - 1) * s + e - p)
+            for m, n, s, e, p in zip(wanted, x.shape[2:], strides, extents, edges, strict=True)
+        ]
+    elif pad_type in ("same", "same_lower"):
+        options["auto_pad"] = _AUTO[pad_type]
+    return call.onnx("ConvTranspose", x, weight, bias, **options)
+
+
+@operation("max_pool", "avg_pool", "l2_pool")
+def pool(
+    call: Call, x: Tensor, kernel_sizes: list[int], strides: list[int], pad_type: str, pad: list[int], ceil_mode: bool,
+    exclude_padding_from_average: bool = False,
+) -> Any:  # fmt: skip
+    options: dict[str, Any] = {"pads": _pads(pad)} if pad_type == "custom" else {"auto_pad": _AUTO[pad_type]}
+    options |= {"kernel_shape": kernel_sizes, "strides": strides, "ceil_mode": int(ceil_mode)}
+    if call.kind == "avg_pool":
+        options["count_include_pad"] = int(not exclude_padding_from_average)
+    return call.onnx({"max_pool": "MaxPool", "avg_pool": "AveragePool", "l2_pool": "LpPool"}[call.kind], x, **options)
+
+
+# Normalizations.
+
+
+def _or_filled(given: Tensor | None, count: Any, number: float) -> Tensor:
+    return Tensor(np.full(int(count), number, np.float32)) if given is None else given
+
+
+@operation("batch_norm")
+def batch_norm(
+    call: Call, x: Tensor, mean: Tensor, variance: Tensor, gamma: Tensor | None, beta: Tensor | None, epsilon: float
+) -> Any:
+    scale, shift = _or_filled(gamma, x.shape[1], 1), _or_filled(beta, x.shape[1], 0)
+    return call.onnx("BatchNormalization", x, scale, shift, mean, variance, epsilon=float(epsilon))
+
+
+@operation("instance_norm")
+def instance_norm(call: Call, x: Tensor, gamma: Tensor | None, beta: Tensor | None, epsilon: float) -> Any:
+    scale, shift = _or_filled(gamma, x.shape[1], 1), _or_filled(beta, x.shape[1], 0)
+    return call.onnx("InstanceNormalization", x, scale, shift, epsilon=float(epsilon))
+
+
+@operation("layer_norm")
+def layer_norm(
+    call: Call, x: Tensor, axes: list[int], gamma: Tensor | None, beta: Tensor | None, epsilon: float
+) -> Any:
+    chosen = sorted(x.axis(axis) for axis in axes)
+    if chosen == list(range(x.rank - len(chosen), x.rank)):
+        shape = tuple(x.shape[axis] for axis in chosen)
+        held = [None if given is None else given.held for given in (gamma, beta)]
+        return Tensor(F.layer_norm(x.numbers, shape, *held, float(epsilon)))
+    value = x.numbers
+    centred = F.sub(value, F.mean(value, chosen, True))
+    y = F.mul(centred, F.rsqrt(F.add(F.mean(F.square(centred), chosen, True), epsilon)))
+    shape = tuple(n if axis in chosen else 1 for axis, n in enumerate(x.shape))
+    y = y if gamma is None else F.mul(y, gamma.numbers.reshape(shape))
+    return Tensor(y if beta is None else F.add(y, beta.numbers.reshape(shape)))
+
+
+@operation("l2_norm")
+def l2_norm(call: Call, x: Tensor, epsilon: float) -> Tensor:
+    value, axes = x.numbers, list(range(max(0, x.rank - 3), x.rank))
+    return Tensor(F.mul(value, F.rsqrt(F.add(F.sum(F.square(value), axes, True), epsilon))))
+
+
+@operation("local_response_norm")
+def local_response_norm(call: Call, x: Tensor, size: int, alpha: float, beta: float, k: float) -> Any:
+    return call.onnx("LRN", x, size=size, alpha=float(alpha), beta=float(beta), bias=float(k))
+
+
+@operation("conv_quantized")
+def conv_quantized(call: Call, **inputs: Any) -> Any:
+    raise Misfit("weights that are quantized inside of a convolution are of a form that no converter writes")

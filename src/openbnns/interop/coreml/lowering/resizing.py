@@ -1,0 +1,112 @@
+"""Images in other sizes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....nn import functional as F
+from ....nn.converted.tensors import Tensor
+from ....nn.onnx.operators.elementwise import along
+from .table import Call, operation, sizes_of, whole
+
+
+def _scaled(n: Any, factor: float) -> Any:
+    return n * int(factor) if factor == int(factor) else math.floor(int(n) * factor + 1e-6)
+
+
+@operation("upsample_nearest_neighbor")
+def upsample_nearest_neighbor(call: Call, x: Tensor, scale_factor_height: float, scale_factor_width: float) -> Any:
+    scales = Tensor(np.float32([1] * (x.rank - 2) + [scale_factor_height, scale_factor_width]))
+    return call.onnx(
+        "Resize", x, None, scales, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"
+    )
+
+
+@operation("upsample_bilinear")
+def upsample_bilinear(
+    call: Call, x: Tensor, scale_factor_height: float, scale_factor_width: float, align_corners: bool,
+    half_pixel_centers: bool | None,
+) -> Any:  # fmt: skip
+    factors = [scale_factor_height, scale_factor_width]
+    if align_corners:
+        sizes = [_scaled(n, factor) for n, factor in zip(x.shape[-2:], factors, strict=True)]
+        return _resized(call, x, sizes, "ALIGN_CORNERS")
+    centred = half_pixel_centers is None or half_pixel_centers
+    scales = Tensor(np.float32([1] * (x.rank - 2) + factors))
+    mode = "half_pixel" if centred else "asymmetric"
+    return call.onnx("Resize", x, None, scales, mode="linear", coordinate_transformation_mode=mode)
+
+
+@operation("resize_nearest_neighbor")
+def resize_nearest_neighbor(call: Call, x: Tensor, target_size_height: int, target_size_width: int) -> Any:
+    return _resized(call, x, [target_size_height, target_size_width], "DEFAULT", nearest=True)
+
+
+@operation("resize_bilinear")
+def resize_bilinear(call: Call, x: Tensor, target_size_height: int, target_size_width: int, sampling_mode: str) -> Any:
+    return _resized(call, x, [target_size_height, target_size_width], sampling_mode)
+
+
+@operation("resize")
+def resize(call: Call, x: Tensor, shape: Tensor, resized_dims: int, interpolation_mode: str, sampling_mode: str) -> Any:
+    sizes = [int(n) for n in sizes_of(shape, "shape")]
+    sizes = sizes[len(sizes) - resized_dims :]
+    own = x.shape[x.rank - resized_dims :]
+    sizes = [int(n) if m == 0 else m for n, m in zip(own, sizes, strict=True)]
+    return _resized(call, x, sizes, sampling_mode, nearest=interpolation_mode == "NEAREST_NEIGHBOR")
+
+
+def positions(n: int, m: int, mode: str) -> Any:
+    """Where ``m`` samples of an axis of ``n`` entries lie, for a sampling mode of Core ML."""
+    numbers = np.arange(m, dtype=np.float64)
+    if mode == "UNALIGN_CORNERS":
+        found = (numbers + 0.5) * (n / m) - 0.5
+    elif mode == "DEFAULT":
+        found = numbers * ((n - n / m) / (m - 1) if m > 1 else 0.0)
+    elif mode == "OFFSET_CORNERS":
+        step = (n - 1) / m
+        found = 0.5 * step + numbers * step
+    elif m > 1:
+        found = numbers * ((n - 1) / (m - 1))
+    else:
+        found = np.full(m, 0.0 if mode == "STRICT_ALIGN_CORNERS" else (n - 1) / 2)
+    return np.clip(found, 0, n - 1)
+
+
+def _resized(call: Call, x: Tensor, sizes: list[Any], mode: str, nearest: bool = False) -> Any:
+    """The last axes sampled anew."""
+    native = {
+        "UNALIGN_CORNERS": "half_pixel",
+        "ALIGN_CORNERS": "align_corners",
+        "STRICT_ALIGN_CORNERS": "align_corners",
+    }
+    first = x.rank - len(sizes)
+    if not nearest and mode in native and x.rank == 4 and len(sizes) == 2 and all(m > 1 for m in sizes):
+        wanted = whole([int(n) for n in (*x.shape[:first], *sizes)]) if _plain(x, sizes) else None
+        if wanted is not None:
+            return call.onnx(
+                "Resize", x, None, None, wanted, mode="linear", coordinate_transformation_mode=native[mode]
+            )
+    value: Any = x.numbers
+    for axis, m in enumerate(sizes, first):
+        n, m = int(x.shape[axis]), int(m)
+        if n == m and mode != "OFFSET_CORNERS":
+            continue
+        places = positions(n, m, mode)
+        low = np.floor(places + 1e-9 if nearest else places).astype(np.int64)
+        if nearest:
+            value = F.index_select(value, axis, low)
+            continue
+        part = places - low
+        matrix = np.zeros((m, n), np.float32)
+        np.add.at(matrix, (np.arange(m), low), 1 - part)
+        np.add.at(matrix, (np.arange(m), np.minimum(low + 1, n - 1)), part)
+        value = along(value, axis, matrix)
+    return Tensor(value)
+
+
+def _plain(x: Tensor, sizes: list[Any]) -> bool:
+    return all(isinstance(n, int) for n in (*x.shape, *sizes))
