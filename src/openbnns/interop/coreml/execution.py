@@ -425,8 +425,9 @@ def _is_setting(rule: Input, constant: Constant) -> bool:
         return False
     if not isinstance(constant.type, TensorType):
         return True
-    floats = ELEMENTS[constant.type.element].numpy.kind == "f"
-    return not (floats and constant.shape)
+    element = ELEMENTS[constant.type.element]
+    weights = element.numpy.kind == "f" or "fp32" in rule.types  # linear takes weights of whole numbers
+    return not (weights and constant.shape)
 
 
 def _settings(line: _Line, tensors: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.parameter import Parameter
+from ....graph.sizes import product
 from ....nn import functional as F
 from ....nn.converted.tensors import Misfit, Tensor
 from .table import Call, operation
@@ -126,7 +127,7 @@ def layer_norm(
     call: Call, x: Tensor, axes: list[int], gamma: Tensor | None, beta: Tensor | None, epsilon: float
 ) -> Any:
     chosen = sorted(x.axis(axis) for axis in axes)
-    if chosen == list(range(x.rank - len(chosen), x.rank)):
+    if chosen == list(range(x.rank - len(chosen), x.rank)) and chosen[0] > 0:
         shape = tuple(x.shape[axis] for axis in chosen)
         held = [None if given is None else given.held for given in (gamma, beta)]
         return Tensor(F.layer_norm(x.numbers, shape, *held, float(epsilon)))
@@ -145,8 +146,15 @@ def l2_norm(call: Call, x: Tensor, epsilon: float) -> Tensor:
 
 
 @operation("local_response_norm")
-def local_response_norm(call: Call, x: Tensor, size: int, alpha: float, beta: float, k: float) -> Any:
-    return call.onnx("LRN", x, size=size, alpha=float(alpha), beta=float(beta), bias=float(k))
+def local_response_norm(call: Call, x: Tensor, size: int, alpha: float, beta: float, k: float) -> Tensor:
+    axis, value = x.rank - 3, x.numbers  # channels stand before rows and columns, also where there are no samples
+    channels = int(x.shape[axis])
+    distance = np.arange(channels)[:, None] - np.arange(channels)[None, :]
+    # Of an even number of channels, more stand before the one in the middle: in ONNX, behind it.
+    band = ((distance <= size // 2) & (distance >= -((size - 1) // 2))).astype(np.float32) * np.float32(alpha / size)
+    squares = F.square(value).reshape((product(x.shape[:axis]), channels, product(x.shape[axis + 1 :])))
+    sums = F.matmul(band, squares).reshape(x.shape)
+    return Tensor(F.mul(value, F.pow(F.add(sums, k), -beta)))
 
 
 @operation("conv_quantized")

@@ -57,14 +57,15 @@ def _flat_states(states: Tensor) -> Tensor:
     return Tensor(F.transpose(value, 0, 1).reshape((samples, count * width)))
 
 
-def _flat_outputs(y: Tensor, last: Tensor, sequence: bool) -> Tensor:
-    """(T, D, N, H) as (T, N, D * H), or only the last step."""
+def _flat_outputs(y: Tensor, last: Tensor, direction: str, sequence: bool) -> Tensor:
+    """(T, D, N, H) as (T, N, D * H) in the order in which cells saw the steps, or only the last step."""
     if not sequence:
         samples, width = last.shape
         return Tensor(last.numbers.reshape((1, samples, width)))
     value = y.numbers
     steps, count, samples, width = value.shape
-    return Tensor(F.transpose(value, 1, 2).reshape((steps, samples, count * width)))
+    flat = F.transpose(value, 1, 2).reshape((steps, samples, count * width))
+    return Tensor(F.flip(flat, 0) if direction == "reverse" else flat)
 
 
 @operation("lstm")
@@ -87,24 +88,36 @@ def lstm(
             "LSTM", x, weight_ih, weight_hh, None, None, h, c, direction=direction, cells=cells, outputs=3
         )
         hidden, cell = _flat_states(last_h), _flat_states(last_c)
-        return _flat_outputs(y, hidden, output_sequence), hidden, cell
-    if peephole is not None or len(ways) > 1:
-        raise Misfit("peepholes, and both directions with other activations, have no counterpart here")
+        return _flat_outputs(y, hidden, direction, output_sequence), hidden, cell
     acts = [_function(name) for name in (recurrent_activation, cell_activation, activation)]
-    state = [initial_h.numbers, initial_c.numbers]
+    peepholes = [peephole, peephole_back]
+    states = [[_parts(state, len(ways))[i] for state in (initial_h, initial_c)] for i in range(len(ways))]
+    found = []
+    for one, reverse, seen, state in zip(cells, ways, peepholes, states, strict=False):
+        found.append(_unrolled(x, one, reverse, state, _lstm_step(one, acts, seen, clip)))
+    ordered = [
+        outputs[::-1] if reverse and len(ways) > 1 else outputs
+        for (outputs, _), reverse in zip(found, ways, strict=True)
+    ]
+    last = [Tensor(_side_by_side([state[i] for _, state in found])) for i in range(2)]
+    if not output_sequence:
+        return Tensor(last[0].numbers.reshape((1, *last[0].shape))), *last
+    return Tensor(_side_by_side([F.stack(outputs, 0) for outputs in ordered])), *last
+
+
+def _lstm_step(cells: Cells, acts: list[Any], peephole: Tensor | None, clip: float | None) -> Any:
+    n = int(cells.recurrent.shape[1])
+    seen = [0.0, 0.0, 0.0] if peephole is None else F.split(peephole.numbers, n, 0)  # by gates i, f, o
 
     def step(z: Any, state: list[Any]) -> list[Any]:
-        hidden = cells[0].recurrent.shape[1]
-        z = F.add(z, F.linear(state[0], _value(cells[0].recurrent)))
-        i, f, g, o = F.split(z, int(hidden), 1)
-        gates = [acts[0](one) for one in (i, f, o)]
-        fresh = acts[1](g)
-        c = F.add(F.mul(gates[1], state[1]), F.mul(gates[0], fresh))
+        h, c = state
+        i, f, g, o = F.split(F.add(z, F.linear(h, _value(cells.recurrent))), n, 1)
+        fresh = F.mul(acts[0](F.add(i, F.mul(c, seen[0]))), acts[1](g))
+        c = F.add(F.mul(acts[0](F.add(f, F.mul(c, seen[1]))), c), fresh)
         c = c if clip is None else F.clamp(c, -float(clip), float(clip))
-        return [F.mul(gates[2], acts[2](c)), c]
+        return [F.mul(acts[0](F.add(o, F.mul(c, seen[2]))), acts[2](c)), c]
 
-    outputs, state = _unrolled(x, cells[0], ways[0], state, step)
-    return (_joined(outputs, output_sequence), *map(Tensor, state))
+    return step
 
 
 @operation("gru")
@@ -115,24 +128,27 @@ def gru(
 ) -> Any:  # fmt: skip
     cells = _cells("gru", weight_ih, weight_hh, bias, input_bias)
     (reverse,) = _ways(direction)
-    if (recurrent_activation, activation) == ("sigmoid", "tanh") and reset_after is not False:
+    if (recurrent_activation, activation) == ("sigmoid", "tanh") and reset_after:
         y, last = call.onnx(
             "GRU", x, weight_ih, weight_hh, None, None, _states(initial_h, 1), direction=direction,
             linear_before_reset=1, cells=[cells], outputs=2,
         )  # fmt: skip
         hidden = _flat_states(last)
-        return _flat_outputs(y, hidden, output_sequence), hidden
+        return _flat_outputs(y, hidden, direction, output_sequence), hidden
     acts = [_function(name) for name in (recurrent_activation, activation)]
     n = int(cells.recurrent.shape[1])
+    bias = _value(cells.biases[1]) if cells.biases else None
 
     def step(z: Any, state: list[Any]) -> list[Any]:
         (h,) = state
-        product = F.linear(h, _value(cells.recurrent), _value(cells.biases[1]) if cells.biases else None)
         zr, zu, zo = F.split(z, n, 1)
-        pr, pu, po = F.split(product, n, 1)
+        pr, pu, po = F.split(F.linear(h, _value(cells.recurrent), bias), n, 1)
         reset, update = acts[0](F.add(zr, pr)), acts[0](F.add(zu, pu))
-        candidate = acts[1](F.add(zo, F.mul(reset, po)))
-        return [F.add(F.mul(F.sub(1.0, update), candidate), F.mul(update, h))]
+        if reset_after:
+            seen = F.mul(reset, po)
+        else:
+            _, _, seen = F.split(F.linear(F.mul(reset, h), _value(cells.recurrent), bias), n, 1)
+        return [F.add(F.mul(F.sub(1.0, update), acts[1](F.add(zo, seen))), F.mul(update, h))]
 
     outputs, state = _unrolled(x, cells, reverse, [initial_h.numbers], step)
     return _joined(outputs, output_sequence), Tensor(state[0])
@@ -151,7 +167,7 @@ def rnn(
             activations=(activation.title(),), cells=[cells], outputs=2,
         )  # fmt: skip
         hidden = _flat_states(last)
-        return _flat_outputs(y, hidden, output_sequence), hidden
+        return _flat_outputs(y, hidden, direction, output_sequence), hidden
     act = _function(activation)
 
     def step(z: Any, state: list[Any]) -> list[Any]:
@@ -165,8 +181,7 @@ def rnn(
 
 _ACTIVATIONS: dict[str, Any] = {
     "sigmoid": F.sigmoid, "tanh": F.tanh, "relu": F.relu, "linear": lambda x: x, "softplus": F.softplus,
-    "softsign": F.softsign, "sigmoid_hard": lambda x: F.clamp(F.add(F.mul(x, 0.2), 0.5), 0.0, 1.0),
-    "scaled_tanh": F.tanh, "linear_activation": lambda x: x, "thresholded_relu": F.relu, "elu": F.elu,
+    "softsign": F.softsign, "hard_sigmoid": lambda x: F.clamp(F.add(F.mul(x, 0.2), 0.5), 0.0, 1.0), "scaled_tanh": F.tanh,
 }  # fmt: skip
 
 
@@ -182,17 +197,24 @@ def _value(parameter: Parameter) -> Any:
 
 
 def _unrolled(x: Tensor, cells: Cells, reverse: bool, state: list[Any], step: Any) -> tuple[list[Any], list[Any]]:
+    """The outputs in the order in which the steps were seen, and the last state."""
     bias = _value(cells.biases[0]) if cells.biases else None
     inputs = F.linear(x.numbers, _value(cells.weight), bias)
-    steps = int(x.shape[0])
-    outputs: dict[int, Any] = {}
-    for t in range(steps)[:: -1 if reverse else 1]:
+    outputs = []
+    for t in range(int(x.shape[0]))[:: -1 if reverse else 1]:
         state = step(F.select(inputs, 0, t), state)
-        outputs[t] = state[0]
-    last = 0 if reverse else steps - 1
-    return [outputs[t] for t in range(steps)] + [outputs[last]], state
+        outputs.append(state[0])
+    return outputs, state
+
+
+def _parts(state: Tensor, count: int) -> list[Any]:
+    """The states of all directions, which stand side by side."""
+    return [state.numbers] if count == 1 else list(F.chunk(state.numbers, count, 1))
+
+
+def _side_by_side(parts: list[Any]) -> Any:
+    return F.cat(parts, -1) if len(parts) > 1 else parts[0]
 
 
 def _joined(outputs: list[Any], sequence: bool) -> Tensor:
-    *steps, last = outputs
-    return Tensor(F.stack(steps if sequence else [last], 0))
+    return Tensor(F.stack(outputs if sequence else outputs[-1:], 0))

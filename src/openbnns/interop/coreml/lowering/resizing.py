@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....nn import functional as F
-from ....nn.converted.tensors import Tensor
+from ....nn.converted.tensors import Tensor, sizes_array
 from ....nn.onnx.operators.elementwise import along
 from .table import Call, operation, sizes_of, whole
 
@@ -19,10 +19,15 @@ def _scaled(n: Any, factor: float) -> Any:
 
 @operation("upsample_nearest_neighbor")
 def upsample_nearest_neighbor(call: Call, x: Tensor, scale_factor_height: float, scale_factor_width: float) -> Any:
-    scales = Tensor(np.float32([1] * (x.rank - 2) + [scale_factor_height, scale_factor_width]))
-    return call.onnx(
-        "Resize", x, None, scales, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"
-    )
+    return _by_lengths(call, x, [scale_factor_height, scale_factor_width], "nearest", "asymmetric")
+
+
+def _by_lengths(call: Call, x: Tensor, factors: list[float], mode: str, coordinates: str) -> Any:
+    """Core ML computes positions from the lengths that a factor leads to, not from the factor."""
+    lengths = [_scaled(n, factor) for n, factor in zip(x.shape[-2:], factors, strict=True)]
+    sizes = Tensor(sizes_array([*x.shape[:-2], *lengths]))
+    options = {"mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": "floor"}
+    return call.onnx("Resize", x, None, None, sizes, **options)
 
 
 @operation("upsample_bilinear")
@@ -31,18 +36,15 @@ def upsample_bilinear(
     half_pixel_centers: bool | None,
 ) -> Any:  # fmt: skip
     factors = [scale_factor_height, scale_factor_width]
-    if align_corners:
-        sizes = [_scaled(n, factor) for n, factor in zip(x.shape[-2:], factors, strict=True)]
-        return _resized(call, x, sizes, "ALIGN_CORNERS")
     centred = half_pixel_centers is None or half_pixel_centers
-    scales = Tensor(np.float32([1] * (x.rank - 2) + factors))
-    mode = "half_pixel" if centred else "asymmetric"
-    return call.onnx("Resize", x, None, scales, mode="linear", coordinate_transformation_mode=mode)
+    return _by_lengths(
+        call, x, factors, "linear", "align_corners" if align_corners else "half_pixel" if centred else "asymmetric"
+    )
 
 
 @operation("resize_nearest_neighbor")
 def resize_nearest_neighbor(call: Call, x: Tensor, target_size_height: int, target_size_width: int) -> Any:
-    return _resized(call, x, [target_size_height, target_size_width], "DEFAULT", nearest=True)
+    return _resized(call, x, [target_size_height, target_size_width], "DEFAULT", np.floor)
 
 
 @operation("resize_bilinear")
@@ -56,11 +58,11 @@ def resize(call: Call, x: Tensor, shape: Tensor, resized_dims: int, interpolatio
     sizes = sizes[len(sizes) - resized_dims :]
     own = x.shape[x.rank - resized_dims :]
     sizes = [int(n) if m == 0 else m for n, m in zip(own, sizes, strict=True)]
-    return _resized(call, x, sizes, sampling_mode, nearest=interpolation_mode == "NEAREST_NEIGHBOR")
+    return _resized(call, x, sizes, sampling_mode, np.rint if interpolation_mode == "NEAREST_NEIGHBOR" else None)
 
 
-def positions(n: int, m: int, mode: str) -> Any:
-    """Where ``m`` samples of an axis of ``n`` entries lie, for a sampling mode of Core ML."""
+def positions(n: float, m: int, mode: str) -> Any:
+    """Where ``m`` samples of an axis of ``n`` entries lie, for a sampling mode of Core ML; some may lie outside."""
     numbers = np.arange(m, dtype=np.float64)
     if mode == "UNALIGN_CORNERS":
         found = (numbers + 0.5) * (n / m) - 0.5
@@ -73,18 +75,18 @@ def positions(n: int, m: int, mode: str) -> Any:
         found = numbers * ((n - 1) / (m - 1))
     else:
         found = np.full(m, 0.0 if mode == "STRICT_ALIGN_CORNERS" else (n - 1) / 2)
-    return np.clip(found, 0, n - 1)
+    return found
 
 
-def _resized(call: Call, x: Tensor, sizes: list[Any], mode: str, nearest: bool = False) -> Any:
-    """The last axes sampled anew."""
+def _resized(call: Call, x: Tensor, sizes: list[Any], mode: str, nearest: Any = None) -> Any:
+    """The last axes sampled anew, linearly or with a rounding to the nearest entry."""
     native = {
         "UNALIGN_CORNERS": "half_pixel",
         "ALIGN_CORNERS": "align_corners",
         "STRICT_ALIGN_CORNERS": "align_corners",
     }
     first = x.rank - len(sizes)
-    if not nearest and mode in native and x.rank == 4 and len(sizes) == 2 and all(m > 1 for m in sizes):
+    if nearest is None and mode in native and x.rank == 4 and len(sizes) == 2 and all(m > 1 for m in sizes):
         wanted = whole([int(n) for n in (*x.shape[:first], *sizes)]) if _plain(x, sizes) else None
         if wanted is not None:
             return call.onnx(
@@ -95,11 +97,11 @@ def _resized(call: Call, x: Tensor, sizes: list[Any], mode: str, nearest: bool =
         n, m = int(x.shape[axis]), int(m)
         if n == m and mode != "OFFSET_CORNERS":
             continue
-        places = positions(n, m, mode)
-        low = np.floor(places + 1e-9 if nearest else places).astype(np.int64)
-        if nearest:
-            value = F.index_select(value, axis, low)
+        places = np.clip(positions(n, m, mode), 0, n - 1)
+        if nearest is not None:
+            value = F.index_select(value, axis, nearest(places + 1e-9).astype(np.int64))
             continue
+        low = np.floor(places).astype(np.int64)
         part = places - low
         matrix = np.zeros((m, n), np.float32)
         np.add.at(matrix, (np.arange(m), low), 1 - part)

@@ -21,7 +21,14 @@ def shape(call: Call, x: Tensor) -> Tensor:
 
 @operation("reshape")
 def reshape(call: Call, x: Tensor, shape: Tensor) -> Any:
-    sizes_of(shape, "shape")
+    sizes = sizes_of(shape, "shape")
+    zeros = [axis for axis, n in enumerate(sizes) if is_same(n, 0)]
+    if zeros and len(sizes) != x.rank and x.held is not None:
+        # From iOS 17 on, zeros take the sizes of the axes that they stand for when both shapes are aligned at their ends.
+        extra = len(sizes) - x.rank
+        for axis in zeros:
+            sizes[axis] = x.shape[axis - extra] if axis >= extra else 1
+        return call.onnx("Reshape", x, Tensor(sizes_array(sizes)))
     return call.onnx("Reshape", x, shape)
 
 
@@ -249,5 +256,5 @@ def pad(call: Call, x: Tensor, pad: Tensor, mode: str, constant_val: float) -> A
     count = len(numbers) // 2
     widths = [(0, 0)] * (x.rank - count) + [(numbers[2 * i], numbers[2 * i + 1]) for i in range(count)]
     pads = whole([before for before, _ in widths] + [after for _, after in widths])
-    filling = Tensor(np.float32(constant_val).reshape(()))
+    filling = Tensor(np.array(constant_val, np.float32))
     return call.onnx("Pad", x, pads, filling, mode=_MODES[mode])
