@@ -30,6 +30,7 @@ ORDER = [
     {"graph"},
     {"nn"},
     {"interop"},
+    {"coreml"},
     {"cli", "sklearn"},
     {"__main__"},
 ]

@@ -198,6 +198,7 @@ from .trainer import Diverged, Interrupted, Trainer
 
 if TYPE_CHECKING:
     from . import onnx, pytorch, report
+    from .ml_programs import from_coreml
     from .mlmodel import from_mlmodel
     from .model_file import ModelCard
     from .model_file import load as load_model
@@ -233,7 +234,7 @@ __all__ = [
     "to_torch_state_dict", "pytorch", "History", "sources", "load_model", "ModelCard", "Predictions", "report",
     "from_mlmodel", "from_onnx", "onnx", "Conv3d", "ConvTranspose3d", "MaxPool3d", "AvgPool3d", "AdaptiveAvgPool3d",
     "AdaptiveMaxPool3d", "BatchNorm3d", "InstanceNorm3d", "ConstantPad3d", "ZeroPad3d", "ReflectionPad3d",
-    "ReplicationPad3d", "CircularPad3d",
+    "ReplicationPad3d", "CircularPad3d", "from_coreml",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)
@@ -261,6 +262,7 @@ _LATER = {
     "from_onnx": ("onnx", "from_onnx"),
     "from_torch": ("pytorch", "from_torch"),
     "from_mlmodel": ("mlmodel", "from_mlmodel"),
+    "from_coreml": ("ml_programs", "from_coreml"),
     "to_torch_state_dict": ("pytorch", "to_torch_state_dict"),
     "load_model": ("model_file", "load"),
     "ModelCard": ("model_file", "ModelCard"),

@@ -15,7 +15,7 @@ from .description import (
     StateFeature,
 )
 from .errors import CoreMLError
-from .execution import Argument, Executable, State
+from .execution import Argument, Executable, Precision, State
 from .models import Model, make_model, read, write_compiled, write_package
 from .operations import Bound, Reference, Scope, bind, kind_of
 from .program import (
@@ -38,7 +38,7 @@ from .text_writing import render
 __all__ = [
     "read", "write_package", "write_compiled", "parse", "render", "make_model", "Model", "CoreMLError", "Weights",
     "Program", "Function", "Block", "Operation", "NamedType", "Constant", "constant",
-    "Executable", "State", "Argument",
+    "Executable", "State", "Argument", "Precision",
     "Scope", "Reference", "Bound", "bind", "kind_of", "decompressed", "quantize", "dequantize",
     "TensorType", "ListType", "TupleType", "DictionaryType", "StateType",
     "Description", "FunctionDescription", "Metadata", "Feature", "ArrayFeature", "ImageFeature", "ScalarFeature",

@@ -46,6 +46,10 @@ _WEIGHTS = {
 }  # fmt: skip
 
 
+# Moving statistics, which a network keeps with its weights.
+_STATISTICS = {"batch_norm": ("mean", "variance")}
+
+
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function: ``shape`` has None for sizes that are free, and is None if nothing is known."""
@@ -102,7 +106,7 @@ class Executable:
         self.states = [Argument(p.name, p.type) for p in function.inputs if isinstance(p.type, StateType)]
         self.outputs = [Argument(p.name, p.type) for p in function.output_types()]
         self._who = f"function {function.name!r}"
-        self._body = _Steps(function.block, Scope.of(function), self)
+        self.body = _Steps(function.block, Scope.of(function), self)
 
     def new_state(self) -> State:
         """States as they are before the first run."""
@@ -120,7 +124,7 @@ class Executable:
                     f"{self._who}: keeps {_listed([s.name for s in self.states])} from run to run. Pass state=new_state()."
                 )
             values |= {argument.name: state for argument in self.states}
-        results = self._body.run(values)
+        results = self.body.run(values)
         return {port.name: self._given_out(result, port) for port, result in zip(self.outputs, results, strict=True)}
 
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -192,6 +196,7 @@ class _Line:
     rules: dict[str, Input]
     opset: str
     blocks: list[_Steps] = field(default_factory=list)
+    decompressed: tuple[Array, ...] | None = None
 
     @property
     def reads(self) -> set[str]:
@@ -207,10 +212,10 @@ def _each(value: Bound | tuple[Constant | Reference, ...]) -> tuple[Bound, ...]:
 class _Steps:
     """A block: parts that are recorded, and operations that run by themselves, in their order."""
 
-    def __init__(self, block: Block, scope: Scope, owner: Executable) -> None:
+    def __init__(self, block: Block, scope: Scope, owner: Executable, around: _Steps | None = None) -> None:
         self.owner, self.block = owner, block
-        self.constants: dict[str, Any] = {}  # of constexpr operations, each computed when it is first read
-        self._expressions: dict[str, _Line] = {}
+        # The constexpr operations that can be read here, by the names of their outputs.
+        self.expressions: dict[str, _Line] = {} if around is None else dict(around.expressions)
         self.lines: list[_Line] = []
         self._alone: set[int] = set()
         for operation in block.operations:
@@ -219,16 +224,16 @@ class _Steps:
                 opset = operation.opset or scope.opset
                 rules = {rule.name: rule for rule in kind.inputs(opset)}
                 line = _Line(operation, bind(operation, scope), rules, opset)
-                line.blocks = [_Steps(inner, scope.inside(inner), owner) for inner in operation.blocks]
+                line.blocks = [_Steps(inner, scope.inside(inner), owner, self) for inner in operation.blocks]
                 if operation.type.startswith("constexpr_"):
-                    self._expressions.update((port.name, line) for port in operation.outputs)
+                    self.expressions.update((port.name, line) for port in operation.outputs)
                 else:
                     self._require(operation)
                     self.lines.append(line)
             scope.add(operation)
         self._outputs = [scope.value(name) for name in block.outputs]
         self.outside = self._read_outside()
-        self._plan: list[_Part | _Line] = self._planned()
+        self.plan: list[_Part | _Line] = self._planned()
 
     def _require(self, operation: Operation) -> None:
         known = operation.type in RECORDED or operation.type in AT_ONCE or operation.type in _CONTROL
@@ -237,9 +242,9 @@ class _Steps:
             raise CoreMLError(f"{where}{operation}: the operation {operation.type} cannot be run here.")
 
     def _read_outside(self) -> set[str]:
-        own = {port.name for port in self.block.inputs} | set(self._expressions)
+        own = {port.name for port in self.block.inputs} | set(self.expressions)
         needed: set[str] = set()
-        for line in [*self._expressions.values(), *self.lines]:
+        for line in [*self.expressions.values(), *self.lines]:
             needed |= line.reads
             own |= {port.name for port in line.operation.outputs}
         needed |= {value.name for value in self._outputs if isinstance(value, Reference)}
@@ -268,16 +273,15 @@ class _Steps:
         return plan[::-1]
 
     def constant(self, name: str) -> Any:
-        """The array of a constexpr operation."""
-        if name not in self.constants:
-            line = self._expressions[name]
+        """The array of a constexpr operation, computed when it is first read."""
+        line = self.expressions[name]
+        if line.decompressed is None:
             inputs = {
                 key: None if value is None else self._array(value)  # type: ignore[arg-type]
                 for key, value in line.inputs.items()
             }
-            results = decompressed(line.operation.type, inputs)
-            self.constants.update((p.name, found) for p, found in zip(line.operation.outputs, results, strict=True))
-        return self.constants[name]
+            line.decompressed = decompressed(line.operation.type, inputs)
+        return line.decompressed[[port.name for port in line.operation.outputs].index(name)]
 
     def _array(self, value: Constant | Reference) -> Any:
         return value.array if isinstance(value, Constant) else self.constant(value.name)
@@ -285,8 +289,8 @@ class _Steps:
     def run(self, values: dict[str, Any]) -> list[Any]:
         """The outputs of the block; ``values`` are its inputs and what stands outside of it, and get what it computes."""
         step = 0
-        while step < len(self._plan):
-            part = self._plan[step]
+        while step < len(self.plan):
+            part = self.plan[step]
             try:
                 if isinstance(part, _Line):
                     self._run_alone(part, values)
@@ -295,7 +299,7 @@ class _Steps:
             except CannotBeRecorded as refused:
                 # It is tried on arrays: there, all shapes and numbers are known.
                 self._alone |= {id(line) for line in self.lines if line.operation is refused.operation}
-                self._plan = self._planned()
+                self.plan = self._planned()
                 continue
             step += 1
         return [self._value(value, values) for value in self._outputs]
@@ -304,7 +308,7 @@ class _Steps:
         """The value of an argument for an operation that runs by itself."""
         if isinstance(value, Constant):
             return value.array if isinstance(value.type, TensorType) else value.python
-        return self.constant(value.name) if value.name in self._expressions else values[value.name]
+        return self.constant(value.name) if value.name in self.expressions else values[value.name]
 
     def _run_alone(self, line: _Line, values: dict[str, Any]) -> None:
         operation = line.operation
@@ -467,7 +471,7 @@ class _Part:
         for line in lines:
             for value in line.inputs.values():
                 for one in _each(value):
-                    if isinstance(one, Reference) and one.name not in known and one.name not in steps._expressions:
+                    if isinstance(one, Reference) and one.name not in known and one.name not in steps.expressions:
                         self.reads.add(one.name)
                         ports.setdefault(one.name, _port(one))
             known |= {port.name for port in line.operation.outputs}
@@ -475,30 +479,32 @@ class _Part:
             (port.name, port.type) for line in lines for port in line.operation.outputs if port.name in needed
         ]
         self.ports = list(ports.values())
-        self.weights: dict[str, Parameter] = {}
-        self._constants: dict[int, Any] = {}
+        self.weights: dict[str, Parameter | Array] = {}  # parameters, and statistics that go with them
         self._network: Recorded | None = None
 
     @property
     def network(self) -> Recorded:
         if self._network is None:
-            title = self.steps.owner.function.name
-            self._hold_weights()
-            self._network = Recorded(title, self.ports, self.record, self.weights).eval()
+            self.hold_weights(trained=False)
+            self._network = Recorded(self.steps.owner.function.name, self.ports, self.record, self.weights).eval()
         return self._network
 
-    def _hold_weights(self) -> None:
+    def hold_weights(self, *, trained: bool) -> None:
         """Make parameters of the constants that layers hold, under their names in the program."""
         for line in self.lines:
-            for name in _WEIGHTS.get(line.operation.type, ()):
-                value = line.inputs.get(name)
-                key = weight_name(line.operation, name)
-                held = self._weight(line, value)
-                if held is not None and key not in self.weights:
-                    self.weights[key] = Parameter(held, requires_grad=False)
+            kind = line.operation.type
+            for name in (*_WEIGHTS.get(kind, ()), *_STATISTICS.get(kind, ())):
+                key, held = weight_name(line.operation, name), self._weight(line, line.inputs.get(name))
+                if held is None or key in self.weights:
+                    continue
+                if name in _STATISTICS.get(kind, ()):
+                    self.weights[key] = np.array(held, np.float32)
+                else:
+                    # What is not trained stays mapped, if it lies in the file as it is needed.
+                    self.weights[key] = Parameter(np.array(held, np.float32) if trained else held, trained)
 
     def _weight(self, line: _Line, value: Any) -> Array | None:
-        if isinstance(value, Reference) and value.name in self.steps._expressions:
+        if isinstance(value, Reference) and value.name in self.steps.expressions:
             array = self.steps.constant(value.name)
         elif isinstance(value, Constant) and isinstance(value.type, TensorType) and value.type.element != "string":
             array = value.array
@@ -515,44 +521,47 @@ class _Part:
         arrays = [np.asarray(values[port.name]) for port in self.ports]
         if not arrays or any(array.size == 0 for array in arrays):
             held = {port.name: _tensor(array) for port, array in zip(self.ports, arrays, strict=True)}
-            found = computed_at_once(lambda: self.record(held, {}))
+            found = computed_at_once(lambda: self.record(held, {}, at_once=True))
         else:
             found = self.network.computed(arrays)
         for (name, type), array in zip(self.results, found, strict=True):
             values[name] = _stored(array, type, self.steps.owner.precision)
 
-    def record(self, held: dict[str, Tensor], freed: Mapping[int, Size]) -> list[Tensor]:
-        """Record all operations; gives the results."""
+    def record(self, held: dict[str, Tensor], freed: Mapping[int, Size], *, at_once: bool = False) -> list[Tensor]:
+        """Record all operations; gives the results. ``at_once``: there is no network that holds the weights."""
         for line in self.lines:
             try:
-                results = self._recorded(line, held, freed)
+                results = self._recorded(line, held, freed, at_once)
             except ERRORS as error:
                 raise CannotBeRecorded(line.operation, error) from error
             for port, tensor in zip(line.operation.outputs, results, strict=False):
                 held[port.name] = tensor
         return [held[name] for name, _ in self.results]
 
-    def _recorded(self, line: _Line, held: Mapping[str, Tensor], freed: Mapping[int, Size]) -> list[Tensor]:
+    def _recorded(
+        self, line: _Line, held: Mapping[str, Tensor], freed: Mapping[int, Size], at_once: bool
+    ) -> list[Tensor]:
         operation = line.operation
         call = Call(operation.type, line.opset, len(operation.outputs), freed)
-        tensors = {name: self._given(line, name, value, held) for name, value in line.inputs.items()}
+        tensors = {name: self._given(line, name, value, held, at_once) for name, value in line.inputs.items()}
         results = _listed_results(RECORDED[operation.type](call, **_settings(line, tensors)))
         if len(results) < len(operation.outputs):
             raise ValueError(f"it gives {len(results)} results, but {len(operation.outputs)} are named")
         return [self._conforming(tensor, port.type) for tensor, port in zip(results, operation.outputs, strict=False)]
 
-    def _given(self, line: _Line, name: str, value: Any, held: Mapping[str, Tensor]) -> Any:
+    def _given(self, line: _Line, name: str, value: Any, held: Mapping[str, Tensor], at_once: bool) -> Any:
         if isinstance(value, tuple):
-            return [self._given(line, name, one, held) for one in value]
+            return [self._given(line, name, one, held, at_once) for one in value]
         if value is None:
             return None
-        if name in _WEIGHTS.get(line.operation.type, ()) and self._network is not None:
+        kind = line.operation.type
+        if self.weights and name in (*_WEIGHTS.get(kind, ()), *_STATISTICS.get(kind, ())) and not at_once:
             key = weight_name(line.operation, name)
-            if key in self.weights and (isinstance(value, Constant) or value.name in self.steps._expressions):
+            if key in self.weights and (isinstance(value, Constant) or value.name in self.steps.expressions):
                 return Tensor(self.weights[key])
         if isinstance(value, Constant):
             return value
-        if value.name in self.steps._expressions:
+        if value.name in self.steps.expressions:
             return _tensor(self.steps.constant(value.name))
         return held[value.name]
 
@@ -600,4 +609,36 @@ class RoundedToHalf(NumpyFunction):
         return gradients[0]
 
 
-__all__ = ["Argument", "Executable", "Precision", "State"]
+# Networks.
+
+
+def network_of(function: Function, title: str, batch: int | None) -> tuple[Recorded, list[Argument], list[Argument]]:
+    """A network with the weights of a function as parameters, to be trained; and its inputs and outputs.
+
+    ``batch`` is the number of samples that the function is for, if its first axis is to be free.
+    """
+    executable = Executable(function)
+    plan = executable.body.plan
+    if executable.states or len(plan) != 1 or not isinstance(plan[0], _Part):
+        alone = sorted({line.operation.type for line in plan if isinstance(line, _Line)})
+        found = ", ".join(["states"] if executable.states else alone) or "nothing to compute"
+        raise CoreMLError(
+            f"{title}: a network can be made of what is recorded as a whole, but the program has {found}."
+        )
+    part = plan[0]
+    part.hold_weights(trained=True)
+    names = [argument.name for argument in executable.outputs]
+    made = [name for name, _ in part.results]
+    if set(names) - set(made):
+        raise CoreMLError(f"{title}: outputs that are inputs or constants, {_listed(sorted(set(names) - set(made)))}.")
+    by_name = {argument.name: argument for argument in executable.inputs}
+
+    def body(held: dict[str, Tensor], freed: Mapping[int, Size]) -> list[Tensor]:
+        results = dict(zip(made, part.record(held, freed), strict=True))
+        return [results[name] for name in names]
+
+    network = Recorded(title, part.ports, body, part.weights, batch)
+    return network, [by_name[port.name] for port in part.ports], executable.outputs
+
+
+__all__ = ["Argument", "Executable", "Precision", "State", "network_of"]

@@ -31,22 +31,18 @@ class Port(NamedTuple):
 class Recorded(ForeignPart):
     """A network whose ``forward`` runs steps on tensors. It is recorded once for all sizes that its steps allow.
 
-    ``parameters`` are held under their names. Axis 0 of inputs is free under one name if ``batch`` is the number that the
-    program was written for.
+    ``weights`` are parameters, and arrays that are saved with them, by name. Axis 0 of inputs is free under one name if
+    ``batch`` is the number that the program was written for.
     """
 
     def __init__(
-        self,
-        title: str,
-        ports: Sequence[Port],
-        body: Body,
-        parameters: Mapping[str, Parameter],
+        self, title: str, ports: Sequence[Port], body: Body, weights: Mapping[str, Parameter | Array],
         batch: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(title)
         self._ports, self._body, self._batch = list(ports), body, batch
-        for name, parameter in parameters.items():
-            self.place(name, parameter)
+        for name, held in weights.items():
+            self.place(name, held)
 
     def forward(self, *inputs: Any) -> Any:
         graph = current_graph()
@@ -59,6 +55,10 @@ class Recorded(ForeignPart):
         freed = {} if self._batch is None or "N" not in graph.sizes.numbers else {self._batch: graph.sizes.size("N")}
         values = [_as_value(x) for x in self._body(held, freed)]
         return values[0] if len(values) == 1 else tuple(values)
+
+    def record(self, *shapes: tuple[int, ...]) -> None:
+        """Record the steps for inputs of these shapes, in inference mode; raises what a step raises that cannot be."""
+        self._recording(False, shapes)
 
     def computed(self, arrays: Sequence[Array]) -> list[Array]:
         """The results for arrays in inference mode."""
