@@ -494,7 +494,7 @@ def test_model_file(tmp_path: Path) -> None:
         ("[[layers]]\nsize = 3\n", "needs a field type"),
         ("layer = 3\n", "unknown field 'layer'. Did you mean 'layers'"),
         ("", "has no"),
-        ("= 3", "no valid TOML"),
+        ("= 3", "not valid TOML"),
         ("[[layers]]\ntype = 'Residual'\n", "body must be a list of layers"),
     ],
 )

@@ -249,11 +249,11 @@ def test_pipes_and_devices_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     (tmp_path / "zero.csv").symlink_to("/dev/zero")
     for name in ("pipe.csv", "pipe.npz", "zero.csv"):
-        with pytest.raises(data.DataError, match=rf"{name}: is no regular file"):
+        with pytest.raises(data.DataError, match=rf"{name}: is not a regular file"):
             data.load(tmp_path / name)
-    with pytest.raises(nn.models.ModelError, match="is no regular file"):
+    with pytest.raises(nn.models.ModelError, match="is not a regular file"):
         nn.models.from_file(tmp_path / "pipe.toml")
-    with pytest.raises(nn.weights.DamagedFile, match="is no regular file"):
+    with pytest.raises(nn.weights.DamagedFile, match="is not a regular file"):
         nn.weights.load(tmp_path / "pipe.csv")
 
 

@@ -227,7 +227,7 @@ def test_bad_batches() -> None:
         nn.Trainer(nn.Linear(2), quiet=True).fit([good], epochs=1, validation_split=0.5)
     with pytest.raises(TypeError, match="sample_weights belong to arrays"):
         trained([good], sample_weights=np.ones(16))
-    with pytest.raises(TypeError, match=r"Batches: 3 is no function"):
+    with pytest.raises(TypeError, match=r"Batches: 3 is not a function"):
         nn.data.Batches(3, 4)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="read_ahead is -1"):
         trained(*problem(), read_ahead=-1)

@@ -391,7 +391,7 @@ def in_layers(**fields: Any) -> Any:
         (lambda said: said["network"]["options"].update({"7": {"p": 1}}), "options has"),
         (lambda said: said["network"].update(shared=[["0.weight", "nothing"]]), "shared names parameters that are not there"),
         (lambda said: said["network"].update(frozen=["nothing"]), "frozen names a parameter that is not there"),
-        (lambda said: said["network"]["layers"]["layers"].append({"same": "9"}), "which is no module before it"),
+        (lambda said: said["network"]["layers"]["layers"].append({"same": "9"}), "which is not a module before it"),
         (lambda said: said["network"]["layers"]["layers"].append({"type": "Linear", "out_features": 3}), "has no weights for 3"),
     ],
 )  # fmt: skip

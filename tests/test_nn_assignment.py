@@ -80,7 +80,7 @@ def test_sequential_of_named_parts() -> None:
     for name in ("a.b", "", "train", 3):
         with pytest.raises(ValueError, match="cannot be called"):
             nn.Sequential({name: nn.ReLU()})  # type: ignore[dict-item]
-    with pytest.raises(TypeError, match="part 0 is 5, which is no module"):
+    with pytest.raises(TypeError, match=r"part 0 is 5, which is not an nn\.Module"):
         nn.Sequential({"one": 5})  # type: ignore[dict-item]
 
 

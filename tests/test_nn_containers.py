@@ -113,7 +113,7 @@ def test_module_list() -> None:
     assert len(held + [nn.ReLU()]) == 3 and len(held) == 2  # noqa: RUF005
     for bad, message in (
         (lambda: held.append(nn.ReLU), r"ModuleList\.append: the argument is .*Call it to make one"),
-        (lambda: nn.ModuleList([5]), "ModuleList: part 0 is 5, which is no module"),
+        (lambda: nn.ModuleList([5]), "ModuleList: part 0 is 5, which is not an nn.Module"),
         (lambda: nn.ModuleList(nn.ReLU()), "takes a list of modules, not one ReLU"),
         (lambda: held(numbers(2, 3)), "ModuleList has no forward"),
     ):
@@ -139,7 +139,7 @@ def test_module_dict() -> None:
         held["one"]
     with pytest.raises(ValueError, match=r"a module cannot be called 'a\.b'"):
         held["a.b"] = nn.ReLU()
-    with pytest.raises(TypeError, match="ModuleDict: 'a' is 5, which is no module"):
+    with pytest.raises(TypeError, match=r"ModuleDict: 'a' is 5, which is not an nn\.Module"):
         held["a"] = 5  # type: ignore[assignment]
 
 

@@ -407,7 +407,7 @@ def test_named_series_keep_their_names() -> None:
     net.insert(1, nn.Tanh())
     assert [name for name, _ in net.named_children()] == ["conv", "1", "head"] and isinstance(net[1], nn.Tanh)
     assert net(numbers(2, 3)).shape == (2, 2)
-    with pytest.raises(TypeError, match=r"'head' is no place of a module.*Write \.head for a module by its name"):
+    with pytest.raises(TypeError, match=r"'head' is not a position of a module.*Write \.head for a module by its name"):
         net["head"]  # type: ignore[call-overload]
     again = pickle.loads(pickle.dumps(net))
     assert repr(again) == repr(net) and again.head is again[2]
@@ -437,13 +437,13 @@ def test_series_as_in_pytorch() -> None:
     del net[1:3]
     assert list(net) == [b, c] and [name for name, _ in net.named_children()] == ["0", "1"]
     assert net.pop(0) is b and net[np.int64(0)] is c
-    with pytest.raises(TypeError, match="Sequential: part 1 is 5, which is no module"):
+    with pytest.raises(TypeError, match=r"Sequential: part 1 is 5, which is not an nn\.Module"):
         net.extend([a, 5])  # type: ignore[list-item]
     assert list(net) == [c]  # nothing was added
     with pytest.raises(IndexError, match="there is no module 3"):
         del net[3]
     for bad in (lambda: nn.Add(5), lambda: nn.Residual(nn.ReLU)):
-        with pytest.raises(TypeError, match="which is no module"):
+        with pytest.raises(TypeError, match=r"which is not an nn\.Module"):
             bad()
 
     class Own(nn.Sequential):

@@ -157,7 +157,7 @@ def test_layers_of_a_stack_have_their_own_weights() -> None:
         (lambda: nn.TransformerEncoderLayer(6, 2, activation="sine"), "activation is 'sine'. Use 'relu', 'gelu'"),
         (lambda: nn.TransformerDecoderLayer(6, 2, batch_first=False), "TransformerDecoderLayer: batch_first is False"),
         (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2), 0), "num_layers is 0"),
-        (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer, 2), "which is no module"),
+        (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer, 2), "which is not an nn.Module"),
         (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2).build((5, 6)), 2), "is built already"),
         (lambda: nn.LearnedEncoding(0), "max_len is 0"),
         (lambda: nn.RotaryEncoding(8, base=0), "RotaryEncoding: base is 0"),

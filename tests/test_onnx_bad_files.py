@@ -219,7 +219,7 @@ def test_folders_and_pipes_are_named(name: str, tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(ValueError, match=rf"{name}: is a folder\. Give the path of a file"):
         open_it(folder)
-    with pytest.raises(ValueError, match=rf"{name}: is no regular file but a pipe, a device or the like"):
+    with pytest.raises(ValueError, match=rf"{name}: is not a regular file but a pipe, a device or the like"):
         open_it(pipe)
     with pytest.raises(FileNotFoundError, match=name):
         open_it(tmp_path / f"other{name}")

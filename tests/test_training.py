@@ -475,7 +475,10 @@ def test_targets_that_tell_classes(tmp_path: Path, targets: Array, names: tuple[
 def test_targets_that_do_not(tmp_path: Path) -> None:
     x = np.ones((2, 3), np.float32)
     for y, message in [
-        (np.array([0.5, 1]), r"a\.npz: sample 1 has the target 0\.5, which is no class.*nn\.Trainer\(net, \"mse\"\)"),
+        (
+            np.array([0.5, 1]),
+            r"a\.npz: sample 1 has the target 0\.5, which is not a class.*nn\.Trainer\(net, \"mse\"\)",
+        ),
         (np.ones((2, 2)), r"targets have shape \(2, 2\), but one class per sample is needed"),
     ]:
         np.savez(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x, y_test=y)

@@ -201,8 +201,8 @@ def test_what_is_no_transform() -> None:
     x, y = images(8), np.arange(8) % 2
     trainer = nn.Trainer(nn.Sequential(nn.Flatten(), nn.Linear(2)), quiet=True)
     for given, error, message in (
-        ([transforms.Flip], TypeError, r"which is no transform\. Call it: Flip\(\.\.\.\)"),
-        ("flip", TypeError, "has 'flip', which is no transform"),
+        ([transforms.Flip], TypeError, r"which is not a transform\. Call it: Flip\(\.\.\.\)"),
+        ("flip", TypeError, "has 'flip', which is not a transform"),
         (lambda x, y, draws: x, TypeError, "gave a ndarray, but it must give samples and targets: return x, y"),
         (lambda x, y, draws: (x[:3], y), ValueError, r"x as float32 of shape \(3, 2, 9, 9\) for 8 samples"),
         (lambda x, y, draws: (x, y + 7), ValueError, "class number 8 is out of range"),

@@ -272,7 +272,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    """What is imported when it is used; else a hint about what PyTorch has by a name that is not here."""
+    """Import a name when it is first used; for a name of PyTorch that is not here, hint at its counterpart."""
     if name in _LATER:
         from importlib import import_module
 

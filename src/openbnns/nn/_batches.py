@@ -30,9 +30,9 @@ class Batch(NamedTuple):
     x: list[Array]
     y: list[Array]
     weights: Array | None
-    """Of the samples, if they have any."""
+    """The weights of the samples, if they have any."""
     numbers: Array
-    """Of the samples: what is random about a sample follows from its number."""
+    """The numbers of the samples, from which everything random about a sample follows."""
 
     @property
     def size(self) -> int:
@@ -68,9 +68,9 @@ class Source(ABC):
     batches: int
     """In an epoch."""
     checked = False
-    """Whether everything was looked through before, so that batches need not be."""
+    """True if all data have been checked in advance, so that batches need no checks."""
     waits = False
-    """Whether batches come from elsewhere than memory, so that it pays to get them in advance."""
+    """True if batches do not come from memory, so that it pays to read ahead."""
 
     @abstractmethod
     def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
@@ -88,7 +88,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def arrays(self) -> tuple[list[Array], list[Array]]:
-        """What tells these data from others: samples and targets."""
+        """The samples and targets that identify the data in a checkpoint."""
 
     def first(self) -> Batch:
         """The first batch of the first epoch."""
@@ -155,7 +155,7 @@ class ArraySource(Source):
             yield Parts(size, [self._batch(order, start + a, start + b) if a < b else None for a, b in spans])
 
     def _order(self, number: int) -> Array | BlockOrder | None:
-        """Of the samples in an epoch; None if it is their own."""
+        """The order of the samples in an epoch; None if they are not reordered."""
         if self._seed is None:
             return self.rows
         # RandomState, because its streams never change between versions of NumPy.

@@ -60,7 +60,7 @@ _NEVER_READ = _NOT_COPIED | {"_accuracy", "_card", "_frozen", "_made_with", "_pr
 
 
 class Building(State):
-    """What a module does until it can run."""
+    """The construction of a module: assignment of parts, sizes of parameters, and recording."""
 
     _programs_kept = _PROGRAMS
     _frozen = False  # whether it is a copy for inference only: see compile_inference
@@ -231,7 +231,7 @@ class Building(State):
 
     @property
     def built(self) -> bool:
-        """Whether all sizes are known, so that it can be run."""
+        """True if all sizes are known, so that the module can be run."""
         return self._built is not None
 
     @property
@@ -247,8 +247,8 @@ class Building(State):
     def build(self: _SomeBuilding, *input_shapes: Sequence[int] | int, seed: int | None = None) -> _SomeBuilding:
         """Infer all sizes and make the parameters. ``input_shapes`` are those of one sample, without the batch axis.
 
-        With ``seed`` the initial weights are the same on every machine; only those that somebody has looked at, set or
-        loaded before stay as they are. Called on its own by the first call with an array; calling it again with the same
+        With ``seed`` the initial weights are the same on every machine; only those that were read, set or loaded
+        before stay as they are. Called on its own by the first call with an array; calling it again with the same
         shapes changes nothing.
         """
         samples = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
@@ -307,7 +307,7 @@ class Building(State):
         if self._training == training:
             if len(found) >= _KNOWN_SHAPES:
                 found.clear()
-            found[training, shapes] = known  # which nobody reads any more if something has changed meanwhile
+            found[training, shapes] = known  # which is not read any more if something has changed meanwhile
         return known
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:

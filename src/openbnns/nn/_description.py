@@ -190,7 +190,7 @@ class Maker:
         """The layer of a table at ``where``; ``path`` is that of the module in the network."""
         if isinstance(fields, Mapping) and set(fields) == {"same"}:
             if not isinstance(fields["same"], str) or fields["same"] not in self._made:
-                raise ModelError(f"{where}: is the same as {fields['same']!r}, which is no module before it.")
+                raise ModelError(f"{where}: is the same as {fields['same']!r}, which is not a module before it.")
             return self._made[fields["same"]]
         if not isinstance(fields, Mapping) or not isinstance(fields.get("type"), str):
             raise ModelError(f'{where}: needs a field type, such as type = "Linear".')
@@ -297,7 +297,7 @@ class Maker:
             made: Any = getattr(ActivationFunction, value["activation"])(**numbers)
             if isinstance(made, ActivationFunction):
                 return made
-        raise ModelError(f"{where} is {value!r}, which is no value of an argument.")
+        raise ModelError(f"{where} is {value!r}, which is not a value of an argument.")
 
 
 def _allowed(kind: type[Module], sizes: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Networks on their way out: as source code, ONNX files, and packages of Core ML."""
+"""Exports of networks: source code, ONNX files and Core ML packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Exports(Building):
-    """What a module writes for other programs."""
+    """The methods of a module that write it for other programs."""
 
     @spelled
     def to_c(

@@ -106,7 +106,7 @@ class Feed:
         return batch._replace(x=[batch.x[i] for i in x], y=[batch.y[i] for i in y])
 
     def _narrowed(self, batch: Batch) -> Batch:
-        """What was not looked through before, as float32 and finite."""
+        """The batch as float32, refused if anything in it is not finite."""
         with np.errstate(over="ignore"):  # what becomes infinite is refused with its place
             x, y = ([_float32(array) for array in parts] for parts in (batch.x, batch.y))
         for name, keys, parts in (("x", self.source.x_keys, x), ("y", self.source.y_keys, y)):

@@ -79,7 +79,7 @@ def _take(handle: int, path: Path, force: bool, say: Callable[[str], None]) -> N
                 raise FolderInUse(_refusal(path, owner))
         elif not force:
             raise FolderInUse(
-                f"{path.parent}: {_named(owner)} is training there, as far as one can tell from here. If it has ended, take "
+                f"{path.parent}: {_named(owner)} is training there, as far as can be told from here. If it has ended, take "
                 f"over with --force (in Python nn.Trainer(..., force=True)), or remove {path}."
             )
         say(f"{path.parent}: taking over from {_named(owner)}, which has ended.")
@@ -89,7 +89,7 @@ def _take(handle: int, path: Path, force: bool, say: Callable[[str], None]) -> N
 
 
 def _can_lock(handle: int) -> bool:
-    """Whether the file system knows of locks; then this process has the file's, and nobody else."""
+    """True if the file system supports locks and this process now holds the one of the file."""
     try:
         import fcntl
 
@@ -100,7 +100,7 @@ def _can_lock(handle: int) -> bool:
 
 
 def _owner(handle: int) -> dict[str, Any] | None:
-    """What the file says about its owner; ``None`` if it is new."""
+    """The owner that the file names; ``None`` if it is new."""
     text = os.pread(handle, 4096, 0)
     if not text:
         return None

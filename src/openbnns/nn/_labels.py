@@ -71,8 +71,8 @@ def number_classes(parts: Sequence[Array], who: str) -> tuple[list[Array], tuple
             if value is None:
                 where = int(np.argmax(part != np.round(part)))
                 raise DataError(
-                    f"{who}: sample {where + 1} has the target {part[where]:g}, which is no class. To predict numbers, write a "
-                    'few lines with nn.Trainer(net, "mse").'
+                    f"{who}: sample {where + 1} has the target {part[where]:g}, which is not a class. To predict numbers, write "
+                    'a few lines with nn.Trainer(net, "mse").'
                 )
             names.setdefault(value, str(value))
     if len({isinstance(value, str) for value in names}) > 1:
@@ -106,5 +106,5 @@ def _one_per_sample(y: Array, who: str) -> Array:
 
 
 def is_one_hot(y: Array) -> bool:
-    """Whether every row has a single 1 and else zeros."""
+    """True if every row has a single 1 and zeros otherwise."""
     return bool(y.ndim == 2 and y.dtype.kind != "U" and ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all())

@@ -33,7 +33,7 @@ _ARRAYS = [*(f"{axis}_{name}" for names in _PARTS.values() for name in names for
 
 @dataclass(frozen=True)
 class Options:
-    """What one may say about data; the arguments of ``nn.data.load``."""
+    """Options for reading data: the arguments of ``nn.data.load``."""
 
     target: str | int | Sequence[str | int] | None = None
     task: str | None = None
@@ -55,7 +55,7 @@ class Options:
     date_order: str = ""
 
     def split(self, rows: dict[str, Array], samples: int) -> dict[str, Any]:
-        """What a model file says about the parts."""
+        """The split into training, validation and test samples, as a model file records it."""
         return {
             "samples": samples, "seed": self.seed, "test_share": self.test_share,
             "validation_share": self.validation_share, **{name: len(part) for name, part in rows.items()},
@@ -106,7 +106,7 @@ def _digits() -> Parts:
 
 
 def has_idx(folder: Path) -> bool:
-    """Whether it is a folder of IDX files."""
+    """True for a folder of IDX files."""
     return any("-idx" in path.name for path in folder.iterdir())
 
 

@@ -1,4 +1,4 @@
-"""The losses of a trainer, and what they are multiplied by, from what users pass."""
+"""The losses of a trainer and their factors, from the arguments that users pass."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_losses(given: Any, who: str = "Trainer") -> tuple[list[Key], list[Loss]
 
 
 def read_shares(given: Any, keys: list[Key], who: str = "Trainer") -> list[float]:
-    """What the losses of the outputs are multiplied by."""
+    """The factors of the losses of the outputs."""
     if given is None:
         return [1.0] * len(keys)
     found = dict(_entries(given.tolist() if hasattr(given, "tolist") else given, ()))
@@ -46,7 +46,7 @@ def read_shares(given: Any, keys: list[Key], who: str = "Trainer") -> list[float
 
 
 def _entries(given: Any, path: tuple[Step, ...]) -> Iterator[tuple[Key, Any]]:
-    """What tuples, lists and dictionaries, also inside each other, hold, with its key."""
+    """The members of nested tuples, lists and dictionaries, with their keys."""
     if not isinstance(given, (Mapping, tuple, list)):
         yield as_key(path), given
         return

@@ -56,7 +56,7 @@ def check_metrics(
 
 
 def describe(metrics: Mapping[str, Metric]) -> list[str]:
-    """What a checkpoint remembers of them: names, and options that are not the usual ones."""
+    """The metrics as a checkpoint records them: names, and options that differ from the defaults."""
     usual = {name: repr(made()) for name, made in NAMED.items()}
     return [
         name if usual.get(name) == repr(m) or isinstance(m, Custom) else f"{name}: {m!r}" for name, m in metrics.items()

@@ -1,4 +1,4 @@
-"""The graph of a network: which modules, parameters and arrays belong to it, and in which mode they are."""
+"""The graph of a network, with its modules, parameters and arrays and the modes they are in."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _describe_parameter(parameter: Parameter, callers: Sequence[Module]) -> str:
 
 
 def _holds(value: Any, wanted: set[Module], depth: int) -> bool:
-    """Whether a list, tuple, set or dictionary holds one of these modules, perhaps within further ones."""
+    """True if a list, tuple, set or dictionary, nested or not, holds one of these modules."""
     if not isinstance(value, (list, tuple, set, frozenset, Mapping)) or not depth:
         return False
     entries: Iterable[Any] = value.values() if isinstance(value, Mapping) else value

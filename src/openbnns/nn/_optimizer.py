@@ -1,4 +1,4 @@
-"""What the optimizers of networks share: groups of parameters, accumulators, and whose turn it is in a step."""
+"""The base of the optimizers of networks: groups of parameters, accumulators, clipping and steps."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class Optimizer(Listed):
         self._rate = float(self._default_rate if lr is None else lr)
         self._options, self._clipping = options, clipping
         self._waiting = 0  # batches whose gradients have been added up for a step
-        self._norm: Callable[[], float] | None = None  # of all gradients, if somebody else measures it
-        self._chosen = False  # whether somebody chose the parameters, as opposed to a trainer that took them all
+        self._norm: Callable[[], float] | None = None  # of all gradients, if it is measured elsewhere
+        self._chosen = False  # whether the user chose the parameters, as opposed to a trainer that took them all
         self._set([{}] if given is None else given)
         self._chosen = given is not None
 
@@ -170,7 +170,7 @@ class Optimizer(Listed):
         return taken
 
     def _first_accumulator(self, group: ParameterGroup) -> float:
-        """What accumulators start with."""
+        """The initial value of accumulators."""
         return 0.0
 
     def _check_rate(self, value: Any) -> float:
@@ -268,7 +268,7 @@ class Optimizer(Listed):
 
     @property
     def waiting(self) -> bool:
-        """Whether gradients of earlier batches wait for a step, so that those of the next one have to be added to them."""
+        """True if gradients of earlier batches wait for a step, so that those of the next one have to be added to them."""
         return self._waiting > 0
 
     def step(self, *, every: int = 1) -> None:
@@ -308,7 +308,7 @@ class Optimizer(Listed):
             self._run(bundle)
 
     def calls(self) -> list[Call]:
-        """What ``step`` does, as calls that native code can keep: the same list for as long as these stay the same."""
+        """The calls of ``step``, which native code can keep: the same list for as long as the calls stay the same."""
         plain: list[Call] = [NumpyCall(self.step)]
         if not self._waiting and type(self).step is _STEP:  # which a subclass may have replaced
             self._refresh()
@@ -324,7 +324,7 @@ class Optimizer(Listed):
         bundle.step()
 
     def _is_plain(self, bundle: Bundle) -> bool:
-        """Whether ``_run`` does nothing but the step of the bundle."""
+        """True if ``_run`` does nothing but the step of the bundle."""
         return True
 
     def _refresh(self) -> list[bool]:
@@ -344,7 +344,7 @@ class Optimizer(Listed):
 
     @property
     def _shares_norm(self) -> bool:
-        """Whether gradients are clipped by a norm that no bundle knows by itself."""
+        """True if gradients are clipped by a norm that no bundle can compute by itself."""
         together = len(self._bundles) > 1 or self._norm is not None
         return together and self._clipping is not None and self._clipping.case == "by_global_norm"
 

@@ -1,4 +1,4 @@
-"""Which array of the data is which input or output of a network."""
+"""Matching of the arrays of data to the inputs and outputs of a network."""
 
 from __future__ import annotations
 

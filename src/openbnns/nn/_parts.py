@@ -45,14 +45,14 @@ def _leaves(value: Any, path: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ..
 
 
 def is_structure(value: Any) -> bool:
-    """Whether this is a dictionary, or a tuple of arrays and structures."""
+    """True for a dictionary, or a tuple of arrays and structures."""
     if isinstance(value, tuple):
         return bool(value) and all(len(getattr(part, "shape", ())) > 0 or is_structure(part) for part in value)
     return isinstance(value, Mapping)
 
 
 def is_plain(inputs: Sequence[Any], named: Mapping[str, Any]) -> bool:
-    """Whether all arguments of a call are arrays."""
+    """True if all arguments of a call are arrays."""
     return not any(
         x is None or isinstance(x, (bool, np.bool_, str)) or is_structure(x) for x in (*inputs, *named.values())
     )

@@ -1,4 +1,4 @@
-"""One batch through a network and its losses: forward, and back again."""
+"""Forward and backward passes of a network and its losses on one batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PHASES = ("data", "forward", "backward", "step", "validation")
 
 
 def used_parameters(network: Module) -> dict[str, Parameter]:
-    """Those of the layers that take part; one that ``forward`` never calls has none."""
+    """The parameters that ``forward`` uses; those of layers that it never calls are left out."""
     return {name: p for name, p in network.named_parameters() if p.used}
 
 
@@ -131,7 +131,7 @@ class Passes:
         return bound
 
     def all_bound(self) -> Collection[Bound]:
-        """Those that are kept."""
+        """The cached bindings."""
         return self._bound.values()
 
     def bind(self, program: Program, structure: Structure) -> Bound:
@@ -139,7 +139,7 @@ class Passes:
         return Bound(program, self.loss, structure if self.joint else None)
 
     def weigh(self, batch: Batch, *, training: bool) -> list[float]:
-        """What the mean of each loss over this batch would divide by."""
+        """The divisor of the mean of each loss over this batch."""
         return self.weigh_bound(self.bound(batch.shapes, training=training), batch)
 
     def weigh_bound(self, bound: Bound, batch: Batch) -> list[float]:
@@ -148,7 +148,7 @@ class Passes:
         return [loss.weigh(batch.y[i], self._weights_of(batch, i)) for i, loss in enumerate(bound.losses)]
 
     def _weights_of(self, batch: Batch, output: int) -> Array | None:
-        """Of the samples, or of their positions, in the loss of an output."""
+        """The weights of the samples, or of their positions, in the loss of an output."""
         return batch.weights if self.class_weights is None else self.class_weights.combined(batch, output)
 
     def forward(
@@ -213,7 +213,7 @@ class Passes:
                 )
 
     def note(self, bound: Bound, batch: Batch, value: float) -> None:
-        """Keep the loss of the one output that a program has, which somebody else has computed."""
+        """Keep the loss of the only output of a program, which was computed elsewhere."""
         self.outputs, self.losses[0] = bound.program.outputs, value
         self.weights[0] = batch.size if self.loss[0].is_sum else bound.losses[0].total_weight
 

@@ -1,4 +1,4 @@
-"""What users call the steps of a network: by the names that they gave to modules, and the functions that they called."""
+"""Names of the steps of a network, after the modules and functions that users wrote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 def is_of_library(kind: type) -> bool:
-    """Whether this is a layer of this package, whose functions are its own affair."""
+    """True for a layer of this package; the functions that it calls are not shown to users."""
     home = kind.__module__
     return home.startswith(__package__) and getattr(sys.modules[home], kind.__name__, None) is kind
 
@@ -53,7 +53,7 @@ def places(network: Module, operations: Sequence[Operation]) -> list[Place]:
 
 
 def input_names(network: Module, count: int) -> list[str]:
-    """What to call the inputs of a network: as the arguments of ``forward`` are, or ``input`` if there is one."""
+    """The names of a network's inputs: the arguments of ``forward``, or ``input`` if there is only one."""
     parameters = network._call_signature().parameters.values()
     names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     if count == 1 or len(names) < count:

@@ -1,4 +1,4 @@
-"""Before a network is trained or measured: where its batches come from, and whether samples, targets and losses fit it."""
+"""Preparation of training and evaluation: sources of batches, and checks that data and losses fit the network."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVALUATED = 256  # samples at a time
 
 
 class Preparation(Listed):
-    """What a trainer does with samples, targets and losses before it uses them."""
+    """The preparation of samples, targets and losses for a trainer."""
 
     network: Module
     loss: Any
@@ -81,7 +81,7 @@ class Preparation(Listed):
                     "as validation."
                 )
             has_classes = source.y and source.y[0].ndim < 3
-            classes = source.y[0] if has_classes else np.full(source.samples, 0.5)  # which are no class numbers
+            classes = source.y[0] if has_classes else np.full(source.samples, 0.5)  # which are not class numbers
             chosen, rest = split_rows(classes, share, self.seed, "Trainer.fit: validation_split")
             tested = source.part(chosen, shuffled=False, batch_size=EVALUATED)
             return source.part(rest, shuffled=True, batch_size=self.batch_size), tested
@@ -138,7 +138,7 @@ class Preparation(Listed):
 
     @property
     def _joint(self) -> bool:
-        """Whether one function is the loss of all outputs together."""
+        """True if one function is the loss of all outputs together."""
         return self._loss_keys == [None] and isinstance(self._losses[0], FunctionLoss)
 
     @property
@@ -194,7 +194,7 @@ class Preparation(Listed):
 
 
 def _are_batches(given: Any) -> bool:
-    """Whether this is an iterable of batches, not a pair of arrays."""
+    """True for an iterable of batches, as opposed to a pair of arrays."""
     if isinstance(given, tuple) or hasattr(given, "dtype") or isinstance(given, Mapping):
         return False
     if isinstance(given, list):

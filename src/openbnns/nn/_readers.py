@@ -35,7 +35,7 @@ def _read(file: Any, count: int) -> bytearray:
 def read_npz(
     path: Path, wanted: Collection[str] | None, limit: int | None, advice: str | None = None
 ) -> tuple[dict[str, Array], list[str]]:
-    """Those of the ``wanted`` arrays that the file has, None for all, and the names of all; the others are not read."""
+    """The ``wanted`` arrays that the file has (None: all), and the names of all; the others are not read."""
     try:
         with open_regular(path) as (file, size), zipfile.ZipFile(file) as archive:
             members = {name.removesuffix(".npy"): archive.getinfo(name) for name in archive.namelist()}
@@ -119,7 +119,7 @@ def read_idx(path: Path, limit: int | None = None) -> Array:
 def _read_idx(file: BinaryIO, budget: Budget, path: Path) -> Array:
     head = file.read(4)
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _IDX_TYPES:
-        raise DataError(f"{path}: is no IDX file. Those begin with two zero bytes, as MNIST's do.")
+        raise DataError(f"{path}: is not an IDX file. IDX files begin with two zero bytes, as MNIST's do.")
     dtype, rank = np.dtype(_IDX_TYPES[head[2]]), head[3]
     if not 1 <= rank <= 8:
         raise DataError(f"{path}: has rank {rank}, but samples have at least one axis and at most 8.")

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from .module import Module
 
 Shapes = tuple[tuple[int, ...], ...]
-"""Those of all inputs of a network."""
+"""The shapes of all inputs of a network."""
 
 _SIZES = 4  # of inputs for inference whose memory is kept at a time
-_IDLE = max(8, 2 * (os.cpu_count() or 1))  # programs of one size that are kept while nobody runs them
+_IDLE = max(8, 2 * (os.cpu_count() or 1))  # programs of one size that are kept while they do not run
 
 
 class Recording:
@@ -111,7 +111,7 @@ class Recording:
         return len(self._idle)
 
     def idle(self, shapes: Shapes) -> Program | None:
-        """A program for inference that nobody else runs until it is given back, if there is one."""
+        """An idle program for inference, for the caller alone until it is given back; None if there is none."""
         try:
             self._idle.move_to_end(shapes)
             return self._idle[shapes].pop()

@@ -1,4 +1,4 @@
-"""Whether a checkpoint makes sense, and whether a run is the continuation of the one that wrote it."""
+"""Checks of checkpoints, and of runs that continue them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _pieces(array: Array) -> Iterator[Any]:
 
 
 def _data(feed: Feed) -> dict[str, Any]:
-    """What a checkpoint remembers of data: all arrays, or the first batch and the number of batches of an iterable."""
+    """The fingerprint of data in a checkpoint: of all arrays, or of an iterable's first batch and number of batches."""
     found = fingerprint(*feed.source.arrays)
     return found if isinstance(feed.source, ArraySource) else {**found, "samples": feed.source.batches, "of": "batches"}
 
@@ -148,7 +148,7 @@ def _optimizer(optimizer: Any) -> dict[str, str]:
 
 
 def layers_of(network: Module) -> list[str]:
-    """What runs, one text per step, with every plain number of the layers that do it."""
+    """The steps of a network, one text each, with every plain number of their layers."""
     return [
         f"{' + '.join(map(_layer, operation.modules)) or type(operation).__name__} gives {operation.output.shape[1:]}"
         for operation in network._recording(False).graph.operations
@@ -247,7 +247,7 @@ def _are_numbers(values: Any) -> bool:
 
 
 def _is_record(record: Any, number: int) -> bool:
-    """Whether this is what a run notes at the end of an epoch."""
+    """True for a record of the kind that a run adds to its history at the end of an epoch."""
     if not isinstance(record, dict) or record.get("epoch") != number:
         return False
     tables = [record.get(name) for name in ("gradient_norms", "phase_seconds")]
@@ -279,7 +279,7 @@ def refuse_or_say(folder: Path, told: dict[str, str], override: bool, say: Calla
 
 
 def differences(found: Checkpoint, ours: dict[str, Any], schedule: Schedule) -> dict[str, str]:
-    """What this run would do otherwise than the one of the checkpoint, by setting; instruction sets may differ."""
+    """The differences between this run and the one of the checkpoint, by setting; instruction sets may differ."""
     theirs = found.state["settings"]
     told = _other_schedule(theirs, ours, schedule, found.state["epoch"])
     for name, now in ours.items():

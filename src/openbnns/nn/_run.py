@@ -100,7 +100,7 @@ class Run:
         return Measures(self.trainer.metrics, self.passes)
 
     def once(self, function: Callable[[], _Result]) -> _Result:
-        """What a function gives that only one process of a run may call."""
+        """The result of a function that only one process of a run may call."""
         return function()
 
     def confirm(self, arrays: Mapping[str, Array]) -> None:
@@ -123,7 +123,7 @@ class Run:
         return self.trainer._measure(validation)
 
     best_weights: dict[str, Array] | None
-    """Of the best epoch; empty if there is none yet, None if nobody asks."""
+    """The weights of the best epoch; empty if there is none yet, None if they are not kept."""
 
     @property
     def step(self) -> int:
@@ -246,11 +246,11 @@ class Run:
 
     @property
     def _means(self) -> bool:
-        """Whether the loss of several batches is the mean of theirs, not their sum."""
+        """True if the loss of several batches is the mean of theirs, not their sum."""
         return not all(loss.is_sum for loss in self.passes.loss)
 
     def _weight(self, batch: Batch) -> float:
-        """What the gradients of a batch count among those of several."""
+        """The weight of a batch's gradients among those of several batches."""
         if not self._means:
             return 1.0
         return self.passes.weights[0] if len(self.passes.weights) == 1 else batch.size
@@ -303,7 +303,7 @@ class Run:
         progress.end_epoch(record, self.epochs)
 
     def _more(self) -> dict[str, Any]:
-        """What the record of an epoch has besides."""
+        """Additional entries of the record of an epoch."""
         return {}
 
     def _gradient_norms(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A run in its checkpoints: written, found again, and taken over."""
+"""Checkpoints of a run: writing, finding and restoring them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _write(trainer: Trainer, begins: bool, step: int, checkpoint: Checkpoint) ->
 
 
 def _remembered(callbacks: Sequence[Any]) -> tuple[list[Any], dict[str, Array]]:
-    """What callbacks remember: their kinds with plain JSON, or None if they remember nothing, and arrays by number and name."""
+    """The states of callbacks: their kinds with plain JSON (None without a state), and arrays by number and name."""
     plain: list[Any] = []
     arrays: dict[str, Array] = {}
     for number, callback in enumerate(callbacks):
@@ -137,7 +137,7 @@ def _of_optimizer(settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _chosen_otherwise(run: Run, theirs: dict[str, Any], told: dict[str, str]) -> bool:
-    """Whether early stopping went by another number than now; epochs of patience do not matter."""
+    """True if early stopping used another metric than now; a different patience does not matter."""
     patience = all(
         isinstance(s["early stopping"], int) or s["early stopping"] == "never" for s in (theirs, run.settings)
     )

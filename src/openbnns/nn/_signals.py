@@ -10,7 +10,7 @@ from typing import Any
 
 
 class StopRequest:
-    """Whether a signal has arrived, and which."""
+    """A request to stop: set once a signal has arrived, with the signal's name."""
 
     requested = False
     signal_name = ""

@@ -44,7 +44,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Finding:
-    """What all slopes of a tensor say: the worst, how many are at kinks, and the number of entries among them."""
+    """The summary of all slopes of a tensor: the worst, how many are at kinks, and the number of entries among them."""
 
     worst: Slope
     kinks: int
@@ -192,7 +192,7 @@ class Alone:
         self.base = self.outputs()
 
     def outputs(self) -> Array:
-        """Run it; gives the outputs that somebody reads."""
+        """Run it; gives the outputs that are read."""
         self.operation.reseed(self._seed, 0, self._drawing)
         in_turn(self._forward)
         pairs = zip(self._y, self._dy, strict=True)

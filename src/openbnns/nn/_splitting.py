@@ -1,4 +1,4 @@
-"""Which samples are trained on, validated with and tested with."""
+"""Splits into training, validation and test samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def three_parts(y: Array, test: int, validation: int, seed: int) -> tuple[Array,
 
 
 def fingerprint(parts: dict[str, Array]) -> str:
-    """What tells one split from another."""
+    """A hash that identifies a split."""
     digest = hashlib.sha256()
     for name, rows in parts.items():
         digest.update(f"{name} {len(rows)} ".encode())

@@ -14,7 +14,7 @@ from ._tree import Tree
 
 
 class State(Tree):
-    """What a module does with the arrays that it and its parts hold."""
+    """The parameters and buffers of a module and its parts, as arrays."""
 
     def state_dict(self) -> dict[str, Array]:
         """All parameters and buffers by path. The arrays are those of the network, not copies.
@@ -111,11 +111,11 @@ class State(Tree):
             )
 
     def _lazy(self) -> bool:
-        """Whether parameters or buffers are still to be made."""
+        """True if parameters or buffers are still to be made."""
         return any(not p.sized for p in self._parameters.values())
 
     def _has_state(self) -> bool:
-        """Whether the module itself, without those it holds, has parameters or buffers."""
+        """True if the module itself, without its submodules, has parameters or buffers."""
         return bool(self._parameters or self._buffers) or self._lazy()
 
 

@@ -1,4 +1,4 @@
-"""Modules as parts of each other: finding them by path and as attributes, and doing something to all of them."""
+"""Modules as parts of each other: access by path and as attributes, and traversal."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _ELSEWHERE = {
 
 
 class Tree:
-    """What a module knows of its parts."""
+    """The submodules of a module: access by path and as attributes."""
 
     _children: dict[str, Module]
     _parameters: dict[str, Parameter]
     _buffers: dict[str, Array]
-    _unlisted: ClassVar[frozenset[str]] = frozenset({"program"})  # public names that are no concern of users
+    _unlisted: ClassVar[frozenset[str]] = frozenset({"program"})  # public names that users do not need
 
     if not TYPE_CHECKING:  # so that misspelled attributes of networks are found before they run
 
@@ -188,7 +188,7 @@ class Tree:
 
 
 def _same(value: Any, usual: Any) -> bool:
-    """Whether a value is the default, or that for every axis: (1, 1) is a stride of 1."""
+    """True for the default, or the default repeated for every axis: (1, 1) is a stride of 1."""
     if isinstance(value, tuple) and not isinstance(usual, tuple):
         return all(part == usual for part in value)
     return bool(value == usual)

@@ -1,8 +1,8 @@
-"""Turns of threads that share networks: recording and training are done by one at a time.
+"""Turns of threads that share networks: only one thread at a time records or trains.
 
-A network keeps gradients, and what ``backward`` needs, once. Whoever trains it has its turn from the beginning of a pass to
-its end, or of a whole run. Between the passes of a loop that somebody has written, another thread may come in between; the
-one that loses its values or gradients by that is told.
+A network keeps gradients, and what ``backward`` needs, once. A thread that trains it has its turn from the beginning of a pass
+to its end, or for a whole run. Between the passes of a user's own loop another thread may run the network; the thread that
+loses its values or gradients by that gets an error.
 """
 
 from __future__ import annotations
@@ -86,8 +86,7 @@ def taken(modules: Iterable[Building], who: str) -> Iterator[None]:
 
 
 def begin_pass(network: Any) -> None:
-    """The calling thread is about to run a network in training mode: the pass of any other one can no longer be gone back
-    through."""
+    """Note that the calling thread runs a network in training mode, so that the pass of any other thread cannot go backward."""
     latest, own, overtaken = network._latest, _own.worker, network._overtaken
     if overtaken:
         overtaken.pop(own, None)

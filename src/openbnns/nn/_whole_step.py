@@ -117,7 +117,7 @@ class WholeStep:
         return losses
 
     def _may_be_plain(self, batch: Batch) -> bool:
-        """Whether the loss of this batch is one native call, unless its targets need more."""
+        """True if the loss of this batch is one native call, unless its targets need more."""
         return (
             self._loss is not None
             and bool(self._plain.calls)
@@ -126,7 +126,7 @@ class WholeStep:
         )
 
     def _take_plain(self, batch: Batch) -> bool:
-        """Whether the loss of this batch is one native call on targets that have been read."""
+        """True if the loss of this batch is one native call on its targets, which are read here."""
         if not self._may_be_plain(batch):
             return False
         self._loss.take(batch.y[0])

@@ -1,4 +1,4 @@
-"""How much arithmetic the operations of a network are.
+"""The arithmetic work of the operations of a network.
 
 A multiplication and an addition count as two. Products are counted exactly; functions of elements as one, five for softmax
 and eight for a normalization, whatever they cost. Moving elements is none, and neither is what users write in NumPy.
@@ -24,7 +24,7 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Work:
-    """Of a forward pass: what products take, and what all else takes.
+    """The arithmetic operations of a forward pass: those of products, and all others.
 
     ``gradients`` are how many times the products a backward pass takes, where that does not follow from what is wanted.
     """
@@ -83,7 +83,7 @@ def _activates(operation: operations.Normalization | NormalizedOperation) -> boo
 
 
 def _behind(operation: NormalizedOperation, results: int) -> int:
-    """What follows the product of a layer with weights: bias, normalization, activation and pooling."""
+    """The work that follows the product of a layer with weights: bias, normalization, activation and pooling."""
     parts = int(operation.bias is not None) + 8 * (operation.normalization is not None) + _activates(operation)
     return results * (parts + (operation.pooling is not None))
 

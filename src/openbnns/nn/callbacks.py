@@ -1,4 +1,4 @@
-"""Own code in a training run, and when to stop it."""
+"""Callbacks and early stopping."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class EarlyStopping:
         return ("never" if self.patience is None else self.patience) if plain else repr(self)
 
     def lower_is_better(self, metrics: Mapping[str, Metric], *, validated: bool, losses: list[str]) -> bool:
-        """Whether lower is better; refuses a metric that there is not, or of which one cannot tell."""
+        """True if lower is better; raises an error for a metric that is unknown or has no known direction."""
         if self.metric.startswith("validation_") and not validated:
             raise ValueError(
                 f"Trainer.fit: early_stopping selects by the validation {self.metric.removeprefix('validation_')}, but there is "
@@ -164,7 +164,7 @@ class Best:
         self.waited = 0
 
     def take(self, record: Mapping[str, Any]) -> bool:
-        """Whether this epoch is the best one so far."""
+        """True if this epoch is the best so far."""
         assert self.stopping is not None
         value = record[self.stopping.metric]
         gain = self.value - value if self.lower else value - self.value
@@ -185,7 +185,7 @@ class Best:
 
     @property
     def ended(self) -> bool:
-        """Whether the run is over because nothing has become better for long enough."""
+        """True if the run is over because nothing has improved for long enough."""
         return (
             self.stopping is not None and self.stopping.patience is not None and self.waited >= self.stopping.patience
         )

@@ -114,7 +114,7 @@ def read(path: Path) -> Checkpoint:
     """A checkpoint; raises DamagedFile if a single bit of it has changed."""
     arrays, metadata = read_weights(path)
     if metadata.get("format") != FORMAT:
-        raise DamagedFile(f"{path}: is no checkpoint of this version (format {metadata.get('format')!r}).")
+        raise DamagedFile(f"{path}: is not a checkpoint of this version (format {metadata.get('format')!r}).")
     text = metadata.get("state", "")
     if _checksum(arrays, text) != metadata.get("sha256"):
         raise DamagedFile(f"{path}: its checksum is wrong, so part of it has changed since it was written.")
@@ -123,7 +123,7 @@ def read(path: Path) -> Checkpoint:
     except (ValueError, RecursionError):
         state = None
     if not isinstance(state, dict):
-        raise DamagedFile(f"{path}: what it says about the run is no table.")
+        raise DamagedFile(f"{path}: its description of the run is not a table.")
     return Checkpoint(arrays, state)
 
 

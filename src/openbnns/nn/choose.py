@@ -1,4 +1,4 @@
-"""Things that users give as an object, by name or as a number."""
+"""Arguments that users give as an object, by name or as a number."""
 
 from __future__ import annotations
 

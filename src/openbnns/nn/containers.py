@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..graph.parameter import Parameter
 
     class Part(Module):
-        """What type checkers take a module of a container for: any, with the parameters that most have."""
+        """The type of a module in a container for type checkers: any module, with the parameters that most have."""
 
         weight: Parameter
         bias: Any
@@ -65,7 +65,7 @@ class _Series(Module):
         who, keys = type(self).__name__, list(self._children)
         if not hasattr(index, "__index__"):
             held = f" Write .{index} for a module by its name." if index in keys else ""
-            raise TypeError(f"{who}: {index!r} is no place of a module. Use a whole number or a slice.{held}")
+            raise TypeError(f"{who}: {index!r} is not a position of a module. Use a whole number or a slice.{held}")
         place: int = index.__index__()
         if not -len(keys) <= place < len(keys):
             raise IndexError(f"{who}: there is no module {place}, as it has {len(keys)}.")

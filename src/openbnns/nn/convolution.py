@@ -85,7 +85,7 @@ class _Convolution(Layer):
         return padding
 
     def _edges(self) -> list[tuple[int, int]]:
-        """What is added in front of and behind every axis; of an odd number 'same' adds one more behind."""
+        """The padding before and after every axis; if 'same' needs an odd number, the extra one goes behind."""
         if self.padding == "valid":
             return [(0, 0)] * self.axes
         if self.padding == "same":

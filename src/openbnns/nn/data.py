@@ -50,18 +50,18 @@ class Data:
     test_y: Array
     name: str = "arrays"
     class_names: tuple[str, ...] = ()
-    """What class 0, 1, ... is called, if it is not its number."""
+    """The names of classes 0, 1, ..., if they are not their numbers."""
     validation_x: Array = field(default_factory=lambda: np.empty(0))
     validation_y: Array = field(default_factory=lambda: np.empty(0))
     task: str | None = None
     """classification, multilabel or regression, once that is known; see :func:`with_task`."""
     preparation: Preparation | None = None
-    """What was done to the samples, and has to be done to those that come later."""
+    """The preprocessing of the samples, which later samples need, too."""
     target_names: tuple[str, ...] = ()
     """The columns of a table that are predicted."""
     target_mean: tuple[float, ...] | None = None
     target_std: tuple[float, ...] | None = None
-    """Of the numbers to predict, which are standardized."""
+    """The mean and deviation of the numbers to predict, which are standardized."""
     remarks: tuple[str, ...] = ()
     """How the source was read and what was done to the samples, for people."""
     split: dict[str, Any] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Data:
 
     @property
     def outputs(self) -> int:
-        """Of a network for these data: classes, labels, or numbers to predict."""
+        """The number of outputs of a network for these data: classes, labels, or numbers to predict."""
         return self.classes if self.train_y.ndim == 1 else int(self.train_y.shape[1])
 
     def in_units(self, y: Array) -> Array:
@@ -113,7 +113,7 @@ class Data:
         return max(1 + highest, len(self.class_names))
 
     def call(self, number: int) -> str:
-        """What a class is called."""
+        """The name of a class."""
         return self.class_names[number] if number < len(self.class_names) else str(number)
 
 
@@ -139,7 +139,7 @@ class Batches:
     def __init__(self, function: Callable[..., Iterable[Any]], count: int) -> None:
         if not callable(function):
             raise TypeError(
-                f"data.Batches: {function!r} is no function. Pass one that gives an iterator of batches (x, y)."
+                f"data.Batches: {function!r} is not a function. Pass one that gives an iterator of batches (x, y)."
             )
         self.function, self.count = function, whole_number(count, "data.Batches: count", 1)
 
@@ -198,7 +198,7 @@ def require_finite(array: Array, who: str) -> None:
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether it is read as it is used: ``nn.sources``, ``np.memmap``, ``np.load(..., mmap_mode="r")``."""
+    """True for data that are read when they are used: ``nn.sources``, ``np.memmap``, ``np.load(..., mmap_mode="r")``."""
     if isinstance(array, Rows):
         return True
     while array is not None:
@@ -336,7 +336,7 @@ def with_task(data: Data, task: str | None = None) -> Data:
 
 
 def notes(data: Data) -> list[str]:
-    """What one should know about data before one believes its results."""
+    """Warnings about data that affect how far results can be trusted."""
     found = []
     classes = data.classes if data.task in (None, "classification") else 0
     for part, (_, y) in data.parts.items() if classes else ():

@@ -1,4 +1,4 @@
-"""How good predictions are, beside the best that one could do without looking at the samples."""
+"""The quality of predictions, beside the best baseline that ignores the samples."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def most_common_labels(labels: Array) -> Array:
 
 
 def f1_name(task: str | None, names: Sequence[str], count: int) -> str:
-    """The name of the F1 score of so many classes or labels, so that nobody takes it for another one.
+    """The name of the F1 score of so many classes or labels, so that it is not mistaken for another one.
 
     >>> f1_name("classification", ("no", "yes"), 2), f1_name("classification", (), 3)
     ('F1 of class yes', 'macro F1')

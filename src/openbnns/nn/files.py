@@ -1,4 +1,4 @@
-"""Files of others: opened only if they are regular ones, and expanded only as far as a limit allows."""
+"""Files from untrusted sources: only regular files are opened, and they are expanded only up to a limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .memory_limit import enough, shown
 DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
     ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What zipfile raises for damaged files; RuntimeError: encrypted members, kinds of compression that Python does not know."""
+"""Errors of zipfile for damaged files; RuntimeError: encrypted members, compression that Python does not know."""
 try:
     from lzma import LZMAError
 except ImportError:  # Python was compiled without it, and zipfile refuses members that need it
@@ -45,20 +45,20 @@ class DataError(ValueError):
 @contextmanager
 def open_regular(path: str | os.PathLike[str], error: type[ValueError] = DataError) -> Iterator[tuple[BinaryIO, int]]:
     """A file and its size; a pipe or a device, which may have no end, is refused."""
-    # Without O_NONBLOCK the opening of a pipe would wait for somebody to write to it.
+    # Without O_NONBLOCK opening a pipe would wait for a writer.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
         if stat.S_ISDIR(status.st_mode):
             raise error(f"{path}: is a folder. Give the path of a file.")
-        raise error(f"{path}: is no regular file but a pipe, a device or the like. Copy it into a file first.")
+        raise error(f"{path}: is not a regular file but a pipe, a device or the like. Copy it into a file first.")
     with os.fdopen(handle, "rb") as file:
         yield file, status.st_size
 
 
 NO_WEIGHTS = "Weights do not shrink that much, so the file may be damaged."
-"""What to say of a file of weights that expands beyond its budget."""
+"""The advice for a file of weights that expands beyond its budget."""
 
 
 class Budget:

@@ -1,4 +1,4 @@
-"""Operations of one's own, written in NumPy."""
+"""Custom operations, written in NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Function:
     """An operation with a forward and a backward pass in NumPy, as PyTorch's ``torch.autograd.Function``.
 
     Subclass it with two static methods: ``forward(ctx, *arrays)`` gives an array or several, ``backward(ctx, *gradients)``
-    the gradient of each argument, or None. Use it in ``forward`` of a module by ``apply``; arguments that are no tensors
+    the gradient of each argument, or None. Use it in ``forward`` of a module by ``apply``; arguments that are not tensors
     are passed on as they are. The shape of the result is found by trial runs on ones, when the network is built.
 
     >>> import numpy as np

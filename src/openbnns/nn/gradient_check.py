@@ -96,7 +96,7 @@ def _argument_names(function: Any, count: int, skipped: int = 0) -> list[str]:
 
 @dataclass
 class _Subject:
-    """What is checked: a network and its inputs. ``owner`` has the parameters under the names that users know."""
+    """The subject of a check: a network and its inputs. ``owner`` has the parameters under the names that users know."""
 
     network: Module
     inputs: list[Any]
@@ -308,7 +308,7 @@ class _Check:
         return {identity: " = ".join(names) for identity, names in paths.items()}
 
     def _tensors(self, program: Program, gradients: tuple[dict[int, Array], list[Array | None]]) -> list[_Tensor]:
-        """What has a gradient; it is zero where the result does not depend on it."""
+        """The tensors that have a gradient, which is zero where the result does not depend on them."""
         of_parameters, of_inputs = gradients
         found = []
         for i, value in enumerate(program.graph.inputs):

@@ -76,7 +76,7 @@ _LONGEST_NAME = 200
 _DAMAGE = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError, StopIteration,
 )  # fmt: skip
-"""What reading may raise if a file does not say what it should."""
+"""Errors that reading a malformed file may raise."""
 
 
 def _below(kind: type, package: str) -> Iterator[type]:
@@ -648,7 +648,7 @@ def _made(table: Mapping[str, Any], arrays: Mapping[str, Array]) -> Module:
         made_state[first.get(name, name)].requires_grad = False
     network.eval()
     network._recording(False, _shapes_in(network._held[0]))
-    for said in network._held:  # now rather than when somebody calls it
+    for said in network._held:  # now rather than when it is called
         network._traced_apart(_shapes_in(said), training=said["training"] is True)
     return network
 

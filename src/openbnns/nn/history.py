@@ -1,4 +1,4 @@
-"""What a training run has measured, epoch by epoch."""
+"""The measurements of a training run, epoch by epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks that are frozen, for inference on batches of a fixed size."""
+"""Frozen networks for inference on batches of a fixed size."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class CompiledInference:
 
 
 def _frozen_copy(network: Module) -> Module:
-    """A copy that nobody else holds, built for inference."""
+    """A private copy, built for inference."""
     network._require_built(_WHO)
     for parameter in network.parameters():
         parameter.make(parameter.shape)  # now, so that both have the same values

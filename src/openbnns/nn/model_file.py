@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 KEY = "openbnns.model"
 VERSION = 1
 CONSTANT = "openbnns.constant."
-"""What the names of arrays begin with that are neither parameters nor buffers, but constants of a graph."""
+"""The prefix of the names of arrays that are neither parameters nor buffers, but constants of a graph."""
 TASKS = ("classification", "multilabel", "regression")
 _LARGEST_TEXT = 2**26
 _ALWAYS = 2**16  # numbers in a description up to this one are fine with any weights
@@ -53,7 +53,7 @@ _ALWAYS = 2**16  # numbers in a description up to this one are fine with any wei
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What a model file says besides the weights.
+    """The description of a model in its file, besides the weights.
 
     >>> from openbnns import nn
     >>> card = nn.ModelCard(task="classification", classes=("cat", "dog"))
@@ -64,20 +64,20 @@ class ModelCard:
     task: str | None = None
     """classification, multilabel, regression, or None if the outputs are just numbers."""
     classes: tuple[str, ...] = ()
-    """What the outputs are called: classes, labels, or the numbers that are predicted."""
+    """The names of the outputs: classes, labels, or the numbers that are predicted."""
     preparation: Preparation | None = None
-    """What is done to samples before the network sees them."""
+    """The preprocessing of samples before the network sees them."""
     targets: tuple[str, ...] = ()
     """The columns of a table that are predicted."""
     target_mean: tuple[float, ...] | None = None
     target_std: tuple[float, ...] | None = None
-    """Of the numbers to predict, which a network learns with mean 0 and deviation 1."""
+    """The mean and deviation of the numbers to predict; the network learns them with mean 0 and deviation 1."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the run, as text and numbers."""
     split: Mapping[str, Any] = field(default_factory=dict)
     """Which samples were trained on, validated with and tested with."""
     results: Mapping[str, Any] = field(default_factory=dict)
-    """What was measured at the end."""
+    """Measurements at the end of the run."""
     library: str = __version__
     """The version of OpenBNNS that wrote the file."""
 
@@ -238,7 +238,7 @@ def predict(network: Module, samples: Any, batch_size: int) -> Predictions:
 
 
 def predict_prepared(network: Module, samples: Array, batch_size: int = BATCH) -> Predictions:
-    """What the network says about samples that were prepared already."""
+    """The predictions for samples that were prepared already."""
     return _said(network, run_all(network, [samples], batch_size))
 
 
@@ -412,7 +412,7 @@ def _set_options(network: Module, said: Said) -> None:
                 or not (is_plain(old) and is_plain(value))
                 or isinstance(old, str) != isinstance(value, str)
             ):
-                raise ModelError(f"{said.where}: options has {path}.{name}, which is no option of that layer.")
+                raise ModelError(f"{said.where}: options has {path}.{name}, which is not an option of that layer.")
             setattr(modules[path], name, value)
 
 

@@ -119,11 +119,11 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError as error:
-        raise ModelError(f"{path}: is no valid TOML: {error}.") from None
+        raise ModelError(f"{path}: is not valid TOML: {error}.") from None
     try:
         table = toml.loads(text)
     except (ValueError, ArithmeticError, RecursionError) as error:  # dates, numbers and depths that do not exist
-        raise ModelError(f"{path}: is no valid TOML: {error}.") from None
+        raise ModelError(f"{path}: is not valid TOML: {error}.") from None
     for name in table:
         if name not in ("name", "layers"):
             raise ModelError(f"{path}: unknown field {name!r}.{nearest(name, ('name', 'layers'))}")

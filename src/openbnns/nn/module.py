@@ -100,7 +100,7 @@ class Module(Exports):
         raise NotImplementedError(f"{type(self).__name__} has no forward(). Define it: values in, a value out.")
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows between the brackets."""
+        """The text that ``repr`` shows between the brackets."""
         return ""
 
     # Modes.
@@ -185,7 +185,7 @@ class Module(Exports):
         return self._run(inputs, named)
 
     def _in_a_row(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
-        """Whether the arguments are arrays, for all that ``forward`` takes up to the last of them."""
+        """True if all arguments are arrays and fill the parameters of ``forward`` in order, without gaps."""
         if not is_plain(inputs, named):
             return False
         return not named or not self._bound(inputs, named).kwargs
@@ -479,7 +479,7 @@ class Module(Exports):
 
     @spelled
     def predict(self, samples: Any, *, batch_size: int = 256) -> Predictions:
-        """What the network says about samples, in inference mode, in batches; see :class:`Predictions`.
+        """The network's predictions for samples, in inference mode, in batches; see :class:`Predictions`.
 
         A network from :func:`nn.load_model` takes samples as they were before training: it scales and encodes them as the
         training samples were. Others take arrays, as a call does.
@@ -497,7 +497,7 @@ class Module(Exports):
 
     @property
     def model_card(self) -> ModelCard | None:
-        """What the file said that the network was loaded from, or that it was saved with: task, classes, preparation."""
+        """The model card of the file that the network was loaded from or saved to: task, classes, preparation."""
         return self._card
 
     def to_torch_state_dict(self) -> dict[str, Any]:
@@ -557,4 +557,4 @@ def check_module(module: Any, who: str) -> None:
         hint = " Call it to make one, e.g. nn.ReLU()." if isinstance(module, type) else ""
         if not hint and callable(module):
             hint = " Call functions in forward() of a module of your own, or use a layer, such as nn.ReLU()."
-        raise TypeError(f"{who} is {module!r}, which is no module.{hint}")
+        raise TypeError(f"{who} is {module!r}, which is not an nn.Module.{hint}")

@@ -419,7 +419,7 @@ class Adamax(Optimizer):
 
 
 def _sign(maximize: bool) -> float:
-    """What gradients are multiplied by before anything else."""
+    """The factor that gradients are multiplied by before anything else."""
     if not isinstance(maximize, (bool, np.bool_)):
         raise TypeError(f"maximize must be True or False, not {maximize!r}.")
     return -1.0 if maximize else 1.0

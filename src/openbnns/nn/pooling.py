@@ -73,7 +73,7 @@ class _Windows(Layer):
             )
 
     def _extents(self) -> list[int]:
-        """What a window covers along each axis."""
+        """The number of elements that a window spans along each axis."""
         return [d * (k - 1) + 1 for k, d in zip(self.kernel_size, self.dilation, strict=True)]
 
     def _window(self) -> operations.Window:
@@ -195,7 +195,7 @@ class _AvgPool(_Windows):
         return _pooled(x, lambda _: kind, shape, window, self._factors if divided else lambda *_: None)
 
     def _factors(self, x: Value, shape: Sequence[AnySize], window: operations.Window) -> Array | float | None:
-        """What multiplies a sum over the whole window, divided by its size: PyTorch divides by less at the end."""
+        """The factors of means over whole windows where the divisor is another one: ``divisor_override``, or less at the end."""
         if self.divisor_override is not None:
             return math.prod(self.kernel_size) / self.divisor_override
         padding = [before for before, _ in window.edges]
@@ -349,7 +349,7 @@ class _AdaptiveAvg(_Adaptive):
 
 
 def _shares(n: int, starts: Array, ends: Array) -> Array:
-    """What every entry of an axis contributes to the mean of each part, (parts, n)."""
+    """The contribution of every entry of an axis to the mean of each part, (parts, n)."""
     inside = (np.arange(n) >= starts[:, None]) & (np.arange(n) < ends[:, None])
     shares: Array = inside / (ends - starts)[:, None]
     return shares.astype(np.float32)

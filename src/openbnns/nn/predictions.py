@@ -1,4 +1,4 @@
-"""What a network says about samples, in the words of the data it was trained on."""
+"""Predictions of a network, with the names and units of the data it was trained on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH = 256  # samples at a time
 
 @dataclass(frozen=True, repr=False)
 class Predictions:
-    """What a network says about each of some samples; ``np.asarray`` of it gives the main thing.
+    """The predictions of a network for some samples; ``np.asarray`` of it gives the main result.
 
     * classification: ``labels``, the names of the classes or their numbers, and ``probabilities`` (N, classes);
     * several labels per sample: ``labels`` (N, classes) of booleans, and ``probabilities`` (N, classes);

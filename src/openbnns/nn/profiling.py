@@ -1,4 +1,4 @@
-"""Where the time and the memory of a network go, layer by layer."""
+"""Time and memory of a network, layer by layer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ProfileRow:
     forward_min_ms: float
     backward_min_ms: float
     share: float
-    """Of the time of all steps, forward and backward, from 0 to 1."""
+    """The share of the time of all steps, forward and backward, from 0 to 1."""
     forward_flop: int
     backward_flop: int
     output_bytes: int
@@ -60,7 +60,7 @@ class ProfileRow:
 
 @dataclass(frozen=True, repr=False)
 class Profile:
-    """What :meth:`Module.profile <openbnns.nn.Module.profile>` measured; shows as a table.
+    """The result of :meth:`Module.profile <openbnns.nn.Module.profile>`; shows as a table.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -248,7 +248,7 @@ def _min_ms(times: Sequence[float]) -> float:
 
 
 def _bytes(parameter: Parameter, training: bool) -> int:
-    """Of a parameter, and of its gradient if it has one."""
+    """The size of a parameter, with its gradient if it has one."""
     return parameter.size * 4 * (2 if training and parameter.requires_grad else 1)
 
 

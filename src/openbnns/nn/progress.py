@@ -1,4 +1,4 @@
-"""What a training run shows while it runs: a line that changes on a terminal, one line per epoch elsewhere."""
+"""The progress display of a training run: a line that changes on a terminal, one line per epoch elsewhere."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Message:
     def integer(self, number: int, default: int = 0) -> int:
         value = self.fields.get(number, [default])[-1]
         if not isinstance(value, int):
-            raise self.damage(f"field {number} is no number")
+            raise self.damage(f"field {number} is not a number")
         return value
 
     def integers(self, number: int) -> list[int]:
@@ -90,7 +90,7 @@ class Message:
         if value is None:
             return default
         if isinstance(value, int) or len(value) != 4:
-            raise self.damage(f"field {number} is no float")
+            raise self.damage(f"field {number} is not a float")
         return float(struct.unpack("<f", value)[0])
 
     def text(self, number: int) -> str:
@@ -100,7 +100,7 @@ class Message:
         try:
             return [bytes(value).decode() for value in self.fields.get(number, []) if not isinstance(value, int)]
         except UnicodeDecodeError:
-            raise self.damage(f"field {number} is no text") from None
+            raise self.damage(f"field {number} is not text") from None
 
     def message(self, number: int, what: str = "") -> Message:
         """A message inside this one; an empty one if there is none."""
@@ -110,7 +110,7 @@ class Message:
         found = []
         for value in self.fields.get(number, []):
             if isinstance(value, int):
-                raise self.damage(f"field {number} is no message")
+                raise self.damage(f"field {number} is not a message")
             found.append(Message(value, f"{self.who}: {what}" if what else self.who))
         return found
 

@@ -1,4 +1,4 @@
-"""Which learning rate: the loss while the rate rises from step to step (Smith 2015, "Cyclical learning rates")."""
+"""The learning rate finder: the loss while the rate rises from step to step (Smith 2015, "Cyclical learning rates")."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def find(trainer: Trainer, feed: Feed, lowest: float, highest: float, steps: int
         optimizer.learning_rate = rate
     if len(rates) < 3:
         raise ValueError(
-            f"{who}: the loss is no number, or far too high, after {len(rates)} steps. Use a lowest of less than {lowest:g}, or "
+            f"{who}: the loss is NaN or far too high after {len(rates)} steps. Use a lowest of less than {lowest:g}, or "
             "look at the data."
         )
     return LearningRates(np.array(rates), np.array(losses), np.array(smooth))

@@ -1,4 +1,4 @@
-"""Signals (channels, length) and images (channels, height, width) in other sizes. Pairs are (vertical, horizontal)."""
+"""Resized signals (channels, length) and images (channels, height, width). Pairs are (vertical, horizontal)."""
 
 from __future__ import annotations
 

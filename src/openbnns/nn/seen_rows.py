@@ -1,4 +1,4 @@
-"""Training samples that are known again, from a few numbers in the model file.
+"""Recognition of training samples, from a few numbers in the model file.
 
 Features of one row of a table may differ in their last digits from one reading to the next, so samples are not known by a hash,
 but by where they fall on two random directions: two samples are the same if both places agree but for rounding. Few samples are

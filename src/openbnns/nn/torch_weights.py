@@ -41,12 +41,12 @@ _DAMAGE: tuple[type[Exception], ...] = (
     OverflowError,
     MemoryError,
 )
-"""What zipfile and pickletools raise for damaged files."""
+"""Errors of zipfile and pickletools for damaged files."""
 
 
 @dataclass(frozen=True)
 class _Thing:
-    """What a pickle names, or would make by a call."""
+    """An object that a pickle names, or would make by a call."""
 
     name: str
 
@@ -159,7 +159,7 @@ def _named(value: Any) -> str:
 
 
 def followed(data: bytes) -> Any:
-    """What a pickle describes; nothing that it names is imported or called."""
+    """The object that a pickle describes; nothing that it names is imported or called."""
     machine = _Machine()
     for operation, argument, _ in pickletools.genops(data):
         if operation.name == "STOP":
@@ -185,7 +185,7 @@ class _Machine:
     memo: dict[int, Any] = field(default_factory=dict)
 
     def _marked(self) -> list[Any]:
-        """What has been pushed since the last mark."""
+        """The objects pushed since the last mark, removed from the stack."""
         for place in range(len(self.stack) - 1, -1, -1):
             if self.stack[place] is _MARK:
                 found = self.stack[place + 1 :]
@@ -309,7 +309,7 @@ class _Machine:
 
 
 def _called(function: str, given: Any) -> Any:
-    """What a function gives, as far as it has to do with tensors."""
+    """The result of a call in a pickle, for the functions that make tensors."""
     if function == "collections.OrderedDict":
         return dict(*given)
     if function in ("torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor"):

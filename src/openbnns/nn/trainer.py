@@ -1,4 +1,4 @@
-"""Training a network: what a user sets, gives and gets.
+"""Training of networks: settings, data and results.
 
 Where batches come from is in ``_batches.py`` and ``_feed.py``, whether they fit the network in ``_preparation.py``, one batch
 through the network in ``_passes.py``, the run of epochs and steps in ``_run.py``, its checkpoints in ``_saving.py``.
@@ -355,7 +355,7 @@ class Trainer(Preparation):
                 except ValueError as error:
                     raise ValueError(
                         f"Trainer.fit: {(feed.source.batches - 1) * usual + rest} samples in batches of {usual} leave {rest} for "
-                        f"the last one, which does not do. {error} Choose another batch_size."
+                        f"the last one, which is too small. {error} Choose another batch_size."
                     ) from None
         if self.out is not None and self.distributed is None:
             _make_folder(self.out)

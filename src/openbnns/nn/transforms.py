@@ -1,4 +1,4 @@
-"""What happens to batches on their way to the network: augmentation, and whatever else is done batch by batch.
+"""Transforms of batches before they reach the network: augmentation, and anything else done batch by batch.
 
 A transform is called with samples, targets and :class:`Draws`, and gives samples and targets; a function will do as well as
 one of these classes. ``fit(transforms=[...])`` applies them one after the other.
@@ -165,7 +165,7 @@ def _share(value: Any, who: str) -> float:
 
 
 def _axis(axis: Any, samples: Array, who: str) -> int:
-    """Of the samples, the batch not counted: -1 is the last one."""
+    """The number of an axis of a batch, counted from the end without the batch axis: -1 is the last one."""
     if not -samples.ndim < axis < 0:
         raise ValueError(
             f"{who}: axis is {axis}, but samples have shape {samples.shape[1:]}. Axes count from the end: -1 for columns of "
@@ -423,14 +423,14 @@ def check(given: Any) -> list[Function]:
         if isinstance(transform, type) or not callable(transform):
             hint = f" Call it: {transform.__name__}(...)." if isinstance(transform, type) else ""
             raise TypeError(
-                f"Trainer.fit: transforms has {transform!r}, which is no transform.{hint} Pass objects of nn.transforms, or "
+                f"Trainer.fit: transforms has {transform!r}, which is not a transform.{hint} Pass objects of nn.transforms, or "
                 "functions (x, y, draws) -> (x, y)."
             )
     return listed
 
 
 def describe(transforms: Sequence[Function]) -> list[str]:
-    """What a checkpoint remembers of them."""
+    """The transforms as a checkpoint records them."""
     return [repr(t) if isinstance(t, Transform) else getattr(t, "__qualname__", type(t).__name__) for t in transforms]
 
 

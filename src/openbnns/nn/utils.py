@@ -1,4 +1,4 @@
-"""What PyTorch has in ``torch.nn.utils``: gradients that are clipped between ``backward`` and ``step``."""
+"""The counterpart of ``torch.nn.utils``: clipping of gradients between ``backward`` and ``step``."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _header(file: BinaryIO, size: int, who: str) -> tuple[dict[str, Any], int]:
         header = json.loads(
             text, object_pairs_hook=_table, parse_constant=_refuse, parse_float=_finite, parse_int=_integer
         )
-        json.dumps(header, ensure_ascii=False).encode()  # fails for half of a surrogate pair, which is no text
+        json.dumps(header, ensure_ascii=False).encode()  # fails for half of a surrogate pair, which is not text
         if _depth(header) > _DEEPEST:
             raise ValueError(f"it is nested more than {_DEEPEST} deep")
     except RecursionError:
@@ -148,12 +148,12 @@ def _metadata(value: Any, who: str) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise DamagedFile(f"{who}: __metadata__ is no table of texts.")
+        raise DamagedFile(f"{who}: __metadata__ is not a table of texts.")
     return value
 
 
 class _Entry:
-    """What a header says about one array."""
+    """The entry of one array in a header."""
 
     def __init__(self, entry: Any, who: str) -> None:
         self.who = who
@@ -197,7 +197,7 @@ class _Entry:
 
 
 def _are_sizes(value: Any, count: int | None = None) -> bool:
-    """Whether this is a list of unsigned 64-bit integers."""
+    """True for a list of unsigned 64-bit integers."""
     numbers = isinstance(value, list) and all(type(n) is int and 0 <= n < 2**64 for n in value)
     return numbers and (count is None or len(value) == count)
 
