@@ -63,6 +63,6 @@ NAMED: dict[str, type[Loss]] = {
     "hinge": HingeLoss,
     "log": LogLoss,
 }
-"""Those that need no arguments, by name."""
+"""Losses that need no arguments, by name."""
 
 __dir__ = _of_module(__name__)

@@ -1,4 +1,4 @@
-"""What all losses share: reduction, weights of samples, and the memory of a loss that is computed again and again.
+"""The base of all losses: reduction, sample weights, and the memory of a loss that is computed repeatedly.
 
 A loss of an output first has a value for every element, or for every row of scores: the losses before reduction. Their
 weighted sum, divided by a total, is what it gives.
@@ -24,7 +24,7 @@ BNNSReduction = Literal["none", "sum", "mean", "weighted_mean", "non_zero_weight
 
 
 class LossAndGradient(tuple[Any, Any]):
-    """What calling a loss gives: PyTorch's gives a tensor with a graph, this one says what to do instead."""
+    """The loss and its gradient. Attributes of PyTorch's result, a tensor with a graph, raise an error that says what to do."""
 
     __slots__ = ()
 
@@ -61,16 +61,16 @@ class BoundLoss:
         raise NotImplementedError
 
     def weigh(self, targets: Array, sample_weights: Array | None = None) -> float:
-        """What a mean over these targets would divide by: 1 for a sum. The targets of the last ``take`` are gone then."""
+        """The divisor of a mean over these targets: 1 for a sum. Overwrites the targets of the last ``take``."""
         self.take(targets)
         return self._total(sample_weights)
 
     def plain_call(self) -> PlanCall | None:
-        """What ``run`` does with the usual targets, as one native call that can be kept; ``is_plain`` says which are usual."""
+        """The native call that does what ``run`` does with plain targets, see ``is_plain``; None if there is none."""
         return None
 
     def is_plain(self) -> bool:
-        """Whether ``run()`` for the targets that were taken last is the plain call."""
+        """True if ``run()`` for the targets that were taken last is the plain call."""
         return False
 
     def run(self, sample_weights: Array | None = None, total: float | None = None) -> float:
@@ -119,7 +119,7 @@ class BoundLoss:
         raise NotImplementedError
 
     def _total(self, samples: Array | None) -> float:
-        """What the sum of the losses is divided by."""
+        """The divisor of the sum of the losses."""
         reduction, counted = self.loss.reduction, self._counted
         if self.loss.is_sum:
             return 1.0

@@ -1,4 +1,4 @@
-"""Losses on a LossLayer: a call of native code gives the loss, reduced, and the gradient."""
+"""Losses on a LossLayer: a native call gives the reduced loss and the gradient."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class NativeBound(BoundLoss):
 
     @property
     def counts_alike(self) -> bool:
-        """Whether all targets that were taken last count the same."""
+        """True if all targets that were taken last have the same weight."""
         return self._weights is None and self._counted is None
 
     @property

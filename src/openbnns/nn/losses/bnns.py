@@ -13,7 +13,7 @@ from ._native import NativeLoss
 
 
 class BNNSLoss(NativeLoss):
-    """What they share: BNNS's reductions. A "mean" divides by the number of losses, whatever the sample weights."""
+    """The base of losses with BNNS's reductions. A "mean" divides by the number of losses, whatever the sample weights."""
 
     _reductions: tuple[str, ...] = ("none", "sum", "mean", "weighted_mean", "non_zero_weight_mean")
     _mean_counts_all = True

@@ -1,4 +1,4 @@
-"""Losses of scores of classes."""
+"""Losses of class scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_ROWS = 256
 
 
 class ClassLoss(Loss):
-    """What losses of classes share: the axis of the classes, class numbers as targets, weights and what is left out."""
+    """The base of losses of classes: the axis of the classes, class numbers as targets, weights and ignored targets."""
 
     classes = True
     _takes_probabilities = True
@@ -85,7 +85,7 @@ class ClassLoss(Loss):
 
 
 class _Tables(NamedTuple):
-    """What every class has as labels, whatever the batch; the last entry is for what is left out."""
+    """The labels of every class, the same for all batches; the last entry is for ignored targets."""
 
     weights: Array
     share: Array  # of every class
@@ -140,7 +140,7 @@ class _Labels:
         return self.weights.take(index, 0, self.counted, "clip")
 
     def _mark_ignored(self, index: Array) -> bool:
-        """Whether some are left out: the mask says which."""
+        """Mark the ignored targets in the mask; True if there are any."""
         return bool(np.count_nonzero(np.equal(index, self._ignored, out=self._mask)) > 0)  # faster than any()
 
     def _write_places(self, labels: Array, index: Array) -> None:
@@ -363,7 +363,7 @@ class _BoundNLL(BoundLoss):
 
 
 def _all_below(count: int, numbers: Array) -> bool:
-    """Whether all are from 0 to count - 1."""
+    """True if all numbers are from 0 to count - 1."""
     core = engines._core
     known = None if core is None else core.all_below(count, numbers)
     return not numbers.size or bool(numbers.min() >= 0 and numbers.max() < count) if known is None else known

@@ -324,7 +324,7 @@ class HingeEmbeddingLoss(ElementLoss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """Of two outputs a and b, (N, features) each: 1 - cos(a, b) where the target is 1, max(0, cos - margin) where it is -1.
+    """1 - cos(a, b) where the target is 1, max(0, cos - margin) where it is -1, for outputs a and b (N, features).
 
     ``loss(a, b, targets)`` gives the loss and the pair of gradients. BNNS's distance of unit vectors is
     :class:`CosineDistanceLoss`.
