@@ -1,4 +1,4 @@
-"""What a run is measured by: metrics by name, as objects with options, or as functions.
+"""Metrics of training and evaluation: by name, as objects with options, or as functions.
 
 A metric is computed over all samples of an epoch. The F1 score or the area under the curve of an epoch is not the mean of
 those of its batches, so every metric collects what it needs batch by batch (:class:`Running`) and gives its value at the end.

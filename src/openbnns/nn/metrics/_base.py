@@ -1,4 +1,4 @@
-"""What all metrics share, and two ways to count over an epoch."""
+"""The base of all metrics, and two ways to accumulate them over an epoch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Running(ABC):
     """A metric while an epoch runs. ``arrays`` is all that it has collected, for checkpoints."""
 
     keys: tuple[list[Key], list[Key]] | None = None
-    """Of the parts of outputs and targets, if it keeps them."""
+    """The keys of the parts of outputs and targets, if it keeps them."""
 
     @abstractmethod
     def add(self, outputs: Any, targets: Any) -> None:
@@ -58,7 +58,7 @@ class Metric(Listed, ABC):
     name = ""
     higher_is_better: bool | None = True
     of_classes = False
-    """Whether it is about right and wrong, not about numbers."""
+    """True for metrics of classes or decisions, False for metrics of numbers."""
     threshold: float | None = None
 
     def __init_subclass__(cls) -> None:

@@ -1,4 +1,4 @@
-"""Metrics of users."""
+"""Custom metrics."""
 
 from __future__ import annotations
 

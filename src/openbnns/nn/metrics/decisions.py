@@ -1,4 +1,4 @@
-"""Which class, or yes or no, an output and a target stand for, by what the loss says about them."""
+"""The classes or decisions that outputs and targets stand for, according to the loss."""
 
 from __future__ import annotations
 
