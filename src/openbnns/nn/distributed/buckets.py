@@ -74,7 +74,7 @@ class Bucket:
         """This rank has its parts."""
 
     def arrived(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """True if there is nothing to wait for."""
         return self.request is None or bool(self.request.Test())
 
     def wait(self) -> None:

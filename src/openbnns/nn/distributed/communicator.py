@@ -63,7 +63,7 @@ class Communicator:
     _whole: ClassVar[Communicator | None] = None  # of trainers that are given True
     _shared: ClassVar[BaseException | None] = None  # the latest error that all ranks have raised
     _culprit: ClassVar[int | None] = None  # the rank that it happened to, if not to all
-    _handles = False  # errors that nobody else does
+    _handles = False  # whether uncaught errors are handled here
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Communicator:
 
     @classmethod
     def of(cls, given: Any) -> Communicator | None:
-        """What a trainer is given as ``distributed``."""
+        """The communicator for a trainer's argument ``distributed``."""
         if given is None or given is False:
             return None
         if isinstance(given, Communicator):
@@ -130,7 +130,7 @@ class Communicator:
         return Communicator._whole
 
     def _share_cores(self) -> int:
-        """Let the ranks of a host share its cores, unless somebody has said how many threads there shall be."""
+        """Share the cores of a host among its ranks, unless the number of threads was set."""
         own = platform.node(), own_cores()
         sharing = self._control.allgather(own).count(own)
         threads = runtime.get_num_threads()
@@ -177,7 +177,7 @@ class Communicator:
     # Small messages.
 
     def once(self, function: Callable[[], _Result]) -> _Result:
-        """What a function gives that only rank 0 calls; what it raises is raised on all ranks."""
+        """The result of a function that only rank 0 calls; its exceptions are raised on all ranks."""
         outcome: Any = None
         if self.rank == 0:
             try:
@@ -256,18 +256,18 @@ class Communicator:
                 )
 
     def shared(self, error: _Error, culprit: int | None = None) -> _Error:
-        """Note an error that all ranks raise, so that none has to end the others. One of them prints it, if nobody handles it."""
+        """Note an error that all ranks raise, so that none has to end the others. If it is not caught, one of them prints it."""
         Communicator._shared, Communicator._culprit = error, culprit
         self._watch.need(False)
         return error
 
     def is_shared(self, error: BaseException) -> bool:
-        """Whether all ranks raise it."""
+        """True if all ranks raise this error."""
         return error is self._shared
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """What ranks do by themselves, without messages. If one of them fails, all do: the others name it and its host."""
+        """A block that ranks run by themselves, without messages. If one fails, all do: the others name it and its host."""
         error: Exception | None = None
         try:
             yield
@@ -285,7 +285,7 @@ class Communicator:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """What ranks do together. One that fails alone ends all others, which wait for it."""
+        """A block that ranks run together. A rank that fails alone ends all others, which wait for it."""
         self._watch.need(True)
         try:
             yield
@@ -316,7 +316,7 @@ class Communicator:
         self._control.Abort(1)
 
     def _handling(self, before: Callable[..., Any]) -> Callable[..., Any]:
-        """What is done about errors that nobody handles: those of all ranks are printed once, others end all ranks."""
+        """A handler of uncaught errors: those that all ranks share are printed once, others end all ranks."""
 
         def handle(kind: type[BaseException], error: BaseException, trace: Any) -> None:
             met: BaseException | None = error

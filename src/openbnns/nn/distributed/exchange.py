@@ -45,7 +45,7 @@ class Exchange:
 
     @property
     def shares_memory(self) -> bool:
-        """Whether parts lie where other ranks see them."""
+        """True if the parts lie in memory that other ranks see."""
         return isinstance(self._memory, SharedVectors)
 
     @property
@@ -102,7 +102,7 @@ def _in_own_memory(
 
 
 def _shares_memory(comm: Communicator, bytes_: int) -> bool:
-    """Whether the ranks of a host sum in shared memory, of which they need so much; the same on all ranks."""
+    """True if the ranks of a host sum in shared memory, of which they need so many bytes; the same on all ranks."""
     in_place = comm.deterministic and comm.transport == "float32" and comm.shared_memory is not False
     if comm.host.size == 1 or not in_place:
         return False

@@ -58,7 +58,7 @@ class Gradients:
         self._network._recording(True).programs.clear()  # which write to where the gradients were
 
     def fits(self, parameters: Sequence[Parameter]) -> bool:
-        """Whether these are still the parameters that are trained."""
+        """True if these are still the parameters that are trained."""
         chosen = {p for p in parameters if p.used and p.requires_grad}
         return chosen == set(self.parameters) and all(p.grad.base is self.vector.base for p in self.parameters)
 
@@ -86,5 +86,5 @@ class Gradients:
         return ends
 
     def norm(self) -> float:
-        """Of all gradients together. Sums of blocks are added exactly, so it does not matter who has computed them."""
+        """The norm of all gradients. Sums of blocks are added exactly, so it does not matter which rank has computed them."""
         return math.sqrt(math.fsum(block_squares(self.vector[: self.size])))

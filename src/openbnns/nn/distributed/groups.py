@@ -19,7 +19,7 @@ class Group:
         self._per_host = per_host
         # Collectives on one communicator must begin in the same order on all ranks; those of buckets begin when they can.
         self.chunks, self.gathers = comm.Dup(), comm.Dup()
-        self.closed: list[Any] = []  # windows that nobody uses any more, but for somebody who has a view of them
+        self.closed: list[Any] = []  # windows that are only kept because there are views of them
 
     def chunks_of(self, size: int) -> list[Span]:
         """Which part of a bucket of this size belongs to which rank; sizes are multiples of ``BLOCK``."""

@@ -1,4 +1,4 @@
-"""Where the ranks of a job run: hosts, cores and threads, and whether there are too many of them."""
+"""The hosts, cores and threads of the ranks of a job, and warnings if there are too many threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..._table import Table
 
 
 class Place(NamedTuple):
-    """Of one rank. ``cores`` are the numbers of those that it may use, which not every system tells."""
+    """The place of one rank. ``cores`` are the numbers of the cores that it may use, which not every system reports."""
 
     host: str
     cores: frozenset[int]
@@ -29,7 +29,7 @@ def own_cores() -> frozenset[int]:
 
 
 def own_place() -> Place:
-    """Of this process."""
+    """The place of this process."""
     return Place(platform.node(), own_cores(), os.cpu_count() or 1, runtime.get_num_threads())
 
 
@@ -77,7 +77,7 @@ def in_words(places: Sequence[Place]) -> str:
 
 
 def warnings(places: Sequence[Place]) -> list[str]:
-    """What makes the ranks of a host slow: more threads than cores, or cores that no rank may use.
+    """Warnings about slow ranks on a host: more threads than cores, or cores that no rank may use.
 
     >>> for line in warnings([Place("node1", frozenset({0}), 8, 2)] * 2):
     ...     print(line.split(". ")[0])

@@ -78,7 +78,7 @@ class Lockstep:
         self.buckets = gradients.buckets
 
     def weigh(self, position: int, batch: Batch) -> list[float]:
-        """What the mean of each loss over this shard would divide by."""
+        """The divisor of the mean of each loss over this shard."""
         return self._passes.weigh_bound(self._shard(position, batch.size).bound, batch)
 
     def _shard(self, position: int, samples: int) -> _Shard:

@@ -76,7 +76,7 @@ class ShardMeasures(Measures):
 def measure(
     passes: Passes, metrics: Mapping[str, Metric], feed: Feed, comm: Communicator, shards: Shards
 ) -> dict[str, float]:
-    """Loss and metrics in inference mode. Batch b is measured by whoever has shard b modulo their number."""
+    """Loss and metrics in inference mode. Batch b is measured by the rank that has shard b modulo their number."""
     measures = ShardMeasures(metrics, passes, comm, shards)
     outputs = len(passes.keys)
     rows = np.zeros((feed.source.batches, 2 * outputs))

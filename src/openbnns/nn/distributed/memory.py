@@ -1,4 +1,4 @@
-"""Where the vectors lie that ranks sum: in memory of their own, or in a window that all ranks of a host see."""
+"""The memory of the vectors that ranks sum: private, or in a window that all ranks of a host see."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def vector(size: int) -> Array:
 
 
 class OwnVectors:
-    """Vectors of this rank, which nobody else sees."""
+    """Vectors of this rank, which no other rank sees."""
 
     def __init__(self, count: int, size: int) -> None:
         self.own = [vector(size) for _ in range(count)]
 
     def close(self) -> None:
-        """Leave the memory to whoever still has a view of it."""
+        """Let go of the memory; views of it stay valid."""
         self.own.clear()
 
 
@@ -64,7 +64,7 @@ class SharedVectors:
         self._window.Sync()
 
     def close(self) -> None:
-        """Free the window, or leave it until later if somebody on a rank still has a view of it."""
+        """Free the window, or leave it until later if there is still a view of it on any rank."""
         self.own.clear()
         self.everyone.clear()
         self._group.closed = [vectors for vectors in [*self._group.closed, self] if not vectors._free()]
@@ -79,7 +79,7 @@ class SharedVectors:
 
 
 def room_for(bytes_: int) -> bool:
-    """Whether this host has shared memory for so much; where that cannot be told, it is believed to."""
+    """True if this host has so many bytes of shared memory, or if that cannot be determined."""
     try:
         found = os.statvfs(_SHARED_MEMORY)
     except (AttributeError, OSError):

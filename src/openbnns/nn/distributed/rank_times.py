@@ -1,4 +1,4 @@
-"""Where the time of every rank of a run went, and how well the run scales: numbers and sentences for reports."""
+"""The time of every rank of a run, and how well the run scales: numbers and sentences for reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 KINDS = ("computed", "waited", "sent")
-"""What ranks do."""
+"""The kinds of time that a rank spends."""
 
 _NOTABLE = 0.05  # of the time of the steps: what the other ranks wait for a slow one
 
@@ -30,7 +30,7 @@ class RankTimes:
 
 @dataclass(frozen=True)
 class RankSection:
-    """What a report says about ranks."""
+    """The section of a report about ranks."""
 
     ranks: list[RankTimes]
     efficiency: float

@@ -106,7 +106,7 @@ class DistributedRun(Run):
         own = self._times.steps, self._sharded.exchange_seconds, runtime.get_num_threads()
         self._times, self._sharded.exchange_seconds = StepTimes(self.comm.size), 0.0
         steps, worked, threads = self.comm.gather_rows(np.array([own]), [1] * self.comm.size).T
-        self._sharded.take_blocked()  # what comes between epochs is no part of a step
+        self._sharded.take_blocked()  # time between epochs is not part of a step
         columns = {
             "computed_seconds": np.maximum(steps - worked - blocked, 0.0),
             "waited_seconds": blocked - transfer,
@@ -276,5 +276,5 @@ def check_shards(trainer: Trainer, feed: Feed) -> None:
         except ValueError as error:
             raise ValueError(
                 f"{who}: batches of {' and '.join(map(str, dict.fromkeys(sizes)))} samples in {count} shards leave {samples} for "
-                f"some shards, which does not do. {error} Choose fewer shards, another batch_size, or sync_batch_norm=True."
+                f"some shards, which is too small. {error} Choose fewer shards, another batch_size, or sync_batch_norm=True."
             ) from None

@@ -1,4 +1,4 @@
-"""An optimizer whose accumulators are shared out: every rank keeps those of its chunks, and passes on weights.
+"""An optimizer with distributed accumulators: every rank keeps those of its chunks, and sends weights.
 
 The user's optimizer stays the one whose settings count. A copy of it works on pieces of the parameters: the parts of them that
 lie in the chunks of this rank.
@@ -72,7 +72,7 @@ class ShardedOptimizer:
         self._trains = [state.parameter in spans for state in optimizer._states]
 
     def _norm(self) -> float:
-        """Of all gradients: sums of squares of blocks from those who have them, added exactly."""
+        """The norm of all gradients: sums of squares of blocks from the ranks that have them, added exactly."""
         end = self._gradients.size
         sums = [block_squares(self._gradients.vector[a : min(b, end)]) for a, b in self._own if a < min(b, end)]
         everyone = self._comm.gather(np.concatenate([np.zeros(0), *sums]))
@@ -133,7 +133,7 @@ class ShardedOptimizer:
         self._inner._trained, self._inner._bundles = None, []
 
     def gradient_norms(self) -> list[float]:
-        """Of every parameter, in their order in the vector. Collective."""
+        """The norm of the gradient of every parameter, in their order in the vector. Collective."""
         squares = np.zeros((1, len(self._gradients.places)))
         for i, (start, stop) in enumerate(self._gradients.places):
             for first, last in self._own:

@@ -1,4 +1,4 @@
-"""How a batch is cut into shards, whose they are, and the order in which what they give is summed.
+"""The shards of a batch, their ranks, and the order in which their results are summed.
 
 All of this follows from the number of shards. The number of ranks decides only who computes which part.
 """
@@ -76,7 +76,7 @@ class Shards:
 
     @cached_property
     def subtrees(self) -> list[list[Span]]:
-        """What each rank sums by itself."""
+        """The subtrees that each rank sums by itself."""
         return [subtrees(run, (0, self.count)) for run in self.runs]
 
     @cached_property

@@ -15,7 +15,7 @@ from ...graph.tensor import Array
 
 
 class RunningStatistics:
-    """Those of all normalizations of a graph that keep some."""
+    """The running statistics of all normalizations of a graph that have any."""
 
     def __init__(self, graph: Graph) -> None:
         self._arrays: list[Array] = []

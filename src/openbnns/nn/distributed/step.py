@@ -74,7 +74,7 @@ class ShardedPasses:
             self.gradients.buckets,
             gathers=not self._comm.shard_optimizer,
         )
-        self._told = self._blocked
+        self._reported = self._blocked
         self._place(self.exchange.parts[-1])
         self._stack = self.exchange.parts[:-1]
 
@@ -131,8 +131,8 @@ class ShardedPasses:
         return self.exchange.seconds + self._comm.seconds
 
     def take_blocked(self) -> float:
-        """Of these, what nobody has been told of yet."""
-        found, self._told = self._blocked - self._told, self._blocked
+        """Seconds not reported yet."""
+        found, self._reported = self._blocked - self._reported, self._blocked
         return found
 
     def _one_by_one(
@@ -163,7 +163,7 @@ class ShardedPasses:
         return contributions
 
     def _totals(self, batches: Sequence[Parts]) -> list[float]:
-        """What the means of the losses divide by: sums over all shards of all batches."""
+        """The divisors of the means of the losses: sums over all shards of all batches."""
         losses = self._passes.loss
         own = np.zeros((len(self._shards.own), len(losses)))
         for parts in batches:

@@ -1,4 +1,4 @@
-"""A thread on every rank that notices when another one dies, hangs or cannot be reached, which MPI itself does not tell."""
+"""A thread on every rank that notices when another one dies, hangs or cannot be reached, which MPI does not report."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ALIVE, _FAREWELL = 1, 2  # what messages say, by their tags
 class Watch:
     """Tells the next rank, in a ring, that this one lives, and ends the job if the rank before is silent for too long.
 
-    That takes an MPI that several threads may call (``MPI_THREAD_MULTIPLE``, as mpi4py asks for); elsewhere nobody watches.
+    That takes an MPI that several threads may call (``MPI_THREAD_MULTIPLE``, as mpi4py asks for); otherwise there is no watch.
     """
 
     def __init__(self, comm: Any, mpi: Any, limit: float, end: Callable[[int, str], None]) -> None:
-        """``comm`` is nobody else's. ``end`` is called with a rank and what is wrong with it."""
+        """``comm`` is used by nothing else. ``end`` is called with a rank and what is wrong with it."""
         rank, size = comm.Get_rank(), comm.Get_size()
         self._comm, self._limit, self._end = comm, limit, end
         self._before, self._next = (rank - 1) % size, (rank + 1) % size
@@ -39,7 +39,7 @@ class Watch:
             mpi.COMM_SELF.Set_attr(mpi.Comm.Create_keyval(delete_fn=lambda *_: self.stop()), 0)
 
     def need(self, needed: bool) -> None:
-        """Whether this rank waits for others from now on, so that none of them may leave."""
+        """Note that this rank waits for others from now on, so that none of them may leave; or that it does not."""
         self._needed_since = monotonic() if needed else None
 
     def stop(self) -> None:
