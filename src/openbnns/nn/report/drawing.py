@@ -1,4 +1,4 @@
-"""The network as a drawing: one box for each step as it runs, from top to bottom, with lines for what goes around others."""
+"""The network as a drawing: one box for each step, from top to bottom, with lines for connections that skip steps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _straight(layers: Sequence[Layer]) -> set[int]:
 
 
 def _lanes(layers: Sequence[Layer]) -> list[tuple[int, int, int]]:
-    """What goes around other boxes: from box, to box, and the lane, in which it meets no other line."""
+    """The lines that go around other boxes: from box, to box, and a lane in which no two lines overlap."""
     found = sorted(
         ((source + 1, i + 1) for i, layer in enumerate(layers) for source in layer.reads if source != i - 1),
         key=lambda ends: ends[1] - ends[0],

@@ -1,4 +1,4 @@
-"""What predictions depend on: the columns that matter, how, for whom they are wrong, and the pixels that decide."""
+"""Explanations of predictions: important columns, their effect, errors by group, and the pixels that decide."""
 
 from __future__ import annotations
 

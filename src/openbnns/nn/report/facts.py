@@ -1,4 +1,4 @@
-"""What a report is made of, collected before anything is drawn."""
+"""The facts of a report, collected before anything is drawn."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Facts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the classes or labels."""
+        """The names of the classes or labels."""
         scored = self.classes or self.labels
         return () if scored is None else scored.names
 
@@ -191,7 +191,7 @@ def _moment(seconds: float | None) -> str:
 
 
 def _guess(outputs: Array, targets: Array) -> Task | None:
-    """What the network was asked, from the shapes and types of what it gives and what was wanted."""
+    """The task of a network, guessed from the shapes and types of outputs and targets."""
     if targets.dtype.kind in "iub":
         if outputs.ndim == 2 and targets.shape == outputs.shape and targets.shape[1] > 1:
             return "multilabel"
@@ -255,7 +255,7 @@ def _mistakes(
     samples: Array | None,
     images: bool | None,
 ) -> tuple[Mistake, ...]:
-    """Those that the network was most sure of."""
+    """The mistakes that the network was most confident about."""
     chosen = wrong[np.argsort(-answers.confidence[wrong], kind="stable")][:_SHOWN]
     pictures, values = _seen(samples, chosen, images)
     return tuple(

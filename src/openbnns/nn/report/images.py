@@ -14,7 +14,7 @@ _LARGEST = 64  # pixels of a side
 
 
 def are_images(shape: tuple[int, ...]) -> bool:
-    """Whether samples of this shape are (height, width) or have one, three or four channels, first or last."""
+    """True for samples of shape (height, width), or with one, three or four channels, first or last."""
     if len(shape) == 2:
         return min(shape) >= 4
     return len(shape) == 3 and (

@@ -1,4 +1,4 @@
-"""What a run was computed on and with."""
+"""The machine and the versions that a run was computed with."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def facts_list(pairs: Iterable[tuple[str, Content]]) -> Markup:
 
 
 def folded(title: str, content: Markup) -> Markup:
-    """What a reader opens if it is wanted."""
+    """A part of the page that is folded until the reader opens it."""
     return tag("details", tag("summary", title), content)
 
 

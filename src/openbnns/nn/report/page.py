@@ -1,4 +1,4 @@
-"""From facts to the page: one HTML file that holds its style and its script, and asks the network for nothing."""
+"""The page made from facts: one HTML file that contains its style and its script, and loads nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ORDER = (
     training.norms,
     network.section,
 )
-"""What makes the sections, from top to bottom; the way to reproduce comes last, after sections of others."""
+"""The makers of the sections, from top to bottom; the setup comes last, after additional sections."""
 
 
 def render(facts: Facts, sections: Iterable[Section] = ()) -> str:

@@ -1,4 +1,4 @@
-"""How good predictions are: from outputs and targets to the numbers that the report shows."""
+"""Scores of predictions: from outputs and targets to the numbers that the report shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Baseline:
-    """What one gets without a network."""
+    """The result without a network: that of the best constant answer."""
 
     words: str
     """Such as "always the most frequent class, 3"."""
@@ -27,7 +27,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a classifier says about each sample: the class, how sure it is, and the probability of the true one."""
+    """The answers of a classifier: class, confidence, and probability of the true class, for each sample."""
 
     predicted: Array
     confidence: Array
@@ -89,7 +89,7 @@ class ClassScores:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Whether a network is right as often as it is sure. Bins without samples are left out."""
+    """The accuracy of a network by its confidence. Bins without samples are left out."""
 
     edges: tuple[float, ...]
     """The lower edges of the bins, which are all of the same width."""

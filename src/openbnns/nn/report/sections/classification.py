@@ -1,4 +1,4 @@
-"""Classes in the test: what is taken for what, how good each class is, and whether the network knows when it is unsure."""
+"""Classes in the test: confusion matrix, scores of each class, and calibration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What predictions depend on: columns by importance, their effect, and how good predictions are for each group."""
+"""Explanations of predictions: columns by importance, their effect, and the quality of predictions for each group."""
 
 from __future__ import annotations
 

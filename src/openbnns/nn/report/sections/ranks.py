@@ -1,4 +1,4 @@
-"""The ranks of a distributed run: what each of them did with its time."""
+"""The ranks of a distributed run, and how each of them spent its time."""
 
 from __future__ import annotations
 

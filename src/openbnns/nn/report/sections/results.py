@@ -1,4 +1,4 @@
-"""What came out: the most important number and what it is worth, then the others."""
+"""The results: the most important metric beside its baseline, then the others."""
 
 from __future__ import annotations
 

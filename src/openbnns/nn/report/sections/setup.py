@@ -1,4 +1,4 @@
-"""How to get the same again: command, settings, seed, machine and versions."""
+"""Instructions to reproduce the run: command, settings, seed, machine and versions."""
 
 from __future__ import annotations
 

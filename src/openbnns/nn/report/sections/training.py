@@ -1,4 +1,4 @@
-"""How the training went, epoch by epoch, and what its gradients and weights did."""
+"""The course of the training, epoch by epoch, with gradients and weights."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def norms(facts: Facts) -> Section | None:
 
 
 def _metrics(history: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was measured on training or validation samples, the loss first."""
+    """The names of the metrics on training or validation samples, the loss first."""
     found = dict.fromkeys(
         key.removeprefix("validation_")
         for record in history
