@@ -32,7 +32,7 @@ class MultiheadAttention(Module):
     ``causal``, or ``is_causal`` at a call, keeps positions from looking ahead. Masks are those of PyTorch:
     ``key_padding_mask`` (N, S) is true for keys to ignore, ``attn_mask`` (T, S), (heads, T, S) or (N, heads, T, S) is true
     where a position may not look, or numbers to add to the scores. They are constants, buffers, or inputs of the network. An
-    input that serves as a mask takes booleans or integers; numbers to add that are no constant must be computed, such as
+    input that serves as a mask takes booleans or integers; numbers to add that are not constant must be computed, such as
     ``attn_mask=-1e4 * far``, or be a parameter, and have gradients. Calls on arrays take masks of booleans, or of 0 and -inf.
 
     The result is the output, and can be taken apart as in PyTorch: ``y, weights = self.attn(x)``. The weights, (N, T, S), or
@@ -227,7 +227,7 @@ class MultiheadAttention(Module):
             )
         )  # fmt: skip
 
-    # Step by step, where the layer does not do it: other widths of key and value, gradients of masks, weights.
+    # Step by step, where the layer does not support it: other widths of key and value, gradients of masks, weights.
 
     def _projected(self, x: Value, number: int) -> Value:
         """Query, key or value, (N, length, D)."""

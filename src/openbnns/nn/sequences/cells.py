@@ -1,4 +1,4 @@
-"""Single steps of recurrent layers, for networks that go from step to step themselves."""
+"""Single steps of recurrent layers, for networks with their own loop over steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions of sequences (T, D), for networks that would not know them otherwise."""
+"""Position encodings of sequences (T, D), for networks that do not know positions otherwise."""
 
 from __future__ import annotations
 

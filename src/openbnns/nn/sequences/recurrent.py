@@ -31,7 +31,7 @@ def require_batch_first(who: str, batch_first: bool) -> None:
 
 
 class Recurrent(Module):
-    """What LSTM, GRU and RNN share: parameters, layers, directions, states, lengths."""
+    """The base of LSTM, GRU and RNN: parameters, layers, directions, states, lengths."""
 
     gates: ClassVar[int]  # rows of weights per hidden unit
     state_names: ClassVar[tuple[str, ...]]  # what cells hand on from step to step
@@ -158,7 +158,7 @@ class Recurrent(Module):
         return x, states[0] if kinds == 1 else tuple(states)
 
     def _all_gradients(self, given: Any) -> Any:
-        """Those of the output and of every state, in the structure of a result that was taken apart; None for zeros."""
+        """The gradients of the output and of every state, in the structure of an unpacked result; None for zeros."""
         y, states = given if isinstance(given, tuple) else (given, None)
         kinds, cells = len(self.state_names), len(self._cells())
         each = (states,) if kinds == 1 else (None,) * kinds if states is None else tuple(states)

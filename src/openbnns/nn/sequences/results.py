@@ -1,4 +1,4 @@
-"""Results that are values and can be taken apart like PyTorch's."""
+"""Results that are values and can be unpacked like PyTorch's."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Activation = Literal["relu", "gelu"] | Module | Callable[[Value], Value]
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: attention and a network of two layers, each with a residual connection."""
+    """The base of encoder and decoder layers: attention and a network of two layers, each with a residual connection."""
 
     def _set_up(
         self, d_model: int, nhead: int, dim_feedforward: int, dropout: float, activation: Activation,
@@ -62,7 +62,7 @@ class _Layer(Module):
     def extra_repr(self) -> str:
         attention = self.self_attn
         shown = options(self, norm_first=False)
-        if not isinstance(self.activation, Module):  # a function is no part that shows itself
+        if not isinstance(self.activation, Module):  # a module is shown anyway
             shown += options(self, activation=None)
         return f"{attention.embed_dim}, {attention.num_heads}{shown}"
 
