@@ -1,4 +1,4 @@
-"""Schedules made of schedules."""
+"""Schedules that combine schedules."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _parts(whole: LRScheduler, given: Sequence[LRScheduler]) -> list[LRScheduler
     for part in parts:
         if not isinstance(part, LRScheduler):
             raise TypeError(
-                f"{who}: {part!r} cannot be combined with others, because it is no schedule with a rate for every step."
+                f"{who}: {part!r} cannot be combined with others, because it does not have a rate for every step."
             )
         if part.optimizer is not None and part.optimizer is not whole.optimizer:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""A learning rate that follows what is measured."""
+"""A learning rate that is reduced when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ReduceLROnPlateau:
         self._share = 1.0  # of the learning rate of a trainer's optimizer
 
     def is_better(self, value: float) -> bool:
-        """Whether a value is better than the best so far by more than the threshold."""
+        """True if a value is better than the best so far by more than the threshold."""
         sign = 1.0 if self.mode == "max" else -1.0
         if self.threshold_mode == "rel":
             return sign * value > sign * self.best * (1.0 + sign * self.threshold)
@@ -145,7 +145,7 @@ class ReduceLROnPlateau:
         self.step(record[self.metric])
 
     def state_dict(self) -> dict[str, Any]:
-        """What it has seen, in plain numbers; the learning rates are in the state of the optimizer."""
+        """The state in plain numbers; the learning rates are in the state of the optimizer."""
         state = {name: getattr(self, name) for name in _STATE}
         return state if self.optimizer is not None else {**state, "share": self._share}
 

@@ -1,4 +1,4 @@
-"""What schedules with PyTorch's names share: a learning rate for every step, and steps that set it."""
+"""The base of schedules with PyTorch's names: a learning rate for every step, and steps that set it."""
 
 from __future__ import annotations
 
