@@ -218,7 +218,10 @@ def test_layers_that_bnns_has_not_are_all_named(tmp_path: Path) -> None:
         ({"batch_size": 0}, "to_c: batch_size"),
         ({"training": True}, "training=True needs a loss and an optimizer"),
         ({"loss": "mse"}, "loss and optimizer are for a training step"),
-        ({"training": True, "loss": "mse", "optimizer": nn.Adagrad()}, "Adagrad.*no optimizer of BNNS. Use SGD, Adam"),
+        (
+            {"training": True, "loss": "mse", "optimizer": nn.Adagrad()},
+            "Adagrad.*not an optimizer of BNNS. Use SGD, Adam",
+        ),
         ({"training": True, "loss": "mse", "optimizer": nn.SGD(momentum=0.5, dampening=0.5)}, "dampening"),
         ({"training": True, "loss": "nll", "optimizer": "sgd"}, "NLLLoss.*no loss of BNNS"),
         ({"training": True, "loss": nn.CrossEntropyLoss([1, 2]), "optimizer": "sgd"}, "without class weights"),

@@ -1,4 +1,4 @@
-"""Steps in C that are no calls of BNNS: copies, and labels from class numbers."""
+"""Steps in C that are not calls of BNNS: copies, and labels from class numbers."""
 
 from __future__ import annotations
 

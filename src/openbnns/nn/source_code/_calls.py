@@ -41,7 +41,7 @@ class Tracer:
         self._latest: dict[int, WrittenCall] = {}  # of attention layers in training
 
     def steps(self, call: Any) -> list[Step]:
-        """What a call of a program does."""
+        """The steps of a call of a program."""
         if not isinstance(call, partial):
             raise Refused(_IN_PYTHON)
         function, given, named = call.func, call.args, call.keywords

@@ -1,4 +1,4 @@
-"""What writers of all languages share: values by their types, lines that are broken, names in quotes, steps by their kinds."""
+"""The base of writers of all languages: values by type, line breaks, quoted names, steps by kind."""
 
 from __future__ import annotations
 

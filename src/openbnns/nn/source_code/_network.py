@@ -28,9 +28,9 @@ from .errors import NotInBNNS, Refused
 
 _CURES = {
     Recurrent: "BNNS has no such cell. Use nn.LSTM",
-    AttentionHeads: "attention of heads that are already projected is no call of BNNS. Use nn.MultiheadAttention",
+    AttentionHeads: "attention of heads that are already projected is not a call of BNNS. Use nn.MultiheadAttention",
 }
-"""What to do about operations on kernels that BNNS does not have."""
+"""The advice for operations that BNNS has no kernel for."""
 
 _LOCALS = {
     "layer_params", "filter_params", "in_delta", "in_stride", "out_delta", "weights_delta", "bias_delta", "fields", "output",
@@ -70,7 +70,7 @@ class _Writing:
             self.places.add(buffer, self._owned(path), "weights", contents=True, path=path)
 
     def _owned(self, path: str) -> str:
-        """What to call a parameter or a buffer."""
+        """The name of a parameter or a buffer."""
         module, _, name = path.rpartition(".")
         return f"{_identifier(module, self._kinds[module])}_{name}" if module else name
 
@@ -244,7 +244,7 @@ class _Writing:
             raise Refused("nothing that is trained has a part in the output")
         bound: Any = loss.bind(output, gradient)
         if type(bound).plain_call is BoundLoss.plain_call:
-            raise Refused("it is no loss of BNNS")
+            raise Refused("it is not a loss of BNNS")
         classes = isinstance(bound, ClassBound)
         shape = bound.shape if classes else output.shape
         bound.take(np.zeros(shape, np.int64 if classes else np.float32))
@@ -285,7 +285,7 @@ class _Writing:
             try:
                 fields, function = bnns.bnns_fields, bnns.bnns_optimizer_function
             except (AttributeError, KeyError, NotImplementedError):
-                self.problems[note, "it is no optimizer of BNNS. Use SGD, Adam, AdamW or RMSprop."] = None
+                self.problems[note, "it is not an optimizer of BNNS. Use SGD, Adam, AdamW or RMSprop."] = None
                 return
             step = OptimizerStep(
                 f"optimizer_{number}", Constant((function.name,), "BNNSOptimizerFunction"),
@@ -312,14 +312,14 @@ def _remark(text: str) -> str:
 
 
 def _identifier(path: str, kind: str) -> str:
-    """What to call a layer: as its user does, or if that has only counted it, by its kind and the number."""
+    """The name of a layer: the user's, or if that is only a number, the kind and the number."""
     if path and not path.rsplit(".", 1)[-1].isdigit():
         return path
     return f"{kind.lower()}_{path}"
 
 
 def _argument_names(network: Module, count: int) -> list[str]:
-    """Those of the inputs, as far as the code has no such names itself."""
+    """The names of the inputs, changed where the code uses the same names itself."""
     unique = Names(_LOCALS)
     return [unique.make(name) for name in user_places.input_names(network, count)]
 

@@ -1,4 +1,4 @@
-"""Which memory of the source code stands for an array."""
+"""The memory of the source code that stands for an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network as source code has it, whatever the language: memory, filters, and calls of BNNS on both."""
+"""A network as source code in any language: memory, filters, and calls of BNNS on both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ...graph.tensor import Array
 
 GROUPS = ("weights", "predict", "train", "scratch")
-"""Of buffers; all but the weights lie one behind the other in memory that the code allocates."""
+"""The groups of buffers; all but the weights lie one behind the other in memory that the code allocates."""
 
 
 @dataclass(eq=False)
@@ -143,7 +143,7 @@ class Copy:
 
     @property
     def dense(self) -> bool:
-        """Whether the last axis lies side by side on both sides."""
+        """True if the last axis is contiguous on both sides."""
         return self.target_strides[-1] == 1 and (self.source is None or self.source_strides[-1] == 1)
 
     @property
@@ -166,7 +166,7 @@ class Labels:
 
 @dataclass
 class Heading:
-    """What the steps from here on are."""
+    """A heading over the steps that follow."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""Structs of the C interface as values that source code can have."""
+"""Structs of the C interface as values in source code."""
 
 from __future__ import annotations
 

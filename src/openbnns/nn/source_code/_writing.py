@@ -25,11 +25,11 @@ _DEFAULT_BATCH = {False: 1, True: 32}
 
 
 class Written:
-    """What was written: ``paths``, and as text which layer became which calls of BNNS."""
+    """The written files: ``paths``, and as text which layer became which calls of BNNS."""
 
     def __init__(self, paths: list[Path], source: NetworkSource) -> None:
         self.paths, self._bytes = paths, max(source.bytes["weights"], 1)
-        # Where they are, without the arrays: a view of a parameter that somebody holds keeps weights from being packed.
+        # Where they are, without the arrays: a view of a parameter keeps weights from being packed.
         self._weights = [
             (buffer.path, buffer.dtype, buffer.offset, buffer.contents.shape)
             for buffer in source.buffers

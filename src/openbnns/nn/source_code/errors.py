@@ -1,4 +1,4 @@
-"""What is said of networks that BNNS cannot run by itself."""
+"""The error for networks that BNNS alone cannot run."""
 
 from __future__ import annotations
 
