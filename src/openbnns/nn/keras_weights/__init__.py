@@ -173,7 +173,7 @@ def _cell(module: Any) -> str:
 
 
 def _endings(module: Any) -> list[str]:
-    """Of the names of weights of every layer and direction."""
+    """The endings of the names of weights, for every layer and direction."""
     directions = ("", "_reverse") if module.bidirectional else ("",)
     return [f"_l{i}{direction}" for i in range(module.num_layers) for direction in directions]
 

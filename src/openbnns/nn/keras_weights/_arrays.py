@@ -1,4 +1,4 @@
-"""The arrays of layers in Keras's order and axes, and under the names and in the axes that they have here: both ways."""
+"""The arrays of layers, converted between Keras's order and axes and the names and axes that they have here."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ FORMS: dict[str, Form] = {
 
 
 def attention_state(parts: list[Arrays]) -> State:
-    """Of query, key, value and output: kernels (features, heads, width), and that of the output (heads, width, features)."""
+    """The state of attention, from query, key, value (features, heads, width) and output (heads, width, features) kernels."""
     for part in parts:
         _require_axes(part[0], 3)
     last = parts[3][0]

@@ -34,7 +34,7 @@ _DAMAGE = (
     OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError, EOFError, IndexError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What h5py and zipfile raise for files that are damaged; RuntimeError includes NotImplementedError and RecursionError."""
+"""Errors of h5py and zipfile for damaged files; RuntimeError includes NotImplementedError and RecursionError."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ def _numbers(dataset: Any, budget: Budget) -> Array:
 
 
 def _layers(group: Any, budget: Budget, path: tuple[str, ...], kind: str) -> Iterator[KerasLayer]:
-    """Of a file as Keras 3 writes it: groups of layers with ``vars``."""
+    """The layers of a file as Keras 3 writes it: groups of layers with ``vars``."""
     if len(path) > _DEEPEST:  # a group that holds itself has no end
         raise ValueError(f"groups are nested more than {_DEEPEST} deep")
     arrays = group.get("vars")
@@ -141,7 +141,7 @@ def _is_legacy(data: Any) -> bool:
 
 
 def _legacy(data: Any, budget: Budget) -> Iterator[KerasLayer]:
-    """Of a file as Keras 1 and 2 write it: names in attributes."""
+    """The layers of a file as Keras 1 and 2 write it: names in attributes."""
     group = data.get("model_weights", data)
     for layer in _texts(group.attrs["layer_names"]):
         names = _texts(group[layer].attrs["weight_names"])
