@@ -64,7 +64,7 @@ _document(globals(), __all__)
 
 
 def __getattr__(name: str) -> object:
-    """What was meant by a name that is not here."""
+    """Raise the error for an unknown name, with the nearest known one or the reason that there is none."""
     if name in ("nonzero", "masked_select", "unique", "argwhere"):
         raise AttributeError(f"nn.functional.{name}: does not exist. {_DEPENDS_ON_NUMBERS}")
 

@@ -1,4 +1,4 @@
-"""Functions that are layers whose parameters are given."""
+"""Functions that are layers with given parameters."""
 
 from __future__ import annotations
 

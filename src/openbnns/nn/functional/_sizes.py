@@ -1,4 +1,4 @@
-"""Signals and images in other sizes, with PyTorch's names and arguments."""
+"""Resizing of signals and images, with PyTorch's names and arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples by number, wherever they are."""
+"""Samples by number, in memory or in files."""
 
 from __future__ import annotations
 
