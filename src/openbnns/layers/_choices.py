@@ -83,7 +83,7 @@ class ConvolutionPadding(Choice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PoolingType(Choice):
-    """What a pooling layer computes in each window, and where it keeps the positions of the maxima.
+    """The function that a pooling layer computes in each window, and where it keeps the positions of the maxima.
 
     >>> from openbnns import *
     >>> PoolingType.average(count_includes_padding=False).bnns_pooling_function
@@ -453,12 +453,12 @@ class ReductionFunction(Choice):
 
     @staticmethod
     def logical_or() -> ReductionFunction:
-        """Whether any value is true."""
+        """True if any value is true."""
         return ReductionFunction("logical_or", _R.BNNSReduceFunctionLogicalOr, labels=())
 
     @staticmethod
     def logical_and() -> ReductionFunction:
-        """Whether all values are true."""
+        """True if all values are true."""
         return ReductionFunction("logical_and", _R.BNNSReduceFunctionLogicalAnd, labels=())
 
     any = logical_or
@@ -477,7 +477,7 @@ class ReductionFunction(Choice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PaddingMode(Choice):
-    """What a padding layer writes around the input.
+    """The values that a padding layer writes around the input.
 
     >>> from openbnns import *
     >>> hex(PaddingMode.constant_scalar(1.0).padding_bit_pattern)

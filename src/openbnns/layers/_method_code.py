@@ -107,7 +107,7 @@ def _attempt(method: Method) -> list[str]:
 
 
 def _one(tensor: Tensor, method: Method) -> tuple[list[str], list[str]]:
-    """What is looked up for a tensor, in the order of ``Prepared.settle``, and the lines that check and make it."""
+    """The lookups of a tensor, in the order of ``Prepared.settle``, and the lines that check and make it."""
     from ._methods import Role
 
     name, role, leads = tensor.name, tensor.role, tensor.name in method.leading

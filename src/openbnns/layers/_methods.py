@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .base import Layer
 
 DECLARED = NotImplementedError("a declared method is replaced by the code that makes its call")
-"""What the written body of a declared method raises. It never runs."""
+"""The error in the written body of a declared method, which never runs."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -54,7 +54,7 @@ _KEPT_SIZES = 256  # combinations of shapes that a layer remembers
 
 
 class Role(enum.Enum):
-    """What a method does with an argument."""
+    """The role of an argument of a method."""
 
     INPUT = "read, may be left out unless the record says otherwise"
     COUNTED = "read, passed along with its number of elements"
@@ -181,7 +181,7 @@ class Method:
             raise raised(misuse(error, layer._call_name(self.name), annotations, values), LayerApplyError) from error
 
     def _meant(self, problem: Problem, layer: Layer, values: Mapping[str, Any]) -> Problem:
-        """What the call may have meant, by the arrays it was given."""
+        """The problem, with a better cure if the arrays suggest what the call was meant to be."""
         from .. import diagnosis
 
         ports = self.prepared(layer).ports
@@ -360,7 +360,7 @@ class _CheckedCall:
         return results[0] if method.returns is None else method.returns(*results)
 
     def _runs_natively(self, chosen: Form) -> bool:
-        """Whether native code takes the prepared arguments."""
+        """True if native code accepts and runs the prepared arguments."""
         ordered: list[Any] = [self.arguments.batch]
         for name, counted in chosen.tensors:
             value, count = self.given.get(name, (None, 0))

@@ -22,7 +22,7 @@ from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem, as_exception, problem_of
 
 MISUSE_ERRORS = (TypeError, ValueError, AttributeError, LookupError, OverflowError, MemoryError)
-"""What code raises when it meets an object it was not made for."""
+"""Errors that code raises for an object it was not made for."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def reports_misuse(family: type[BNNSError] = LayerApplyError) -> Callable[[_Func
                 raise as_exception(misuse_in(inside.tb_frame, error), family) from error
 
         def creates(arguments: tuple[Any, ...]) -> bool:
-            """Whether this is the constructor that was called, not that of a base class."""
+            """True for the constructor that was called, as opposed to that of a base class."""
             return function.__name__ == "__init__" and getattr(type(arguments[0]), "__init__", None) is checked
 
         return checked  # type: ignore[return-value]
@@ -63,7 +63,7 @@ def reports_misuse(family: type[BNNSError] = LayerApplyError) -> Callable[[_Func
 def _meant_by_creation(
     error: BNNSError, function: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Problem | None:
-    """What a call of a constructor may have meant; ``None`` if no small change makes it valid."""
+    """The problem with a likely correction of a constructor call; ``None`` if no small change makes it valid."""
     from .. import diagnosis
 
     kind: Any = type(arguments[0])
@@ -92,13 +92,13 @@ def flag(value: Any) -> bool:
 
 
 def misuse_in(frame: FrameType | None, error: Exception) -> Problem:
-    """What to say about ``error``; ``frame`` is the public call, by default the outermost one of this package."""
+    """The problem to report for ``error``; ``frame`` is the public call, by default the outermost one of this package."""
     frame = _public_frame() if frame is None else frame
     return misuse(error, _who(frame), _annotations(frame), frame.f_locals)
 
 
 def misuse(error: Exception, who: str, annotations: Mapping[str, Any], given: Mapping[str, Any]) -> Problem:
-    """What to say about ``error`` in a call of ``who`` with the arguments ``given``."""
+    """The problem to report for ``error`` in a call of ``who`` with the arguments ``given``."""
     if str(error).startswith(who) and isinstance(error, (TypeError, ValueError)):
         return Problem(str(error), kind=type(error))
     for name, annotation in annotations.items():
@@ -141,7 +141,7 @@ def _annotations(frame: FrameType) -> dict[str, Any]:
 
 
 def _fits(value: Any, annotation: Any) -> bool:
-    """Whether a value is of the kind that an annotation, written as text, names."""
+    """True if a value is of the kind that an annotation, written as text, names."""
     return any(_fits_one(value, part.strip()) for part in str(annotation).split("|"))
 
 
@@ -172,7 +172,7 @@ def _spelled(annotation: Any) -> str:
 
 
 def _inside(value: Any) -> str:
-    """What an array or a list holds, which may be why it does not fit."""
+    """The contents of an array or a list as text, which may explain why it does not fit."""
     if isinstance(value, np.ndarray):
         return f" of shape {value.shape} and type {value.dtype}"
     if isinstance(value, (list, tuple)) and value:

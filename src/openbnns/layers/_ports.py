@@ -256,7 +256,7 @@ def _with_batch(shape: tuple[int, ...]) -> str:
 
 
 def memory(value: Any) -> Any:
-    """What a filter takes as a pointer."""
+    """The pointer argument of a filter for a value: the memory of a descriptor, or the value itself."""
     return value.data if isinstance(value, BNNSNDArrayDescriptor) else value
 
 

@@ -1,4 +1,4 @@
-"""What the layers of matrix products and tensor contractions share: two operands, either of which may be weights.
+"""The base of the layers of matrix products and tensor contractions: two operands, either of which may be weights.
 
 ``input_a`` and ``input_b`` are shapes, descriptors or arrays of *one sample*, in the logical order of their axes: an array
 of shape (..., m, k) is a stack of matrices, not a batch. At each call an array is one sample, or has a batch axis in front.

@@ -1,4 +1,4 @@
-"""What the functions on whole tensors share: names, and their arguments as descriptors."""
+"""Shared code of the functions on whole tensors: names, and their arguments as descriptors."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ __all__ = ["ActivationGradients", "ActivationLayer", "apply_activation"]
 
 
 class ActivationGradients(NamedTuple):
-    """What the backward pass of an activation gives; ``alpha`` is ``None`` unless the function trains it.
+    """The gradients of an activation layer; ``alpha`` is ``None`` unless the function trains it.
 
     >>> import numpy as np
     >>> from openbnns import *

@@ -60,7 +60,7 @@ __all__ = ["BinaryArithmeticLayer", "InputGradients3", "TernaryArithmeticLayer",
 
 
 class InputGradients3(NamedTuple):
-    """What the backward pass of a layer with three inputs gives.
+    """The gradients of a layer with three inputs.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -92,7 +92,7 @@ OPERAND_NAMES = (
 
 
 class _ArithmeticLayer(Layer):
-    """What the three classes share: ``_inputs`` are the names of the operands."""
+    """The base of the three classes; ``_inputs`` are the names of the operands."""
 
     _names: ClassVar[dict[str, str]] = OPERAND_NAMES
     _inputs: ClassVar[tuple[str, ...]]

@@ -75,7 +75,7 @@ _NAMES = {
 
 
 class AttentionGradients(NamedTuple):
-    """What the backward pass of attention gives; ``None`` where a gradient was skipped.
+    """The gradients of attention; ``None`` where a gradient was skipped.
 
     ``key`` and ``value`` are ``None`` too where the forward call took the same array for several inputs: the first of
     them has the sum. ``parameters`` is a dictionary by the names of :attr:`MultiheadAttentionLayer.parameters`.
@@ -414,7 +414,7 @@ class MultiheadAttentionLayer(Layer):
         return self.filter_for(target, source).cache_bytes(batch)
 
     def _apart(self, written: list[Any], read: list[Any]) -> bool:
-        """Whether results and what they follow from lie in different memory."""
+        """True if no result shares memory with the inputs or the parameters."""
         others = [array for array in (*read, *self.parameters.values()) if array is not None]
         return not any(np.may_share_memory(array, other) for array in written for other in others)
 
@@ -609,7 +609,7 @@ def descriptor_of(
 
 
 def _holds(memory: NDArray[Any] | None, size: Any, needed: int) -> bool:
-    """Whether there is no cache to fill, or one that the plan may use as it is."""
+    """True if there is no cache to fill, or one that the plan may use as it is."""
     if memory is None:
         return True
     plain = memory.dtype in (np.float32, np.uint8) and memory.flags.c_contiguous and memory.flags.writeable
@@ -638,7 +638,7 @@ def adding(mask: NDArray[Any] | None) -> BNNSNDArrayDescriptor | None:
 
 
 def _initial(name: str, shape: tuple[int, ...], random: np.random.Generator) -> NDArray[np.float32]:
-    """What PyTorch starts with: uniform weights, normal attention biases, and 0 for all other biases."""
+    """PyTorch's initial values: uniform weights, normal attention biases, and 0 for all other biases."""
     if name.endswith("_attention_bias"):
         return random.normal(0.0, math.sqrt(2.0 / (1 + shape[0])), shape).astype(np.float32)
     if name.endswith("_bias"):

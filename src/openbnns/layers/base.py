@@ -47,7 +47,7 @@ CREATION_NAMES: dict[str, str] = {
 
 
 class Gradients(NamedTuple):
-    """What the backward pass of a layer with weights gives; ``None`` where a gradient was skipped or does not exist.
+    """The gradients of a layer with weights; ``None`` where a gradient was skipped or does not exist.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -63,7 +63,7 @@ class Gradients(NamedTuple):
 
 
 class InputGradient(NamedTuple):
-    """What the backward pass of a layer without parameters gives.
+    """The gradient of a layer without parameters.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -76,7 +76,7 @@ class InputGradient(NamedTuple):
 
 
 class InputGradients(NamedTuple):
-    """What the backward pass of a layer with two inputs gives.
+    """The gradients of a layer with two inputs.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -92,7 +92,7 @@ class InputGradients(NamedTuple):
 
 
 def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:
-    """Whether a layer is to use the caller's parameter arrays in place."""
+    """True if a layer is to use the caller's parameter arrays in place."""
     return filter_parameters is not None and bool(int(filter_parameters.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
 
 

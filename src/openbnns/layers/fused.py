@@ -52,7 +52,7 @@ __all__ = [
 
 
 class FusedGradients(NamedTuple):
-    """What the backward pass of a fused layer with one input gives.
+    """The gradients of a fused layer with one input.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -71,7 +71,7 @@ class FusedGradients(NamedTuple):
 
 
 class FusedGradients2(NamedTuple):
-    """What the backward pass of a fused layer with two inputs gives.
+    """The gradients of a fused layer with two inputs.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -95,7 +95,7 @@ class FusedGradients2(NamedTuple):
 
 
 class FusedGradients3(NamedTuple):
-    """What the backward pass of a fused layer with three inputs gives.
+    """The gradients of a fused layer with three inputs.
 
     >>> import numpy as np
     >>> from openbnns import *

@@ -25,7 +25,7 @@ __all__ = ["LossLayer", "LossResult"]
 
 
 class LossResult(NamedTuple):
-    """What a loss layer gives: the loss, and its gradient with respect to the input (``None`` if skipped).
+    """The result of a loss layer: the loss, and its gradient with respect to the input (``None`` if skipped).
 
     >>> import numpy as np
     >>> from openbnns import *

@@ -42,7 +42,7 @@ _KEPT = 32  # kinds of calls whose descriptions are kept
 
 
 class LSTMResult(NamedTuple):
-    """What :meth:`LSTMLayer.apply` gives: outputs (T, N, R, H), final states (L, R, N, H), and the training cache.
+    """The result of :meth:`LSTMLayer.apply`: outputs (T, N, R, H), final states (L, R, N, H), and the training cache.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -60,7 +60,7 @@ class LSTMResult(NamedTuple):
 
 
 class LSTMGradients(NamedTuple):
-    """What :meth:`LSTMLayer.apply_backward` gives; ``None`` where a gradient was skipped or does not exist.
+    """The result of :meth:`LSTMLayer.apply_backward`; ``None`` where a gradient was skipped or does not exist.
 
     >>> import numpy as np
     >>> from openbnns import *

@@ -16,7 +16,7 @@ __all__ = ["NormalizationGradients", "NormalizationLayer"]
 
 
 class NormalizationGradients(NamedTuple):
-    """What the backward pass of a normalization gives; ``None`` where a gradient was skipped or does not exist.
+    """The gradients of a normalization; ``None`` where a gradient was skipped or does not exist.
 
     >>> import numpy as np
     >>> from openbnns import *

@@ -197,7 +197,7 @@ class Optimizer:
         return RepeatedStep(self, made) if made else None
 
     def _repeatable(self) -> bool:
-        """Whether nothing but the learning rate of its rule depends on the step."""
+        """True if only the learning rate of its rule depends on the step."""
         return True
 
     def _rule(self, who: Caller) -> tuple[rules.Rule, float]:
@@ -262,7 +262,7 @@ class RepeatedStep:
 
 
 class _RegularizedOptimizer(Optimizer):
-    """What all but AdamW share."""
+    """The base of all optimizers but AdamW."""
 
     regularization_scale = Hyperparameter(number)
     clips_gradients_to = Hyperparameter(bounds)
@@ -321,7 +321,7 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
 
 
 class _Moments(Optimizer):
-    """What Adam and AdamW share."""
+    """The base of Adam and AdamW."""
 
     beta1 = Hyperparameter(number)
     beta2 = Hyperparameter(number)

@@ -33,7 +33,7 @@ __all__ = ["PoolingGradients", "PoolingLayer"]
 
 
 class PoolingGradients(NamedTuple):
-    """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist.
+    """The gradients of a pooling layer; ``None`` where a gradient was skipped or does not exist.
 
     >>> import numpy as np
     >>> from openbnns import *

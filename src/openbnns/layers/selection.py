@@ -202,7 +202,7 @@ def apply_in_top_k(
     k: int, input: TensorLike, test_indices: TensorLike, output: TensorLike | None = None, axis: int = -1,
     batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None
 ) -> TensorLike:  # fmt: skip
-    """Whether the value at each test index is one of the k largest along the axis; ties at the boundary all count.
+    """True where the value at a test index is one of the k largest along the axis; ties at the boundary all count.
 
     ``test_indices`` and the result have the shape of the input without the axis, (1,) if nothing is left.
 
@@ -241,7 +241,7 @@ def _gathered_like(input: Any, indices: Any, axis: Any) -> Any:
 
 
 def _scattering(function: Any, output: Any) -> int | None:
-    """What plain arrays do where entries meet: the last one stays, or floats are added; None for anything else."""
+    """The scatter mode for plain arrays: the last entry wins, or floats are added; None for anything else."""
     if function is None:
         return _WRITE
     if type(function) is not ReductionFunction or type(output) is not np.ndarray or output.dtype != np.float32:

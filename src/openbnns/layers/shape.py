@@ -150,7 +150,7 @@ class Shape(metaclass=CasesMeta):
 
     @property
     def is_packed(self) -> bool:
-        """Whether the elements lie without gaps."""
+        """True if the elements lie without gaps."""
         return self._stride == packed_strides(layout_of(self._layout), self._size, (0,) * self.rank)
 
     @property

@@ -125,7 +125,7 @@ class DataType(Members):
 
 
 class LearningPhase(Members):
-    """Whether a layer is being trained or used.
+    """The phase that a layer runs in: training or inference.
 
     >>> import numpy as np
     >>> from openbnns import *

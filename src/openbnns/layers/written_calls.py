@@ -92,7 +92,7 @@ _CALLS = dict(
 
 
 class NotWritten(Exception):
-    """Why a call of a layer is no call of a C function."""
+    """The reason why a call of a layer is not a call of a C function."""
 
 
 class Cache(Enum):
