@@ -100,12 +100,12 @@ def check_trainable(f: Activation, caller: str, original: int | None = None) -> 
 
 
 def needs_input(f: Activation) -> bool:
-    """Whether the derivative cannot be found without the input: ELU with a negative alpha."""
+    """True if the derivative cannot be computed without the input: ELU with a negative alpha."""
     return f.function == Function.ELU and f.alpha < 0
 
 
 def output_determines_slope(f: Activation) -> bool:
-    """Whether the output alone determines the derivative; if not, it comes from z, recomputed from the layer's input."""
+    """True if the output alone determines the derivative; if not, it comes from z, recomputed from the layer's input."""
     if f.function == Function.GELU_APPROXIMATION_SIGMOID or f.right_slope or needs_input(f):
         return False
     return not (f.function == Function.THRESHOLD and f.beta > f.alpha)

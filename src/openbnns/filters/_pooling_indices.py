@@ -65,7 +65,7 @@ class IndexOperand(Operand):
 
     @property
     def fits(self) -> bool:
-        """Whether the element type can hold every index, and the value that means no index."""
+        """True if the element type can hold every index, and the value that means no index."""
         cells = self.plane * (self.shape[0] if self.per_sample else 1)
         return cells < 1 << (8 * self.width)
 

@@ -185,7 +185,7 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def _regular(self) -> bool:
-        """Whether the plan can run on the samples as they are: the chosen axes are adjacent and exclude the batch.
+        """True if the plan can run on the samples as they are: the chosen axes are adjacent and exclude the batch.
 
         GumbelMax is never regular: its kernel writes one maximum per row, and the output repeats it.
         """
@@ -197,7 +197,7 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def repeatable(self) -> bool:
-        """Whether a call may be recorded and repeated: nothing random, and no parameters but alpha and beta."""
+        """True if a call may be recorded and repeated: nothing random, and no parameters but alpha and beta."""
         return self.activation.function not in (*_INTEGER, Function.GUMBEL, Function.GUMBEL_MAX)
 
     @property
@@ -208,7 +208,7 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def _copies_integers(self) -> bool:
-        """Whether this converts between integer types with equal scale and bias, which needs no (inexact) real numbers."""
+        """True for conversions between integer types with equal scale and bias, which need no (inexact) real numbers."""
         x, y = self.input.view, self.output.view
         both = self.activation.function == Function.IDENTITY and x.element.is_integer and y.element.is_integer
         return both and (x.scale, x.bias) == (y.scale, y.bias) and (x.bias == 0.0 or not y.bias_before_scale)

@@ -179,7 +179,7 @@ class Arithmetic(Filter):
         return self.out_role == BNNSDescriptorType.BNNSSample
 
     def same_place(self, i: int) -> bool:
-        """Whether operand ``i`` has the output's shape and batch axis, so that it may share the output's memory."""
+        """True if operand ``i`` has the output's shape and batch axis, so that it may share the output's memory."""
         return self.operands[i].view == self.output.view and self.batched[i] == self.out_batched
 
     def _trains_fast(self) -> bool:
@@ -255,7 +255,7 @@ class Arithmetic(Filter):
         return arguments
 
     def _may_be_one(self, i: int, j: int) -> bool:
-        """Whether two operands may be one tensor, whose gradients add up."""
+        """True if two operands may be one tensor, whose gradients add up."""
         return self.roles[i] == self.roles[j] and self.operands[i].view == self.operands[j].view
 
     def _backward_arguments(self) -> tuple[Argument, ...]:
@@ -290,7 +290,7 @@ class Arithmetic(Filter):
 
     @property
     def backward_in_place(self) -> bool:
-        """Whether an operand's gradient may be written over ``out_delta``."""
+        """True if an operand's gradient may be written over ``out_delta``."""
         return self.function in _IN_PLACE or (self.function in _IN_PLACE_IDENTITY and self.activation.function == 0)
 
     # Rules that no record holds.

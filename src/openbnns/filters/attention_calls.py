@@ -161,7 +161,7 @@ SLOTS |= {result_name(f"d{name}"): FIRST_PARAMETER_GRADIENT + number for number,
 
 
 def forward_arguments(f: MultiheadAttention) -> tuple[Argument, ...]:
-    """What a native forward call takes: neither an added mask nor a workspace."""
+    """The arguments of a native forward call: neither an added mask nor a workspace."""
     names = {"query": ("q", QUERY), "key": ("k", KEY), "value": ("v", VALUE)}
     return (
         *(Argument(name, slot, f.operands[key], required=True) for name, (key, slot) in names.items()),
@@ -172,7 +172,7 @@ def forward_arguments(f: MultiheadAttention) -> tuple[Argument, ...]:
 
 
 def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument, ...]:
-    """What a native backward call takes, with or without a cache. Members of structs go by their full names."""
+    """The arguments of a native backward call, with or without a cache. Members of structs have their full names."""
     targets = {"q": QUERY_GRADIENT, "k": KEY_GRADIENT, "v": VALUE_GRADIENT}
     names = {key: result_name(f"d{key}") for key in targets}
     parameters = {name: result_name(f"d{name}") for name in PARAMETERS}

@@ -78,7 +78,7 @@ class Filter:
     backward_call = "BNNSFilterApplyBackwardBatch"
 
     description: tuple[Any, ...] | None = None
-    """What it was made from, in a block of :func:`keeping_descriptions`; other filters do not hold on to it."""
+    """The arguments that it was made from, in a block of :func:`keeping_descriptions`; other filters do not keep them."""
 
     def __new__(cls: type[_SomeFilter], *given: Any, **_named: Any) -> _SomeFilter:
         made = super().__new__(cls)
@@ -138,7 +138,7 @@ class Filter:
         return None
 
     def refusal(self, call: str, caller: Caller) -> Problem:
-        """What to say about a call that does not drive this filter."""
+        """The problem to report for a call that does not drive this filter."""
         use = self.backward_call if call.startswith("apply_backward") else self.apply_call
         return Problem(f"{caller} does not drive a filter of family {self.family}. Use {use}.")
 
@@ -367,7 +367,7 @@ class UnaryFilter(Filter):
         return (need(GRADIENTS, because, optional=False),)
 
     def trains_fast(self) -> bool:
-        """Whether native code may run backward calls without checks of the activation and the parameters."""
+        """True if native code may run backward calls without checks of the activation and the parameters."""
         if any(parameter.view.element is not FLOAT32 for parameter in self.parameters()):
             return False
         try:

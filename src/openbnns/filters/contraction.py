@@ -58,14 +58,14 @@ def _from_named(view: View, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_beta(beta: float, who: Caller) -> bool:
-    """Whether results are added to what the output holds."""
+    """True if results are added to the contents of the output."""
     if beta not in (0.0, 1.0):
         raise Problem(f"{who('beta')} is {beta:g}. Use 0 to overwrite the output, or 1 to add to it.")
     return bool(beta)
 
 
 class Contraction(UnaryFilter):
-    """What matrix products, tensor contractions and Gram matrices share: y = alpha * sum of products, plus the previous y.
+    """The base of matrix products, tensor contractions and Gram matrices: y = alpha * sum of products, plus the previous y.
 
     The tensors on the left are one input; one input used twice (a self contraction); one input and weights; or two inputs.
     Only the last kind is driven by the two-input calls. The native plan depends on nothing else, so all families share it.

@@ -134,7 +134,7 @@ def check_output_size(
 
 
 class KernelFilter(UnaryFilter):
-    """What a convolution and its adjoint, the transposed convolution, have in common."""
+    """The base of convolution and its adjoint, transposed convolution."""
 
     window: Window
     kernel: tuple[int, int]

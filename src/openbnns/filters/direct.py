@@ -1,4 +1,4 @@
-"""What the direct tensor functions share: whole tensors with their data, paired axes, conversion, and where results go.
+"""Shared code of the direct tensor functions: tensors with their data, paired axes, conversion, and writing of results.
 
 Axis arguments count axes in the order of ``View.numbered_axes``, and where a function combines two tensors, axes with the
 same number correspond. The numbers follow ``size[]``, except for RowMajorMatrix.
@@ -220,12 +220,12 @@ def aligned_without(bound: Bound, x: View, removed: set[int]) -> Bound:
 
 
 def is_plain_integer(view: View) -> bool:
-    """Whether elements are integers whose stored value is their value."""
+    """True if elements are integers whose stored value is their value."""
     return view.element.is_integer and view.scale == 1.0 and view.bias == 0.0
 
 
 def same_elements(a: View, b: View) -> bool:
-    """Whether equal stored elements have equal values in both tensors."""
+    """True if equal stored elements have equal values in both tensors."""
     tables = (a.table is None and b.table is None) or (
         a.table is not None and b.table is not None and np.array_equal(a.table, b.table, equal_nan=True)
     )

@@ -131,7 +131,7 @@ class Embedding(UnaryFilter):
 
     @property
     def _renormalizes(self) -> bool:
-        """Whether a lookup changes the dictionary."""
+        """True if a lookup changes the dictionary."""
         return self.settings.renormalize_in_place and self.settings.max_norm != 0.0
 
     # The calls.

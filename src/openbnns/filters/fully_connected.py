@@ -120,7 +120,7 @@ def resolve_bias(
 
 
 def bias_view(descriptor: Any, count: int, who: Caller) -> View | None:
-    """What the descriptor of a bias says."""
+    """The view that the descriptor of a bias describes; ``None`` without data."""
     if descriptor.data is None:
         return None
     bias = who("bias")

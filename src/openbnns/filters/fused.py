@@ -147,7 +147,7 @@ class Fused(Filter):
 
     @property
     def runs_natively(self) -> bool:
-        """Whether the native plan computes this chain; only the reference engine halves ties of Minimum and Maximum."""
+        """True if the native plan computes this chain; only the reference engine halves ties of Minimum and Maximum."""
         return engines.is_native() and not (isinstance(self.first, Arithmetic) and self.first.splits_ties)
 
     @property

@@ -103,7 +103,7 @@ def _check_struct(layer: Any, struct: type[Any], kind: int, who: Named) -> None:
 
 
 def _check_boundary(first: FirstLayer, last: LastLayer, who: Caller) -> None:
-    """What the first layer writes must be what the second reads: sizes, strides and type."""
+    """Check that the first layer writes what the second reads: sizes, strides and type."""
     out, into = first.output.view, last.input.view
     if _memory_form(out) != _memory_form(into):
         name = "arithmetic_function_fields.out" if isinstance(first, Arithmetic) else "o_desc"

@@ -291,7 +291,7 @@ class Loss(Filter):
 
     @property
     def per_sample(self) -> bool:
-        """Whether there is one loss per sample instead of one per element."""
+        """True if there is one loss per sample instead of one per element."""
         return self.function in PER_SAMPLE
 
     @property
@@ -304,7 +304,7 @@ class Loss(Filter):
         return self.reduction != Reduction.NONE
 
     def _check_output(self, y: View, who: Caller) -> Operand:
-        """What one sample (or, reduced, the call) writes to ``out``."""
+        """The operand that one sample (or, reduced, the call) writes to ``out``."""
         if self.reduces:
             if y.count != 1:
                 raise Problem(

@@ -458,7 +458,7 @@ class LSTM(Filter):
 
 
 def variant() -> int:
-    """What affects the meaning of a struct without being in it: the switch for kinks."""
+    """The settings that affect the meaning of a struct without being in it: the switch for kinks."""
     return int(compat.switches.kink_derivative_from_right)
 
 

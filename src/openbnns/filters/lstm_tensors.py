@@ -109,7 +109,7 @@ def read(bound: Bound, dtype: type[np.floating[Any]]) -> NDArray[Any]:
 
 
 def resolve(descriptor: Any, shape: tuple[int, ...], who: str) -> Tensor:
-    """What a descriptor of a tensor of this shape means, with the sizes that it leaves out filled in."""
+    """The tensor of this shape that a descriptor describes, with the sizes that it leaves out filled in."""
     code = int(descriptor.layout)
     if code == 0 and not any(descriptor.size) and not any(descriptor.stride):
         code = int(BNNSDataLayout[f"BNNSDataLayout{len(shape)}DFirstMajor"])

@@ -168,7 +168,7 @@ def _repeat(target: NDArray[Any], source: NDArray[Any], threads: int) -> None:
 
 
 def _tiles_reversed(layout: str) -> bool:
-    """Whether macOS 15 reads sizes of this layout in the opposite order; those of LastMajor layouts it reads as they are."""
+    """True if macOS 15 reads the sizes of this layout in reverse; those of LastMajor layouts it reads as they are."""
     return layout == "RowMajorMatrix" or layout.endswith("FirstMajor")
 
 

@@ -255,7 +255,7 @@ class Normalization(Filter):
 
     @property
     def slope_from_input(self) -> bool:
-        """Whether the derivative of the activation has to come from z."""
+        """True if the derivative of the activation has to be computed from z."""
         return not output_determines_slope(self.activation)
 
     def gradient_form(self, parameter: Parameter | None) -> Operand | Parameter:

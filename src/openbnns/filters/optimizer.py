@@ -403,7 +403,7 @@ def flat_view(count: int) -> View:
 
 
 def _is_special(tensor: _Tensor) -> bool:
-    """Whether the layout stores elements reversed or in blocks, so that only equal layouts have the same order."""
+    """True if the layout stores elements reversed or in blocks, so that only equal layouts have the same order."""
     from ..tensors.descriptors import LAYOUTS
 
     layout = LAYOUTS[tensor.form[0]]

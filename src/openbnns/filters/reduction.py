@@ -94,7 +94,7 @@ class Reduction(UnaryFilter):
 
     @property
     def wide_positions(self) -> bool:
-        """Whether the output holds positions in an element type that may represent more of them than float32."""
+        """True if the output holds positions in an element type that may represent more of them than float32."""
         return self.function in _POSITIONS and self.output.view.element is not FLOAT32
 
     def make_plan(self, f: Activation) -> _core.Plan:

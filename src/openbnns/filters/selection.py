@@ -385,7 +385,7 @@ def in_top_k(
     caller: Caller, count: Any, axis: Any, batch_size: Any, input: Any, input_stride: Any, test_indices: Any,
     test_indices_stride: Any, output: Any, output_stride: Any, filter_params: Any,
 ) -> None:  # fmt: skip
-    """Whether fewer than K values along the axis are larger than the one at the test index."""
+    """True where fewer than K values along the axis are larger than the one at the test index."""
     threads = threads_of(caller, filter_params)
     batch = check_batch(batch_size, caller)
     x = tensor(caller, "input", input, batch=batch, stride=input_stride)
