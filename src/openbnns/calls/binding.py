@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .signature import Argument, Call, ListOf
 
 Given = Mapping[str, tuple[Any, Any]]
-"""What a caller passed for each tensor: memory or a descriptor, and its batch stride."""
+"""The memory or descriptor, and the batch stride, that a caller passed for each tensor."""
 
 
 def bind(call: Call, caller: Caller, batch: int, given: Given) -> dict[str, Bound]:

@@ -39,7 +39,7 @@ def end_calls(calls: dict[Any, Any]) -> None:
 
 
 def native_call(filter: Owner, arguments: Arguments) -> Any:
-    """What runs a public call of a filter natively; it gives 0, or 1 when it declines."""
+    """A function that runs a public call of a filter natively; it returns 0, or 1 when it declines."""
     if isinstance(arguments, Form):
         call = filter.declared(arguments.call, arguments.variant)
         return declined if call is None else fast_call(filter, call, arguments)
@@ -69,7 +69,7 @@ def _object(run: Any) -> Any:
 
 
 def fast_call(filter: Owner, call: Call, form: Form) -> Any:
-    """What runs ``call`` natively with arguments as ``form`` orders them; it gives 0, or 1 when it declines."""
+    """A function that runs ``call`` natively with arguments in the order of ``form``; it returns 0, or 1 when it declines."""
     core, plan, fixed = engines._core, call.plan, filter.fixed_addresses()
     if core is None or plan is None or fixed is None or not call.takes_fast:
         return declined

@@ -79,7 +79,7 @@ class Selecting:
         self.sample_bytes, self.members, self.forms = sample_bytes, members, forms
 
     def picks(self, form: Form) -> list[tuple[int, int]]:
-        """What is passed on: the place of an argument, and the number of its member, -1 for the argument itself."""
+        """The values to pass on: the position of an argument, and the number of its member, -1 for the argument itself."""
         found = []
         for name in ("batch_size", *(name for pair in form.tensors for name in pair if name)):
             owner, _, member = name.partition(".")
@@ -88,4 +88,4 @@ class Selecting:
 
 
 Arguments = Form | Choosing | Selecting
-"""What a public call takes after its filter. All of them are compared by identity."""
+"""The arguments of a public call after its filter. All of them are compared by identity."""

@@ -89,7 +89,7 @@ def write_results(call: Call, results: Mapping[str, NDArray[Any]], bound: Mappin
 
 
 def _is_safe(filter: Owner, a: Argument, sources: list[Argument], bound: Mapping[str, Bound]) -> bool:
-    """Whether the result can be written while the call still reads, without changing what it reads."""
+    """True if the result can be written during the call without changing its inputs."""
     result = bound[a.name]
     for source in sources:
         other = bound[source.name]

@@ -1,4 +1,4 @@
-"""What a call of a filter takes: the record from which checks, binding, staging and messages follow.
+"""The signature of a call of a filter: the record from which checks, binding, staging and messages follow.
 
 Tensors go by their C names (``in``, ``out_delta``, ``in_delta[1]``), whatever a face calls them.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """What a filter provides to run a call."""
+    """The part of a filter that running a call needs."""
 
     threads: int
 
@@ -33,7 +33,7 @@ class Owner(Protocol):
         """The record of a call; ``None`` for one that does not drive this filter."""
 
     def native(self, arguments: Arguments) -> Any:
-        """What runs such arguments natively."""
+        """A function that runs such arguments natively."""
 
 
 @dataclass(frozen=True)
