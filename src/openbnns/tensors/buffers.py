@@ -27,7 +27,7 @@ class Buffer:
     owner: Any
 
     def overlaps(self, other: Buffer, own_bytes: int, other_bytes: int) -> bool:
-        """Whether the first ``own_bytes`` here and the first ``other_bytes`` there share memory."""
+        """True if the first ``own_bytes`` here and the first ``other_bytes`` there share memory."""
         return self.address < other.address + other_bytes and other.address < self.address + own_bytes
 
 
@@ -76,7 +76,7 @@ def array_at(
 
 
 def _matches(kind: str, itemsize: int, element: ElementType) -> bool:
-    """Whether items of this NumPy kind and size may hold elements of this type."""
+    """True if items of this NumPy kind and size may hold elements of this type."""
     if itemsize == 1 and kind in "uSVc":
         return True  # raw bytes
     if element.numpy is None:
@@ -149,7 +149,7 @@ def _from_dlpack(obj: Any, who: str) -> NDArray[Any]:
 
 
 def _lacks_read_only_flag(obj: Any) -> bool:
-    """Whether a DLPack producer gives the old capsule, which has no read-only flag."""
+    """True if a DLPack producer gives the old capsule, which has no read-only flag."""
     try:
         return '"dltensor"' in repr(obj.__dlpack__(max_version=(1, 0)))
     except TypeError:  # a producer that predates versions

@@ -81,7 +81,7 @@ class Layout:
         return len(self.stepped)
 
     def same_as(self, other: Layout) -> bool:
-        """Whether both are one layout under two names, as a Vector and 1DFirstMajor are."""
+        """True if both are one layout under two names, as Vector and 1DFirstMajor are."""
         return self.code == other.code or _SYNONYMS.get(self.name, self.name) == _SYNONYMS.get(other.name, other.name)
 
 
@@ -120,7 +120,7 @@ def _layouts() -> dict[int, Layout]:
 LAYOUTS = _layouts()
 
 PACKED_LAYOUTS = [code for code, layout in LAYOUTS.items() if not (layout.blocked32 or layout.opaque)]
-"""Those whose tensors without strides have no gaps."""
+"""The codes of layouts whose tensors without strides have no gaps."""
 
 
 def layout_of(code: int, keras_order: bool | None = None) -> Layout:
@@ -160,7 +160,7 @@ class View:
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        """What two views of the same kind of tensor share."""
+        """The key that two views of the same kind of tensor share."""
         table = None if self.table is None else self.table.tobytes()
         return (
             self.layout, self.element.code, self.size, self.strides, self.scale, self.bias, table, self.bias_before_scale,

@@ -70,7 +70,7 @@ class Bound:
 
     @property
     def staged_type(self) -> np.dtype[Any]:
-        """Of the array that holds results until they are written."""
+        """The element type of the array that holds results until they are written."""
         element = self.view.element.numpy
         return element if self.stored and element is not None else np.dtype(np.float32)
 
@@ -98,7 +98,7 @@ class Bound:
         return self.buffer.overlaps(other.buffer, self.nbytes, other.nbytes)
 
     def touches(self, memory: tuple[int, int]) -> bool:
-        """Whether this shares memory with a stretch of (address, bytes)."""
+        """True if this shares memory with a range given as (address, bytes)."""
         address, nbytes = memory
         return self.buffer.address < address + nbytes and address < self.buffer.address + self.nbytes
 
@@ -226,7 +226,7 @@ class Operand:
         )
 
     def _listed_by(self, view: View) -> bool:
-        """Whether an output gradient is a packed vector of all elements of this tensor, in the order of its memory.
+        """True if an output gradient is a packed vector of all elements of this tensor, in memory order.
 
         That is what a fully connected layer makes for the layer before it.
         """

@@ -104,7 +104,7 @@ def _to_indices(values: NDArray[Any], view: View) -> NDArray[np.uint8]:
 
 
 def _storage(element: ElementType) -> np.dtype[Any]:
-    """What holds one integer while it is being converted."""
+    """The NumPy type that holds one integer while it is being converted."""
     return element.numpy if element.numpy is not None else np.dtype("i2")
 
 
@@ -171,7 +171,7 @@ def strided(
 
 
 def _is_strided(view: View) -> bool:
-    """Whether NumPy can view the stored elements in place."""
+    """True if NumPy can view the stored elements in place."""
     return view.element.numpy is not None and not view.layout.blocked32
 
 

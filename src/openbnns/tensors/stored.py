@@ -25,7 +25,7 @@ RESULTS = frozenset(_FORMATS)
 
 
 def takes(multiplied: Iterable[View], others: Iterable[View]) -> bool:
-    """Whether kernels take these tensors, of which at least one is not float32, as they are stored."""
+    """True if kernels take these tensors, of which at least one is not float32, as they are stored."""
     multiplied, others = list(multiplied), list(others)
     return (
         any(view.element is not FLOAT32 for view in (*multiplied, *others))
@@ -36,7 +36,7 @@ def takes(multiplied: Iterable[View], others: Iterable[View]) -> bool:
 
 
 def native_element(view: View | None) -> _core.Element:
-    """What native code has to know about the elements of a tensor; of one that is absent, nothing."""
+    """The description of a tensor's elements for native code; the default one if the tensor is absent."""
     name = "Float32" if view is None else view.element.name
     scale, bias, before = (1.0, 0.0, False) if view is None else (view.scale, view.bias, view.bias_before_scale)
     return engines._core.Element(type=_NUMBERS[name], scale=scale, bias=bias, bias_before_scale=before)

@@ -48,12 +48,12 @@ def active() -> bool:
 
 
 def number_type() -> np.dtype[Any]:
-    """What holds numbers that a filter copies."""
+    """The element type of numbers that a filter copies."""
     return np.dtype(np.float64 if _active else np.float32)
 
 
 def is_wide(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of this type stand for float32 ones at the moment."""
+    """True if arrays of this type currently stand for float32 ones."""
     return _active and dtype == np.float64
 
 
