@@ -53,7 +53,7 @@ class Function(IntEnum):
 
 
 class Needs(Enum):
-    """What a backward call must be given beside dy (and y, if there is an activation)."""
+    """The tensors that a backward call needs besides dy (and y, if there is an activation)."""
 
     NOTHING = "nothing"
     OUTPUT = "the output, or the operand"
@@ -74,4 +74,4 @@ NEEDS_OPERANDS: Final[dict[int, Needs]] = {
     else Needs.OPERANDS
     for function in Function
 }
-"""What each function's backward needs, and so which operands BNNS lets the caller leave out."""
+"""The needs of each function's backward pass, and so the operands that BNNS lets the caller leave out."""

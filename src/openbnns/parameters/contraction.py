@@ -43,7 +43,7 @@ class Operand:
 
     @property
     def has_star(self) -> bool:
-        """Whether there is a `*`."""
+        """True if there is a `*`."""
         return self.star_first or self.star_last
 
     @property
@@ -70,7 +70,7 @@ class Expression:
 
     @property
     def is_self_contraction(self) -> bool:
-        """Whether one tensor stands twice on the left."""
+        """True if one tensor stands twice on the left."""
         return len(self.left) == 2 and self.left[0].name == self.left[1].name
 
     @property

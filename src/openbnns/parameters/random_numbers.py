@@ -29,7 +29,7 @@ class Keystream:
     position: int = 0
 
     def after(self, count: int) -> Keystream:
-        """What remains when `count` words have been used."""
+        """The rest of the stream after `count` words."""
         return Keystream(self.seed, (self.position + count) % 2**64)
 
     def to_bytes(self) -> bytes:
