@@ -61,7 +61,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Cache:
-    """What the backward reads: S, Qh, Kt, Vt, P, concat_h(Oh) and keep / (1 - dropout), which is None without dropout."""
+    """The inputs of the backward: S, Qh, Kt, Vt, P, concat_h(Oh) and keep / (1 - dropout), which is None without dropout."""
 
     source: int
     queries: Array  # (N, H, T, K)

@@ -90,7 +90,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Cache:
-    """What the backward reads: for every layer its input (T, N, in) and, for every direction, its trace."""
+    """The inputs of the backward: for every layer its input (T, N, in) and, for every direction, its trace."""
 
     inputs: list[Array]
     traces: list[list[Trace]]

@@ -47,7 +47,7 @@ UNTRACKED: Final = Moving()
 
 @dataclass(frozen=True)
 class State:
-    """What a training forward keeps for its backward.
+    """The arrays that a training forward keeps for its backward.
 
     xhat has the shape of x. inverse_deviation, 1 / sqrt(variance + epsilon), is one value per mean and variance, with
     size 1 on the axes of the statistics; groups have a separate axis, (N, groups, 1, ...).

@@ -30,7 +30,7 @@ def top_k(x: Tensor, k: int, axis: int) -> tuple[Tensor, Indices]:
 
 
 def in_top_k(x: Tensor, test_indices: Indices, k: int, axis: int) -> Booleans:
-    """Whether x at test_indices is one of the k largest values along the axis: fewer than k are larger.
+    """True where x at test_indices is one of the k largest values along the axis: fewer than k are larger.
 
     test_indices and the result have the shape of x without the axis. Ties at the boundary all count; NaN is larger
     than every number.
