@@ -59,7 +59,7 @@ def _with_better_cure(
 
 
 def is_given(value: Any, struct: type[Any], who: str, name: str = "layer_params") -> bool:
-    """Whether a struct is there; if it is NULL, the reason is kept. Anything else raises ``TypeError``."""
+    """True if a struct is given; if it is NULL, the reason is recorded. Anything else raises ``TypeError``."""
     if value is None:
         record(Problem(f"{who}: {name} is NULL. Pass a {struct.__name__}."))
         return False

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..calls.binding import Given
 
 DECLARED = 0
-"""What the body of such a function returns. The body runs only to check arguments against the signature."""
+"""The return value in the body of a declared function. The body runs only to check arguments against the signature."""
 
 DRIVERS: dict[str, list[tuple[Callable[..., int], tuple[str, ...]]]] = {}
 """The functions that make each call of a filter, each with its arguments that are not tensors."""

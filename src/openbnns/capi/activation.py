@@ -86,7 +86,7 @@ def BNNSDirectApplyActivationBatch(
 
 
 def _key(p: BNNSLayerParametersActivation) -> tuple[Any, ...]:
-    """What a call depends on, for functions without integer parameters."""
+    """The values that a call depends on, for functions without integer parameters."""
     a = p.activation
     return p.i_desc, p.o_desc, a.function, a.alpha, a.beta, p.axis_flags
 

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _NAMES = {"i_desc": "in_desc", "o_desc": "out_desc", "w_desc": "layer_params.weights", "bias": "layer_params.bias"}
-"""What these functions call the fields of the current structs."""
+"""The names that these functions have for the fields of the current structs."""
 
 
 def _elements(d: BNNSImageStackDescriptor | BNNSVectorDescriptor, who: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _windows(
     out_desc: BNNSImageStackDescriptor,
     who: str,
 ) -> dict[str, Any]:
-    """What convolution and pooling share; their parameters repeat the channels of the images."""
+    """The fields that convolution and pooling share; their parameters repeat the channels of the images."""
     require_equal(who, "layer_params.in_channels", p.in_channels, in_desc.channels, "in_desc.channels")
     require_equal(who, "layer_params.out_channels", p.out_channels, out_desc.channels, "out_desc.channels")
     return {

@@ -120,7 +120,7 @@ def BNNSDirectApplyInTopK(
     K: int, axis: int, batch_size: int, input: Descriptor, input_batch_stride: int, test_indices: Descriptor,
     test_indices_batch_stride: int, output: Descriptor, output_batch_stride: int, filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """Whether the values at ``test_indices`` are among the K largest along an axis; ties all count.
+    """True where the value at a test index is among the K largest along an axis; ties all count.
 
     >>> import numpy as np
     >>> from openbnns import Shape

@@ -16,7 +16,7 @@ from ..tensors import descriptors
 __all__ = ["BNNSDataLayoutGetRank", "BNNSNDArrayGetDataSize", "BNNSTensorGetAllocationSize"]
 
 SIZE_MAX = (1 << 64) - 1
-"""What a ``size_t`` function returns on failure."""
+"""The return value of a ``size_t`` function on failure."""
 
 
 def BNNSNDArrayGetDataSize(array: BNNSNDArrayDescriptor | None) -> int:
