@@ -1,4 +1,4 @@
-"""What ``libopenbnns``, the C library, calls: the functions of :mod:`openbnns.capi` for addresses and numbers.
+"""The Python side of ``libopenbnns``, the C library: the functions of :mod:`openbnns.capi` for addresses and numbers.
 
 The library (``core/clib``) exports the C names, finds or starts an interpreter and imports :mod:`openbnns.clib.library`.
 Rules, messages and status codes are those of ``capi``; this package only converts C structs to the structs of ``capi``.

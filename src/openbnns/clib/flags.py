@@ -26,7 +26,7 @@ def require_library() -> Path:
 
 
 def compile_flags() -> list[str]:
-    """What compiling needs.
+    """Compiler flags.
 
     >>> from openbnns.clib.flags import compile_flags
     >>> [flag[:2] for flag in compile_flags()]
@@ -36,7 +36,7 @@ def compile_flags() -> list[str]:
 
 
 def link_flags() -> list[str]:
-    """What linking needs; programs then find the library without any environment variable.
+    """Linker flags; programs then find the library without any environment variable.
 
     >>> from openbnns.clib.flags import link_flags
     >>> link_flags()[1]

@@ -1,4 +1,4 @@
-"""What the C library asks for when it starts: the functions, and what to do when there is nothing to call."""
+"""The entry point of the C library: its functions, and the behaviour when there is nothing to call."""
 
 from __future__ import annotations
 
