@@ -28,7 +28,7 @@ NAMES = {"in": "input", "inA": "input_a", "inB": "input_b", "in[0]": "input_a", 
 
 
 class Subject:
-    """What gradcheck compares: the forward call of a filter in float64, and its backward call on the engine in use.
+    """The subject of a gradient check: the forward call of a filter in float64, and its backward call on the engine in use.
 
     Values are float64 arrays by the names of the report, inputs with their batch axis, parameters without.
     """
@@ -37,7 +37,7 @@ class Subject:
     """The report's names for tensors of this family, where they differ from the usual ones."""
 
     of_layer: ClassVar[bool] = False
-    """Whether the subject is made from a layer, because the filter declares no calls."""
+    """True if the subject is made from a layer, because the filter declares no calls."""
 
     def __init__(self, filter: Filter) -> None:
         self.filter = filter

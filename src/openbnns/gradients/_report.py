@@ -1,4 +1,4 @@
-"""What a gradient check found, as rows and as a table."""
+"""The results of a gradient check, as rows and as a table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GradientRow:
 
 @dataclass(frozen=True, repr=False)
 class GradientReport:
-    """What :func:`gradcheck` found. True in a condition when every gradient passed; prints as a table.
+    """The result of :func:`gradcheck`. True in a condition when every gradient passed; prints as a table.
 
     >>> from openbnns import *
     >>> report = gradcheck(ActivationLayer(function=ActivationFunction.tanh(), input=Shape.vector(5)), verbose=False)
@@ -57,7 +57,7 @@ class GradientReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every gradient agrees with the finite differences."""
+        """True if every gradient agrees with the finite differences."""
         return bool(self.rows) and all(row.passed for row in self.rows)
 
     @property

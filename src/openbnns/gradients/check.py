@@ -57,7 +57,7 @@ def gradcheck(
     where arrays have a batch axis in front and an ``nn.Parameter`` has none. The network runs in float64 throughout:
     ``samples`` entries of every input and parameter (up to 16, fewer if that would take long) and a direction through all
     entries are checked, with ``tolerance`` 1e-5. Of each tensor the report has the worst, and how far the gradient of the
-    engine in use is from that in float64. A place where the slopes on both sides differ is a kink, which is no failure.
+    engine in use is from that in float64. A place where the slopes on both sides differ is a kink, which is not a failure.
     Weights, gradients, running statistics and random choices of the network stay as they were; a draw of dropout is fixed.
 
     ``engine`` names the engine whose gradients are checked, by default the one in use. The report is printed when
