@@ -1,4 +1,4 @@
-"""What classifiers share: classes and labels as numbers, and probabilities."""
+"""The base of classifiers: classes and labels as numbers, and probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all estimators share: the training of a network under the rules of scikit-learn."""
+"""The base of all estimators: training of a network under the rules of scikit-learn."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         self._optimizer.param_groups[0]["weight_decay"] = self.alpha / batch
 
     def _scores(self, x: Any) -> Array:
-        """What the network gives for validated samples."""
+        """The network's outputs for samples, which are validated first."""
         check_is_fitted(self, "n_iter_")
         return self._outputs(self._samples(x, reset=False))
 
@@ -212,7 +212,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         return samples, targets
 
     def _fresh(self) -> bool:
-        """Whether fit begins with new weights."""
+        """True if fit begins with new weights."""
         return not (self.warm_start and hasattr(self, "n_iter_"))
 
     def __getstate__(self) -> dict[str, Any]:
