@@ -243,7 +243,7 @@ class BNNSActivationFunction(CEnum):
 
 
 class BNNSPoolingFunction(CEnum):
-    """How the cells of a pooling window become one value.
+    """Function that reduces the cells of a pooling window to one value.
 
     >>> from openbnns.capi import *
     >>> int(BNNSPoolingFunctionL2Norm), BNNSPoolingFunction(4)
@@ -317,7 +317,7 @@ class BNNSLossFunction(CEnum):
 
 
 class BNNSLossReductionFunction(CEnum):
-    """How the losses of a batch become the output of a loss layer.
+    """Reduction of the losses of a batch to the output of a loss layer.
 
     >>> from openbnns.capi import *
     >>> int(BNNSLossReductionNonZeroWeightMean), BNNSLossReductionFunction(4)
@@ -511,7 +511,7 @@ class BNNSOptimizerRegularizationFunction(CEnum):
 
 
 class BNNSOptimizerSGDMomentumVariant(CEnum):
-    """Which of three forms of momentum stochastic gradient descent uses.
+    """Form of momentum of stochastic gradient descent.
 
     >>> from openbnns.capi import *
     >>> int(BNNSSGDMomentumVariant2), BNNSOptimizerSGDMomentumVariant(2)
@@ -531,7 +531,7 @@ class BNNSOptimizerSGDMomentumVariant(CEnum):
 
 
 class BNNSOptimizerClippingFunction(CEnum):
-    """How an optimizer limits gradients.
+    """Limit that an optimizer puts on gradients.
 
     >>> from openbnns.capi import *
     >>> int(BNNSOptimizerClippingByGlobalNorm), BNNSOptimizerClippingFunction(3)
@@ -599,7 +599,7 @@ class BNNSFilterType(CEnum):
 
 
 class BNNSReduceFunction(CEnum):
-    """How the values along the reduced axes become one.
+    """Function that reduces the values along axes to one.
 
     >>> from openbnns.capi import *
     >>> int(BNNSReduceFunctionLogSum), BNNSReduceFunction(16)
@@ -666,7 +666,7 @@ BNNSLayerFlagsLSTMBidirectional, BNNSLayerFlagsLSTMDefaultActivations = BNNSLaye
 
 
 class BNNSInterpolationMethod(CEnum):
-    """How resizing finds values between samples.
+    """Method by which resizing interpolates between samples.
 
     >>> from openbnns.capi import *
     >>> int(BNNSInterpolationMethodLinear), BNNSInterpolationMethod(1)
@@ -681,7 +681,7 @@ BNNSInterpolationMethodNearest, BNNSInterpolationMethodLinear = BNNSInterpolatio
 
 
 class BNNSLinearSamplingMode(CEnum):
-    """Where crop-and-resize places its sample points.
+    """Placement of the sample points of crop-and-resize.
 
     >>> from openbnns.capi import *
     >>> int(BNNSLinearSamplingOffsetCorners), BNNSLinearSamplingMode(4)
@@ -727,7 +727,7 @@ class BNNSBoxCoordinateMode(CEnum):
 
 
 class BNNSPaddingMode(CEnum):
-    """What a padding layer writes outside the input.
+    """Values that a padding layer writes outside the input.
 
     >>> from openbnns.capi import *
     >>> int(BNNSPaddingModeSymmetric), BNNSPaddingMode(2)
@@ -781,7 +781,7 @@ class BNNSRelationalOperator(CEnum):
 
 
 class BNNSPointerSpecifier(CEnum):
-    """Which internal array of a filter `BNNSGetPointer` gives access to.
+    """Internal array of a filter that `BNNSGetPointer` gives access to.
 
     >>> from openbnns.capi import *
     >>> int(BNNSPointerSpecifierBeta), BNNSPointerSpecifier(1)
@@ -796,7 +796,7 @@ BNNSPointerSpecifierAlpha, BNNSPointerSpecifierBeta = BNNSPointerSpecifier.__mem
 
 
 class BNNSNDArrayFlags(CEnum):
-    """Whether a gradient overwrites its buffer or is added to it.
+    """Treatment of a gradient's buffer: overwritten or added to.
 
     >>> from openbnns.capi import *
     >>> int(BNNSNDArrayFlagBackpropAccumulate), BNNSNDArrayFlags(1)

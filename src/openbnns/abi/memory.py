@@ -1,4 +1,4 @@
-"""What the Swift overlay adds to a descriptor: allocation, its shape, its contents."""
+"""The methods that the Swift overlay adds to a descriptor: allocation, its shape, its contents."""
 
 from __future__ import annotations
 

@@ -147,19 +147,19 @@ Short = Field[Element, Element | Other | None]  # a struct, or its first field a
 
 
 class Kind(NamedTuple):
-    """What a field of a struct accepts. A class body says ``alpha: float = FLOAT``."""
+    """The kind of values that a field of a struct accepts. A class body says ``alpha: float = FLOAT``."""
 
     convert: Convert
     """Checks a value and gives what is stored; raises TypeError or ValueError."""
     default: Any
-    """What the constructor takes the field to be when it is not given: zero, as in C."""
+    """The value of a field that the constructor is not given: zero, as in C."""
     initial: Callable[[], Any] | None = None
     """Makes the initial value, a separate object for each struct; the constructor takes `None` for it."""
     is_pointer: bool = False
     """Pointers hold the object given, are shared by copies and compared by identity."""
 
     def zero(self) -> Any:
-        """What the field of a new struct holds."""
+        """The value of the field in a new struct."""
         return self.convert(self.default) if self.initial is None else self.initial()
 
 
@@ -372,7 +372,7 @@ class Struct(metaclass=StructClass):
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
     only_mine: ClassVar[bool] = False
-    """Whether only the call that it is passed to can change it, so that no copy is needed."""
+    """True if only the call that it is passed to can change it, so that no copy is needed."""
     _kinds: ClassVar[Mapping[str, Kind]] = {}
     _plan: ClassVar[tuple[tuple[str, Callable[[Any, Any], None], Convert, Any, Callable[[], Any] | None], ...]] = ()
 
@@ -430,7 +430,7 @@ class Struct(metaclass=StructClass):
         return named
 
     def copy(self: SomeStruct) -> SomeStruct:
-        """What `b = a` does in C: nested structs and arrays are copied, pointers still point to the same memory."""
+        """Copy as `b = a` does in C: nested structs and arrays are copied, pointers still point to the same memory."""
         duplicate = object.__new__(type(self))
         for name, write, _, _, initial in self._plan:
             value = getattr(self, name)

@@ -197,7 +197,7 @@ OPENBNNS_ENUM(BNNSDataLayout) {
     BNNSDataLayout8DFirstMajor = 0x88001,
 };
 
-/** Whether a gradient overwrites its buffer or is added to it. */
+/** Treatment of a gradient's buffer: overwritten or added to. */
 OPENBNNS_ENUM(BNNSNDArrayFlags) {
     BNNSNDArrayFlagBackpropSet = 0, /**< the gradient overwrites the buffer */
     BNNSNDArrayFlagBackpropAccumulate = 1, /**< the gradient is added to what the buffer holds */
@@ -402,7 +402,7 @@ OPENBNNS_ENUM(BNNSActivationFunction) {
     BNNSActivationFunctionHardSwish = 30, /**< another name for GELUApproximation2 */
 };
 
-/** Which internal array of a filter BNNSGetPointer gives access to. */
+/** Internal array of a filter that BNNSGetPointer gives access to. */
 OPENBNNS_ENUM(BNNSPointerSpecifier) {
     BNNSPointerSpecifierAlpha = 0,
     BNNSPointerSpecifierBeta = 1,
@@ -608,7 +608,7 @@ BNNSFilter BNNSFilterCreateLayerTransposedConvolution(
  * padding.
  */
 
-/** How the cells of a pooling window become one value. */
+/** Function that reduces the cells of a pooling window to one value. */
 OPENBNNS_ENUM(BNNSPoolingFunction) {
     BNNSPoolingFunctionMax = 0, /**< the largest pixel; padding takes no part */
     BNNSPoolingFunctionAverageCountIncludePadding = 1, /**< sum / (k_width k_height) */
@@ -978,7 +978,7 @@ OPENBNNS_ENUM(BNNSLossFunction) {
     BNNSLossFunctionCategoricalCrossEntropy = 10,
 };
 
-/** How the losses of a batch become the output of a loss layer. */
+/** Reduction of the losses of a batch to the output of a loss layer. */
 OPENBNNS_ENUM(BNNSLossReductionFunction) {
     BNNSLossReductionNone = 0, /**< all losses */
     BNNSLossReductionSum = 1, /**< sum */
@@ -1108,7 +1108,7 @@ int BNNSPermuteFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size,
 /* ------------------------------------------------------------------------------------------------------------------ */
 /* Padding */
 
-/** What a padding layer writes outside the input. */
+/** Values that a padding layer writes outside the input. */
 OPENBNNS_ENUM(BNNSPaddingMode) {
     BNNSPaddingModeConstant = 0, /**< the bits of padding_value */
     BNNSPaddingModeReflect = 1, /**< mirror without the edge: CB|ABC */
@@ -1141,7 +1141,7 @@ BNNSFilter BNNSFilterCreateLayerPadding(const BNNSLayerParametersPadding *OPENBN
  * 0.5 limited to the range; nearest takes floor(i in / out).
  */
 
-/** How resizing finds values between samples. */
+/** Method by which resizing interpolates between samples. */
 OPENBNNS_ENUM(BNNSInterpolationMethod) {
     BNNSInterpolationMethodNearest = 0,
     BNNSInterpolationMethodLinear = 1,
@@ -1345,7 +1345,7 @@ BNNSFilter BNNSFilterCreateLayerGram(const BNNSLayerParametersGram *OPENBNNS_NON
  * each term; its gradient is weights_delta.
  */
 
-/** How the values along the reduced axes become one. */
+/** Function that reduces the values along axes to one. */
 OPENBNNS_ENUM(BNNSReduceFunction) {
     BNNSReduceFunctionMax = 0,
     BNNSReduceFunctionMin = 1,
@@ -1636,14 +1636,14 @@ OPENBNNS_ENUM(BNNSOptimizerRegularizationFunction) {
     BNNSOptimizerRegularizationL2 = 2, /**< adds regularization_scale W to the gradient */
 };
 
-/** Which of three forms of momentum stochastic gradient descent uses. */
+/** Form of momentum of stochastic gradient descent. */
 OPENBNNS_ENUM(BNNSOptimizerSGDMomentumVariant) {
     BNNSSGDMomentumVariant0 = 0, /**< V = m V - lr g; W += V */
     BNNSSGDMomentumVariant1 = 1, /**< V = m V + g; W -= lr V */
     BNNSSGDMomentumVariant2 = 2, /**< V = m V + lr g; W -= V */
 };
 
-/** How an optimizer limits gradients. */
+/** Limit that an optimizer puts on gradients. */
 OPENBNNS_ENUM(BNNSOptimizerClippingFunction) {
     BNNSOptimizerClippingNone = 0,
     BNNSOptimizerClippingByValue = 1, /**< each element to clip_gradients_min .. clip_gradients_max */
@@ -1992,7 +1992,7 @@ int BNNSScatterND(BNNSReduceFunction op, const BNNSNDArrayDescriptor *OPENBNNS_N
  * Images {W, H, C, N} as 4DLastMajor, boxes {4, boxes} as 2DLastMajor, output {W', H', C, N, boxes} as 5DLastMajor.
  */
 
-/** Where crop-and-resize places its sample points. */
+/** Placement of the sample points of crop-and-resize. */
 OPENBNNS_ENUM(BNNSLinearSamplingMode) {
     BNNSLinearSamplingDefault = 0, /**< position i of n in a box of length L: i (L + 1 - (L + 1) / n) / (n - 1) */
     BNNSLinearSamplingAlignCorners = 1, /**< i L / (n - 1), L / 2 if n is 1 */
