@@ -1,4 +1,4 @@
-"""What ``dir()`` and tab completion show: public names, without internals."""
+"""The names that ``dir()`` and tab completion show: public ones, without internals."""
 
 from __future__ import annotations
 

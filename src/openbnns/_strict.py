@@ -84,7 +84,7 @@ def _current() -> set[tuple[str, int, str]] | None:
 
 
 def active() -> bool:
-    """Whether this thread, or task, is in strict mode."""
+    """True if this thread, or task, is in strict mode."""
     return _current() is not None
 
 

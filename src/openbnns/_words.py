@@ -57,7 +57,7 @@ class Caller:
         return self.null == "None"
 
     def name(self, argument: str) -> str:
-        """What this face calls an argument; an element of a list, or a field, goes by the name of what it belongs to."""
+        """This face's name for an argument; list elements and fields use the name of the argument that they belong to."""
         end = len(argument) if self.names else 0  # C calls everything by its own name
         while end > 0:
             found = self.names.get(argument[:end])

@@ -126,7 +126,7 @@ presets: dict[str, tuple[str, ...]] = {
 
 
 class _Restored:
-    """What :func:`use` returns: the end of a ``with`` block restores the switches that were in force before."""
+    """The result of :func:`use`: the end of a ``with`` block restores the switches that were in force before."""
 
     def __init__(self, before: dict[str, bool]) -> None:
         self._before = before

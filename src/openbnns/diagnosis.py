@@ -1,4 +1,4 @@
-"""What a failed call was meant to be: mistakes found by looking for a small change that makes the call valid.
+"""Diagnosis of failed calls: mistakes found by looking for a small change that makes the call valid.
 
 Checks stop at the first mismatch, which is often not the mistake itself: with ``i_desc`` and ``o_desc`` exchanged, it is
 the weights that do not match. So when a call has failed, changes that undo common mistakes are tried, and the message
@@ -39,7 +39,7 @@ _ORDER = {
 
 
 class Sizes(NamedTuple):
-    """What a descriptor or shape says, apart from its memory."""
+    """The layout, sizes and strides of a descriptor or shape, without its memory."""
 
     layout: int
     size: tuple[int, ...]
@@ -77,7 +77,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _memory_matches(value: Any) -> bool:
-    """Whether the memory of a descriptor is exactly as long as its sizes say, as far as that can be known."""
+    """True if the memory of a descriptor is exactly as long as its sizes say, as far as that can be known."""
     data = getattr(value, "data", None)
     if data is None or sizes_of(value) is None:
         return True
@@ -93,7 +93,7 @@ def _memory_matches(value: Any) -> bool:
 class _Variant:
     changed: dict[str, Any]
     text: str
-    """What is wrong with the original, as a sentence."""
+    """The mistake in the original, as a sentence."""
 
 
 def of_creation(
@@ -122,7 +122,7 @@ def of_creation(
 
 
 def _changes_memory_only(variant: _Variant) -> bool:
-    """Whether only tensors with memory are changed."""
+    """True if only tensors with memory are changed."""
     return all(getattr(value, "data", None) is not None for value in variant.changed.values())
 
 
@@ -261,7 +261,7 @@ class Given:
         return self.view.bytes_of((batch - 1) * stride + self.view.span)
 
     def holds(self, nbytes: int, batch: int, stride: int) -> bool:
-        """Whether this many bytes hold exactly the samples of this tensor."""
+        """True if this many bytes hold exactly the samples of this tensor."""
         step = stride or self.view.extent
         return step >= self.view.span and nbytes in (self.needed(batch, step), self.view.bytes_of(batch * step))
 

@@ -128,7 +128,7 @@ def _initial() -> str:
     if chosen:
         said = f"OPENBNNS_ENGINE is {chosen!r}. Set it to 'native' or 'reference', or leave it unset."
         if os.path.basename(sys.argv[0] if sys.argv else "") in ("openbnns", "-m", "openbnns.exe"):
-            sys.stderr.write(f"openbnns: {said}\n")  # whoever types a command needs no traceback
+            sys.stderr.write(f"openbnns: {said}\n")  # a user of the command line needs no traceback
             raise SystemExit(2)
         raise ValueError(said)
     if _core is not None:

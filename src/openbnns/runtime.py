@@ -74,7 +74,7 @@ def set_accuracy(accuracy: Literal["fast", "exact"]) -> None:
 
 
 def config() -> dict[str, str]:
-    """What :func:`show_config` prints, as a dictionary."""
+    """The output of :func:`show_config`, as a dictionary."""
     import platform  # here, so that importing the package stays quick
 
     from . import __version__, compat

@@ -18,7 +18,7 @@ from typing import Any
 _RANK_NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _TOLD = {
-    signal.SIGKILL: ", by somebody, or by the system because memory ran out",
+    signal.SIGKILL: ", by a user, or by the system because memory ran out",
     signal.SIGBUS: ", perhaps because a mapped file was cut short or its disk has failed",
 }
 _MARK = "OPENBNNS_SUPERVISED"  # in the environment of a rank
@@ -26,7 +26,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def is_supervised() -> bool:
-    """Whether this process has a supervisor."""
+    """True if this process has a supervisor."""
     return _MARK in os.environ
 
 

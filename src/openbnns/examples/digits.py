@@ -100,7 +100,7 @@ def train(epochs: int = EPOCHS, seed: int = 7, verbose: bool = True) -> tuple[li
             total += cross_entropy(scores, train_y[chosen], scores_gradient)
 
             output_layer.apply_backward(hidden, scores, scores_gradient, hidden_gradient, dw2, db2)
-            hidden_layer.apply_backward(x, hidden, hidden_gradient, openbnns.skip, dw1, db1)  # nobody needs dx
+            hidden_layer.apply_backward(x, hidden, hidden_gradient, openbnns.skip, dw1, db1)  # dx is not needed
 
             optimizer.step(gradients)
         losses.append(total / len(batches))
