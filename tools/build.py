@@ -17,7 +17,7 @@ from pathlib import Path
 from scikit_build_core.build import build_wheel
 
 PROCESSOR_SECONDS = {"all": 600, "native": 160}
-"""What compiling takes with GCC 12 on a busy Xeon of 2.8 GHz. Only for the announcement."""
+"""Processor seconds to compile with GCC 12 on a busy Xeon of 2.8 GHz. Only for the announcement."""
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ def git(*arguments: str) -> list[str]:
 
 
 def complaint(subject: str) -> str:
-    """What is wrong with a subject; nothing if it is fine."""
+    """The fault of a subject; empty if it is fine."""
     if len(subject) > LONGEST:
         return f"it has {len(subject)} characters, but at most {LONGEST} are shown everywhere"
     if EMPTY_WORDS.match(subject):

@@ -86,7 +86,7 @@ def random_networks() -> int:
 
 
 def operator_tests() -> int:
-    """Of ONNX's own, those that pass."""
+    """The number of ONNX's own operator tests that pass."""
     run = subprocess.run(
         [sys.executable, str(TESTS / "onnx_node_tests.py")], capture_output=True, text=True, check=False, cwd=ROOT
     )

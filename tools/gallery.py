@@ -282,7 +282,7 @@ def made(name: str, show: Show) -> Row:
 
 
 def known() -> dict[str, Row]:
-    """What was measured before, by name."""
+    """The results measured before, by name."""
     found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
     return {row["name"]: Row(**row) for row in found}
 

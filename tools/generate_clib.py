@@ -59,13 +59,13 @@ def c_parameter(c_type: str) -> str:
 
 
 def failure(fact: dict[str, Any]) -> str:
-    """What a function gives when the library itself cannot work."""
+    """The return value of a function when the library itself cannot work."""
     text = fact["returns"].get("failure") or "0"
     return "-1" if text.startswith(("-1", "SIZE_MAX", "negative")) else "0"
 
 
 def returned(fact: dict[str, Any]) -> str:
-    """What a function returns, by a letter: as arguments, or nothing (v), or a descriptor (d)."""
+    """The letter of a function's return type: that of an argument, or v for void, or d for a descriptor."""
     t = plain(fact["returns"]["type"])
     if t in HANDLES:
         return HANDLES[t]
@@ -73,12 +73,12 @@ def returned(fact: dict[str, Any]) -> str:
 
 
 def drives_filter(fact: dict[str, Any]) -> bool:
-    """Whether a function runs a filter."""
+    """True if a function runs a filter."""
     return returned(fact) == "i" and bool(fact["parameters"]) and code(fact["parameters"][0]["type"]) == "h"
 
 
 def is_alone(fact: dict[str, Any]) -> bool:
-    """Whether a function computes something without a filter or any other object."""
+    """True if a function computes something without a filter or any other object."""
     return returned(fact) in "iv" and not any(code(p["type"]) in "hgn" for p in fact["parameters"])
 
 

@@ -34,7 +34,7 @@ def entry(module: str, names: list[str]) -> list[str]:
 
 
 def written(package: str) -> dict[Path, str]:
-    """What the generated files of a package have to say."""
+    """The contents of the generated files of a package."""
     folder = ROOT / package
     homes = {path.stem: names for path in sorted(folder.glob("*.py")) if (names := public_names(path))}
     table = ['"""The public names of each module; written by tools/generate_stubs.py from their ``__all__``."""', ""]

@@ -178,7 +178,7 @@ def struct_lines(name: str, facts: dict[str, Any]) -> list[str]:
 
 
 def returns_text(facts: dict[str, Any]) -> str:
-    """What a function returns, from the facts: one wording for all of them."""
+    """The sentence on a function's return value, from the facts: one wording for all of them."""
     c_type, failure = facts["type"], facts.get("failure", "")
     if c_type == "void":
         return ""

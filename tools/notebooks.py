@@ -67,7 +67,7 @@ def _lines(text: str) -> list[str]:
 
 @contextmanager
 def _new_folder() -> Iterator[None]:
-    """What notebooks write goes to a folder that is removed afterwards."""
+    """Let notebooks write to a folder that is removed afterwards."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

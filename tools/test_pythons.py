@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def wheel_for(version: str) -> Path:
-    """What `make wheels` has made for one Python."""
+    """The wheel that `make wheels` has made for one Python."""
     tag = "cp" + version.replace(".", "")
     name = f"openbnns-*-{tag.rstrip('t')}-{tag}-manylinux*_{platform.machine()}.whl"
     wheels = sorted((ROOT / "dist" / "wheels").glob(name))

@@ -25,7 +25,7 @@ exec "{zig}" {command} "$@"
 
 @dataclass(frozen=True)
 class Target:
-    """What is compiled for, as Zig calls it and as wheels do."""
+    """A platform to compile for, under Zig's name and the name in wheels."""
 
     name: str
     processor: str
@@ -47,7 +47,7 @@ TARGETS = {
 
 
 def cmake_definitions(target: Target) -> dict[str, str]:
-    """What CMake has to be told to compile for the target. Each tool is a file that calls Zig, because CMake wants that."""
+    """The definitions of CMake for the target. Each tool is a file that calls Zig, because CMake needs files."""
     folder = ROOT / "build" / "zig" / target.zig
     folder.mkdir(parents=True, exist_ok=True)
     zig = Path(ziglang.__file__).with_name("zig")

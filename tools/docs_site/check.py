@@ -48,7 +48,7 @@ class Reading(HTMLParser):
 
 
 def problems(site: Path) -> Iterator[str]:
-    """What is wrong, in a line each."""
+    """The problems of a site, one line each."""
     pages = {path.relative_to(site).as_posix(): Reading(path.read_text("utf-8")) for path in site.rglob("*.html")}
     files = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
     for name, page in sorted(pages.items()):
@@ -60,7 +60,7 @@ def problems(site: Path) -> Iterator[str]:
                 if link in page.loaded:
                     yield f"{name}: loads {link} from another host"
                 elif parts.scheme not in ("http", "https") or "." not in parts.netloc or " " in link:
-                    yield f"{name}: {link} is no address"
+                    yield f"{name}: {link} is not an address"
                 continue
             path = unquote(parts.path)
             target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name

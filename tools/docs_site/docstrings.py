@@ -15,7 +15,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonConsoleLexer, PythonLexer
 
 SETTINGS = {
-    "report_level": 5,  # docstrings are read by people first; what is no markup stays as it is written
+    "report_level": 5,  # docstrings are read by people first; text that is not markup stays as it is written
     "halt_level": 5,
     "file_insertion_enabled": False,
     "raw_enabled": False,

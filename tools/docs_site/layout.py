@@ -53,7 +53,7 @@ OTHER_FACES = {
     "gradcheck": ("Checking gradients", ("gradients",)),
     "descriptors": ("Array descriptors", ("abi",)),
 }
-"""Pages of ``openbnns`` that are no family's."""
+"""Pages of ``openbnns`` that do not belong to a family."""
 
 PACKAGE_C = "openbnns.capi"
 

@@ -50,6 +50,6 @@ def _type(annotation: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    """What Python would read, or the name of the thing; dots for objects that have neither."""
+    """The source text of a default value, or its name; dots for objects that have neither."""
     shown = repr(value)
     return shown if not shown.startswith("<") else getattr(value, "__name__", "...")

@@ -1,4 +1,4 @@
-"""What the header says about everything that filters share."""
+"""The text of the header on everything that filters share."""
 
 from __future__ import annotations
 
@@ -268,4 +268,4 @@ MEMBERS = {
     "BNNSShuffleTypeSpaceToDepthNCHW": "the inverse",
     "BNNSRelationalOperatorLogicalNOT": "of the first operand",
 }
-"""What a constant means, where its name does not say all of it."""
+"""The meaning of constants whose name does not say all of it."""

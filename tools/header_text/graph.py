@@ -192,7 +192,7 @@ FUNCTIONS: dict[str, tuple[str, Parameters]] = {
     ),
     "BNNSGraphContextSetMessageLogMask": ("int", (_CONTEXT, ("uint32_t", "log_level_mask"))),
 }
-"""What each function returns and takes."""
+"""The return type and the parameters of each function."""
 
 FAILURES = {
     "int": "-1",
@@ -201,4 +201,4 @@ FAILURES = {
     "const char *": "NULL",
     "BNNSGraphOptimizationPreference": "BNNSGraphOptimizationPreferencePerformance",
 }
-"""What a stub returns, by type; structs come back with NULL data."""
+"""The return value of a stub, by type; structs come back with NULL data."""

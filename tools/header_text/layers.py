@@ -1,4 +1,4 @@
-"""What the header says about the layers, family by family."""
+"""The text of the header on the layers, family by family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the header says about training, direct functions, random numbers and the first generation."""
+"""The text of the header on training, direct functions, random numbers and the first generation."""
 
 from __future__ import annotations
 
