@@ -1,4 +1,4 @@
-"""What do "fast" and "exact" convolutions cost, in rounding errors and in time?
+"""The cost of "fast" and "exact" convolutions, in rounding errors and in time.
 
 For each shape: the largest error of output, input gradient and weights gradient against float64, as a fraction of the
 root mean square of the result, in both accuracies; and how much longer a forward and a backward call take in "exact".

@@ -17,7 +17,7 @@ def cases() -> list[Case]:
 
 def _case(name: str, batch: int, size: int, *, repeated: bool) -> Case:
     large = (batch, size) == LARGE
-    operands = 1 if repeated else 2  # of full size; a repeated one is no traffic
+    operands = 1 if repeated else 2  # of full size; a repeated one causes no traffic
     forward = operands + 1  # operands -> y
     backward = 1 + operands + (operands if name == "multiply" else 0)  # dy (and operands) -> gradients
     second = f"({size})" if repeated else "same"

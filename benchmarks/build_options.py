@@ -1,4 +1,4 @@
-"""What an option of the build costs or gains: builds OpenBNNS with and without it for this CPU, and measures both in turns.
+"""The effect of an option of the build: builds OpenBNNS with and without it for this CPU, and measures both in turns.
 
 python benchmarks/build_options.py OPENBNNS_HARDENING=OFF --only call/
 python benchmarks/build_options.py OPENBNNS_O3=OFF --only pooling

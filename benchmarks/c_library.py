@@ -1,4 +1,4 @@
-"""What do calls of the C library cost? Measured by a loop in C (c_library.c), which is compiled here."""
+"""The cost of calls of the C library, measured by a loop in C (c_library.c), which is compiled here."""
 
 from __future__ import annotations
 

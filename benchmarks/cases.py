@@ -1,4 +1,4 @@
-"""What a benchmark compares: the same work through OpenBNNS and through PyTorch, on the same numbers."""
+"""The cases that a benchmark compares: the same work through OpenBNNS and through PyTorch, on the same numbers."""
 
 from __future__ import annotations
 

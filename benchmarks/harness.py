@@ -2,7 +2,7 @@
 
 Each round times one side, then the other (in turn), then a ceiling of the machine, so that a disturbance hits all
 three. The ratio of a round is formed within that round; its median counts. Between sides there is a short sleep:
-PyTorch's threads keep spinning for a while after their work and would take a core from whoever comes next. Then the
+PyTorch's threads keep spinning for a while after their work and would take a core from the side that comes next. Then the
 side works unmeasured for a step or more before its time is taken, as in a training loop, which is never cold: without
 this the first steps would measure how fast the system wakes threads and fills caches.
 """
@@ -41,7 +41,7 @@ class Settings:
 
 
 def use_threads(count: int) -> None:
-    """On our side, and on PyTorch's if it is installed; others are told when they are set up."""
+    """Set the number of threads of our side, and of PyTorch if it is installed; others get it when they are set up."""
     openbnns.set_num_threads(count)
     try:
         import torch
@@ -117,7 +117,7 @@ class Result:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the targets are met; undecided without targets and on a busy machine."""
+        """True if the targets are met; undecided without targets and on a busy machine."""
         if self.wrong:
             return False
         if self.target is None or self.disturbed:

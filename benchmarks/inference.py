@@ -149,7 +149,7 @@ def _session(torch: Any, network: Any, x: Any, threads: int) -> Any:
 
 
 def _sides(torch: Any, make: Any, shape: tuple[int, ...], batch: int, threads: int) -> dict[str, Step]:
-    """What each side runs; all results are the same, or else this raises."""
+    """The step of each side; raises an error unless all results are the same."""
     torch.manual_seed(0)
     random = np.random.RandomState(0)
     ours, theirs = make(torch)

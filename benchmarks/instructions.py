@@ -15,7 +15,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def is_limited(isa: str | None) -> bool:
-    """Whether this process has no more than the instructions that ``--isa`` names."""
+    """True if this process has no more than the instructions that ``--isa`` names."""
     return isa is None or os.environ.get("OPENBNNS_ISA") == isa
 
 

@@ -17,7 +17,7 @@ _TAG = 1 << 14  # of the messages that say when the others arrive
 
 
 class LimitedSwap(Swap):
-    """What a rank sends leaves one after the other, ``rate`` bytes per second; receivers are told when it will be there."""
+    """Messages that leave a rank one after the other, ``rate`` bytes per second; receivers are told when they will arrive."""
 
     rate = 1e9
     free_at = 0.0  # when the card of this rank has sent all that it was given

@@ -73,7 +73,7 @@ def _job(start: Sequence[str], what: str, rounds: int, *more: str) -> Times:
 
 
 def mpiexec() -> str:
-    """Of the environment that Python is from, else of the machine."""
+    """The mpiexec of Python's environment, or else of the machine."""
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:

@@ -1,4 +1,4 @@
-"""What does a call cost, what does an import cost, how big is the package?"""
+"""The cost of a call, the cost of an import, and the size of the package."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def import_time(settings: Settings) -> Figure:
 
 
 def _output(program: str, environment: dict[str, str]) -> str:
-    """What a program prints in a fresh interpreter."""
+    """The output of a program in a fresh interpreter."""
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, check=True, text=True, env=environment).stdout
 

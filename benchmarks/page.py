@@ -230,7 +230,7 @@ def _others(results: Results) -> Section | None:
 
 
 def _of_threads(points: Sequence[Record]) -> list[Record]:
-    """Those of the most threads."""
+    """The points with the most threads."""
     most = max((p["threads"] for p in points), default=0)
     return [p for p in points if p["threads"] == most]
 

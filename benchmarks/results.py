@@ -1,4 +1,4 @@
-"""What was measured on one machine with one instruction set: a JSON file, which later runs add to."""
+"""Results of one machine with one instruction set: a JSON file, which later runs add to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from openbnns.nn.report.machine import describe
 PARTS = ("cases", "figures", "sweep")
 PEERS = ("torch", "jax", "onnxruntime")
 SAME = ("processor", "cores", "instruction set", "note")
-"""What results in one file have in common."""
+"""The facts that all results in one file have in common."""
 
 
 @dataclass
@@ -93,7 +93,7 @@ def about(note: str = "") -> dict[str, str]:
 
 
 def _limited(used: str) -> str:
-    """What to say if the processor could do more than was allowed."""
+    """A note if the processor could do more than was allowed."""
     asked = os.environ.get("OPENBNNS_ISA", "")
     if used != asked or used == "avx512" or "avx512f" not in _flags():
         return ""
@@ -107,7 +107,7 @@ def _flags() -> set[str]:
 
 
 def file_name(about: dict[str, str]) -> str:
-    """Of the machine and its instruction set, such as ``intel-xeon-2.80ghz-avx512``."""
+    """The name of the file for a machine and its instruction set, such as ``intel-xeon-2.80ghz-avx512``."""
     words = re.findall(r"[a-z0-9.]+", about["processor"].lower()) or [platform.machine()]
     kept = [word for word in words if word not in ("r", "tm", "cpu", "processor")]
     return "-".join([*kept, about["instruction set"]])

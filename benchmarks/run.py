@@ -224,7 +224,7 @@ def _measure(figures: dict[str, Callable[[Settings], Figure]], settings: Setting
 
 
 def _show_memory_bound(results: list[Result], figures: list[Figure]) -> None:
-    """What memory limits should be as fast as the best peer, or nearly as fast as a copy: here is what is neither."""
+    """Show memory-bound cases that are neither as fast as the best peer nor nearly as fast as a copy."""
     found = [(r.name, r.ratio, r.copy_share) for r in results if r.copy_share and not r.disturbed]
     found += [(f.name, f.value, f.copy_share) for f in figures if f.copy_share]
     slow = [row for row in found if row[1] < 1 and row[2] < COPY_SHARE]

@@ -46,7 +46,7 @@ _ITEM = 4  # bytes of a gradient
 
 @dataclass(frozen=True)
 class Costs:
-    """Of one network on one rank with one thread: seconds for a step = step + shards * shard + samples * sample."""
+    """The costs of one network on one rank with one thread: seconds of a step = step + shards * shard + samples * sample."""
 
     parameters: int
     buckets: int
@@ -64,7 +64,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Fabric:
-    """What connects ranks."""
+    """The connection between ranks."""
 
     rate: float  # bytes per second, each way
     latency: float  # seconds from one rank to another
@@ -162,7 +162,7 @@ def _undisturbed(alone: bool = True) -> Iterator[None]:
 
 
 def _set_priority(nice: int) -> None:
-    """Of this process with all its threads: by its session, where the system schedules by sessions."""
+    """Set the priority of this process with all its threads: by session, where the system schedules by sessions."""
     group = Path("/proc/self/autogroup")
     if group.exists():
         group.write_text(str(nice))
@@ -204,7 +204,7 @@ def steps(name: str, batch: int, shards: int, rounds: int) -> dict[str, Any]:
 
 
 def link(rounds: int) -> dict[str, float]:
-    """What connects rank 0 and rank 1: latency and rate from messages to and fro, the cost of a message from many at once."""
+    """The link between ranks 0 and 1: latency and rate from messages to and fro, cost of a message from many at once."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -291,7 +291,7 @@ def _job(launcher: list[str], what: str, threads: int = 1, **arguments: Any) -> 
 
 
 def _best(found: dict[str, Any]) -> float:
-    """Seconds of a step when nobody else disturbs it: the mean of the fastest quarter."""
+    """Seconds of an undisturbed step: the mean of the fastest quarter."""
     times = sorted(found["times"])
     return statistics.mean(times[: max(1, len(times) // 4)])
 

@@ -33,7 +33,7 @@ LIMIT = 1.1
 
 @dataclass(frozen=True)
 class SharedWork:
-    """What a kernel shared out at once: core/runtime/schedule.h."""
+    """Work that a kernel distributes at once: core/runtime/schedule.h."""
 
     asked: int
     items: int
@@ -41,7 +41,7 @@ class SharedWork:
     seconds: list[float]
 
     def shares(self, *, timed: bool = False) -> list[float]:
-        """What every worker does, in pieces or in seconds."""
+        """The share of every worker, in pieces or in seconds."""
         if self.ranges:
             used = max(1, min(self.asked, self.items))
             counts = [float(self.items * (w + 1) // used - self.items * w // used) for w in range(used)]
@@ -96,7 +96,7 @@ def recorded(workers: int) -> Iterator[None]:
 
 
 def schedule_of(steps: Iterable[Step], workers: int) -> list[SharedWork]:
-    """What some calls share out among so many workers."""
+    """The work that some calls distribute among so many workers."""
     with recorded(workers):
         for step in steps:
             step()
@@ -104,7 +104,7 @@ def schedule_of(steps: Iterable[Step], workers: int) -> list[SharedWork]:
 
 
 def balance(parts: Sequence[SharedWork], *, timed: bool = False) -> float:
-    """Of all parts together: how many times as long they take as if all their workers did the same."""
+    """The balance of all parts together: their time as a multiple of the time if all workers had equal shares."""
     weights = [sum(part.seconds) / part.asked for part in parts]
     if not sum(weights):
         return 1.0

@@ -40,7 +40,7 @@ class Link:
 
 
 def available() -> bool:
-    """Whether this process may make network namespaces and tunnels."""
+    """True if this process may make network namespaces and tunnels."""
     return sys.platform == "linux" and os.geteuid() == 0 and os.access("/dev/net/tun", os.W_OK)
 
 

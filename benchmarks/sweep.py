@@ -100,7 +100,7 @@ def _sample(step: Step, count: int, rest: float) -> float:
 
 
 def _steps(size: int, transposes: tuple[bool, bool]) -> dict[str, Step]:
-    """What each side runs; all results are the same, or else this raises."""
+    """The step of each side; raises an error unless all results are the same."""
     random, shape = np.random.default_rng(size), (size, size)
     a, b = (random.standard_normal(shape, dtype=np.float32) for _ in "ab")
     results = {side: np.full(shape, np.nan, np.float32) for side in ("ours", "torch", "numpy")}

@@ -99,7 +99,7 @@ def alternate(
 
 
 def _wants_more(rounds: list[tuple[float, list[float]]], counts: tuple[int, int], spent: float) -> bool:
-    """Whether to go on; ``spent`` is the share of the time allotted, which may triple on a busy machine."""
+    """True if more rounds are needed; ``spent`` is the share of the time allotted, which may triple on a busy machine."""
     quiet, (least, most) = sum(share <= QUIET for share, _ in rounds), counts
     if len(rounds) < least:
         return True

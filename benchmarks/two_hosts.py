@@ -74,7 +74,7 @@ def _mpiexec() -> str:
 
 @cache
 def available() -> bool:
-    """Whether this process may make hosts, and has the mpiexec of MPICH."""
+    """True if this process may make hosts, and has the mpiexec of MPICH."""
     try:
         version = subprocess.run([_mpiexec(), "--version"], capture_output=True, text=True).stdout
         with two_hosts():

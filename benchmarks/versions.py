@@ -47,7 +47,7 @@ class Version:
         self._ask(f"prepare {name}")
 
     def can(self, name: str) -> bool:
-        """Whether this version knows everything that a case needs."""
+        """True if this version knows everything that a case needs."""
         return bool(self._ask(f"try {name}"))
 
     def sample(self) -> float:
