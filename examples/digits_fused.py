@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 
 def initial_parameters(random: np.random.RandomState) -> dict[str, Array]:
-    """What is trained: weights uniform in ±0.5, biases 0."""
+    """The trained parameters: weights uniform in ±0.5, biases 0."""
     return {
         "convolution_weights": random.uniform(-0.5, 0.5, (CHANNELS, 1, 3, 3)).astype(np.float32),
         "convolution_bias": np.zeros(CHANNELS, np.float32),
@@ -107,7 +107,7 @@ class Network:
             input=images,
             output=self.features,
             output_gradient=self.features_gradient,
-            generating_input_gradient=skip,  # nobody needs the gradient of the images
+            generating_input_gradient=skip,  # the gradient of the images is not needed
             generating_parameter_gradients=[g["convolution_weights"], g["convolution_bias"], g["beta"], g["gamma"]],
         )
         return float(self.loss_value[0])

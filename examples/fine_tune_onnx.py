@@ -16,7 +16,7 @@ from openbnns.datasets import load_digits
 
 
 def write_model(path: Path, x: np.ndarray, y: np.ndarray) -> None:
-    """What somebody else has trained."""
+    """Write an ONNX file of a trained network, standing for one from elsewhere."""
     layers = nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 36, 64), nn.ReLU(), nn.Linear(64, 10)
     net = nn.Sequential(*layers).build((1, 8, 8), seed=0)
     nn.Trainer(net, "cross_entropy", nn.Adam(0.002), quiet=True).fit(x, y, epochs=8)

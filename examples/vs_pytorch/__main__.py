@@ -133,7 +133,7 @@ def _cells(texts: Sequence[str]) -> str:
 
 
 def _summary(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """What the goals are about, in a line each."""
+    """The results that the goals refer to, one line each."""
     lines = {}
     differences = [row["difference"] for row in rows if "difference" in row]
     ratios = [row["time"]["ratio"] for row in rows if "time" in row]

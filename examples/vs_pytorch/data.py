@@ -1,4 +1,4 @@
-"""Batches of real data that nobody has to download: handwritten digits, and the English of Python's own manual.
+"""Batches of real data without a download: handwritten digits, and the English of Python's own manual.
 
 Every function draws from the training part, or with ``held_out`` takes samples that training never sees.
 """
@@ -103,7 +103,7 @@ def next_characters(random: Random, count: int, length: int, vocabulary: int, he
 
 @cache
 def _words(words: int, tags: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Both parts as numbers of words and their tags. 0 is no word, 1 a rare one.
+    """Both parts as numbers of words and their tags. 0 is padding, 1 a rare word.
 
     Words are in small letters and without the marks that follow them; the tag says what was taken away.
     """
