@@ -11,11 +11,10 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int64_t kSerialElements = 32768;
+constexpr int64_t kSerialElements = 65536;
 constexpr int64_t kMinTasks = 16;         // backward: parts of the channels and, if these are few, of the batch
 constexpr int64_t kMaxBlockChannels = 8;  // planes of neighbouring channels are read together
-
-constexpr int64_t kMostExpected = 2048;  // floats of a plane that is asked for ahead
+constexpr int64_t kMostExpected = 2048;   // floats of a plane that is asked for ahead
 
 // out(r, c) = start + sum over taps of weight[tap] * source(r, c)[offset[tap]]
 template <int kTaps>
@@ -200,33 +199,27 @@ void add_tap_products(const float* source, const Windows& in, const float* dz, i
   for (; t < taps.count(); t++) add_products<1>(source, in, dz, dz_pitch, taps.offset.data() + t, sums + t * kWidth);
 }
 
-class Depthwise final : public Plan {
+class Depthwise final : public DepthwisePlan {
  public:
   Depthwise(const ConvolutionShape& s, const ActivationSpec& activation)
-      : shape_(s),
-        activation_(activation),
-        multiplier_(s.out_channels / s.in_channels),
-        in_plane_(s.in_height * s.in_width),
-        out_plane_(s.out_height * s.out_width),
+      : DepthwisePlan(s, activation),
         geometry_({s.in_height, s.in_width, s.out_height, s.out_width, s.kernel_height, s.kernel_width, s.stride_y,
                    s.stride_x, s.dilation_y, s.dilation_x, s.pad_up, s.pad_left}) {}
 
   void forward(const Call& call) override {
-    int64_t planes = call.batch * shape_.in_channels;
-    bool small = planes * (in_plane_ + multiplier_ * out_plane_) < 2 * kSerialElements;
-    parallel_ranges(small ? 1 : call.threads, planes, [&](int64_t first, int64_t last) {
+    parallel_ranges(threads(call), call.batch * channels_, [&](int64_t first, int64_t last) {
       float* x = scratch(kInputBand, static_cast<size_t>(geometry_.input.room()));
       geometry_.input.fill_border(x, 0);
       for (int64_t i = first; i < last; i++) {
         check_interruption();
-        forward_plane(call, i / shape_.in_channels, i % shape_.in_channels, x);
+        forward_plane(call, i / channels_, i % channels_, x);
       }
     });
   }
 
   void backward(const Call& call) override {
-    Run run(*this, call);
-    parallel_ranges(run.workers, run.tasks, [&](int64_t first, int64_t last) {
+    const Run run = cut(call, kMaxBlockChannels);
+    parallel_ranges(threads(call), run.blocks * run.parts, [&](int64_t first, int64_t last) {
       Work work(*this, run);
       for (int64_t t = first; t < last; t++) backward_task(run, work, t);
     });
@@ -234,44 +227,20 @@ class Depthwise final : public Plan {
   }
 
  private:
-  // How a backward call is cut: blocks of channels times parts of the batch, by shape only.
-  struct Run {
-    const Call& call;
-    int64_t block_channels, blocks, parts, tasks;
-    int workers;
-    int64_t sums_per_channel;  // per output channel: one for each weight, one for the bias
-    double* sums = nullptr;    // [parts][out_channels][sums_per_channel]
-
-    Run(const Depthwise& plan, const Call& c) : call(c) {
-      const ConvolutionShape& s = plan.shape_;
-      block_channels = std::min(kMaxBlockChannels, std::max<int64_t>(1, s.in_channels / kMinTasks));
-      blocks = (s.in_channels + block_channels - 1) / block_channels;
-      parts = std::max<int64_t>(1, std::min(c.batch, kMinTasks / blocks));
-      tasks = blocks * parts;
-      bool small =
-          c.batch * s.in_channels * (plan.in_plane_ + plan.multiplier_ * plan.out_plane_) < 2 * kSerialElements;
-      workers = small ? 1 : c.threads;
-      sums_per_channel = plan.geometry_.taps.count() + 1;
-      if (c.address[DW] || c.address[DB])
-        sums = reinterpret_cast<double*>(
-            scratch(kPartialSums, static_cast<size_t>(parts * s.out_channels * sums_per_channel * 2)));
-    }
-  };
-
   // Scratch of one thread.
   struct Work {
-    float* x = nullptr;        // bordered input plane
-    float* dz = nullptr;       // bordered output gradient plane
-    float* flat_dz = nullptr;  // [out_height][out_width], with a fused activation
-    float* gather = nullptr;   // for WindowGeometry::gather
-    double* sums = nullptr;    // [block's output channels][sums_per_channel][kWidth]
+    float* x = nullptr;       // bordered input plane
+    float* dz = nullptr;      // bordered output gradient plane
+    float* made = nullptr;    // [out_height][out_width], with a fused activation
+    float* gather = nullptr;  // for WindowGeometry::gather
+    double* sums = nullptr;   // [block's output channels][sums()][kWidth]
 
     Work(const Depthwise& plan, const Run& run) {
       const WindowGeometry& geometry = plan.geometry_;
       const Call& call = run.call;
       dz = scratch(kGradientBand, static_cast<size_t>(geometry.gradient.room()));
       geometry.gradient.fill_border(dz, 0);
-      if (!is_identity(plan.activation_)) flat_dz = scratch(kActivated, static_cast<size_t>(plan.out_plane_));
+      made = plan.room_for_gradient();
       if (call.address[DW]) {
         x = scratch(kInputBand, static_cast<size_t>(geometry.input.room()));
         geometry.input.fill_border(x, 0);
@@ -279,8 +248,7 @@ class Depthwise final : public Plan {
       if (call.address[DX]) gather = scratch(kOutputTile, static_cast<size_t>(geometry.gather_room()));
       if (run.sums)
         sums = reinterpret_cast<double*>(
-            scratch(kPlaneSums,
-                    static_cast<size_t>(run.block_channels * plan.multiplier_ * run.sums_per_channel) * kWidth * 2));
+            scratch(kPlaneSums, static_cast<size_t>(run.block * plan.multiplier_ * plan.sums()) * kWidth * 2));
     }
   };
 
@@ -293,66 +261,61 @@ class Depthwise final : public Plan {
       prefetch(plane, count);
   }
 
-  void forward_plane(const Call& call, int64_t sample, int64_t channel, float* x) const {
-    if (channel + 1 < shape_.in_channels || sample + 1 < call.batch) {
-      int64_t n = channel + 1 < shape_.in_channels ? sample : sample + 1, c = (channel + 1) % shape_.in_channels;
-      expect(call.address[X] + n * call.stride[X] + c * in_plane_, in_plane_);
-      expect(call.address[Y] + n * call.stride[Y] + c * multiplier_ * out_plane_, multiplier_ * out_plane_, true);
+  void forward_plane(const Call& call, int64_t n, int64_t channel, float* x) const {
+    if (channel + 1 < channels_ || n + 1 < call.batch) {
+      const int64_t next = channel + 1 < channels_ ? n : n + 1, c = (channel + 1) % channels_;
+      expect(input(call, X, next, c), in_plane_);
+      expect(output(call, Y, next, c * multiplier_), multiplier_ * out_plane_, true);
     }
-    geometry_.input.place(x, call.address[X] + sample * call.stride[X] + channel * in_plane_);
-    for (int64_t j = 0; j < multiplier_; j++) {
-      int64_t o = channel * multiplier_ + j;
-      float* y = call.address[Y] + sample * call.stride[Y] + o * out_plane_;
-      float bias = call.address[B] ? call.address[B][o] : 0;
-      correlate_plane(x, geometry_.windows(), geometry_.taps, weights(call, o), bias,
-                      {y, shape_.out_width, y + out_plane_});
-      if (!is_identity(activation_)) activation_forward(activation_, y, y, out_plane_, shape_.out_width);
+    geometry_.input.place(x, input(call, X, n, channel));
+    for (int64_t o = channel * multiplier_; o < (channel + 1) * multiplier_; o++) {
+      float* y = output(call, Y, n, o);
+      correlate_plane(x, geometry_.windows(), geometry_.taps, weights(call, o), bias(call, o),
+                      {y, out_width_, y + out_plane_});
+      activate(y);
     }
   }
 
   void backward_task(const Run& run, const Work& work, int64_t task) const {
     const Call& call = run.call;
-    int64_t part = task % run.parts, first = task / run.parts * run.block_channels;
-    int64_t last = std::min(shape_.in_channels, first + run.block_channels);
-    int64_t sums = (last - first) * multiplier_ * run.sums_per_channel;
-    if (work.sums) std::fill_n(work.sums, sums * kWidth, 0.0);
+    const int64_t part = task % run.parts, first = task / run.parts * run.block;
+    const int64_t last = std::min(channels_, first + run.block), count = (last - first) * multiplier_ * sums();
+    if (work.sums) std::fill_n(work.sums, count * kWidth, 0.0);
     for (int64_t n = call.batch * part / run.parts; n < call.batch * (part + 1) / run.parts; n++)
       for (int64_t channel = first; channel < last; channel++) {
         check_interruption();
-        bool more = channel + 1 < last;
+        const bool more = channel + 1 < last;
         if (more || n + 1 < call.batch) expect_backward(call, more ? n : n + 1, more ? channel + 1 : first);
-        backward_plane(run, work, n, channel, channel - first);
+        backward_plane(call, work, n, channel, channel - first);
       }
     if (!work.sums) return;
-    double* to = run.sums + (part * shape_.out_channels + first * multiplier_) * run.sums_per_channel;
-    for (int64_t i = 0; i < sums; i++) to[i] = sum_lanes(load_wide(work.sums + i * kWidth));
+    double* to = run.sums + (part * channels_ + first) * multiplier_ * sums();
+    for (int64_t i = 0; i < count; i++) to[i] = sum_lanes(load_wide(work.sums + i * kWidth));
   }
 
-  void expect_backward(const Call& call, int64_t sample, int64_t channel) const {
-    int64_t outputs = multiplier_ * out_plane_, o = channel * outputs;
-    if (call.address[DW]) expect(call.address[X] + sample * call.stride[X] + channel * in_plane_, in_plane_);
-    expect(call.address[DY] + sample * call.stride[DY] + o, outputs);
-    if (!is_identity(activation_)) expect(call.address[Y] + sample * call.stride[Y] + o, outputs);
-    if (call.address[DX]) expect(call.address[DX] + sample * call.stride[DX] + channel * in_plane_, in_plane_, true);
+  void expect_backward(const Call& call, int64_t n, int64_t channel) const {
+    const int64_t o = channel * multiplier_, outputs = multiplier_ * out_plane_;
+    if (call.address[DW]) expect(input(call, X, n, channel), in_plane_);
+    expect(output(call, DY, n, o), outputs);
+    if (!is_identity(activation_)) expect(output(call, Y, n, o), outputs);
+    if (call.address[DX]) expect(input(call, DX, n, channel), in_plane_, true);
   }
 
   // All gradients of one input plane and the output planes that come from it.
-  void backward_plane(const Run& run, const Work& work, int64_t sample, int64_t channel, int64_t block_channel) const {
-    const Call& call = run.call;
-    float* dx = call.address[DX] ? call.address[DX] + sample * call.stride[DX] + channel * in_plane_ : nullptr;
-    if (call.address[DW])
-      geometry_.input.place(work.x, call.address[X] + sample * call.stride[X] + channel * in_plane_);
+  void backward_plane(const Call& call, const Work& work, int64_t n, int64_t channel, int64_t block_channel) const {
+    float* dx = call.address[DX] ? input(call, DX, n, channel) : nullptr;
+    if (call.address[DW]) geometry_.input.place(work.x, input(call, X, n, channel));
     for (int64_t j = 0; j < multiplier_; j++) {
-      int64_t o = channel * multiplier_ + j;
-      const float* dz = output_gradient(call, sample, o, work.flat_dz);
-      double* sums = nullptr;
-      if (work.sums) sums = work.sums + (block_channel * multiplier_ + j) * run.sums_per_channel * kWidth;
-      if (call.address[DB]) add_lanes(dz, out_plane_, sums + geometry_.taps.count() * kWidth);
+      const int64_t o = channel * multiplier_ + j;
+      const float* dz = output_gradient(call, n, o, work.made);
+      double* plane_sums = nullptr;
+      if (work.sums) plane_sums = work.sums + (block_channel * multiplier_ + j) * sums() * kWidth;
+      if (call.address[DB]) add_lanes(dz, out_plane_, plane_sums + taps_ * kWidth);
       if (!dx && !call.address[DW]) continue;
       geometry_.gradient.place(work.dz, dz);
       if (call.address[DW])
         add_tap_products(work.x, geometry_.windows(), work.dz + geometry_.gradient_origin(),
-                         geometry_.gradient.row_pitch, geometry_.taps, sums);
+                         geometry_.gradient.row_pitch, geometry_.taps, plane_sums);
       if (dx)
         geometry_.gather(dx, j > 0 || call.adds(DX), work.gather, [&](const Phase& phase, const PlaneWriter& out) {
           correlate_plane(work.dz, geometry_.windows(phase), phase.taps, weights(call, o), 0, out);
@@ -360,41 +323,55 @@ class Depthwise final : public Plan {
     }
   }
 
-  const float* weights(const Call& call, int64_t o) const { return call.address[W] + o * geometry_.taps.count(); }
-
-  // y = f(z): dz = dy * f'(y); [out_height][out_width]
-  const float* output_gradient(const Call& call, int64_t sample, int64_t o, float* flat_dz) const {
-    const float* dy = call.address[DY] + sample * call.stride[DY] + o * out_plane_;
-    if (!flat_dz) return dy;
-    activation_backward_from_output(activation_, call.address[Y] + sample * call.stride[Y] + o * out_plane_, dy,
-                                    flat_dz, out_plane_, shape_.out_width);
-    return flat_dz;
-  }
-
-  // Adds the parts of the batch in order and stores dw [out_channels][taps] and db [out_channels].
-  void write_sums(const Run& run) const {
-    if (!run.sums) return;
-    float *dw = run.call.address[DW], *db = run.call.address[DB];
-    int64_t taps = geometry_.taps.count(), part = shape_.out_channels * run.sums_per_channel;
-    auto write = [&](float* to, int64_t sum, bool adds) {
-      double total = 0;
-      for (int64_t p = 0; p < run.parts; p++) total += run.sums[p * part + sum];
-      *to = static_cast<float>(adds ? *to + total : total);
-    };
-    for (int64_t o = 0; o < shape_.out_channels; o++) {
-      for (int64_t t = 0; dw && t < taps; t++)
-        write(dw + o * taps + t, o * run.sums_per_channel + t, run.call.adds(DW));
-      if (db) write(db + o, o * run.sums_per_channel + taps, run.call.adds(DB));
-    }
-  }
-
-  const ConvolutionShape shape_;
-  const ActivationSpec activation_;
-  const int64_t multiplier_, in_plane_, out_plane_;
   const WindowGeometry geometry_;
 };
 
 }  // namespace
+
+DepthwisePlan::Run DepthwisePlan::cut(const Call& call, int64_t most) const {
+  Run run{call, std::clamp<int64_t>(channels_ / kMinTasks, 1, most), 0, 0, nullptr};
+  run.blocks = (channels_ + run.block - 1) / run.block;
+  run.parts = std::clamp<int64_t>(kMinTasks / run.blocks, 1, std::max<int64_t>(1, call.batch));
+  if (call.address[DW] || call.address[DB])
+    run.sums = reinterpret_cast<double*>(
+        scratch(kPartialSums, static_cast<size_t>(run.parts * channels_ * multiplier_ * sums() * 2)));
+  return run;
+}
+
+void DepthwisePlan::write_sums(const Run& run) const {
+  if (!run.sums) return;
+  float *dw = run.call.address[DW], *db = run.call.address[DB];
+  const int64_t outputs = channels_ * multiplier_;
+  const auto write = [&](float* to, int64_t sum, bool adds) {
+    double total = 0;
+    for (int64_t p = 0; p < run.parts; p++) total += run.sums[p * outputs * sums() + sum];
+    *to = static_cast<float>(adds ? *to + total : total);
+  };
+  for (int64_t o = 0; o < outputs; o++) {
+    for (int64_t t = 0; dw && t < taps_; t++) write(dw + o * taps_ + t, o * sums() + t, run.call.adds(DW));
+    if (db) write(db + o, o * sums() + taps_, run.call.adds(DB));
+  }
+}
+
+int DepthwisePlan::threads(const Call& call) const {
+  const int64_t elements = call.batch * channels_ * (in_plane_ + multiplier_ * out_plane_);
+  return elements < kSerialElements ? 1 : call.threads;
+}
+
+void DepthwisePlan::activate(float* y) const {
+  if (!is_identity(activation_)) activation_forward(activation_, y, y, out_plane_, out_width_);
+}
+
+float* DepthwisePlan::room_for_gradient() const {
+  return is_identity(activation_) ? nullptr : scratch(kActivated, static_cast<size_t>(out_plane_));
+}
+
+const float* DepthwisePlan::output_gradient(const Call& call, int64_t n, int64_t o, float* made) const {
+  const float* dy = output(call, DY, n, o);
+  if (!made) return dy;
+  activation_backward_from_output(activation_, output(call, Y, n, o), dy, made, out_plane_, out_width_);
+  return made;
+}
 
 std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation) {
   return std::make_unique<Depthwise>(shape, activation);

@@ -15,7 +15,6 @@
 #include "kernels/convolution/byte_groups.h"
 #include "kernels/convolution/depthwise.h"
 #include "kernels/convolution/depthwise_bytes.h"
-#include "kernels/convolution/depthwise_halves.h"
 #include "kernels/convolution/kernels.h"
 #include "kernels/convolution/stored_results.h"
 #include "kernels/kernels.h"
