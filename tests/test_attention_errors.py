@@ -89,7 +89,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"batch_size": -1}, r"batch_size is -1"),
     ({"query_stride": -3}, r"query_stride is -3"),
     ({"value": np.zeros(9, np.float32)}, r"value holds 36 bytes"),
-    ({"key": np.zeros(56, np.float64)}, r"key holds float64 items"),
+    ({"key": np.zeros(56, np.float16)}, r"key holds float16 items"),
 ]  # fmt: skip
 
 

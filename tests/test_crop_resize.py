@@ -346,7 +346,7 @@ def test_layer_errors(engine: str) -> None:
         (lambda: layer.apply(x[0], boxes, output_size=(2, 2)), ValueError, "input has shape"),
         (lambda: layer.apply(x, boxes[0], output_size=(2, 2)), ValueError, "region_of_interest has shape"),
         (lambda: layer.apply(x, boxes, np.zeros((2, 1, 1, 3, 2), "f4").swapaxes(3, 4)), ValueError, "not C-contiguous"),
-        (lambda: layer.apply(x.astype(float), boxes, output_size=(2, 2)), TypeError, "input is float64"),
+        (lambda: layer.apply(x.astype(complex), boxes, output_size=(2, 2)), TypeError, "input is complex128"),
         (lambda: layer.apply_backward(boxes, np.zeros((2, 1, 1, 2, 2), "f4")), ValueError, "input_size is None"),
     ]:
         with pytest.raises(kind, match=pattern) as caught:

@@ -59,7 +59,7 @@ ARITHMETIC: list[tuple[str, Callable[[Arithmetic], dict[str, Any]], str]] = [
     ("forward", lambda c: {"in_": None}, r"in\[0\] is NULL, but this call needs it"),
     ("forward", lambda c: {"in_": [numbers(23), numbers(4)]}, r"in\[0\] holds 92 bytes, but the call touches 96"),
     ("forward", lambda c: {"in_": [numbers(24), numbers(3)]}, r"in\[1\] holds 12 bytes"),
-    ("forward", lambda c: {"in_": [np.zeros(24), numbers(4)]}, r"in\[0\] holds float64 items"),
+    ("forward", lambda c: {"in_": [np.zeros(24, np.float16), numbers(4)]}, r"in\[0\] holds float16 items"),
     ("forward", lambda c: {"in_stride": [-2, 0]}, r"in_stride\[0\] is -2"),
     ("forward", lambda c: {"in_stride": [13, 0]}, r"in\[0\] holds"),
     ("forward", lambda c: {"out": np.zeros(23, "f4")}, "out holds 92 bytes"),

@@ -23,6 +23,8 @@ from openbnns.capi import (
     BNNSNDArrayDescriptor,
     BNNSNDArrayFlagBackpropAccumulate,
 )
+from openbnns.gradients import family_module, subject_of
+from openbnns.gradients._random import Random
 
 Array = np.ndarray[Any, Any]
 CLIENT = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
@@ -43,6 +45,40 @@ def dense(inputs: int = 6, outputs: int = 4, **options: Any) -> tuple[ob.FullyCo
 def image_layer(**options: Any) -> ob.ConvolutionLayer:
     arguments = {"input": ob.Shape.image_chw(8, 8, 3), "weights": numbers(4, 3, 3, 3)} | options
     return ob.ConvolutionLayer(**arguments)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arrays of float64
+
+
+@pytest.mark.parametrize("family", ["activation", "contraction", "convolution", "fully_connected", "fused", "gram"])
+def test_the_reference_engine_takes_float64_arrays(family: str) -> None:
+    """Results in float64 arrays are not rounded; those that a layer makes are float32, as on the native engine."""
+    layer: Any = family_module(family).random_layer(Random(3, family))
+    inputs = [argument.tensor for argument in subject_of(layer).inputs.values()]
+    narrow = [numbers(2, *tensor.shape, seed=i) for i, tensor in enumerate(inputs)]
+    wide = [x.astype(np.float64) for x in narrow]
+    with ob.engine("reference"):
+        rounded = layer.apply(*narrow)
+        made = layer.apply(*wide)
+        exact = layer.apply(*wide, output=np.empty(rounded.shape))
+    assert made.dtype == np.float32 and exact.dtype == np.float64
+    np.testing.assert_array_equal(made, rounded)
+    np.testing.assert_array_equal(exact.astype(np.float32), rounded)
+    assert (exact != rounded).any()
+
+
+def test_training_on_float64_arrays() -> None:
+    w, x, dy = (numbers(*shape).astype(np.float64) for shape in ((4, 6), (5, 6), (5, 4)))
+    with ob.engine("reference"):
+        layer = ob.FullyConnectedLayer(weights=w)
+        y = layer.apply(x, np.empty((5, 4)))
+        dx, dw = np.empty((5, 6)), np.empty((4, 6))
+        layer.apply_backward(x, y, dy, dx, dw)
+    np.testing.assert_allclose(y, x @ w.T, rtol=1e-13)
+    np.testing.assert_allclose(dx, dy @ w, rtol=1e-13)
+    np.testing.assert_allclose(dw, dy.T @ x, rtol=1e-13)
+    close(layer.apply(x.astype(np.float32)), (x @ w.T).astype(np.float32))  # on the other engine, too
 
 
 # ---------------------------------------------------------------------------------------------------------------------

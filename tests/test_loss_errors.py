@@ -96,7 +96,7 @@ BAD_FORWARDS: list[tuple[dict[str, Any], str]] = [
     ({"out": None}, r"out is NULL"),
     ({"in_": np.ones(34, np.float32)}, r"in holds 136 bytes, but the call touches 140"),
     ({"labels": np.ones(7, np.float32)}, r"labels holds 28 bytes, but the call touches 140"),
-    ({"labels": np.ones(35)}, r"labels holds float64 items"),
+    ({"labels": np.ones(35, np.float16)}, r"labels holds float16 items"),
     ({"labels_stride": 8}, r"labels holds 140 bytes, but the call touches 156 .*8 elements apart"),
     ({"in_stride": -1}, r"in_stride is -1"),
     ({"weights_size": 5, "weights": np.ones(5, np.float32)}, r"weights_size is 5.*takes 0 \(none\), 1 .* or 35 "

@@ -146,7 +146,7 @@ def test_layer_errors(engine: str) -> None:
     calls: list[tuple[Any, str]] = [
         (lambda: layer.apply(x, x[:3]), r"labels holds 3 samples, but input holds 4"),
         (lambda: layer.apply(x, x[:, :5]), r"labels has shape \(4, 5\), but this layer expects \(6,\)"),
-        (lambda: layer.apply(x, x.astype(np.float64)), r"labels is float64, but this layer takes float32"),
+        (lambda: layer.apply(x, x.astype(np.float16)), r"labels is float16, but this layer takes float32"),
         (
             lambda: layer.apply(x, x, weights=np.ones(4, np.float32)),
             r"weights has 4 values. Pass one per "
@@ -157,7 +157,7 @@ def test_layer_errors(engine: str) -> None:
             r"24 values, but "
             r"broadcasts",
         ),
-        (lambda: layer.apply(x, x, weights=np.ones(24)), r"weights is float64"),
+        (lambda: layer.apply(x, x, weights=np.ones(24, np.float16)), r"weights is float16"),
         (
             lambda: layer.apply(x, x, np.zeros((4, 6), np.float32)),
             r"output has shape \(4, 6\), but this layer "

@@ -110,7 +110,7 @@ def test_bad_product_layers(options: dict[str, Any], message: str) -> None:
 def test_bad_calls_of_product_layers() -> None:
     layer = ob.BroadcastMatrixMultiplyLayer(input_a=ob.Shape([2, 3]), input_b=ob.Shape([3, 2]))
     a, b = numbers(4, 2, 3), numbers(4, 3, 2)
-    with pytest.raises(ob.LayerApplyError, match=r"input_b holds 3 sample.s., but input_a holds 4"):
+    with pytest.raises(ob.LayerApplyError, match=r"input_b holds 3 samples, but input_a holds 4"):
         layer.apply(a, b[:3])
     with pytest.raises(ob.LayerApplyError, match=r"input_a has shape \(4, 3, 2\), but this layer expects \(2, 3\)"):
         layer.apply(b, b)

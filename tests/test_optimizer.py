@@ -532,7 +532,7 @@ def test_bad_tensors_change_nothing(engine: str) -> None:
         (case("accumulators", 2, data=locked), "read-only"),
         (case("parameters", 1, data=memory[2:6]), "share memory"),
         (case("accumulators", 1, data=memory[16:20]), "share memory"),
-        (case("gradients", 0, data=np.zeros(4)), "holds float64 items"),
+        (case("gradients", 0, data=np.zeros(4, np.float16)), "holds float16 items"),
         (good() | {"accumulators": None}, r"accumulators is NULL, but this step needs 4 \(2 for each of 2 parameters"),
         (good() | {"gradients": None}, "gradients is NULL"),
         (good() | {"accumulators": good()["accumulators"][:3]}, "accumulators has 3 entries, but this step needs 4"),

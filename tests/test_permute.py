@@ -241,7 +241,7 @@ def test_layer_errors(engine: str) -> None:
             "has 3 entries, but the input has 2",
         ),
         ({"input": x, "permutation": (1, 0), "output": x}, ValueError, r"Set output.size to \(4, 3\)"),
-        ({"input": x.astype(np.float64), "permutation": (1, 0)}, TypeError, "input is float64"),
+        ({"input": x.astype(np.complex64), "permutation": (1, 0)}, TypeError, "input is complex64"),
     ]:
         with pytest.raises(kind, match=pattern) as caught:
             ob.PermuteLayer(**options)

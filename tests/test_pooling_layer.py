@@ -186,7 +186,7 @@ def test_layer_errors(engine: str) -> None:
     calls: list[tuple[Any, str]] = [
         (lambda: small.apply(x), r"indices holds 192 bytes, but the call touches 288"),
         (lambda: plain.apply(x[:, :1]), r"input has shape \(3, 1, 4, 6\)"),
-        (lambda: plain.apply(x.astype(np.float64)), r"input is float64"),
+        (lambda: plain.apply(x.astype(np.float16)), r"input is float16"),
         (lambda: plain.apply_backward(None, None, dy), r"input is None, but the input gradient of Max pooling needs the forward"),
         (lambda: fused.apply_backward(x, None, dy), r"output is None, but the fused activation"),
         (lambda: plain.apply_backward(x, None, None), r"output_gradient is None"),

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import engines
 from .._plural import plural
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType
@@ -367,7 +366,7 @@ def parameter_array(value: Any, shape: tuple[int, ...], who: str, *, client_poin
     if client_pointer:
         require_in_place(array, who)
     array = exact_array(array, shape, who)
-    return array if client_pointer else array.copy()
+    return array if client_pointer else array.astype(wide.number_type() if wide.is_wide(array.dtype) else array.dtype)
 
 
 # Descriptions at creation.
@@ -379,7 +378,7 @@ def data_type(array: NDArray[Any], who: str) -> DataType:
         return DataType.from_dtype(array.dtype)
     except TypeError:
         raise Problem(
-            f"{who} is {array.dtype}, but layers take float32. Pass the array's .astype(np.float32).{_of_engine(array)}",
+            f"{who} is {array.dtype}, but layers take float32. Pass the array's .astype(np.float32).",
             kind=TypeError,
         ) from None
 
@@ -436,15 +435,9 @@ def require_dtype(array: NDArray[Any], dtype: np.dtype[Any], who: str, *, output
         cure = f"np.empty({array.shape}, np.{dtype.name})" if output else f"the array's .astype(np.{dtype.name})"
         verb = "writes" if output else "takes"
         raise Problem(
-            f"{who} is {array.dtype}, but this layer {verb} {dtype.name} here. Pass {cure}.{_of_engine(array)}",
+            f"{who} is {array.dtype}, but this layer {verb} {dtype.name} here. Pass {cure}.",
             kind=TypeError,
         )
-
-
-def _of_engine(array: NDArray[Any]) -> str:
-    """Why the engine that computes in float64 does not take such arrays either."""
-    refused = array.dtype == np.float64 and engines.current() == engines.REFERENCE
-    return " The reference engine computes in float64, but it reads and writes float32 as well." if refused else ""
 
 
 def require_in_place(array: NDArray[Any], who: str) -> None:

@@ -349,6 +349,12 @@ class Parameter:
         self.view, self.order = view, order
         self.shape = tuple(view.size[a] for a in order)
         self.bound: Bound | None = bind(view, order, self.shape, who, data, 1, 0)
+        if client_pointer and self.bound.view.element is not view.element and not wide.active():
+            raise Problem(
+                f"{who} is float64, but the filter uses this memory in place, also on the native engine. Pass the "
+                "array's .astype(np.float32).",
+                kind=TypeError,
+            )
         self._pins = buffers.pin(self.bound.buffer) if client_pointer else []
         self.fixed: NDArray[Any] | None = None  # numbers
         self._raw: NDArray[Any] | None = None  # or elements

@@ -1,7 +1,8 @@
 """Float32 tensors in float64 memory, for runs of the reference engine that round nothing.
 
-Descriptors still say Float32. In a :func:`float64_memory` block a float64 array may be used wherever a float32 array may,
-and holds results as precisely as they were computed. Networks are gradient-checked in this way.
+Descriptors still say Float32. Calls on the reference engine take float64 arrays, inputs and outputs, wherever they take
+float32 ones; filters keep float32 copies of their parameters, because they may run on the native engine later. In a
+:func:`float64_memory` block these copies are float64, too. Networks are gradient-checked in this way.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _active = False
 
 @contextmanager
 def float64_memory() -> Iterator[None]:
-    """Run the filters of a ``with`` block on the reference engine, which then takes arrays of float64 as well.
+    """Run the filters of a ``with`` block on the reference engine, with parameters in float64 as well.
 
     Filters that are created on such arrays must not outlive the block. Like the engine, this holds for the whole process.
 
@@ -54,9 +55,9 @@ def number_type() -> np.dtype[Any]:
 
 def is_wide(dtype: np.dtype[Any]) -> bool:
     """True if arrays of this type currently stand for float32 ones."""
-    return _active and dtype == np.float64
+    return dtype == np.float64 and (_active or engines.current() == engines.REFERENCE)
 
 
 def stored_as(element: ElementType, data: Any) -> ElementType:
     """The element type of memory given for a tensor."""
-    return _FLOAT64 if _active and element is FLOAT32 and getattr(data, "dtype", None) == np.float64 else element
+    return _FLOAT64 if element is FLOAT32 and is_wide(getattr(data, "dtype", None)) else element
