@@ -222,6 +222,12 @@ def test_log(program: Path) -> None:
     assert "openbnns: BNNSFilterCreateLayerFullyConnected: filter_params.alloc_memory is set" in result.stderr
 
 
+def test_strict_mode_warns_about_a_filter_destroyed_twice(program: Path) -> None:
+    result = run(program, "handles", OPENBNNS_STRICT="1")
+    assert result.returncode == 0
+    assert "StrictWarning: BNNSFilterDestroy: the filter has been destroyed already. Destroy it once" in result.stderr
+
+
 def test_exports() -> None:
     """The 97 names and three of our own, and nothing of a Python or of C++ at run time."""
     from openbnns.clib.layouts import FUNCTIONS

@@ -511,7 +511,11 @@ def test_bad_calls(engine: str) -> None:
             ValueError,
             r"weights has shape \(2,\)",
         ),
-        (lambda: bn.apply_reduction(bn.ReductionFunction.sum(), np.ones(3, np.complex64)), TypeError, "input is complex64"),
+        (
+            lambda: bn.apply_reduction(bn.ReductionFunction.sum(), np.ones(3, np.complex64)),
+            TypeError,
+            "input is complex64",
+        ),
         (lambda: bn.apply_reduction(bn.ReductionFunction.sum(), x, axes=0.5), TypeError, "axes"),  # type: ignore[arg-type]
     ):
         with pytest.raises(kind, match=message):

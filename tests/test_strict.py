@@ -97,9 +97,17 @@ def labelled(*rows: list[float]) -> None:
     )
 
 
-def destroy(filter: Any, times: int) -> None:
+def destroy(made: Any, times: int, by: Any = capi.BNNSFilterDestroy) -> None:
     for _ in range(times):
-        capi.BNNSFilterDestroy(filter)
+        by(made)
+
+
+def generator() -> Any:
+    return capi.BNNSCreateRandomGenerator(capi.BNNSRandomGeneratorMethodAES_CTR)
+
+
+def store() -> Any:
+    return capi.BNNSCreateNearestNeighbors(1, 1, 1, capi.BNNSDataTypeFloat32)
 
 
 def image_filter(width: int) -> None:
@@ -171,6 +179,16 @@ MISTAKES: dict[str, tuple[Callable[[], object], Callable[[], object], str]] = {
         lambda: destroy(activation(), 2),
         lambda: (destroy(activation(), 1), capi.BNNSFilterDestroy(None)),
         "BNNSFilterDestroy: the filter has been destroyed already. Destroy it once",
+    ),
+    "generator destroyed twice": (
+        lambda: destroy(generator(), 2, capi.BNNSDestroyRandomGenerator),
+        lambda: destroy(generator(), 1, capi.BNNSDestroyRandomGenerator),
+        "BNNSDestroyRandomGenerator: the generator has been destroyed already. Destroy it once",
+    ),
+    "store destroyed twice": (
+        lambda: destroy(store(), 2, capi.BNNSDestroyNearestNeighbors),
+        lambda: destroy(store(), 1, capi.BNNSDestroyNearestNeighbors),
+        "BNNSDestroyNearestNeighbors: the store has been destroyed already. Destroy it once",
     ),
     "labels of nothing": (
         lambda: labelled([0, 1], [0, 0], [1, 0]),

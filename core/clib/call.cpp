@@ -78,7 +78,7 @@ PyObject* argument(char code, const Word& value) {
   }
 }
 
-// The functions that end a handle: nothing that they return, and no message if it has been ended before.
+// The functions that end a handle. NULL is ignored; about one that has been ended before, strict mode warns.
 bool destroys(const Function& f) { return f.returned == 'v' && strchr("hgn", f.codes[0]) && f.codes[1] == 0; }
 
 Word result_of(const Function& f, Reference& value, size_t number) {
@@ -149,7 +149,7 @@ Word call(size_t number, const Word* words) {
     PyObject* object = nullptr;
     const Found found = find_handle(words[0].pointer, &object);
     const Reference kept(object);
-    if (found == Found::kNull || found == Found::kDestroyed) return result;
+    if (found == Found::kNull) return result;
   }
   PyObject* arguments[kMostArguments];
   size_t count = 0;

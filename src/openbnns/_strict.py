@@ -147,10 +147,10 @@ def overlapping_samples(who: str, batch: Any, tensors: list[Any]) -> None:
             )
 
 
-def destroyed_again() -> None:
-    """``BNNSFilterDestroy`` on a filter that has been destroyed, which crashes on a Mac."""
+def destroyed_again(who: str, what: str = "filter") -> None:
+    """A call that destroys what has been destroyed, which crashes on a Mac."""
     warn(
-        "BNNSFilterDestroy: the filter has been destroyed already. Destroy it once, and forget the handle after that.",
+        f"{who}: the {what} has been destroyed already. Destroy it once, and forget the handle after that.",
         "A filter destroyed twice",
     )
 

@@ -175,5 +175,5 @@ def BNNSFilterDestroy(filter: BNNSFilter | None = None) -> None:
     if not isinstance(filter, BNNSFilter):
         raise TypeError(f"BNNSFilterDestroy: filter must be a BNNSFilter, not {type(filter).__name__}.")
     if not filter.alive:
-        _strict.destroyed_again()
+        _strict.destroyed_again("BNNSFilterDestroy")
     filter.destroy()

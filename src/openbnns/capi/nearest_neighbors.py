@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _strict
 from .._words import Caller
 from ..abi.enums import BNNSDataType
 from ..abi.structs import BNNSFilterParameters
@@ -60,6 +61,8 @@ def BNNSDestroyNearestNeighbors(knn: BNNSNearestNeighbors | None = None) -> None
     """
     if knn is not None:
         _require_store(knn, "BNNSDestroyNearestNeighbors")
+        if not knn.alive:
+            _strict.destroyed_again("BNNSDestroyNearestNeighbors", "store")
         knn.destroy()
 
 

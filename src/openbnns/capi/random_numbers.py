@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _strict
 from .._words import Caller
 from ..abi.enums import BNNSRandomGeneratorMethod
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
@@ -85,6 +86,8 @@ def BNNSDestroyRandomGenerator(generator: BNNSRandomGenerator | None = None) -> 
     """
     if generator is not None:
         _require_generator(generator, "BNNSDestroyRandomGenerator")
+        if not generator.alive:
+            _strict.destroyed_again("BNNSDestroyRandomGenerator", "generator")
         generator.destroy()
 
 
