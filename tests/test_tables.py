@@ -9,6 +9,7 @@ import random
 import sys
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from openbnns import nn
 from openbnns.nn import data
 from openbnns.nn.data import DataError
-from openbnns.nn.preprocessing import TablePreparation
+from openbnns.nn.preprocessing import TablePreparation, from_state
 from openbnns.nn.reading import delimited
 
 Array = np.ndarray
@@ -280,6 +281,39 @@ def test_texts_and_identifiers(tmp_path: Path) -> None:
         "Column 'text' holds text" in said
         and "Column 'user' is left out: it has 210 different words in 210 rows" in said
     )
+
+
+def test_columns_of_many_categories(tmp_path: Path) -> None:
+    """The common ones have a feature each, the others one together; a network learns from both."""
+    draw = random.Random(0)
+    common, rare = [f"Town {i}" for i in range(250)], [f"village-{i}" for i in range(150)]
+    places = [draw.choice(common) for _ in range(2700)] + rare * 2
+    draw.shuffle(places)
+    kinds = ["yes" if place in rare or crc32(place.encode()) % 2 else "no" for place in places]
+    spelled = [place.upper() if i % 9 == 0 else place for i, place in enumerate(places)]
+    rows = [f"{draw.random():.3f},{place},{kind}" for place, kind in zip(spelled, kinds, strict=True)]
+    loaded = data.load(write(tmp_path, "noise,place,kind\n" + "\n".join(rows) + "\n"), seed=1)
+    prepare = loaded.preparation
+    assert isinstance(prepare, TablePreparation)
+    column: Any = prepare.columns[1]
+    assert {word.title() for word in column.categories} <= set(common) and len(column.categories) > 200
+    assert {word.lower() for word in column.rare} >= {word for word in rare if word in places[:5]} and column.joined
+    features = loaded.train_x[:, prepare.features_by_column()["place"]]
+    assert features.shape[1] == len(column.categories) + 1 and (features.sum(axis=1) == 1).all()
+    assert 0.05 < features[:, -1].mean() < 0.2 and prepare.feature_names[-1] == "place is rare"
+    said = dict(prepare.by_column())["place"]
+    assert said.startswith(f"{len(column.categories)} categories: ") and f"; {len(column.rare)} rare ones share" in said
+    kept = from_state(prepare.state(), "model")
+    assert isinstance(kept, TablePreparation) and kept.columns == prepare.columns
+    x = kept.apply([{"noise": 0.5, "place": word} for word in (column.categories[0], column.rare[0], "Nowhere", "")])
+    assert (
+        x[:, -1].tolist() == [0, 1, 1, 0]
+        and x[0].sum() == x[1].sum() == x[2].sum()
+        and kept.unseen == {"place": ["Nowhere"]}
+    )
+    trainer = nn.Trainer(nn.models.tabular(2), "cross_entropy", nn.AdamW(0.005), batch_size=64, seed=1, quiet=True)
+    trainer.fit(loaded.train_x, loaded.train_y, epochs=10)
+    assert trainer.evaluate(loaded.test_x, loaded.test_y)["accuracy"] > 0.8
 
 
 def test_standardizing_makes_the_difference(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ._graph_file import GraphFile
 
 
 def can_prepare(card: ModelCard, graph: Any) -> bool:
-    """True if nodes can do what is done to samples: all but taking texts, dates and several spellings of a word apart."""
+    """True if nodes can do what is done to samples: all but texts, dates, and words that are rare or have several spellings."""
     prepare = card.preparation
     if len(graph.inputs) != 1 or graph.inputs[0].dtype == INT64:
         return False
@@ -23,7 +23,10 @@ def can_prepare(card: ModelCard, graph: Any) -> bool:
         return prepare.pixels or prepare.mean is not None
     if isinstance(prepare, TablePreparation):
         plain = (NumberColumn, CategoryColumn)
-        return all(isinstance(c, plain) and not getattr(c, "joined", ()) for c in prepare.columns)
+        return all(
+            isinstance(c, plain) and not getattr(c, "joined", ()) and not getattr(c, "rare", ())
+            for c in prepare.columns
+        )
     return isinstance(prepare, ImagePreparation)
 
 

@@ -22,7 +22,10 @@ from ._base import Preparation
 from .arrays import ArrayPreparation, mean_and_deviation, standardizing
 from .checks import Said
 
-MOST_CATEGORIES = 100
+_MOST_CATEGORIES = 100  # that each have a feature, however rare they are
+_MOST_COMMON = 1000  # the same in columns with more of them,
+_OFTEN = 5  # where they occur in so many training rows,
+_COVERED = 0.5  # and make up this share of them
 _VOCABULARY = 1000
 _LONGEST = 60  # characters of a word in a message
 _WORD = re.compile(r"\w+")
@@ -48,6 +51,8 @@ class CategoryColumn:
     """Whether no value is a category, too."""
     joined: tuple[str, ...] = ()
     """Words of the training rows that differ from a category in case or blanks alone, and count as it."""
+    rare: tuple[str, ...] = ()
+    """Words of the training rows that share one feature, because there are too many of them. New words count as rare, too."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,7 @@ class TablePreparation(Preparation):
         for c in self.columns:
             if isinstance(c, CategoryColumn):
                 names += [f"{c.name} = {category}" for category in c.categories]
-                names += [f"{c.name} is missing"] if c.missing else []
+                names += [f"{c.name} is missing"] * c.missing + [f"{c.name} is rare"] * bool(c.rare)
             elif isinstance(c, TextColumn):
                 names += [f"{c.name}: {word}" for word in c.vocabulary]
             elif isinstance(c, DateColumn):
@@ -267,7 +272,8 @@ class TablePreparation(Preparation):
                 columns.append({"name": c.name, "kind": "number", "mean": c.mean, "std": c.std, "missing": c.missing})
             elif isinstance(c, CategoryColumn):
                 said = {"name": c.name, "kind": "category", "categories": list(c.categories), "missing": c.missing}
-                columns.append({**said, "joined": list(c.joined)} if c.joined else said)
+                more = {name: list(words) for name in ("joined", "rare") if (words := getattr(c, name))}
+                columns.append({**said, **more})
             elif isinstance(c, TextColumn):
                 columns.append({"name": c.name, "kind": "text", "vocabulary": list(c.vocabulary)})
             else:
@@ -292,10 +298,9 @@ class TablePreparation(Preparation):
                 std = part.number("std", positive=True)
                 columns.append(NumberColumn(name, part.number("mean"), std, part.flag("missing")))
             elif kind == "category":
-                joined = part.texts("joined") if part.get("joined") is not None else []
-                columns.append(
-                    CategoryColumn(name, tuple(part.texts("categories")), part.flag("missing"), tuple(joined))
-                )
+                joined, rare = (tuple(part.texts(of)) if part.get(of) is not None else () for of in ("joined", "rare"))
+                categories = tuple(part.texts("categories"))
+                columns.append(CategoryColumn(name, categories, part.flag("missing"), joined, rare))
             elif kind == "text":
                 columns.append(TextColumn(name, tuple(part.texts("vocabulary"))))
             else:
@@ -394,10 +399,12 @@ class Encoder:
         folded = Counter(map(_folded, column.categories))
         alike = {_folded(word): i for word, i in known.items() if folded[_folded(word)] == 1}
         known |= {word: alike[_folded(word)] for word in words if word not in known and _folded(word) in alike}
-        if new := [word for word in words if word not in known]:
+        rare = set(map(_folded, column.rare))
+        if new := [word for word in words if word not in known and _folded(word) not in rare]:
             self.unseen[column.name] = new
-        last = len(column.categories) if column.missing else -1
-        return np.array([*(known.get(word, -1) for word in words), -1, last], np.int64)
+        none = len(column.categories) if column.missing else -1
+        other = len(column.categories) + column.missing if column.rare else -1
+        return np.array([*(known.get(word, other) for word in words), other, none], np.int64)
 
     def fill(self, numbers: Array, codes: Array, out: Array) -> None:
         """The features of some rows, into memory of float32 that may be that of their numbers."""
@@ -426,7 +433,7 @@ def _width(column: Column) -> int:
     if isinstance(column, NumberColumn):
         return 1 + column.missing
     if isinstance(column, CategoryColumn):
-        return len(column.categories) + column.missing
+        return len(column.categories) + column.missing + bool(column.rare)
     return len(column.features) + column.missing if isinstance(column, DateColumn) else len(column.vocabulary)
 
 
@@ -486,7 +493,7 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
         spelled.setdefault(_folded(word), word)
     if len(spelled) < 2 and not found.missing:
         return "it has the same value in all training rows"
-    if len(spelled) <= MOST_CATEGORIES or forced:
+    if len(spelled) <= _MOST_CATEGORIES or forced:
         joined = sorted(set(there) - set(spelled.values()))
         return CategoryColumn(name, tuple(sorted(spelled.values())), found.missing, tuple(joined))
     if np.mean([len(_WORD.findall(word)) for word in there[:1000]]) >= 3:
@@ -497,6 +504,9 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
         vocabulary = [word for word, count in common.most_common(_VOCABULARY) if count >= 2]
         if vocabulary:
             return TextColumn(name, tuple(sorted(vocabulary)))
+    common = _common_categories(name, known, spelled, found.missing)
+    if common is not None:
+        return common
     mixed = ""
     if 0 < sum(map(is_number, there)) < len(there):
         word = next(word for word in there if not is_number(word))
@@ -505,6 +515,22 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
         f"it has {len(there):,} different words in {rows:,} rows{mixed}, too many for categories "
         f"(--categorical {name} uses them all the same)"
     )
+
+
+def _common_categories(
+    name: str, counts: Mapping[str, int], spelled: Mapping[str, str], missing: bool
+) -> CategoryColumn | None:
+    """The common ones of many categories, and all others as one; None if most rows have one of the others."""
+    total: Counter[str] = Counter()
+    for word, count in counts.items():
+        total[_folded(word)] += count
+    often = [folded for folded, count in total.most_common(_MOST_COMMON) if count >= _OFTEN]
+    if sum(total[folded] for folded in often) < _COVERED * total.total():
+        return None
+    chosen = {folded: spelled[folded] for folded in often}
+    joined = sorted(w for w, n in counts.items() if n and _folded(w) in chosen and w != chosen[_folded(w)])
+    rare = sorted(word for folded, word in spelled.items() if folded not in chosen)
+    return CategoryColumn(name, tuple(sorted(chosen.values())), missing, tuple(joined), tuple(rare))
 
 
 def _date_column(table: Table, name: str, found: _Words, standardize: bool) -> DateColumn | str:
@@ -571,7 +597,8 @@ def _of_categories(column: CategoryColumn) -> str:
     """The use of a column of categories, in words."""
     joined = f"; {_some([repr(word) for word in column.joined])} counted as the same" if column.joined else ""
     none = ", or none" if column.missing else ""
-    return f"{plural(len(column.categories), 'category')}: {_some(column.categories)}{none}{joined}"
+    rare = f"; {len(column.rare):,} rare ones share a feature" if column.rare else ""
+    return f"{plural(len(column.categories), 'category')}: {_some(column.categories)}{none}{joined}{rare}"
 
 
 def _said_left_out(left_out: Mapping[str, str]) -> list[str]:

@@ -124,9 +124,11 @@ def _table(
         codes, known = table.texts(name)
         new = [i for i, word in enumerate(known) if word in set(words)]
         count = int(np.isin(codes, new).sum())
+        (column,) = (c for c in prepare.columns if c.name == name)
+        treated = "rare ones" if getattr(column, "rare", ()) else "no category"
         notes.append(
             f"Column {name!r} has words that training has not seen in {count:,} of {plural(len(table), 'row')}, which count as "
-            f"no category: {shown}."
+            f"{treated}: {shown}."
         )
     y = _table_targets(card, table, wanted) if with_targets else None
     return Samples(x, y, [str(i + 1) for i in range(len(table))], notes, table=table)

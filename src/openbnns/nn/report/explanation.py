@@ -149,7 +149,7 @@ def _groups(column: CategoryColumn, features: list[int], x: Any, found: Predicti
     """The quality of predictions for each of the most frequent categories of a column."""
     pieces = (np.asarray(x[i : i + _ROWS])[:, features] for i in range(0, len(y), _ROWS))
     codes = np.concatenate([np.where(piece.any(axis=1), piece.argmax(axis=1), -1) for piece in pieces])
-    words = [*column.categories, "missing"]
+    words = [*column.categories, *["missing"] * column.missing, "rare ones"]
     present, counts = np.unique(codes[codes >= 0], return_counts=True)
     groups = []
     for code in present[np.argsort(-counts, kind="stable")][:_GROUPS]:
