@@ -46,7 +46,8 @@ _NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
     ),
     "Upsample": ("cubic_coeff_a",),
     "Unique": ("axis", "sorted"), "NonMaxSuppression": ("center_point_box",),
-    "Attention": ("q_num_heads", "kv_num_heads"), "AveragePool": ("count_include_pad",), "Hardmax": ("axis",),
+    "Attention": ("q_num_heads", "kv_num_heads"), "AveragePool": ("count_include_pad",),
+    "com.microsoft.QLinearAveragePool": ("count_include_pad",), "Hardmax": ("axis",),
 }  # fmt: skip
 _FILLING = {"Expand", "Tile", "ConstantOfShape", "Range"}  # whose result may have a free size
 _NEVER_FOLDED = {"MaxPool", "MaxUnpool", "Dropout", "Compress", "Unique"}
@@ -304,15 +305,17 @@ def result_of(call: Call, tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
 
 
 @cache
-def _arity(op: str) -> tuple[int, float]:
-    """How many inputs an operator needs, and takes."""
+def _arity(op: str) -> tuple[int, float, tuple[int, ...]]:
+    """How many inputs an operator needs, and takes; and which of the first ones must not be left out."""
     parameters = list(inspect.signature(OPERATORS[op]).parameters.values())[1:]
+    there = tuple(i for i, p in enumerate(parameters) if p.default is p.empty and "None" not in str(p.annotation))
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return 0 if op in ("Constant", "EyeLike", "Loop", "SequenceConstruct", "SequenceEmpty") else 1, float("inf")
-    return sum(p.default is p.empty for p in parameters), float(len(parameters))
+        free = op in ("Constant", "EyeLike", "Loop", "SequenceConstruct", "SequenceEmpty")
+        return 0 if free else 1, float("inf"), () if free else there
+    return sum(p.default is p.empty for p in parameters), float(len(parameters)), there
 
 
 def _require(call: Call, tensors: list[Tensor | None]) -> None:
-    least, most = _arity(call.op)
-    if len(tensors) < least or len(tensors) > most or any(x is None for x in tensors[:least]):
+    least, most, there = _arity(call.op)
+    if len(tensors) < least or len(tensors) > most or any(tensors[i] is None for i in there):
         raise Misfit(f"has {plural(len(tensors), 'input')}, or one of them left out, but needs {least}")

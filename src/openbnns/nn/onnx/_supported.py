@@ -7,7 +7,7 @@ from .operators import GROUPS
 _ORDER = (
     "convolutions and poolings", "normalizations", "products", "sequences", "activations", "arithmetic", "reductions", "shapes",
     "parts and joints", "masks and types", "quantized numbers", "control flow", "sizes that depend on numbers",
-    "sequences of tensors",
+    "sequences of tensors", "onnxruntime's own",
 )  # fmt: skip
 
 

@@ -20,6 +20,16 @@ from .operators.cells import GATES, ORDERS, Cells, directions
 _SETTINGS = {
     "Resize": (1, 2), "Upsample": (1,),
     "Clip": (1, 2), "Pad": (2,), "Dropout": (1, 2), "OneHot": (1, 2), "Pow": (1,), "Range": (0, 1, 2),
+    "QLinearConv": (1, 2, 4, 5, 6, 7), "QLinearMatMul": (1, 2, 4, 5, 6, 7), "com.microsoft.QLinearConv": (1, 2, 4, 5, 6, 7),
+    "com.microsoft.MatMulIntegerToFloat": (2, 3, 4, 5), "com.microsoft.DynamicQuantizeMatMul": (2, 3),
+    "com.microsoft.QGemm": (1, 2, 4, 5, 7, 8), "com.microsoft.QLinearAdd": (1, 2, 4, 5, 6, 7),
+    "com.microsoft.QLinearMul": (1, 2, 4, 5, 6, 7), "com.microsoft.QLinearConcat": tuple(range(1000)),
+    "com.microsoft.QLinearWhere": (2, 3, 5, 6, 7, 8), "com.microsoft.QAttention": (3, 4, 6, 7),
+    "com.microsoft.DynamicQuantizeLSTM": (8, 9, 10, 11), "com.microsoft.MatMulNBits": (1, 2, 3),
+    "com.microsoft.RotaryEmbedding": (2, 3),
+} | {
+    f"com.microsoft.QLinear{name}": (1, 2, 3, 4)
+    for name in ("Sigmoid", "LeakyRelu", "GlobalAveragePool", "AveragePool", "Softmax")
 }  # fmt: skip
 _STATISTICS = (3, 4)  # of a batch normalization
 

@@ -6,6 +6,7 @@ from . import (
     control,
     data_sizes,
     elementwise,
+    fused,
     normalizations,
     products,
     quantized,
@@ -17,6 +18,6 @@ from . import (
 from ._registry import GROUPS, OPERATORS
 
 __all__ = [
-    "GROUPS", "OPERATORS", "attention", "cells", "control", "data_sizes", "elementwise", "normalizations", "products",
+    "GROUPS", "OPERATORS", "attention", "cells", "control", "data_sizes", "elementwise", "fused", "normalizations", "products",
     "quantized", "reductions", "resize", "shapes", "windows",
 ]  # fmt: skip

@@ -1,0 +1,38 @@
+"""Operators of onnxruntime, and quantized ones, against formulas in NumPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns
+from onnxruntime_cases import Case, cases
+from openbnns import nn
+
+CASES = cases()
+
+
+def check(net: Any, case: Case, expected: list[Any]) -> None:
+    found = net(*case.inputs.values())
+    for y, wanted in zip(found if isinstance(found, tuple) else [found], expected, strict=True):
+        assert y.shape == wanted.shape
+        if case.steps and y.ndim:  # a half may be rounded either way
+            difference = np.abs(y - wanted.astype(np.float64))
+            assert difference.max() <= case.steps and (difference > 0).mean() < 0.1 and len(np.unique(y)) > 3
+        else:
+            np.testing.assert_allclose(y, wanted, case.error, case.error)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.op)
+def test_formulas(case: Case, tmp_path: Path) -> None:
+    net = nn.from_onnx(case.write(tmp_path / "m.onnx"), batch_axis=None)
+    check(net, case, case.expected())
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.trains and not c.steps], ids=lambda case: case.op)
+def test_gradients(case: Case, tmp_path: Path) -> None:
+    net = nn.from_onnx(case.write(tmp_path / "m.onnx"), batch_axis=None).train()
+    assert openbnns.gradcheck(net, *case.inputs.values(), verbose=False).passed
