@@ -476,3 +476,16 @@ def test_a_part_of_one_entry_is_no_batch(tmp_path: Path) -> None:
     path = write(tmp_path / "m.onnx", nodes, {"x": [1, "T", 3]}, ["y"], weights)
     net, x = nn.from_onnx(path), floats(4, 5, 3)
     np.testing.assert_array_equal(net(x), x[:, :1])
+
+
+def test_a_first_axis_that_is_no_batch_has_the_number_of_the_file(tmp_path: Path) -> None:
+    """States of two layers, of which the first one is read: it is written for two of them again."""
+    nodes = [node("Gather", "state one", "s", axis=0), node("Add", "x s", "y")]
+    path = write(
+        tmp_path / "m.onnx", nodes, {"x": ["batch", 3], "state": [2, "batch", 3]}, ["y"], {"one": np.array(1)}
+    )
+    net, x, state = nn.from_onnx(path), floats(4, 3), floats(2, 4, 3)
+    np.testing.assert_array_equal(net(x, state), x + state[1])
+    net.to_onnx(tmp_path / "again.onnx")
+    _, port = onnx.load(tmp_path / "again.onnx").graph.input
+    assert [size.dim_value or size.dim_param for size in port.type.tensor_type.shape.dim] == [2, "batch", 3]

@@ -12,7 +12,12 @@ class OnnxError(ValueError):
 
 
 class Unsupported(NotImplementedError):
-    """What has no counterpart: nodes of an ONNX model, or operations of a network. The message lists all of them."""
+    """Nodes of an ONNX model, or operations of a network, that have no counterpart. ``problems`` has a line for each of them,
+    and so has the message."""
+
+    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.problems = list(problems) or [message]
 
 
 def require_onnx(who: str) -> Any:
@@ -29,4 +34,5 @@ def all_refused(who: str, path: Any, problems: Sequence[str], cure: str = "") ->
     """One error for everything that has no counterpart."""
     count = "1 node" if len(problems) == 1 else f"{len(problems)} nodes"
     told = "\n  ".join(problems)
-    return Unsupported(f"{who}: {path}: {count} cannot be taken over:\n  {told}{chr(10) + cure if cure else ''}")
+    message = f"{who}: {path}: {count} cannot be taken over:\n  {told}{chr(10) + cure if cure else ''}"
+    return Unsupported(message, problems)

@@ -17,7 +17,7 @@ from ._file import Model, Node, Port, nested, read
 from ._metadata import FROZEN, card_of
 from ._network import BATCH, SOME_SAMPLES, Network, shown_shape
 from ._patterns import with_layers
-from ._weights import sorted_out
+from ._weights import Weights, sorted_out
 from .errors import OnnxError, Unsupported, all_refused
 from .operators import OPERATORS
 from .operators.products import LINEAR
@@ -51,6 +51,7 @@ def from_onnx(
     if not model.inputs:
         raise OnnxError(f"{model.path}: has no inputs.")
     written: dict[str, int] = {}
+    declared = model.inputs
     model.inputs = [_with_names(port, batch_axis, input_shapes or {}, written, model) for port in model.inputs]
     model.nodes = _without_unread(model)
     model.nodes = with_layers(model)
@@ -58,9 +59,7 @@ def from_onnx(
         weights = sorted_out(model, _frozen(model))
     except Misfit as error:
         raise Unsupported(f"from_onnx: {model.path}: {error}.") from None
-    network = Network(
-        model.path.name, model.nodes, model.inputs, [port.name for port in model.outputs], model.opset, weights, written
-    ).eval()  # fmt: skip
+    network = _made(model, weights, written)
     problems = []
     for shapes in _trial_shapes(model.inputs, written.get(BATCH)):
         try:
@@ -73,9 +72,37 @@ def from_onnx(
     else:
         free = any(isinstance(n, str) for port in model.inputs for n in port.shape or ())
         hint = "\nSizes are free: if only some numbers are possible, pass input_shapes={name: (...)}." if free else ""
-        raise Unsupported(f"{problems[0]}{hint}") from None
+        raise Unsupported(f"{problems[0]}{hint}", problems[0].problems) from None
+    if written and isinstance(network._graph.sizes.without_guards().get(BATCH), int):
+        network = _with_written_sizes(model, declared, written) or network
     network._card = card_of(model.metadata, str(model.path))
     return network
+
+
+def _made(model: Model, weights: Weights, written: Mapping[str, int]) -> Network:
+    results = [port.name for port in model.outputs]
+    return Network(
+        model.path.name, model.nodes, model.inputs, results, model.opset, weights, written
+    ).eval()  # fmt: skip
+
+
+def _with_written_sizes(model: Model, declared: Sequence[Port], written: Mapping[str, int]) -> Network | None:
+    """The network recorded with the numbers that the file has, which is written with them again; None if that fails.
+
+    For files in which something is decided by the size that was taken for the batch.
+    """
+    network = _made(model, sorted_out(model, _frozen(model)), written)
+    for shapes in _trial_shapes(model.inputs, None):
+        own = tuple(
+            tuple(n if isinstance(n, int) else m for n, m in zip(port.shape or shape, shape, strict=True))
+            for port, shape in zip(declared, shapes, strict=True)
+        )
+        try:
+            network._recording(False, own)
+            return network
+        except (Unsupported, *ERRORS):
+            continue
+    return None
 
 
 def _check_operators(model: Model) -> None:
