@@ -27,7 +27,7 @@ PAGES = (
 WIDTHS = (390, 800, 1280)
 
 EASY = {
-    "csv": "tables", "install": "install", "onnx": "in_and_out", "resume": "saving", "save a model": "saving",
+    "csv": "tables", "install": "install", "onnx": "onnx", "resume": "saving", "save a model": "saving",
     "checkpoint": "saving", "keras": "weight_files", "scikit-learn": "sklearn", "swift": "coming_from_swift", "gpu": "faq",
 }  # fmt: skip
 """Questions by the page that has to come first."""
@@ -54,7 +54,7 @@ QUESTIONS = {
     "convert a PyTorch model": "from_torch",
     "load PyTorch weights": "weight_files",
     "safetensors": "weight_files",
-    "fine-tune an ONNX model": "in_and_out",
+    "fine-tune an ONNX model": "onnx",
     "Core ML": "core_ml",
     "export to C": "source_code",
     "compile a C program with gcc": "c",
@@ -160,7 +160,7 @@ def test_search_answers_on_a_server(browser: Browser) -> None:
     page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
     page.click(".md-search__input")
     assert first_hits(page, "how do I install it")[0] == "install"
-    assert first_hits(page, "fine-tune an ONNX model")[0] == "in_and_out"
+    assert first_hits(page, "fine-tune an ONNX model")[0] == "onnx"
     context.close()
     server.shutdown()
     server.server_close()

@@ -33,7 +33,7 @@ KEYWORDS = {
     "filters/quantization.md": "quantize quantization int8 dequantize scale",
     "from_torch.md": "pytorch torch import convert module from_torch transformers hugging face",
     "gallery.md": "examples models gallery cnn resnet transformer",
-    "in_and_out.md": "onnx export import convert formats onnxruntime fine-tune finetune interoperability",
+    "in_and_out.md": "export import convert formats interoperability",
     "install.md": "install installation pip wheel wheels setup build source compiler platforms requirements uninstall "
     "upgrade linux mac macos windows wsl arm64 alpine python versions",
     "layers.md": "layers modules network sequential dense linear conv2d lstm freeze frozen transfer learning "
@@ -43,6 +43,8 @@ KEYWORDS = {
     "mistakes.md": "mistakes strict warnings wrong silent",
     "networks.md": "forward expressions custom operation function loss gradcheck gradient check custom layer",
     "notebooks/first_network.md": "notebook jupyter first network beginner",
+    "models.md": "models zoo wheels tested onnxruntime compared speed",
+    "onnx.md": "onnx opset operators export import onnxruntime fine-tune finetune",
     "report.md": "report html accuracy f1 score confusion matrix curves plot chart results metrics",
     "roadmap.md": "roadmap plans future",
     "running.md": "threads cores cpu engine environment variables settings accuracy deterministic reproducible seed "

@@ -14,7 +14,7 @@ from .launcher import speaks
 OK, FAILED, UNUSABLE, DIVERGED, STOPPED = 0, 1, 2, 3, 130
 EXIT_CODES = {
     OK: "success",
-    FAILED: "the command ran, and its result is a failure, such as a wrong gradient",
+    FAILED: "the command ran, and its result is a failure, such as a wrong gradient, or a model that cannot run",
     UNUSABLE: "the command could not start or not finish: bad arguments, data or files",
     DIVERGED: "training diverged: the loss or the weights are no longer finite, or the loss rose by orders of magnitude",
     STOPPED: "stopped by a signal, after a checkpoint in the case of train",

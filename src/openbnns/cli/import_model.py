@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from .._plural import plural
+from . import model_formats
 from .arguments import OK, Commands, add_output, print_json, show
 
 
@@ -19,7 +18,8 @@ def add(commands: Commands) -> None:
         examples=(
             "openbnns import model.onnx                       # writes model.safetensors",
             "openbnns import model.onnx -o out/model.safetensors",
-            "openbnns import model.onnx --shape input=3,224,224   # fix sizes that the file leaves open",
+            "openbnns import model.onnx --size T=128          # fix a size that the file leaves free",
+            "openbnns import model.onnx --shape input=3,224,224   # fix all sizes of an input",
             "openbnns import model.mlmodel",
         ),
     )  # fmt: skip
@@ -36,6 +36,7 @@ def add(commands: Commands) -> None:
         "--shape", action="append", type=_shape, default=[], metavar="NAME=SIZES",
         help="the shape of an input, as numbers with commas; without the batch, that stays free",
     )  # fmt: skip
+    model_formats.add_sizes(parser)
     parser.add_argument(
         "--one-sample",
         action="store_true",
@@ -57,7 +58,11 @@ def run(options: argparse.Namespace) -> int:
     path = options.output or options.model.with_suffix(".safetensors")
     if path.resolve() == options.model.resolve():
         raise ValueError(f"{path} is the model itself. Give another name: -o FILE.")
-    network, titles, rows = _read(options)
+    known = model_formats.format_of(options.model)
+    if known is None:
+        raise ValueError(f"{options.model}: is none of {', '.join(model_formats.FORMATS)}, which can be imported.")
+    network = known.open(options.model, options)
+    titles, rows = known.converted(network)
     try:
         network.save_model(path)
     except TypeError as error:
@@ -72,18 +77,3 @@ def run(options: argparse.Namespace) -> int:
         show(titles, rows)
         print(f"{trained:,} numbers to train, in {plural(len(named), 'array')}.\nWritten: {path}")
     return OK
-
-
-def _read(options: argparse.Namespace) -> tuple[Any, tuple[str, ...], Sequence[tuple[str, ...]]]:
-    """The network of a file, and a table of what became what."""
-    from .. import nn
-
-    if options.model.suffix == ".mlmodel":
-        if options.shape or options.one_sample:
-            raise ValueError("--shape and --one-sample are for ONNX models. Leave them out.")
-        network = nn.from_mlmodel(options.model)
-        layers = [(path, type(layer).__name__) for path, layer in network.named_modules() if path]
-        return network, ("layer", "becomes"), layers
-    axis = None if options.one_sample else 0
-    read = nn.from_onnx(options.model, batch_axis=axis, input_shapes=dict(options.shape))
-    return read, ("node", "becomes", "output"), read.converted()

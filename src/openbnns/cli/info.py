@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from . import data_options, ranks
+from . import data_options, model_formats, ranks
 from .arguments import OK, UNUSABLE, UNUSABLE_ERRORS, Commands, print_json
 from .launcher import launched
 
@@ -22,10 +22,12 @@ def add(commands: Commands) -> None:
         examples=(
             "openbnns info",
             "openbnns inspect out/model.safetensors   # task, classes, columns, layers, settings, results",
+            "openbnns inspect model.onnx              # inputs, outputs, operations; exit code 1 if it cannot run here",
             "mpiexec -n 4 openbnns info --mpi",
         ),
     )  # fmt: skip
-    info.add_argument("model", metavar="MODEL", nargs="?", type=Path, help="a model file")
+    info.add_argument("model", metavar="MODEL", nargs="?", type=Path, help="a model file, ours or of another program")
+    model_formats.add_sizes(info)
     info.add_argument("--quiet", action="store_true", help="print the version only")
     info.add_argument("--json", action="store_true", help="print one JSON object in place of text")
     info.add_argument(
@@ -39,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
     from .. import show_config
     from ..runtime import config
 
+    if options.model is not None and model_formats.format_of(options.model) is not None:
+        return model_formats.inspect(options.model, options)
     if options.model is not None:
         _show_model(options)
     elif options.quiet:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import data_options
+from . import data_options, model_formats
 from .arguments import OK, Commands, print_json
 
 _SHOWN = 10  # predictions on a terminal
@@ -26,10 +26,15 @@ def add(commands: Commands) -> None:
             "openbnns predict out/model.safetensors photo.jpg               # an image, or a folder of images",
             "openbnns predict out/model.safetensors new.csv --keep id,name  # with these columns of new.csv",
             "openbnns predict out/model.safetensors new.csv --json",
+            "openbnns predict model.onnx inputs.npz -o outputs.npz          # arrays by the names of inputs and outputs",
+            "openbnns predict model.onnx photo.jpg --size height=320 --size width=320",
         ),
     )  # fmt: skip
     data_options.add_model_and_data(predict, "new samples")
-    predict.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="write a .csv file")
+    predict.add_argument(
+        "-o", "--output", type=Path, default=None, metavar="FILE", help="write a .csv file; arrays as .npz"
+    )
+    model_formats.add_sizes(predict)
     predict.add_argument(
         "--keep",
         type=data_options.listed,
@@ -41,13 +46,12 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from .. import nn
-
+    network = model_formats.opened(options.model, options)
+    card = network.model_card
+    if card is None or card.preparation is None:
+        return _run_plain(options, network)
     if options.output is not None and options.output.suffix.lower() not in ("", ".csv", ".txt"):
         raise ValueError(f"{options.output}: predictions are written as CSV. Give a name that ends in .csv.")
-    network = nn.load_model(options.model)
-    card = network.model_card
-    assert card is not None
     samples, _, found = data_options.predicted(options, network, with_targets=False, keep=options.keep)
     head, rows = table(found, samples.names)
     if samples.kept:
@@ -70,6 +74,48 @@ def run(options: argparse.Namespace) -> int:
         return OK
     show(head, rows, everything=not sys.stdout.isatty())
     return OK
+
+
+def _run_plain(options: argparse.Namespace, network: Any) -> int:
+    """Outputs as arrays, of a model that says nothing about samples."""
+    from . import plain_inputs
+
+    outputs = plain_inputs.call(
+        network, plain_inputs.read(network, options.data, data_options.form(options)), options.batch_size
+    )
+    if options.keep:
+        raise ValueError("--keep names columns of a table with which a model was trained. Leave it out.")
+    if options.output is not None:
+        _write_arrays(options.output, outputs)
+    if options.json:
+        listed = {name: {"shape": list(array.shape), "values": array.tolist()} for name, array in outputs.items()}
+        print_json({"model": str(options.model), "data": options.data, "outputs": listed})
+    elif not options.quiet and options.output is not None:
+        print(f"{', '.join(outputs)} written to {options.output}")
+    elif not options.quiet:
+        for name, array in outputs.items():
+            print(f"{name}, {array.shape}:\n{array}")
+    return OK
+
+
+def _write_arrays(path: Path, outputs: dict[str, Any]) -> None:
+    import numpy as np
+
+    from ..nn.weights import write_atomically
+
+    if path.suffix == ".npz":
+        data = io.BytesIO()
+        np.savez(data, **outputs)
+        write_atomically(path, data.getvalue())
+        return
+    (name, array), *others = outputs.items()
+    if path.suffix != ".csv" or others or array.ndim > 2:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in outputs.items())
+        raise ValueError(
+            f"{path}: outputs are {shapes}. Give a name that ends in .npz, or .csv for a single table of numbers."
+        )
+    rows = array.reshape(len(array), -1).tolist() if array.ndim else [[float(array)]]
+    write(path, [f"{name} {i + 1}" for i in range(len(rows[0]))], [list(map(_short, row)) for row in rows])
 
 
 def table(found: Any, names: list[str]) -> tuple[list[str], list[list[Any]]]:

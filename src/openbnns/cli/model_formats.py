@@ -1,0 +1,209 @@
+"""Models of other programs on the command line: a table of formats, by the ending of the file.
+
+A format opens its files as networks, and says what is in them even if they cannot run. All commands go through :data:`FORMATS`;
+a new format is a line there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .arguments import FAILED, OK, print_json
+
+
+@dataclass
+class Port:
+    """An input or output: sizes that are not numbers are names."""
+
+    name: str
+    kind: str
+    shape: Sequence[int | str | None] | None
+
+    def __str__(self) -> str:
+        sizes = "" if self.shape is None else f" ({', '.join('?' if n is None else str(n) for n in self.shape)})"
+        return f"{self.name}: {self.kind}{sizes or ', of any shape'}"
+
+
+@dataclass
+class Contents:
+    """What a file holds, and why it cannot run, if it cannot."""
+
+    title: str
+    inputs: list[Port]
+    outputs: list[Port]
+    operations: Counter[str]
+    numbers: int
+    """Numbers in all weights."""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def free_sizes(self) -> list[str]:
+        return list(dict.fromkeys(n for port in self.inputs for n in port.shape or () if isinstance(n, str)))
+
+
+Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
+
+
+class Format(NamedTuple):
+    """What commands do with files of one kind; sizes are numbers for some of the free ones, by name."""
+
+    open: Callable[[Path, argparse.Namespace], Any]
+    converted: Callable[[Any], Table]
+    """Titles and rows of a table of what became what."""
+    contents: Callable[[Path, argparse.Namespace], Contents]
+
+
+def size(text: str) -> tuple[str, int]:
+    """NAME=NUMBER."""
+    name, _, number = text.rpartition("=")
+    if not name or not number.isascii() or not number.isdigit() or not 0 < int(number) < 2**31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, such as T=128")
+    return name, int(number)
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """Numbers for free sizes of a model of another program."""
+    parser.add_argument(
+        "--size", action="append", type=size, default=[], metavar="NAME=NUMBER", dest="sizes",
+        help="the number of a size that the file leaves free, such as T=128; openbnns inspect lists them",
+    )  # fmt: skip
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a file; None for our own."""
+    return FORMATS.get(path.suffix.lower())
+
+
+def opened(path: Path, options: argparse.Namespace) -> Any:
+    """The network of a model file of ours, or of another program."""
+    from .. import nn
+
+    known = format_of(path)
+    return nn.load_model(path) if known is None else known.open(path, options)
+
+
+def inspect(path: Path, options: argparse.Namespace) -> int:
+    """Print what a file holds; fails if it cannot run."""
+    known = format_of(path)
+    assert known is not None
+    found = known.contents(path, options)
+    if options.json:
+        ports = {
+            end: [{"name": p.name, "type": p.kind, "shape": None if p.shape is None else list(p.shape)} for p in listed]
+            for end, listed in (("inputs", found.inputs), ("outputs", found.outputs))
+        }
+        print_json({
+            "model": str(path), "format": found.title, **ports, "free_sizes": found.free_sizes,
+            "operations": dict(found.operations.most_common()), "parameters": found.numbers, "runs": not found.problems,
+            "problems": found.problems,
+        })  # fmt: skip
+        return FAILED if found.problems else OK
+    if not options.quiet:
+        for title, lines in (
+            ("format", [found.title]), ("inputs", list(map(str, found.inputs))), ("outputs", list(map(str, found.outputs))),
+            ("free sizes", [", ".join(found.free_sizes)] if found.free_sizes else ["none"]),
+            ("numbers in weights", [f"{found.numbers:,}"]),
+            ("operations", [f"{count:5d}  {name}" for name, count in found.operations.most_common()]),
+            ("cannot run", found.problems),
+        ):  # fmt: skip
+            for i, line in enumerate(lines):
+                print(f"{'' if i else title:18s} {line}")
+        if not found.problems:
+            print(f"{'runs':18s} yes: openbnns predict {path} DATA")
+    return FAILED if found.problems else OK
+
+
+# ONNX.
+
+_KINDS = {"f": "numbers", "i": "whole numbers", "b": "booleans"}
+
+
+def _open_onnx(path: Path, options: argparse.Namespace) -> Any:
+    from .. import nn
+
+    shapes: dict[str, Sequence[int]] = dict(getattr(options, "shape", []))
+    axis = None if getattr(options, "one_sample", False) else 0
+    if options.sizes:
+        axis, shapes = None, shapes | _sized(path, dict(options.sizes))
+    return nn.from_onnx(path, batch_axis=axis, input_shapes=shapes)
+
+
+def _sized(path: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Shapes of the inputs that have some of these sizes; other sizes of theirs stay free."""
+    from ..nn.onnx._file import read
+
+    ports = read(path).inputs
+    known = list(dict.fromkeys(n for port in ports for n in port.shape or () if isinstance(n, str)))
+    for name in sizes:
+        if name not in known:
+            has = f"Its free sizes are {', '.join(known)}" if known else "It has no free sizes with names"
+            raise ValueError(f"--size {name}={sizes[name]}: {path} has no free size {name!r}. {has}.")
+    named = [port for port in ports if set(port.shape or ()) & set(sizes)]
+    return {port.name: tuple(sizes.get(str(n), n) for n in port.shape or ()) for port in named}
+
+
+def _onnx_contents(path: Path, options: argparse.Namespace) -> Contents:
+    from .. import nn
+    from ..nn.onnx._file import read
+
+    model = read(path)
+    found = Contents(
+        f"ONNX, opset {model.opset}",
+        *([Port(p.name, _KINDS[p.kind], p.shape) for p in ports] for ports in (model.inputs, model.outputs)),
+        Counter(node.op for node in model.nodes),
+        sum(array.size for array in model.initializers.values()),
+    )
+    try:
+        network = _open_onnx(path, options)
+    except nn.onnx.Unsupported as error:
+        found.problems = error.problems
+        return found
+    found.inputs = [Port(p.name, _KINDS[p.kind], p.shape) for p in network._ports]
+    graph = network._graph
+    if all(isinstance(n, str) for n in graph.sizes.without_guards().values()):  # else they hold for one recording
+        for port, value in zip(found.outputs, graph.outputs, strict=True):
+            port.shape = [n if isinstance(n, int) else str(n) for n in value.shape]
+    return found
+
+
+# Neural networks of Core ML.
+
+
+def _open_mlmodel(path: Path, options: argparse.Namespace) -> Any:
+    from .. import nn
+
+    if options.sizes or getattr(options, "shape", None) or getattr(options, "one_sample", False):
+        raise ValueError("--size, --shape and --one-sample are for ONNX models. Leave them out.")
+    return nn.from_mlmodel(path)
+
+
+def _layers(network: Any) -> Table:
+    return ("layer", "becomes"), [(path, type(layer).__name__) for path, layer in network.named_modules() if path]
+
+
+def _mlmodel_contents(path: Path, options: argparse.Namespace) -> Contents:
+    from .. import nn
+
+    title = "Core ML, a neural network"
+    try:
+        network = _open_mlmodel(path, options)
+    except nn.mlmodel.Unsupported as error:
+        refused = Counter(kind for _, kind, _ in error.layers)
+        return Contents(title, [], [], refused, 0, [f"{name} ({kind}): {why}" for name, kind, why in error.layers])
+    ends = [
+        [Port(f"{end} {i + 1}", "numbers", [n if isinstance(n, int) else str(n) for n in v.shape]) for i, v in enumerate(values)]
+        for end, values in (("input", network._graph.inputs), ("output", network._graph.outputs))
+    ]  # fmt: skip
+    operations = Counter(type(operation).__name__ for operation in network._graph.operations)
+    return Contents(title, ends[0], ends[1], operations, sum(p.size for p in network.parameters()))
+
+
+FORMATS = {
+    ".onnx": Format(_open_onnx, lambda network: (("node", "becomes", "output"), network.converted()), _onnx_contents),
+    ".mlmodel": Format(_open_mlmodel, _layers, _mlmodel_contents),
+}

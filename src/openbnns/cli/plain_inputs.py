@@ -1,0 +1,114 @@
+"""Data for models that do not say what was done to samples before training: arrays, tables of numbers and images, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..nn.files import DataError
+from ..nn.reading.images import SUFFIXES
+
+_TABLES = (".csv", ".tsv", ".txt", ".gz")
+
+
+def names_of(network: Any) -> list[str]:
+    """The inputs of a network by name, as its file has them."""
+    from ..nn._places import input_names
+
+    ports = getattr(network, "_ports", None)
+    return [port.name for port in ports] if ports is not None else input_names(network, len(network._graph.inputs))
+
+
+def outputs_of(network: Any, results: Any) -> dict[str, Any]:
+    """The results of a call by name, as the file has them."""
+    listed = list(results) if isinstance(results, (tuple, list)) else [results]
+    known = getattr(network, "_results", None) or [f"output_{i}" if i else "output" for i in range(len(listed))]
+    return dict(zip(known, listed, strict=True))
+
+
+def read(network: Any, source: str, form: Mapping[str, Any]) -> list[Any]:
+    """An array for every input of a network, from a file of any kind that fits it."""
+    path, names = Path(source), names_of(network)
+    if not path.exists():
+        raise DataError(f"{path}: there is no such file.")
+    values = network._graph.inputs
+    if path.suffix == ".npz":
+        arrays = _archive(path, names)
+    elif len(names) > 1:
+        raise DataError(f"{path}: the model has {len(names)} inputs. Give a .npz file with arrays {', '.join(names)}.")
+    elif path.suffix == ".npy":
+        arrays = [np.load(path, allow_pickle=False)]
+    elif path.suffix.lower() in SUFFIXES or path.is_dir():
+        arrays = [_images(path, values[0].shape)]
+    elif path.suffix.lower() in _TABLES:
+        arrays = [_numbers(path, form)]
+    else:
+        raise DataError(f"{path}: give a .npz, .npy, .csv or .tsv file, an image, or a folder of images.")
+    return [
+        np.asarray(array, np.int64 if value.dtype == np.int64 else np.float32)
+        for array, value in zip(arrays, values, strict=True)
+    ]
+
+
+def _archive(path: Path, names: Sequence[str]) -> list[Any]:
+    with np.load(path, allow_pickle=False) as archive:
+        if len(names) == len(archive.files) == 1:
+            return [archive[archive.files[0]]]
+        missing = [name for name in names if name not in archive.files]
+        if missing:
+            raise DataError(
+                f"{path}: has no array {missing[0]!r}, but {', '.join(archive.files) or 'none'}. The inputs of the model are "
+                f"{', '.join(names)}."
+            )
+        return [archive[name] for name in names]
+
+
+def _images(path: Path, shape: Sequence[Any]) -> Any:
+    """Images as numbers from 0 to 1, with channels where the model has them; a side of a free size is that of the first one."""
+    from ..nn.preprocessing.images import MODES, ImagePreparation, pillow
+
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
+    if not files:
+        raise DataError(f"{path}: has no images.")
+    modes = {count: mode for mode, count in MODES.items()}
+    places = [axis for axis in (1, 3) if len(shape) == 4 and isinstance(shape[axis], int) and shape[axis] in modes]
+    if not places:
+        raise DataError(f"{path}: is an image, but the input of the model has shape {tuple(shape)}. Give a .npy file.")
+    last = places[0] == 3
+    with pillow().open(files[0]) as first:
+        own = (first.height, first.width)
+    wanted = shape[1:3] if last else shape[2:4]
+    height, width = (n if isinstance(n, int) else m for n, m in zip(wanted, own, strict=True))
+    found = ImagePreparation((height, width), modes[int(shape[places[0]])]).apply(files)
+    return found.transpose(0, 2, 3, 1) if last else found
+
+
+def _numbers(path: Path, form: Mapping[str, Any]) -> Any:
+    """The numbers of a table, a row for each sample."""
+    from ..nn.reading import delimited, room
+
+    table = delimited.read(
+        path, separator=form["separator"], header=form["header"], missing=form["missing"],
+        room=room.for_table(path, None, form["memory_limit"]),
+    )  # fmt: skip
+    if table.word_columns:
+        raise DataError(
+            f"{path}: column {table.word_columns[0]!r} holds words, but the model takes numbers. Leave it out of the file."
+        )
+    return np.stack([table.column(name) for name in table.number_columns], axis=1)
+
+
+def call(network: Any, inputs: Sequence[Any], batch_size: int) -> dict[str, Any]:
+    """The outputs by name; many samples are run in several batches, if all inputs and outputs have one entry for each."""
+    counts = {array.shape[:1] for array in inputs}
+    count = inputs[0].shape[0] if inputs[0].ndim else 1
+    if len(counts) > 1 or count <= batch_size:
+        return outputs_of(network, network(*inputs))
+    parts = [
+        outputs_of(network, network(*(array[first : first + batch_size] for array in inputs)))
+        for first in range(0, count, batch_size)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
