@@ -13,6 +13,11 @@ COMPARISONS: dict[str, Any] = {
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
 }  # fmt: skip
 
+WHOLE: dict[str, Any] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "floor_divide": np.floor_divide, "remainder": np.remainder,
+    "fmod": np.fmod, "maximum": np.maximum, "minimum": np.minimum,
+}  # fmt: skip
+
 
 class AsNumbers(Function):
     """Whole numbers as float32."""
@@ -48,6 +53,18 @@ class SampleNumbers(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         return None
+
+
+class WholeNumbers(Function):
+    """Arithmetic of whole numbers by name, with all of their digits."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
+        return np.asarray(WHOLE[name](a, b), np.int64)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return None, None, None
 
 
 class Compare(Function):

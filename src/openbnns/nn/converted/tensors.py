@@ -12,7 +12,7 @@ from ...graph.parameter import Parameter
 from ...graph.sizes import Shape, is_plain, is_same, is_same_shape, product
 from ...graph.tensor import FLOAT32, Value, equal_here, filled
 from .. import functional as F
-from .functions import AsNumbers, AsWhole
+from .functions import AsNumbers
 
 
 class Misfit(ValueError):
@@ -60,8 +60,8 @@ class Tensor:
     def value(self) -> Value:
         """As a value; arrays and parameters become one."""
         if self._is_repeated:
-            whole: Value = F.expand(self.broadcast, *self.shape)
-            return AsWhole.apply(whole) if self.kind == "i" else whole
+            repeated: Value = F.expand(self.whole if self.kind == "i" else self.broadcast, *self.shape)
+            return repeated
         if isinstance(self.held, Value):
             return self.held
         graph = current_graph()
@@ -88,6 +88,19 @@ class Tensor:
             return value.graph.constant(value.leaf.astype(np.float32))
         result: Value = AsNumbers.apply(value)
         return result
+
+    @property
+    def whole(self) -> Value:
+        """As a value of whole numbers that meets others element by element: not repeated."""
+        value = Tensor(self.held, self.kind).value if self._is_repeated else self.value
+        return value if value.dtype.kind == "i" else value.long()
+
+    @property
+    def elements(self) -> Value:
+        """As a value of its own kind, to be moved, or to look something up."""
+        if self.kind == "f":
+            return self.numbers
+        return self.whole if self.kind == "i" and not self._is_repeated else self.value
 
     @property
     def array(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,7 +54,13 @@ def from_torch(module: Any, example: Any) -> Network:
     _check_functions(steps.records)
     result = _without_none(steps.result)
     if result is None:
-        raise refusal("forward gives no tensor", None)
+        classes = ", ".join(steps.left_out.values())
+        raise refusal(
+            f"forward gives no tensor{f', but {classes}' if classes else ''}", None,
+            "Wrap the module in one whose forward gives tensors, or tuples, lists and dictionaries of them.",
+        )  # fmt: skip
+    if steps.left_out:
+        _warn_of(steps.left_out)
     network = _built(torch, module, steps, result, names, given)
     with _untouched(torch, module):
         _compare(torch, module, network, names if by_name else (), given, steps)
@@ -63,6 +70,17 @@ def from_torch(module: Any, example: Any) -> Network:
         if path in parts:
             parts[path].training = bool(part.training)
     return network
+
+
+def _warn_of(left_out: Mapping[str, str]) -> None:
+    """Say which parts of a result the network does not give."""
+    parts = ", ".join(f"result{name} ({kind})" for name, kind in left_out.items())
+    cure = " A model of transformers makes no cache with model.config.use_cache = False."
+    warnings.warn(
+        f"from_torch: the network leaves out {parts}, which is no tensor in both modes."
+        f"{cure if any('Cache' in kind for kind in left_out.values()) else ''}",
+        stacklevel=3,
+    )
 
 
 # The example.

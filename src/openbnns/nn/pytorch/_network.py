@@ -218,8 +218,7 @@ def _of_shape(held: Any, shape: tuple[Any, ...], kind: str) -> Tensor:
 
 def _result(structure: Any, held: dict[int, Tensor]) -> Any:
     if isinstance(structure, Ref):
-        x = held[structure.index]
-        return x.value if x.kind != "f" else x.numbers
+        return held[structure.index].elements
     if isinstance(structure, dict):
         return {name: _result(part, held) for name, part in structure.items()}
     return type(structure)(_result(part, held) for part in structure)

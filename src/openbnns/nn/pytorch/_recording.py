@@ -76,6 +76,7 @@ class Trace:
 
     records: list[Record]
     result: Any
+    left_out: dict[str, str] = field(default_factory=dict)  # parts of the result that are no tensors: names and classes
 
 
 @dataclass
@@ -114,7 +115,21 @@ class Recorder:
             self.records.append(record)
         with _mode(self.torch, self._function), self._patched():
             result = self.root(*args, **kwargs)
-        return Trace(self.records, self._encode(result, self._refuse_result))
+        left_out: dict[str, str] = {}
+        return Trace(self.records, self._result(result, "", left_out), left_out)
+
+    def _result(self, given: Any, name: str, left_out: dict[str, str]) -> Any:
+        """What forward gives, with Refs in place of tensors and None in place of what is no tensor."""
+        if isinstance(given, self.torch.Tensor):
+            return self._ref(given)
+        if isinstance(given, Mapping):
+            return {key: self._result(part, f"{name}[{key!r}]", left_out) for key, part in given.items()}
+        if isinstance(given, (tuple, list)):
+            parts = [self._result(part, f"{name}[{i}]", left_out) for i, part in enumerate(given)]
+            return parts if isinstance(given, list) else tuple(parts)
+        if not (given is None or isinstance(given, (bool, int, float, str))):
+            left_out[name] = type(given).__name__
+        return None
 
     @contextmanager
     def _patched(self) -> Any:
@@ -257,36 +272,25 @@ class Recorder:
             return any(map(self._has_tensor, result))
         return isinstance(result, self.torch.Tensor)
 
-    def _encode(self, given: Any, refuse: Callable[[Any], Unsupported] | None = None) -> Any:
-        """Arguments, or results, with Refs in place of tensors, and nothing of PyTorch in them."""
+    def _encode(self, given: Any) -> Any:
+        """Arguments with Refs in place of tensors, and nothing of PyTorch in them."""
         torch = self.torch
         if isinstance(given, torch.Tensor):
             return self._ref(given)
         if isinstance(given, slice):
             return slice(self._encode(given.start), self._encode(given.stop), self._encode(given.step))
         if isinstance(given, (tuple, list)):
-            parts = [self._encode(part, refuse) for part in given]
+            parts = [self._encode(part) for part in given]
             return parts if isinstance(given, list) else tuple(parts)
         if isinstance(given, Mapping):
-            return {name: self._encode(part, refuse) for name, part in given.items()}
+            return {name: self._encode(part) for name, part in given.items()}
         if given is None or given is Ellipsis or isinstance(given, (bool, int, float, str)):
             return given
         if isinstance(given, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
             return Kind(str(given))
         if isinstance(given, np.generic):
             return given.item()
-        raise (refuse or self._refuse_argument)(given)
-
-    def _refuse_argument(self, given: Any) -> Unsupported:
-        return refusal(f"an object of class {type(given).__name__} is no argument that can be taken over", self.place())
-
-    def _refuse_result(self, given: Any) -> Unsupported:
-        return refusal(
-            f"forward gives an object of class {type(given).__name__}, which is no tensor",
-            self.place(),
-            "Wrap the module in one whose forward gives tensors, or tuples, lists and dictionaries of them. A model of "
-            "transformers gives no cache with config.use_cache = False.",
-        )
+        raise refusal(f"an object of class {type(given).__name__} is no argument that can be taken over", self.place())
 
     def _ref(self, tensor: Any) -> Ref:
         known = self._live.get(id(tensor))

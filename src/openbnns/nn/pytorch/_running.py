@@ -20,7 +20,7 @@ def run(kind: Kind, layer: Module, call: Call, args: tuple[Any, ...], kwargs: di
 
 
 def _plain(layer: Any, call: Call, first: bool, *inputs: Any, output_size: Any = None) -> Any:
-    values = [x.value if x.kind != "f" else x.numbers for x in inputs if not _is_size(x)]
+    values = [x.elements for x in inputs if not _is_size(x)]
     size = next(filter(_is_size, inputs), output_size)
     if size is None:
         return layer(*values)

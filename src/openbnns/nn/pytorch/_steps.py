@@ -41,7 +41,7 @@ class ByMode:
 def for_all_batches(traces: Sequence[Trace]) -> Trace:
     """One trace from those on batches of ``SIZES``."""
     records = [_of_all_sizes(same) for same in _matched(traces)]
-    return Trace(records, _joined([trace.result for trace in traces], _by_size(None)))
+    return Trace(records, _joined([trace.result for trace in traces], _by_size(None)), traces[0].left_out)
 
 
 def for_both_modes(training: Trace, evaluation: Trace, keeps_statistics: Callable[[str], bool]) -> Trace:
@@ -75,7 +75,22 @@ def _merged(
             if record.kind == "module" and keeps_statistics(record.target):
                 raise refusal(f"{_told(record)} keeps statistics, but is called in evaluation alone", record.place)
             merged.evaluation_only(record)
-    return Trace(merged.records, merged.chosen(training.result, evaluation.result, None))
+    left_out = training.left_out | evaluation.left_out
+    results = _in_both(training.result, evaluation.result, "", left_out)
+    return Trace(merged.records, merged.chosen(*results, None), left_out)
+
+
+def _in_both(training: Any, evaluation: Any, name: str, left_out: dict[str, str]) -> tuple[Any, Any]:
+    """Two results without the parts that only one of them has."""
+    if isinstance(training, dict) and isinstance(evaluation, dict):
+        names = {**training, **evaluation}
+        pairs = {key: _in_both(training.get(key), evaluation.get(key), f"{name}[{key!r}]", left_out) for key in names}
+        return {key: a for key, (a, _) in pairs.items()}, {key: b for key, (_, b) in pairs.items()}
+    for mode, given, other in (("training", training, evaluation), ("evaluation", evaluation, training)):
+        if other is None and name and next(refs(given), None) is not None:
+            left_out[name] = f"result of {mode} alone"
+            return None, None
+    return training, evaluation
 
 
 def _keys(trace: Trace) -> list[tuple[str, str]]:

@@ -57,11 +57,10 @@ def refuse_unless(what: str, given: Any, *allowed: Any) -> None:
 
 
 def whole(given: Tensor) -> Value:
-    """Whole numbers that name entries. Those that were computed are numbers here, without a fraction."""
+    """Whole numbers that name entries."""
     if given.kind != "i":
         raise Misfit("an index must hold whole numbers; what depends on a mask is chosen with torch.where")
-    value = given.value
-    return value if value.dtype.kind == "i" else value.long()
+    return given.elements
 
 
 def adapted(function: Callable[..., Any], **only: Any) -> Any:
@@ -87,5 +86,5 @@ def _argument(given: Any, name: str) -> Any:
     if isinstance(given, (tuple, list)):
         return type(given)(_argument(part, name) for part in given)
     if isinstance(given, Tensor):
-        return whole(given) if name in ("index", "indices") else given.numbers
+        return whole(given) if name in ("index", "indices") else given.elements
     return plain(given, name)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.tensor import Value
+from ....graph.sizes import Size
 from ... import functional as F
-from ...converted.functions import COMPARISONS, Compare, Not
+from ...converted.functions import COMPARISONS, WHOLE, Compare, Not, WholeNumbers
 from ...converted.tensors import Misfit, Tensor
 from .._recording import Kind
 from ._registry import Call, adapted, add, operation, plain, refuse_unless
@@ -57,60 +57,59 @@ for _name in ("nan_to_num", "nan_to_num_"):
 # Functions of two.
 
 
-def _binary(function: Any, swapped: bool = False) -> Any:
+def _two(call: Call, name: str, a: Any, b: Any) -> Any:
+    """A function of two by its name here; of whole numbers if its result is one."""
+    if call.kinds[0] == "i" and name in WHOLE:
+        return WholeNumbers.apply(_whole_operand(a), _whole_operand(b), name)
+    return getattr(F, name)(operand(a), operand(b))
+
+
+def _whole_operand(given: Any) -> Any:
+    if isinstance(given, Tensor):
+        return given.whole
+    number = plain(given, "a number")
+    return F.as_integers(number) if isinstance(number, Size) else np.int64(number)
+
+
+def _binary(name: str, swapped: bool = False) -> Any:
     def handler(call: Call, input: Any, other: Any) -> Any:
-        a, b = operand(input), operand(other)
-        return function(b, a) if swapped else function(a, b)
+        return _two(call, name, *((other, input) if swapped else (input, other)))
 
     return handler
 
 
-for _name, _function in (("mul", F.mul), ("maximum", F.maximum), ("minimum", F.minimum)):
-    add(ARITHMETIC, _name, _binary(_function))
-for _name in ("mul_", "multiply", "__mul__", "__rmul__", "__imul__"):
-    add(ARITHMETIC, _name, _binary(F.mul))
+for _name in ("maximum", "minimum"):
+    add(ARITHMETIC, _name, _binary(_name))
+for _name in ("mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"):
+    add(ARITHMETIC, _name, _binary("mul"))
 
 
-def _scaled(function: Any, swapped: bool = False) -> Any:
+def _scaled(name: str, swapped: bool = False) -> Any:
     def handler(call: Call, input: Any, other: Any, *, alpha: Any = 1) -> Any:
-        a, b, factor = operand(input), operand(other), plain(alpha, "alpha")
-        if swapped:
-            a, b = b, a if factor == 1 else F.mul(a, factor)
-        elif factor != 1:
-            b = F.mul(b, factor) if isinstance(b, Value) else b * factor
-        return function(a, b)
+        a, b = (other, input) if swapped else (input, other)
+        factor = plain(alpha, "alpha")
+        if factor != 1:
+            b = Tensor(_two(call, "mul", b, factor)) if isinstance(b, Tensor) else b * factor
+        return _two(call, name, a, b)
 
     return handler
 
 
 for _name in ("add", "add_", "__add__", "__radd__", "__iadd__"):
-    add(ARITHMETIC, _name, _scaled(F.add))
+    add(ARITHMETIC, _name, _scaled("add"))
 for _name in ("sub", "sub_", "subtract", "__sub__", "__isub__"):
-    add(ARITHMETIC, _name, _scaled(F.sub))
+    add(ARITHMETIC, _name, _scaled("sub"))
 for _name in ("rsub", "__rsub__"):
-    add(ARITHMETIC, _name, _scaled(F.sub, swapped=True))
+    add(ARITHMETIC, _name, _scaled("sub", swapped=True))
 
 
 @operation(ARITHMETIC, "div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__")
 def div(call: Call, input: Any, other: Any, *, rounding_mode: Any = None) -> Any:
     refuse_unless("rounding_mode", rounding_mode, None, "floor", "trunc")
     if rounding_mode == "floor":
-        return _of_kind(call, F.floor_divide, input, other)
+        return _two(call, "floor_divide", input, other)
     quotient = F.div(operand(input), operand(other))
     return quotient if rounding_mode is None else F.trunc(quotient)
-
-
-def _of_kind(call: Call, function: Any, *given: Any) -> Any:
-    """A function of numbers; of whole numbers, if all are."""
-    whole = call.kinds[0] == "i" and all(not isinstance(x, Tensor) or isinstance(x.held, Value) for x in given)
-    return function(*(x.value if whole and isinstance(x, Tensor) else operand(x) for x in given))
-
-
-def _rounded(function: Any, swapped: bool = False) -> Any:
-    def handler(call: Call, input: Any, other: Any) -> Any:
-        return _of_kind(call, function, *((other, input) if swapped else (input, other)))
-
-    return handler
 
 
 for _name, _others in {
@@ -122,9 +121,9 @@ for _name, _others in {
     "logaddexp": (),
 }.items():
     for _spelling in (_name, *_others):
-        add(ARITHMETIC, _spelling, _rounded(getattr(F, _name)))
-add(ARITHMETIC, "__rmod__", _rounded(F.remainder, swapped=True))
-add(ARITHMETIC, "__rfloordiv__", _rounded(F.floor_divide, swapped=True))
+        add(ARITHMETIC, _spelling, _binary(_name))
+add(ARITHMETIC, "__rmod__", _binary("remainder", swapped=True))
+add(ARITHMETIC, "__rfloordiv__", _binary("floor_divide", swapped=True))
 
 
 @operation(ARITHMETIC, "__rtruediv__", "__rdiv__")

@@ -37,7 +37,7 @@ def same(call: Call, input: Tensor, **named: Any) -> Any:
 
 def _ordered(x: Tensor, order: Sequence[int]) -> Any:
     """Axis i of the result is axis ``order[i]`` of x."""
-    return x.held.transpose(order) if x.constant else F.permute(x.numbers, *order)
+    return x.held.transpose(order) if x.constant else F.permute(x.elements, *order)
 
 
 def _listed(given: tuple[Any, ...]) -> list[int]:
@@ -84,19 +84,19 @@ def expand(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
         own = (1,) * (len(call.shape) - input.rank) + input.shape
         known = [n if isinstance(size, Size) and n == 1 else size for n, size in zip(own, call.shape, strict=True)]
         return np.broadcast_to(input.held, [int(n) for n in known])
-    return F.expand(input.numbers, *call.shape)
+    return F.expand(input.elements, *call.shape)
 
 
 @operation(SHAPES, "repeat", "tile")
 def repeat(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
     copies = list(options[0] if len(options) == 1 and isinstance(options[0], (tuple, list)) else options)
     copies = [1] * (input.rank - len(copies)) + (copies or list(next(iter(named.values()))))
-    return F.repeat(input.numbers, *(plain(n, "a number of copies") for n in copies))
+    return F.repeat(input.elements, *(plain(n, "a number of copies") for n in copies))
 
 
 @operation(SHAPES, "repeat_interleave")
 def repeat_interleave(call: Call, input: Tensor, repeats: Any, dim: Any = None) -> Any:
-    count, value = plain(repeats, "repeats"), input.numbers
+    count, value = plain(repeats, "repeats"), input.elements
     axis = 0 if dim is None else input.axis(dim)
     value = value.reshape((value.count,)) if dim is None else value
     apart = F.unsqueeze(value, axis + 1)
@@ -109,7 +109,7 @@ def repeat_interleave(call: Call, input: Tensor, repeats: Any, dim: Any = None) 
 
 @operation(PARTS, "__getitem__")
 def getitem(call: Call, input: Tensor, key: Any) -> Any:
-    value = input.value if input.kind != "f" else input.numbers
+    value = input.elements
     return reshaped(Tensor(F.index(value, tuple(_keys(input, key)))), call.shape)
 
 
@@ -213,39 +213,39 @@ def split(call: Call, input: Tensor, *options: Any, dim: Any = None, **named: An
     axis = input.axis(dim if dim is not None else options[1] if len(options) > 1 else 0)
     lengths = [shape[axis] for shape in call.shapes]
     if not any(isinstance(n, Size) for n in lengths):
-        return F.split(input.numbers, lengths, axis)
+        return F.split(input.elements, lengths, axis)
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
-    return tuple(F.narrow(input.numbers, axis, start, n) for start, n in zip(starts, lengths, strict=True))
+    return tuple(F.narrow(input.elements, axis, start, n) for start, n in zip(starts, lengths, strict=True))
 
 
 @operation(PARTS, "unbind")
 def unbind(call: Call, input: Tensor, dim: Any = 0) -> Any:
-    return F.unbind(input.numbers, dim)
+    return F.unbind(input.elements, dim)
 
 
 @operation(PARTS, "narrow")
 def narrow(call: Call, input: Tensor, dim: Any, start: Any, length: Any) -> Any:
-    return F.narrow(input.numbers, dim, plain(start, "start"), plain(length, "length"))
+    return F.narrow(input.elements, dim, plain(start, "start"), plain(length, "length"))
 
 
 @operation(PARTS, "select")
 def select(call: Call, input: Tensor, dim: Any, index: Any) -> Any:
-    return F.select(input.numbers, dim, plain(index, "index"))
+    return F.select(input.elements, dim, plain(index, "index"))
 
 
 @operation(PARTS, "index_select")
 def index_select(call: Call, input: Tensor, dim: Any, index: Any) -> Any:
-    return F.index_select(input.numbers, dim, _index(index))
+    return F.index_select(input.elements, dim, _index(index))
 
 
 @operation(PARTS, "flip")
 def flip(call: Call, input: Tensor, *dims: Any, **named: Any) -> Any:
-    return F.flip(input.numbers, _listed(dims or (named["dims"],)))
+    return F.flip(input.elements, _listed(dims or (named["dims"],)))
 
 
 @operation(PARTS, "roll")
 def roll(call: Call, input: Tensor, shifts: Any, dims: Any = None) -> Any:
-    value = input.numbers
+    value = input.elements
     if dims is None:
         return F.roll(value.reshape((value.count,)), plain(shifts, "shifts"), 0).reshape(input.shape)
     steps, axes = ([given] if isinstance(given, (int, Size)) else list(given) for given in (shifts, dims))
@@ -260,7 +260,7 @@ for _name in ("diagonal", "diag_embed", "trace", "diff", "rot90", "meshgrid"):
 
 @operation(PARTS, "unfold")
 def windows(call: Call, input: Tensor, dimension: Any, size: Any, step: Any) -> Any:
-    return input.numbers.unfold(dimension, plain(size, "size"), plain(step, "step"))
+    return input.elements.unfold(dimension, plain(size, "size"), plain(step, "step"))
 
 
 @operation(PARTS, "tril", "triu")
@@ -276,9 +276,9 @@ def cat(call: Call, tensors: Sequence[Tensor], dim: Any = 0) -> Any:
     given = [x for x in tensors if x.rank == len(call.shape)]
     if all(x.constant and x.kind != "f" for x in given):
         return np.concatenate([x.held for x in given], dim)
-    return F.cat([x.numbers for x in given], dim)
+    return F.cat([x.elements for x in given], dim)
 
 
 @operation(PARTS, "stack")
 def stack(call: Call, tensors: Sequence[Tensor], dim: Any = 0) -> Any:
-    return F.stack([x.numbers for x in tensors], dim)
+    return F.stack([x.elements for x in tensors], dim)
