@@ -100,7 +100,7 @@ def _with_written_sizes(model: Model, declared: Sequence[Port], written: Mapping
         try:
             network._recording(False, own)
             return network
-        except (Unsupported, *ERRORS):
+        except (Unsupported, *NODE_ERRORS):
             continue
     return None
 
