@@ -102,6 +102,8 @@ class Model:
     library: str
     make: Callable[[bool], Any]
     inputs: Inputs
+    exact: Any = torch.float64
+    """What to compare with: a model whose code only works in float32 is compared with that."""
 
 
 _WIDTHS = {
@@ -130,14 +132,14 @@ def _without_dropout(config: Any) -> None:
             setattr(config, name, 0.0)
 
 
-def _transformer(name: str, model: str, inputs: Inputs, config: str = "", **options: Any) -> Model:
-    """A model by the name of its class; that of its configuration begins with the same word, or is given."""
+def _transformer(name: str, model: str, inputs: Inputs, exact: Any = torch.float64, **options: Any) -> Model:
+    """A model by the name of its class; that of its configuration begins with the same word."""
 
     def make(dropout: bool) -> Any:
         import transformers
 
         made = {key: value() if callable(value) else value for key, value in options.items()}
-        described = config or next(
+        described = next(
             model[:end] + "Config" for end in range(len(model), 0, -1) if hasattr(transformers, model[:end] + "Config")
         )
         settings = getattr(transformers, described)(**made)
@@ -145,7 +147,7 @@ def _transformer(name: str, model: str, inputs: Inputs, config: str = "", **opti
             _without_dropout(settings)
         return getattr(transformers, model)(settings)
 
-    return Model(name, "transformers", make, inputs)
+    return Model(name, "transformers", make, inputs, exact)
 
 
 def _of(name: str, **options: Any) -> Callable[[], Any]:
@@ -175,7 +177,7 @@ TRANSFORMERS = [
     ),
     _transformer("MPNet", "MPNetModel", masked(), **_WIDTHS),
     _transformer("MobileBERT", "MobileBertModel", masked(), **_WIDTHS, embedding_size=16, intra_bottleneck_size=16),
-    _transformer("Longformer", "LongformerModel", masked(16), **_WIDTHS, attention_window=8),
+    _transformer("Longformer", "LongformerModel", tokens(16), **_WIDTHS, attention_window=8),
     _transformer(
         "BigBird", "BigBirdModel", masked(64), **(_WIDTHS | {"max_position_embeddings": 128}), block_size=8,
         num_random_blocks=1, attention_type="block_sparse",
@@ -188,7 +190,7 @@ TRANSFORMERS = [
     _transformer("XLM", "XLMModel", masked(), vocab_size=99, emb_dim=32, n_layers=2, n_heads=4, max_position_embeddings=64),
     _transformer("XLNet", "XLNetModel", masked(), vocab_size=99, d_model=32, n_layer=2, n_head=4, d_inner=48),
     _transformer(
-        "CANINE", "CanineModel", masked(32, 1000), **(_WIDTHS | {"max_position_embeddings": 128}), num_hash_buckets=64,
+        "CANINE", "CanineModel", masked(32, 1000), torch.float32, **(_WIDTHS | {"max_position_embeddings": 128}), num_hash_buckets=64,
         local_transformer_stride=16, downsampling_rate=4,
     ),
     _transformer(
@@ -407,13 +409,13 @@ def compare(model: Model) -> Outcome:
             network = nn.from_torch(module, model.inputs(2))
             if dropout:
                 for count in (1, 4):
-                    _compare_outputs(outcome, module.eval(), network.eval(), model.inputs(count))
+                    _compare_outputs(outcome, module.eval(), network.eval(), model.inputs(count), model.exact)
                 names = [name for name in module.state_dict() if not name.endswith("num_batches_tracked")]
                 if names != list(network.state_dict()):
                     raise ValueError("the names of the weights differ")
             else:
                 for count in (3, 4):
-                    _compare_training(outcome, module, network, model.inputs(count))
+                    _compare_training(outcome, module, network, model.inputs(count), model.exact)
         if outcome.output_in_pytorch > MISTRUSTED:
             outcome.problem = "PyTorch's own outputs differ"
         elif outcome.output > max(OUTPUTS, 3 * outcome.output_in_pytorch):
@@ -427,10 +429,10 @@ def compare(model: Model) -> Outcome:
     return outcome
 
 
-def _compare_outputs(outcome: Outcome, module: Any, network: Any, inputs: dict[str, Any]) -> None:
+def _compare_outputs(outcome: Outcome, module: Any, network: Any, inputs: dict[str, Any], dtype: Any) -> None:
     ours = network(**inputs)
     with torch.no_grad():
-        exact = like(copy.deepcopy(module).double()(**_given(inputs, torch.float64)), ours)
+        exact = like(copy.deepcopy(module).to(dtype)(**_given(inputs, dtype)), ours)
         theirs = like(module(**_given(inputs, torch.float32)), ours)
     _note_outputs(outcome, *(list(tensors(result)) for result in (ours, theirs, exact)))
 
@@ -443,12 +445,11 @@ def _note_outputs(outcome: Outcome, ours: list[Any], theirs: list[Any], exact: l
         outcome.output_in_pytorch = max(outcome.output_in_pytorch, _distance(b, c))
 
 
-def _compare_training(outcome: Outcome, module: Any, network: Any, inputs: dict[str, Any]) -> None:
-    exact, theirs = copy.deepcopy(module).double().train(), copy.deepcopy(module).train()
+def _compare_training(outcome: Outcome, module: Any, network: Any, inputs: dict[str, Any], dtype: Any) -> None:
+    exact, theirs = copy.deepcopy(module).to(dtype).train(), copy.deepcopy(module).train()
     result = network.train()(**inputs)
     results = [
-        list(tensors(like(m(**_given(inputs, dtype)), result)))
-        for m, dtype in ((exact, torch.float64), (theirs, torch.float32))
+        list(tensors(like(m(**_given(inputs, used)), result))) for m, used in ((exact, dtype), (theirs, torch.float32))
     ]
     ours = list(tensors(result))
     _note_outputs(outcome, ours, results[1], results[0])
@@ -493,9 +494,9 @@ def page(outcomes: list[tuple[Model, Outcome]]) -> str:
     parts = [
         "# PyTorch models that convert\n",
         "`make test-pytorch-models` converts these models with [`nn.from_torch`](from_torch.md) and writes this page. Weights",
-        "are random and sizes small. Figures are the largest distances from PyTorch in float64, relative to the largest number of the",
-        "tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of all parameters,",
-        "with smooth activations in place of ReLU and the like, at whose kinks rounding decides.\n",
+        "are random and sizes small. Figures are the largest distances from PyTorch in float64, relative to the largest number of",
+        "the tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of all",
+        "parameters, with smooth activations in place of ReLU and the like, at whose kinks rounding decides.\n",
         f"{passed} of {len(outcomes)} convert (transformers {transformers.__version__}, timm {timm.__version__}, PyTorch "
         f"{torch.__version__.partition('+')[0]}).",
     ]

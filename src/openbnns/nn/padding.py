@@ -14,7 +14,9 @@ _AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels,
 _SIDES = {1: "(left, right)", 2: "(left, right, top, bottom)", 3: "(left, right, top, bottom, front, back)"}
 
 
-class _Pad(Layer):
+class Pad(Layer):
+    """A layer that adds elements at the ends of the last ``axes`` axes."""
+
     axes: ClassVar[int] = 2
     mode: ClassVar[str] = "constant"
     value: float = 0.0
@@ -40,7 +42,7 @@ class _Pad(Layer):
         return str(self.padding)
 
 
-class ConstantPad2d(_Pad):
+class ConstantPad2d(Pad):
     """A number around images. ``padding`` is (left, right, top, bottom) or one number for all; negative numbers crop.
 
     >>> import numpy as np
@@ -69,7 +71,7 @@ class ConstantPad1d(ConstantPad2d):
     axes = 1
 
 
-class ZeroPad2d(_Pad):
+class ZeroPad2d(Pad):
     """Zeros around images. ``padding`` is (left, right, top, bottom) or one number for all; negative numbers crop.
 
     >>> import numpy as np
@@ -91,7 +93,7 @@ class ZeroPad1d(ZeroPad2d):
     axes = 1
 
 
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(Pad):
     """Images mirrored at their edges, which are not repeated. ``padding`` as of ZeroPad2d.
 
     >>> import numpy as np
@@ -115,7 +117,7 @@ class ReflectionPad1d(ReflectionPad2d):
     axes = 1
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(Pad):
     """The edges of images, repeated. ``padding`` as of ZeroPad2d.
 
     >>> import numpy as np
@@ -139,7 +141,7 @@ class ReplicationPad1d(ReplicationPad2d):
     axes = 1
 
 
-class CircularPad2d(_Pad):
+class CircularPad2d(Pad):
     """Images continued with their other side. ``padding`` as of ZeroPad2d.
 
     >>> import numpy as np

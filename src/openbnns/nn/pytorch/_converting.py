@@ -156,7 +156,7 @@ def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any])
 
     def run(training: bool, size: int) -> Trace:
         module.train(training)
-        recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None)
+        recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None, FUNCTIONS)
         samples = _batch(torch, given, size)
         named = dict(zip(names, samples, strict=bool(names)))
         try:
@@ -170,7 +170,16 @@ def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any])
                 "It does not fail by itself: take what that line does out of forward.",
             ) from error  # fmt: skip
 
-    training, evaluation = (for_all_batches([run(mode, size) for size in SIZES]) for mode in (True, False))
+    def steps(mode: bool) -> Trace:
+        traces = [run(mode, size) for size in SIZES]
+        try:
+            return for_all_batches(traces, FUNCTIONS)
+        except (
+            Unsupported
+        ):  # a module may do something in its first run alone, such as making tables or scaling weights
+            return for_all_batches([run(mode, size) for size in SIZES], FUNCTIONS)
+
+    training, evaluation = steps(True), steps(False)
     parts = dict(module.named_modules())
     return for_both_modes(training, evaluation, lambda path: bool(getattr(parts[path], "track_running_stats", False)))
 

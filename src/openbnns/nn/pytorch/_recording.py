@@ -7,13 +7,15 @@ tensor is refused, because its result would hold for this batch alone.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import linecache
 import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Container, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +24,8 @@ import numpy as np
 
 from .errors import Place, Unsupported, refusal
 
+# Operators that change their first argument.
+IN_PLACE = {"__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imod__", "__ifloordiv__"}
 # Functions that give numbers of a tensor to Python, which may then decide by them.
 READING = {
     "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__", "equal",
@@ -36,6 +40,12 @@ WRITTEN = {
     "F._threshold": "F.threshold", "log_sigmoid": "F.logsigmoid", "special_expit": "special.expit",
     "linalg_norm": "linalg.norm", "linalg_vector_norm": "linalg.vector_norm",
 }  # fmt: skip
+# Functions that say whether there are infinities, or NaN, and what is said about that.
+FINITE = {"isfinite", "isinf", "isnan"}
+LOGIC = {"any", "all", "logical_not", "logical_or", "logical_and", "__invert__", "__or__", "__and__"}
+# Functions whose result may share the memory of their first argument.
+RESHAPES = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as"}
+VIEWS = {"__getitem__", "transpose", "permute", "select", "narrow", *RESHAPES}
 FILLING = {"bernoulli_", "uniform_", "normal_"}  # a tensor, whatever was in it
 RANDOM = {"randn", "rand", "randn_like", "rand_like", "bernoulli", "normal", "randint", "randperm", *FILLING}
 
@@ -54,6 +64,17 @@ class Kind:
     name: str
 
 
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How a constant was made: by which function, from numbers, arrays and other recipes."""
+
+    function: str
+    args: Any
+    kwargs: Any
+    array: Any
+    letter: str
+
+
 @dataclass
 class Record:
     """One step. ``kind`` is "input", "parameter", "buffer", "constant", "module" or "function"; ``target`` says which."""
@@ -67,6 +88,7 @@ class Record:
     shapes: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     dtypes: dict[int, str] = field(default_factory=dict)  # "f" numbers, "i" whole numbers, "b" booleans
     array: Any = None  # of a constant
+    recipe: Recipe | None = None  # of a constant that was computed
     detached: bool = False  # ran under torch.no_grad()
 
 
@@ -79,6 +101,17 @@ class Trace:
     left_out: dict[str, str] = field(default_factory=dict)  # parts of the result that are no tensors: names and classes
 
 
+@dataclass(frozen=True)
+class _View:
+    """A tensor that shares the memory of another one, and how it comes from there."""
+
+    tensor: Any
+    parent: Any
+    function: str
+    args: Any
+    kwargs: Any
+
+
 @dataclass
 class _Known:
     tensor: Any
@@ -88,10 +121,14 @@ class _Known:
 
 
 class Recorder:
-    """Runs a module and takes down what it does. ``leaf`` says which modules are taken down as one step."""
+    """Runs a module and takes down what it does.
 
-    def __init__(self, torch: Any, root: Any, leaf: Callable[[Any], bool]) -> None:
-        self.torch, self.root, self.leaf = torch, root, leaf
+    ``leaf`` says which modules are taken down as one step, ``steps`` holds the names of functions that are one; other functions
+    that PyTorch writes in Python are looked into.
+    """
+
+    def __init__(self, torch: Any, root: Any, leaf: Callable[[Any], bool], steps: Container[str] = ()) -> None:
+        self.torch, self.root, self.leaf, self.steps = torch, root, leaf, steps
         self.records: list[Record] = []
         self._paths = {id(module): path for path, module in root.named_modules()}
         self._parameters = {id(p): name for name, p in root.named_parameters()}
@@ -99,6 +136,10 @@ class Recorder:
         # Tensors stay alive as long as we know them, so that no other one gets their identity.
         self._live: dict[int, _Known] = {}
         self._constants: dict[tuple[int, int], tuple[Any, Ref]] = {}
+        self._made: dict[int, tuple[Any, int, str, Any, Any]] = {}  # constants that were computed
+        self._views: dict[int, _View] = {}
+        self._about_infinities: set[int] = set()
+        self._mode: Any = None
         self._sources: dict[str, Ref] = {}  # parameters and buffers that were used
         self._stack: list[Any] = [root]
         self._paused = 0
@@ -113,7 +154,8 @@ class Recorder:
             record = Record("input", str(number))
             record.outputs = self._bind(tensor, record, detached=False)
             self.records.append(record)
-        with _mode(self.torch, self._function), self._patched():
+        self._mode = _mode(self.torch, self._function)
+        with self._mode, self._patched():
             result = self.root(*args, **kwargs)
         left_out: dict[str, str] = {}
         return Trace(self.records, self._result(result, "", left_out), left_out)
@@ -134,18 +176,24 @@ class Recorder:
     @contextmanager
     def _patched(self) -> Any:
         """Calls of modules come to us, as torch.fx does it; code that avoids looking at numbers in an export does so."""
-        base, compiler = self.torch.nn.Module, self.torch.compiler
-        original, exporting = base.__call__, compiler.is_exporting
+        base, compiler, functions = self.torch.nn.Module, self.torch.compiler, self.torch.autograd.Function
+        original, apply = base.__call__, vars(functions)["apply"]
+        exporting, compiling = compiler.is_exporting, compiler.is_compiling
         recorder = self
 
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
             return recorder._module(module, original, args, kwargs)
 
-        base.__call__, compiler.is_exporting = call, lambda: True
+        def custom(function: Any, *args: Any, **kwargs: Any) -> Any:
+            return recorder._custom(function, apply.__get__(None, function), args, kwargs)
+
+        base.__call__, functions.apply = call, classmethod(custom)
+        compiler.is_exporting = compiler.is_compiling = lambda: True  # an export is a compilation to those who ask
         try:
             yield
         finally:
-            base.__call__, compiler.is_exporting = original, exporting
+            base.__call__, functions.apply = original, apply
+            compiler.is_exporting, compiler.is_compiling = exporting, compiling
 
     # Modules.
 
@@ -173,23 +221,25 @@ class Recorder:
     def _function(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._paused or threading.get_ident() != self._thread:
             return function(*args, **kwargs)
+        name = self._name(function)
+        if name not in self.steps and self._is_in_python(function) and self._any_live((args, kwargs)):
+            with self._mode:  # which PyTorch switches off while we are called
+                return _without_dispatch(function)(*args, **kwargs)
         self._paused += 1
         try:
-            name = self._name(function)
             bare = name.removeprefix("F.")
             if not self._any_live((args, kwargs)) and bare not in RANDOM:
-                return function(*args, **kwargs)
+                return self._note_constant(name, args, kwargs, function(*args, **kwargs))
             if bare in READING:
-                raise refusal(
-                    f"{name} turns numbers of a tensor into Python's, so that the network depends on them",
-                    self.place(),
-                    "Choose with torch.where, or take that part out of forward.",
-                )
+                return self._read(name, function, args, kwargs)
             if name == "__set__":
                 self._set_attribute(function, *args)
                 return None
-            if name == "__setitem__":
-                self._expect_change(*args)
+            if name == "__setitem__" and self._is_part(*args):
+                self._live[id(args[0])].version += 1
+                return function(*args, **kwargs)
+            changes = name == "__setitem__" or (bare.endswith("_") and not bare.endswith("__")) or bare in IN_PLACE
+            above = self._above(args[0]) if changes else []
             record, error = Record("function", name), None
             try:
                 given = args[1:] if bare in FILLING else args
@@ -205,9 +255,150 @@ class Recorder:
                     raise error
                 made = self._finish(record, made)
                 result = result if name == "__setitem__" else made
+                self._note_view(name, made, args, kwargs)
+                self._note_logic(bare, record)
+                for view, parent in above:
+                    self._change(view, parent)
             return iter(result) if name == "__iter__" else result
         finally:
             self._paused -= 1
+
+    def _is_in_python(self, function: Any) -> bool:
+        """True for functions that PyTorch makes of others."""
+        modules = (self.torch.nn.functional.__name__, self.torch.functional.__name__)
+        return isinstance(function, types.FunctionType) and function.__module__ in modules
+
+    def _read(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Numbers for Python: for assertions, and for checks of infinities, which numbers of a network pass."""
+        place = self.place()
+        known = self._live.get(id(args[0]))
+        if (known is not None and known.ref.index in self._about_infinities) or _is_assertion(place):
+            return function(*args, **kwargs)
+        raise refusal(
+            f"{name} turns numbers of a tensor into Python's, so that the network depends on them",
+            place,
+            "Choose with torch.where, or take that part out of forward.",
+        )
+
+    def _note_logic(self, name: str, record: Record) -> None:
+        given = [ref for ref in record.args if isinstance(ref, Ref)]
+        about = name in FINITE or (
+            name in LOGIC and bool(given) and all(ref.index in self._about_infinities for ref in given)
+        )
+        if about:
+            self._about_infinities.update(record.shapes)
+
+    # Constants, and tensors that share memory.
+
+    def _note_constant(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
+        """Remember how a constant was made, in case that it changes with the size of the batch."""
+        changed = isinstance(result, self.torch.Tensor) and any(result is x for x in args)
+        if isinstance(result, self.torch.Tensor) and not changed:
+            self._made[id(result)] = result, _version(result), name, args, kwargs
+            self._note_view(name, result, args, kwargs)
+        return result
+
+    def _note_view(self, name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Remember what a tensor shares its memory with."""
+        tensor = self.torch.Tensor
+        if name not in VIEWS or not isinstance(result, tensor) or not isinstance(args[0], tensor):
+            return
+        whole = args[0] if args[0]._base is None else args[0]._base
+        if result is not args[0] and result._base is whole and not _holds_tensor(tensor, (args[1:], kwargs)):
+            rest = self._encode(tuple(args[1:])), self._encode(kwargs)
+            self._views[id(result)] = _View(result, args[0], name, *rest)
+
+    def _above(self, tensor: Any) -> list[tuple[_View, Ref]]:
+        """The tensors of which one that is about to change is a part, as they are before that."""
+        found = []
+        view = self._views.get(id(tensor))
+        while view is not None:
+            found.append((view, self._ref(view.parent)))
+            view = self._views.get(id(view.parent))
+        return found
+
+    def _change(self, view: _View, parent: Ref) -> None:
+        """Put a part that has changed in its place."""
+        part = self._live[id(view.tensor)].ref
+        record = Record("function", "__setitem__", self.place(), detached=not self.torch.is_grad_enabled())
+        shape = tuple(int(n) for n in view.parent.shape)
+        if view.function in RESHAPES:
+            record.target, record.args = "reshape", (part, shape)
+        elif view.function == "transpose":
+            record.target, record.args, record.kwargs = "transpose", (part, *view.args), view.kwargs
+        elif view.function == "permute":
+            order = view.args[0] if view.args and isinstance(view.args[0], (tuple, list)) else view.args
+            order = [axis % len(shape) for axis in (order or view.kwargs["dims"])]
+            record.target, record.args = "permute", (part, tuple(order.index(axis) for axis in range(len(shape))))
+        else:
+            record.args = (parent, _key(view, len(shape)), part)
+        record.outputs = self._bind(view.parent, record, record.detached)
+        self.records.append(record)
+
+    def _seen_again(self, tensor: Any) -> Ref:
+        """A part of a tensor that has changed since it was taken."""
+        view = self._views[id(tensor)]
+        record = Record("function", view.function, self.place(), (self._ref(view.parent), *view.args), view.kwargs)
+        record.outputs = self._bind(tensor, record, detached=False)
+        self.records.append(record)
+        return self._live[id(tensor)].ref
+
+    def _is_part(self, target: Any, key: Any, value: Any) -> bool:
+        """True for what ``x[key] += y`` does last: it assigns a part of x that has changed in place to itself."""
+        if id(target) not in self._live or not isinstance(value, self.torch.Tensor) or id(value) not in self._views:
+            return False
+        part = target[key]
+        same = (part.data_ptr(), part.shape, part.stride()) == (value.data_ptr(), value.shape, value.stride())
+        return same and self._live[id(target)].version == _version(target)
+
+    # Functions with a backward pass of their own.
+
+    def _custom(self, function: Any, apply: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A torch.autograd.Function by the steps of its forward pass, if these have the gradient that its backward gives."""
+        if threading.get_ident() != self._thread or self._paused or not self._any_live((args, kwargs)):
+            return apply(*args, **kwargs)
+        self._paused += 1
+        try:
+            agree = self._has_gradient_of_steps(function, apply, args, kwargs)
+        finally:
+            self._paused -= 1
+        if not agree:
+            raise refusal(
+                f"{function.__name__}, a torch.autograd.Function, has a backward pass of its own, which cannot be taken over",
+                self.place(),
+                "Write it with operations of PyTorch, or as an nn.Function here.",
+            )
+        return _by_steps(self.torch, function, args, kwargs)
+
+    def _has_gradient_of_steps(self, function: Any, apply: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        torch, found = self.torch, []
+        for run in (apply, lambda *a, **k: _by_steps(torch, function, a, k)):
+            leaves = [
+                x.detach().clone().requires_grad_(x.is_floating_point()) if isinstance(x, torch.Tensor) else x
+                for x in args
+            ]
+            wanted = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
+            try:
+                # Not the leaves themselves, which must not change in place.
+                result = run(*(x.clone() if isinstance(x, torch.Tensor) else x for x in leaves), **kwargs)
+            except Exception:
+                return False
+            results = [
+                y for y in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(y, torch.Tensor)
+            ]
+            generator = torch.Generator().manual_seed(1)
+            pairs = [(y, torch.randn(y.shape, generator=generator).to(y.dtype)) for y in results if y.requires_grad]
+            if not pairs or not wanted:
+                found.append([])
+                continue
+            gradients = torch.autograd.grad([y for y, _ in pairs], wanted, [c for _, c in pairs], allow_unused=True)
+            found.append([torch.zeros_like(x) if g is None else g for g, x in zip(gradients, wanted, strict=True)])
+        if len(found[0]) != len(found[1]):
+            return False
+        return all(
+            bool((a - b).abs().max() <= 1e-4 * b.abs().max().clamp_min(1e-6)) if a.numel() else True
+            for a, b in zip(*found, strict=True)
+        )
 
     def _set_attribute(self, function: Any, tensor: Any, value: Any) -> None:
         """``x.requires_grad = True`` says what holds anyway, here as in a training of the network."""
@@ -218,15 +409,6 @@ class Recorder:
                 self.place(),
                 "Compute another tensor instead, or take that line out of forward.",
             )
-
-    def _expect_change(self, target: Any, key: Any, value: Any) -> None:
-        """``x[key] += y`` changes that part of x in place and then assigns it: all else of x is as it was."""
-        known = self._live.get(id(target))
-        if known is None or id(value) not in self._live or _version(value) != known.version + 1:
-            return
-        part = target[key]
-        if part.data_ptr() == value.data_ptr() and (part.shape, part.stride()) == (value.shape, value.stride()):
-            known.version += 1
 
     def _finish(self, record: Record, result: Any) -> Any:
         """Take a step down; gives its result, which is a tensor of its own even where a function gives back its argument."""
@@ -258,9 +440,17 @@ class Recorder:
 
     # Arguments.
 
+    def _is_live(self, tensor: Any) -> bool:
+        """True for a tensor that depends on inputs or parameters, also where it is part of one that came to depend on them."""
+        while id(tensor) not in self._live and id(tensor) not in self._parameters:
+            if id(tensor) not in self._views:
+                return False
+            tensor = self._views[id(tensor)].parent
+        return True
+
     def _any_live(self, given: Any) -> bool:
         if isinstance(given, self.torch.Tensor):
-            return id(given) in self._live or id(given) in self._parameters
+            return self._is_live(given)
         if isinstance(given, (tuple, list)):
             return any(map(self._any_live, given))
         if isinstance(given, dict):
@@ -294,6 +484,9 @@ class Recorder:
 
     def _ref(self, tensor: Any) -> Ref:
         known = self._live.get(id(tensor))
+        view = self._views.get(id(tensor))
+        if view is not None and (known is None or known.version != _version(tensor)) and self._is_live(view.parent):
+            return self._seen_again(tensor)
         if known is not None:
             if known.version != _version(tensor):
                 raise refusal(
@@ -328,9 +521,31 @@ class Recorder:
             )
         key = id(tensor), _version(tensor)
         if key not in self._constants:
-            record = Record("constant", "", self.place(), array=array_of(tensor))
+            record = Record("constant", "", self.place(), array=array_of(tensor), recipe=self._recipe(tensor))
             self._constants[key] = tensor, self._new(record, tensor)
         return self._constants[key][1]
+
+    def _recipe(self, tensor: Any) -> Recipe | None:
+        made = self._made.get(id(tensor))
+        if made is None or made[1] != _version(tensor):
+            return None
+        _, _, name, args, kwargs = made
+        try:
+            return Recipe(name, self._ingredients(args), self._ingredients(kwargs), array_of(tensor), _letter(tensor))
+        except Unsupported:
+            return None
+
+    def _ingredients(self, given: Any) -> Any:
+        """Arguments with recipes, or arrays, in place of tensors."""
+        if isinstance(given, self.torch.Tensor):
+            found = self._recipe(given)
+            return Recipe("", (), {}, array_of(given), _letter(given)) if found is None else found
+        if isinstance(given, (tuple, list)):
+            parts = [self._ingredients(part) for part in given]
+            return parts if isinstance(given, list) else tuple(parts)
+        if isinstance(given, Mapping):
+            return {name: self._ingredients(part) for name, part in given.items()}
+        return self._encode(given)
 
     def _new(self, record: Record, tensor: Any) -> Ref:
         ref = Ref(self._count)
@@ -399,7 +614,6 @@ def _letter(tensor: Any) -> str:
     return "b" if name == "torch.bool" else "f" if tensor.is_floating_point() else "c" if "complex" in name else "i"
 
 
-@contextmanager
 def _mode(torch: Any, seen: Callable[..., Any]) -> Any:
     """While this lasts, every function of PyTorch goes through ``seen``."""
 
@@ -407,5 +621,66 @@ def _mode(torch: Any, seen: Callable[..., Any]) -> Any:
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return seen(function, args, kwargs or {})
 
-    with Mode():
-        yield
+    return Mode()
+
+
+def _without_dispatch(function: Any) -> Any:
+    """A function of PyTorch that does not ask whether someone else wants to run it; those that it calls do."""
+    asking = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    names = function.__globals__ | dict.fromkeys(asking, lambda *_: False)
+    plain = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    plain.__kwdefaults__ = function.__kwdefaults__
+    return plain
+
+
+class _Context:
+    """What the forward pass of a torch.autograd.Function leaves for its backward pass, which nothing needs here."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: None
+
+
+def _by_steps(torch: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The forward pass of a torch.autograd.Function as what it does."""
+    context = _Context()
+    context.needs_input_grad = tuple(bool(getattr(x, "requires_grad", False)) for x in args)
+    apart = function.setup_context is not torch.autograd.Function.setup_context
+    return function.forward(*args, **kwargs) if apart else function.forward(context, *args, **kwargs)
+
+
+def _key(view: _View, rank: int) -> Any:
+    """The index that names the same part of a tensor as a view."""
+    if view.function == "__getitem__":
+        return view.args[0]
+    named = (
+        dict(zip(("dim", "start" if view.function == "narrow" else "index", "length"), view.args, strict=False))
+        | view.kwargs
+    )
+    front = (slice(None),) * (named["dim"] % rank)
+    if view.function == "select":
+        return (*front, named["index"])
+    return (*front, slice(named["start"], named["start"] + named["length"]))
+
+
+def _holds_tensor(tensor: Any, given: Any) -> bool:
+    if isinstance(given, (tuple, list)):
+        return any(_holds_tensor(tensor, part) for part in given)
+    if isinstance(given, dict):
+        return any(_holds_tensor(tensor, part) for part in given.values())
+    return isinstance(given, tensor)
+
+
+def _is_assertion(place: Place) -> bool:
+    """True if a line belongs to an assertion, which decides about nothing but whether there is a result."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(place.file)))
+    except SyntaxError:
+        return False
+    return any(
+        isinstance(node, ast.Assert) and node.lineno <= place.line <= (node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+    )

@@ -9,6 +9,7 @@ import numpy as np
 from .. import functional as F
 from ..converted.tensors import Misfit, Tensor
 from ..module import Module
+from ..padding import Pad
 from ._layers import Kind
 from .operations import Call
 
@@ -22,6 +23,8 @@ def run(kind: Kind, layer: Module, call: Call, args: tuple[Any, ...], kwargs: di
 def _plain(layer: Any, call: Call, first: bool, *inputs: Any, output_size: Any = None) -> Any:
     values = [x.elements for x in inputs if not _is_size(x)]
     size = next(filter(_is_size, inputs), output_size)
+    if isinstance(layer, Pad):  # which PyTorch does with whatever axes come last
+        return F.pad(values[0], layer.padding, layer.mode, layer.value if layer.mode == "constant" else None)
     if size is None:
         return layer(*values)
     if not type(layer).__name__.startswith("MaxUnpool"):

@@ -6,7 +6,8 @@ expressions in its size, N; options that differ between the modes follow the mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...graph.polynomials import Polynomial
-from ._recording import Record, Ref, Trace
+from ._recording import Recipe, Record, Ref, Trace
 from .errors import Place, Unsupported, refusal
 
 BY_MODE = "a choice by the mode"
@@ -38,9 +39,11 @@ class ByMode:
     training: Any
 
 
-def for_all_batches(traces: Sequence[Trace]) -> Trace:
-    """One trace from those on batches of ``SIZES``."""
-    records = [_of_all_sizes(same) for same in _matched(traces)]
+def for_all_batches(traces: Sequence[Trace], functions: Container[str]) -> Trace:
+    """One trace from those on batches of ``SIZES``. ``functions`` can make constants that change with the size of the batch."""
+    made = 1 + max((index for record in traces[0].records for index in record.shapes), default=-1)
+    constants = _Constants(functions, itertools.count(made))
+    records = [record for same in _matched(traces) for record in _of_all_sizes(same, constants)]
     return Trace(records, _joined([trace.result for trace in traces], _by_size(None)), traces[0].left_out)
 
 
@@ -136,7 +139,9 @@ class _Modes:
         if list(a.shapes.values()) != list(b.shapes.values()):
             raise refusal(f"{_told(a)} gives other shapes in training than in evaluation", a.place)
         if a.array is not None and not _is_equal(a.array, b.array):
-            raise refusal("a constant differs between training and evaluation", a.place)
+            self.records.append(a)
+            self.evaluation_only(b)
+            return
         args, kwargs = self.chosen(a.args, b.args, a), self.chosen(a.kwargs, b.kwargs, a)
         self._numbers |= dict(zip(b.shapes, a.shapes, strict=True))
         self.records.append(replace(a, args=args, kwargs=kwargs))
@@ -223,20 +228,56 @@ def _told(record: Record) -> str:
     return record.kind if record.kind in ("input", "constant") else f"{record.kind} {record.target}"
 
 
-def _of_all_sizes(same: Sequence[Record]) -> Record:
+def _of_all_sizes(same: Sequence[Record], constants: _Constants) -> list[Record]:
     first = same[0]
+    if first.kind == "constant":
+        letter = next(iter(first.dtypes.values()))
+        given = [
+            Recipe("", (), {}, record.array, letter) if record.recipe is None else record.recipe for record in same
+        ]
+        records: list[Record] = []
+        constants.make(given, first.place, first.outputs, records)
+        return records
     resolve = _by_size(first.place)
     shapes = {index: _joined([record.shapes[index] for record in same], resolve) for index in first.shapes}
-    if first.kind == "constant":
-        return replace(first, shapes=shapes, array=_constant(same, next(iter(shapes.values()))))
     args, kwargs = (_joined([getattr(record, name) for record in same], resolve) for name in ("args", "kwargs"))
-    return replace(first, shapes=shapes, args=args, kwargs=kwargs)
+    return [replace(first, shapes=shapes, args=args, kwargs=kwargs)]
 
 
-def _constant(same: Sequence[Record], shape: tuple[Any, ...]) -> Any:
+@dataclass(frozen=True)
+class _Constants:
+    """Makes the constants of a trace: as arrays, or by the functions that made them if they change with the size of the batch."""
+
+    functions: Container[str]
+    numbers: Iterator[int]
+
+    def make(self, recipes: Sequence[Recipe], place: Place | None, ref: Ref, records: list[Record]) -> None:
+        """Add the records of the constant that has these recipes for ``SIZES``."""
+        first, resolve = recipes[0], _by_size(place)
+        shape = _joined([recipe.array.shape for recipe in recipes], resolve)
+        record = Record("constant", "", place, outputs=ref, shapes={ref.index: shape}, dtypes={ref.index: first.letter})
+        try:
+            record.array = _constant([recipe.array for recipe in recipes], shape, place)
+        except Unsupported:
+            if any(recipe.function != first.function for recipe in recipes) or first.function not in self.functions:
+                raise
+
+            def made(*given: Any) -> Any:
+                if not all(isinstance(x, Recipe) for x in given):
+                    return resolve(*given)
+                part = Ref(next(self.numbers))
+                self.make(given, place, part, records)
+                return part
+
+            record.kind, record.target = "function", first.function
+            record.args = _joined([recipe.args for recipe in recipes], made)
+            record.kwargs = _joined([recipe.kwargs for recipe in recipes], made)
+        records.append(record)
+
+
+def _constant(arrays: Sequence[Any], shape: tuple[Any, ...], place: Place | None) -> Any:
     """The numbers of a constant, with one entry along axes that grow with the batch and along which all are the same."""
     free = [axis for axis, n in enumerate(shape) if isinstance(n, Polynomial)]
-    arrays = [record.array for record in same]
     if free and all(np.array_equal(array.ravel(), np.arange(array.size)) for array in arrays):
         return SAMPLE_NUMBERS
     parts = [
@@ -244,13 +285,13 @@ def _constant(same: Sequence[Record], shape: tuple[Any, ...]) -> Any:
     ]
     if not all(_is_equal(array, np.broadcast_to(part, array.shape)) for array, part in zip(arrays, parts, strict=True)):
         raise refusal(
-            "a constant changes with the size of the batch", same[0].place,
-            "Constants may be the same for all samples, or torch.arange(N); compute others from the inputs.",
+            "a constant changes with the size of the batch", place,
+            "Constants may be the same for all samples, or made by functions that nn.pytorch.supported() lists.",
         )  # fmt: skip
     if not all(_is_equal(part, parts[0]) for part in parts):
         raise refusal(
             "a tensor that does not depend on the inputs differs from run to run",
-            same[0].place,
+            place,
             "Make it once, in __init__, or draw random numbers with torch.randn_like and the like.",
         )
     return np.array(parts[0], order="C")

@@ -175,30 +175,41 @@ for _name in ("unfold", "fold"):
 # Normalizations.
 
 
+def _scaled(normalized: Any, weight: Any, bias: Any, *, behind: int) -> Any:
+    """What ``normalized`` gives with weights that a layer holds, or what it gives without, times weights that are computed.
+
+    ``behind`` is the number of axes after those of the weights.
+    """
+    if all(x is None or isinstance(x.held, (Parameter, np.ndarray)) for x in (weight, bias)):
+        return normalized(held_parameter(weight), held_parameter(bias))
+    result = normalized(None, None)
+    for function, x in ((F.mul, weight), (F.add, bias)):
+        if x is not None:
+            result = function(result, x.numbers.reshape((*x.shape, *[1] * behind)))
+    return result
+
+
 @operation(LAYERS, "F.layer_norm")
 def layer_norm(
     call: Call, input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    return F.layer_norm(input.numbers, shape, held_parameter(weight), held_parameter(bias), plain(eps, "eps"))
+    return _scaled(lambda w, b: F.layer_norm(input.numbers, shape, w, b, plain(eps, "eps")), weight, bias, behind=0)
 
 
 @operation(LAYERS, "F.rms_norm")
 def rms_norm(call: Call, input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    return F.rms_norm(input.numbers, shape, held_parameter(weight), plain(eps, "eps"))
+    return _scaled(lambda w, _: F.rms_norm(input.numbers, shape, w, plain(eps, "eps")), weight, None, behind=0)
 
 
 @operation(LAYERS, "F.group_norm")
 def group_norm(
     call: Call, input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
-    return F.group_norm(
-        input.numbers,
-        plain(num_groups, "num_groups"),
-        held_parameter(weight),
-        held_parameter(bias),
-        plain(eps, "eps"),
+    groups = plain(num_groups, "num_groups")
+    return _scaled(
+        lambda w, b: F.group_norm(input.numbers, groups, w, b, plain(eps, "eps")), weight, bias, behind=input.rank - 2
     )
 
 
@@ -212,10 +223,10 @@ def batch_norm(
     if running_mean is None and training is not True:
         raise Misfit("without running statistics a batch norm must have training=True")
     mean, variance = held_parameter(running_mean), held_parameter(running_var)
-    return F.batch_norm(
-        input.numbers, mean, variance, held_parameter(weight), held_parameter(bias),
-        momentum=plain(momentum, "momentum"), eps=plain(eps, "eps"),
-    )  # fmt: skip
+    options = {"momentum": plain(momentum, "momentum"), "eps": plain(eps, "eps")}
+    return _scaled(
+        lambda w, b: F.batch_norm(input.numbers, mean, variance, w, b, **options), weight, bias, behind=input.rank - 2
+    )
 
 
 @operation(LAYERS, "F.instance_norm")
@@ -225,9 +236,10 @@ def instance_norm(
 ) -> Any:  # fmt: skip
     refuse_unless("use_input_stats", use_input_stats, True)
     refuse_unless("running_mean", running_mean, None)
-    return F.instance_norm(
-        input.numbers, None, None, held_parameter(weight), held_parameter(bias), eps=plain(eps, "eps")
-    )
+    return _scaled(
+        lambda w, b: F.instance_norm(input.numbers, None, None, w, b, eps=plain(eps, "eps")), weight, bias,
+        behind=input.rank - 2,
+    )  # fmt: skip
 
 
 # Lookups.

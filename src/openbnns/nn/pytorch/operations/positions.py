@@ -34,3 +34,8 @@ def accumulated(call: Call, input: Tensor, dim: Any, *, dtype: Any = None) -> An
         raise Misfit(f"numbers that become whole ones, dtype={dtype.name}, have no counterpart here. Use x.long()")
     total = (F.cumsum if call.name.startswith("cumsum") else F.cumprod)(input.numbers, plain(dim, "dim"))
     return total.long() if call.kinds[0] == "i" else total
+
+
+@operation(POSITIONS, "copy_")
+def copy(call: Call, input: Tensor, src: Tensor, non_blocking: bool = False) -> Any:
+    return F.expand(src.elements, *call.shape)

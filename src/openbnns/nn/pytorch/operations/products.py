@@ -12,7 +12,7 @@ from ... import functional as F
 from ...converted.functions import Forbid
 from ...converted.tensors import Misfit, Tensor, held_parameter
 from .._steps import ByMode
-from ._registry import Call, adapted, add, operation, plain, refuse_unless
+from ._registry import Call, adapted, add, operation, plain
 
 PRODUCTS = "products"
 
@@ -26,8 +26,9 @@ def matmul(call: Call, input: Tensor, other: Tensor) -> Any:
 
 
 @operation(PRODUCTS, "addmm", "addmv", "baddbmm")
-def addmm(call: Call, input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    product = F.mul(F.matmul(mat1.numbers, mat2.numbers), plain(alpha, "alpha"))
+def addmm(call: Call, input: Tensor, *factors: Tensor, beta: Any = 1, alpha: Any = 1, **named: Tensor) -> Any:
+    first, second = (*factors, *named.values())  # mat1 and mat2, mat and vec, or batch1 and batch2
+    product = F.mul(F.matmul(first.numbers, second.numbers), plain(alpha, "alpha"))
     return F.add(product, F.mul(input.broadcast, plain(beta, "beta")))
 
 
@@ -80,7 +81,9 @@ def attention(
     call: Call, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: Any = 0.0,
     is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    refuse_unless("enable_gqa", enable_gqa, False)
+    keys, values = key.numbers, value.numbers
+    if enable_gqa:  # several heads of the query share one of keys and values
+        keys, values = (F.repeat_interleave(x, query.shape[-3] // x.shape[-3], -3) for x in (keys, values))
     rate = dropout_p
     if isinstance(rate, ByMode):
         if rate.evaluation:
@@ -91,7 +94,7 @@ def attention(
             "dropout_p acts in evaluation too, where nothing is dropped here. Pass p if self.training else 0.0"
         )
     return F.scaled_dot_product_attention(
-        query.numbers, key.numbers, value.numbers, None if attn_mask is None else _added(attn_mask), float(rate),
+        query.numbers, keys, values, None if attn_mask is None else _added(attn_mask), float(rate),
         bool(is_causal), None if scale is None else plain(scale, "scale"),
     )  # fmt: skip
 

@@ -282,3 +282,18 @@ def cat(call: Call, tensors: Sequence[Tensor], dim: Any = 0) -> Any:
 @operation(PARTS, "stack")
 def stack(call: Call, tensors: Sequence[Tensor], dim: Any = 0) -> Any:
     return F.stack([x.elements for x in tensors], dim)
+
+
+# Made out of sizes.
+
+
+@operation(PARTS, "arange")
+def arange(call: Call, *numbers: Any, start: Any = None, end: Any = None, step: Any = None, **named: Any) -> Any:
+    given = [plain(n, "a number") for n in (*numbers, start, end, step) if n is not None]
+    return F.arange(*given)
+
+
+@operation(PARTS, "eye")
+def eye(call: Call, *sizes: Any, **named: Any) -> Any:
+    rows, columns = (F.arange(n) for n in call.shape)
+    return F.eq(F.unsqueeze(rows, 1), columns)
