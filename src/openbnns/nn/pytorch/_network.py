@@ -22,7 +22,7 @@ from ._layers import KINDS
 from ._recording import Record, Ref
 from ._steps import BATCH, refs
 from .errors import Unsupported, problem, refusal
-from .operations import FUNCTIONS, Call
+from .operations import FUNCTIONS, OF_COMPLEX, Call
 
 
 class Part(ForeignPart):
@@ -117,6 +117,11 @@ class Network(Part):
         held[made[0].index] = _of_shape(self._leaf(step, inputs, parts), shapes[0], kinds[0])
 
     def _called(self, step: Record, call: Call, args: Any, kwargs: dict[str, Any], parts: dict[str, Module]) -> Any:
+        given = [x for x in _flat([args, list(kwargs.values())]) if isinstance(x, Tensor)]
+        if "c" in call.kinds or any(x.kind == "c" for x in given):
+            if step.target not in OF_COMPLEX:
+                raise Misfit("complex numbers have no counterpart in it")
+            return OF_COMPLEX[step.target](call, *args, **kwargs)
         if step.kind == "function":
             return FUNCTIONS[step.target](call, *args, **kwargs)
         first = self._interface.batch_first.get(step.target, True)
@@ -206,6 +211,7 @@ def _of_shape(held: Any, shape: tuple[Any, ...], kind: str) -> Tensor:
     if isinstance(held, Tensor):
         held = held.held if is_same_shape(held.held.shape, held.shape) else held.value
     own = tuple(held.shape)
+    shape = (*shape, 2) if kind == "c" else shape
     if is_same_shape(own, shape):
         return Tensor(held, kind)
     pairs = list(zip(own, shape, strict=False))

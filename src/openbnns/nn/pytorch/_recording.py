@@ -39,6 +39,7 @@ BY_SIZE = {
 WRITTEN = {
     "F._threshold": "F.threshold", "log_sigmoid": "F.logsigmoid", "special_expit": "special.expit",
     "linalg_norm": "linalg.norm", "linalg_vector_norm": "linalg.vector_norm",
+    **{f"fft_{kind}{axes}": f"fft.{kind}{axes}" for kind in ("fft", "ifft", "rfft", "irfft") for axes in ("", "2", "n")},
 }  # fmt: skip
 # Functions that say whether there are infinities, or NaN, and what is said about that.
 FINITE = {"isfinite", "isinf", "isnan"}
@@ -222,9 +223,17 @@ class Recorder:
         if self._paused or threading.get_ident() != self._thread:
             return function(*args, **kwargs)
         name = self._name(function)
+        if function is self.torch.Tensor.where:  # whose condition comes second
+            function, args = (
+                self.torch.where,
+                (args[1], args[0], *args[2:]) if len(args) > 1 else (kwargs.pop("condition"), *args),
+            )
         if name not in self.steps and self._is_in_python(function) and self._any_live((args, kwargs)):
             with self._mode:  # which PyTorch switches off while we are called
                 return _without_dispatch(function)(*args, **kwargs)
+        if name == "as_strided" and self._any_live(args):
+            with self._mode:
+                return self._strided(*args, **kwargs)
         self._paused += 1
         try:
             bare = name.removeprefix("F.")
@@ -267,6 +276,44 @@ class Recorder:
         """True for functions that PyTorch makes of others."""
         modules = (self.torch.nn.functional.__name__, self.torch.functional.__name__)
         return isinstance(function, types.FunctionType) and function.__module__ in modules
+
+    def _strided(self, x: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+        """``as_strided``, which numbers places in memory, by numbers along axes: those that lie in memory as one are made one."""
+        groups: list[list[int]] = []  # length and stride
+        kept = next(
+            (
+                i
+                for i, own in enumerate(zip(x.shape, x.stride(), strict=True))
+                if (*own,) != (*size[i : i + 1], *stride[i : i + 1])
+            ),
+            x.ndim,
+        )  # axes in front that are as they were, such as that of the samples
+        for axis, (length, step) in enumerate(zip(x.shape, x.stride(), strict=True)):
+            if axis > kept and groups[-1][1] == length * step:
+                groups[-1] = [groups[-1][0] * length, step]
+            else:
+                groups.append([int(length), int(step)])
+        axes = [(n, step) for n, step in zip(size, stride, strict=True)]
+        taken: list[Any] = []
+        for length, step in groups:  # each of them is indexed by the next axes of the result, as many as fit into it
+            places = np.zeros((), np.int64)
+            while axes and axes[0][1] % step == 0:
+                more = places[..., None] + np.arange(axes[0][0]) * (axes[0][1] // step)
+                if more.max(initial=0) >= length:
+                    break
+                places = more
+                axes.pop(0)
+            taken.append(places.ravel())
+        if axes or storage_offset not in (None, x.storage_offset()):
+            raise refusal(
+                "torch.as_strided numbers places in memory in a way that has no counterpart", self.place(),
+                "Use Tensor.unfold, or an index.",
+            )  # fmt: skip
+        x = x.reshape([length for length, _ in groups])
+        for axis, places in enumerate(taken):
+            if not np.array_equal(places, np.arange(groups[axis][0])):
+                x = x.index_select(axis, self.torch.as_tensor(places))
+        return x.reshape(tuple(size))
 
     def _read(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Numbers for Python: for assertions, and for checks of infinities, which numbers of a network pass."""
@@ -474,7 +521,7 @@ class Recorder:
             return parts if isinstance(given, list) else tuple(parts)
         if isinstance(given, Mapping):
             return {name: self._encode(part) for name, part in given.items()}
-        if given is None or given is Ellipsis or isinstance(given, (bool, int, float, str)):
+        if given is None or given is Ellipsis or isinstance(given, (bool, int, float, complex, str)):
             return given
         if isinstance(given, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
             return Kind(str(given))
@@ -595,8 +642,11 @@ class Recorder:
 
 
 def array_of(tensor: Any) -> Any:
-    """The numbers of a tensor in NumPy, as they are now."""
+    """The numbers of a tensor in NumPy, as they are now; complex ones are pairs."""
     plain = tensor.detach().cpu()
+    if plain.is_complex():
+        plain = plain.resolve_conj().contiguous()
+        plain = plain.view(plain.real.dtype).reshape(*plain.shape, 2)
     if plain.is_floating_point():
         plain = plain.float()
     return np.array(plain.numpy(), order="C")

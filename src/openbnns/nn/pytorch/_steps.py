@@ -254,7 +254,8 @@ class _Constants:
     def make(self, recipes: Sequence[Recipe], place: Place | None, ref: Ref, records: list[Record]) -> None:
         """Add the records of the constant that has these recipes for ``SIZES``."""
         first, resolve = recipes[0], _by_size(place)
-        shape = _joined([recipe.array.shape for recipe in recipes], resolve)
+        pairs = first.letter == "c"  # of numbers, which are one in PyTorch
+        shape = _joined([recipe.array.shape[:-1] if pairs else recipe.array.shape for recipe in recipes], resolve)
         record = Record("constant", "", place, outputs=ref, shapes={ref.index: shape}, dtypes={ref.index: first.letter})
         try:
             record.array = _constant([recipe.array for recipe in recipes], shape, place)

@@ -1,6 +1,10 @@
 """What functions and methods of PyTorch are here; ``FUNCTIONS`` holds all of them by name."""
 
-from . import elementwise, layers, positions, products, reductions, shapes
+from . import complex_numbers, elementwise, layers, positions, products, reductions, shapes
 from ._registry import FUNCTIONS, GROUPS, Call
+from .complex_numbers import OF_COMPLEX
 
-__all__ = ["FUNCTIONS", "GROUPS", "Call", "elementwise", "layers", "positions", "products", "reductions", "shapes"]
+__all__ = [
+    "FUNCTIONS", "GROUPS", "OF_COMPLEX", "Call", "complex_numbers", "elementwise", "layers", "positions", "products",
+    "reductions", "shapes",
+]  # fmt: skip
