@@ -17,7 +17,8 @@ class ForeignPart(Module):
 
     def place(self, name: str, part: Any) -> None:
         """Hold a module, a parameter or an array under a name, which may be one that modules use for something else."""
-        free = not hasattr(self, name) and not name.startswith("_")
+        # Not hasattr(self, name): for a name that is not there a module looks for similar ones, among thousands.
+        free = name not in vars(self) and not hasattr(type(self), name) and not name.startswith("_")
         if isinstance(part, (Module, Parameter)) and free and name.isidentifier():
             setattr(self, name, part)
         elif isinstance(part, (Module, Parameter)):
