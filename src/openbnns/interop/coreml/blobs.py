@@ -11,6 +11,7 @@ import math
 import mmap
 import os
 import struct
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -42,11 +43,14 @@ def path_inside(folder: Path, name: str) -> Path | None:
 
 
 class Weights:
-    """The weight files of a model, each mapped when a constant first asks for it. ``folder`` is that of the model."""
+    """The weight files of a model, each mapped when a constant first asks for it.
 
-    def __init__(self, folder: Path) -> None:
+    ``folder`` is that of the model; ``files`` are in memory already.
+    """
+
+    def __init__(self, folder: Path, files: Mapping[str, memoryview] | None = None) -> None:
         self.folder = folder
-        self._files: dict[str, memoryview] = {}
+        self._files: dict[str, memoryview] = dict(files or {})
 
     def constant(self, type: TensorType, name: str, offset: int, who: str) -> Constant:
         """The constant of this type at a place of a file. ``who`` says in errors who asks for it."""

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...nn.weights import DamagedFile
+
+if TYPE_CHECKING:
+    from .program import Place
 
 
 class CoreMLError(DamagedFile):
-    """A Core ML file or program that cannot be used; the message says where and why."""
+    """A Core ML file or program that cannot be used; the message says where and why.
+
+    ``place`` is where, if that is a line of a text.
+    """
+
+    def __init__(self, message: str, place: Place | None = None) -> None:
+        super().__init__(message)
+        self.place = place

@@ -199,10 +199,20 @@ def _compiled(folder: Path) -> Model:
     )
 
 
-def _text_file(path: Path, folder: Path | None = None) -> Model:
+def compiled_program(path: Path) -> tuple[Program, Description | None]:
+    """The program of an ``.mlmodelc`` or ``model.mil`` as its text says, and the description beside it."""
+    text = path / "model.mil" if path.is_dir() else path
+    return _parsed(text), _compiled_description(text.parent)[0]
+
+
+def _parsed(path: Path) -> Program:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
-    program = parse(_text(path, _MOST_TEXT), Weights(path.parent), str(path))
+    return parse(_text(path, _MOST_TEXT), Weights(path.parent), str(path))
+
+
+def _text_file(path: Path, folder: Path | None = None) -> Model:
+    program = _parsed(path)
     description, version = _compiled_description(path.parent)
     needed = max(OPSET_VERSIONS.get(function.opset, 0) for function in program.functions.values())
     if description is None or not _describes(description, program):

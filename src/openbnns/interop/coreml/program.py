@@ -335,15 +335,16 @@ def _check_block(block: Block, known: set[str], where: str) -> None:
         for name, arguments in operation.inputs.items():
             for argument in arguments:
                 if isinstance(argument, str) and argument not in known:
-                    raise CoreMLError(f"{here} reads {argument!r} as {name}, which nothing before it computes.")
+                    found = f"{here} reads {argument!r} as {name}, which nothing before it computes."
+                    raise CoreMLError(found, operation.place)
         if operation.type == "const" and (len(operation.outputs) != 1 or "val" not in operation.attributes):
-            raise CoreMLError(f"{here}: a const has one output and an attribute val.")
+            raise CoreMLError(f"{here}: a const has one output and an attribute val.", operation.place)
         for inner in operation.blocks:
             _check_block(inner, known, here)
         defined += _define(operation.outputs, known, here)
     for name in block.outputs:
         if name not in known:
-            raise CoreMLError(f"{block.place or where}: nothing computes the output {name!r}.")
+            raise CoreMLError(f"{block.place or where}: nothing computes the output {name!r}.", block.place)
     known.difference_update(defined)
 
 

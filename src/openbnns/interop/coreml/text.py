@@ -97,7 +97,8 @@ class _Parser:
         return Place(self.file, line, at - self.source.rfind("\n", 0, at))
 
     def error(self, what: str, start: int | None = None) -> CoreMLError:
-        return CoreMLError(f"{self.place(start)}: {what}.")
+        place = self.place(start)
+        return CoreMLError(f"{place}: {what}.", place)
 
     def _shown(self) -> str:
         if self.kind == "end":
