@@ -45,7 +45,7 @@ MACROS = CONSTANTS.pop("_macros")
 STRUCTS: dict[str, dict[str, Any]] = json.loads((FACTS / "structs.json").read_text(encoding="utf-8"))
 STRUCTS.pop("_typedefs")
 FIELDS = [(name, fact) for name, struct in STRUCTS.items() for fact in struct["fields"]]
-MASKS = {"BNNSFlags", "BNNSLayerFlags", "BNNSEmbeddingFlags"}
+MASKS = {"BNNSFlags", "BNNSLayerFlags", "BNNSEmbeddingFlags", "BNNSGraphMessageLevel"}
 
 
 def python_name(name: str) -> str:

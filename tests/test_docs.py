@@ -168,8 +168,11 @@ def test_every_function_is_on_a_page() -> None:
     """The page for people who come from C says for each function where it is explained."""
     page = (ROOT / "docs" / "coming_from_c.md").read_text()
     functions = [name for name in capi.__all__ if inspect.isfunction(getattr(capi, name))]
-    assert len(functions) == 97
+    assert len(functions) == 97 + 42 + 10
     for name in functions:
+        if name.endswith("_v2"):
+            assert getattr(capi, name) is getattr(capi, name.removesuffix("_v2"))
+            continue
         row = re.search(rf"^\|.*`{name}`.*\]\((.*\.md)\).*\|$", page, re.MULTILINE)
         assert row, f"docs/coming_from_c.md does not list {name} with a page"
         assert name in (ROOT / "docs" / row[1]).read_text(), f"{row[1]} does not mention {name}"

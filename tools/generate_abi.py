@@ -24,7 +24,7 @@ FACTS = ROOT / "tools" / "facts"
 TARGET = ROOT / "src" / "openbnns" / "abi"
 WIDTH = 120
 
-BIT_MASKS = {"BNNSFlags", "BNNSLayerFlags", "BNNSEmbeddingFlags"}
+BIT_MASKS = {"BNNSFlags", "BNNSLayerFlags", "BNNSEmbeddingFlags", "BNNSGraphMessageLevel"}
 
 ENUM_SUMMARIES = {
     "BNNSDataType": "Element type of an array: class bit plus width in bits.",
@@ -57,6 +57,10 @@ ENUM_SUMMARIES = {
     "BNNSSparsityType": "Pattern of the zeros in sparse weights.",
     "BNNSTargetSystem": "Machine that sparse weights are packed for.",
     "BNNSShuffleType": "Rearrangement between channels and space.",
+    "BNNSGraphMessageLevel": "Kind of a message of a graph; masks choose kinds, and are 14 unless set.",
+    "BNNSGraphOptimizationPreference": "What a graph is compiled for: speed, or a small graph.",
+    "BNNSGraphArgumentIntent": "Whether a function of a graph reads an argument, writes it, or both, as for a state.",
+    "BNNSGraphArgumentType": "Form of the arguments of an execution.",
 }
 
 IMPORT = ">>> from openbnns.capi import *"
@@ -101,7 +105,7 @@ def enums_source() -> str:
     """Text of enums.py."""
     facts = read_facts("constants.json")
     macros: dict[str, int] = facts.pop("_macros")
-    lines = header("Enums of the classic BNNS C interface; every member is also a name of this module.")
+    lines = header("Enums of the BNNS C interface; every member is also a name of this module.")
     lines += ["from typing import TYPE_CHECKING", "", "from .values import CEnum, CFlag", ""]
     lines += [f"{macro} = {value}" for macro, value in macros.items()]
     for name, members in facts.items():
@@ -215,7 +219,7 @@ def structs_source() -> str:
     for name, fields in translated.items():
         body += struct_source(name, facts[name]["summary"], fields, examples[name])
     text = "\n".join(body)
-    lines = header("Structs of the classic BNNS C interface; `FixedList` is the type of their array fields.")
+    lines = header("Structs of the BNNS C interface; `FixedList` is the type of their array fields.")
     lines += ["from typing import Any", ""]
     public = ["FixedList", "Struct"]
     tools = [*public, "Array", "Array2D", "Nested", "Short", "array", "enumeration", "structure"]

@@ -3,7 +3,7 @@
     python tools/generate_clib.py            write the files
     python tools/generate_clib.py --check    only say whether they are up to date (exit code 1 if not)
 
-    core/clib/functions.cpp        the 97 exported functions, and how each passes its arguments on
+    core/clib/functions.cpp        the exported functions, and how each passes its arguments on
     core/clib/exports.map          the names that the library shows
     src/openbnns/clib/layouts.py   structs and functions, for those who read C structs in Python
 
@@ -23,7 +23,10 @@ from typing import Any
 from generate_abi import read_facts
 
 ROOT = Path(__file__).resolve().parents[1]
-HANDLES = {"BNNSFilter": "h", "BNNSRandomGenerator": "g", "BNNSNearestNeighbors": "n"}
+POINTERS = {"BNNSFilter": "h", "BNNSRandomGenerator": "g", "BNNSNearestNeighbors": "n"}
+PAIRS = {"bnns_graph_compile_options_t": "o", "bnns_graph_context_t": "c", "bnns_graph_t": "m"}
+"""Structs of a pointer and a size, passed by value. The first two hold a handle, the third a block of memory."""
+HANDLES = {**POINTERS, **{name: letter for name, letter in PAIRS.items() if letter != "m"}}
 OWN_NAMES = ["openbnns_last_error", "openbnns_set_compat", "openbnns_version"]
 
 FUNCTIONS = read_facts("functions.json")
@@ -43,7 +46,9 @@ def code(c_type: str) -> str:
     t = plain(c_type)
     if t in HANDLES:
         return HANDLES[t]
-    if t.endswith("*"):
+    if t in PAIRS:
+        return "pu"
+    if t.endswith(("*", "_fn_t")):
         return "p"
     if t in ENUMS or t in ("size_t", "uint64_t", "uint32_t", "unsigned int"):
         return "u"
@@ -51,9 +56,11 @@ def code(c_type: str) -> str:
 
 
 def c_parameter(c_type: str) -> str:
-    """The C++ type of a parameter: structs and handles are plain addresses here."""
+    """The C++ type of a parameter: pointers, handles and functions are plain addresses here."""
     t = plain(c_type)
-    if t in HANDLES or t.endswith("*"):
+    if t in PAIRS:
+        return "Pair"
+    if t in HANDLES or t.endswith(("*", "_fn_t")):
         return "const void*"
     return "uint32_t" if t in ENUMS else t
 
@@ -65,11 +72,13 @@ def failure(fact: dict[str, Any]) -> str:
 
 
 def returned(fact: dict[str, Any]) -> str:
-    """The letter of a function's return type: that of an argument, or v for void, or d for a descriptor."""
+    """The letter of a function's return type: that of an argument, or v for void, d for a descriptor, m for a block of memory."""
     t = plain(fact["returns"]["type"])
-    if t in HANDLES:
-        return HANDLES[t]
-    return {"void": "v", "int": "i", "ssize_t": "i", "size_t": "u", "BNNSNDArrayDescriptor": "d"}[t]
+    if t in HANDLES or t in PAIRS:
+        return {**HANDLES, **PAIRS}[t]
+    if t in ENUMS or t in ("size_t", "bool"):
+        return "u"
+    return {"void": "v", "int": "i", "ssize_t": "i", "BNNSNDArrayDescriptor": "d", "char*": "p"}[t]
 
 
 def drives_filter(fact: dict[str, Any]) -> bool:
@@ -79,7 +88,8 @@ def drives_filter(fact: dict[str, Any]) -> bool:
 
 def is_alone(fact: dict[str, Any]) -> bool:
     """True if a function computes something without a filter or any other object."""
-    return returned(fact) in "iv" and not any(code(p["type"]) in "hgn" for p in fact["parameters"])
+    handles = any(code(p["type"]) in "hgn" for p in fact["parameters"])
+    return returned(fact) in "iv" and not handles and fact["category"] != "graph"
 
 
 def functions_source() -> str:
@@ -98,8 +108,8 @@ def functions_source() -> str:
     driving = [name for name, fact in FUNCTIONS.items() if drives_filter(fact)]
     for name, fact in FUNCTIONS.items():
         codes = "".join(code(p["type"]) for p in fact["parameters"])
-        if returned(fact) == "d":
-            codes = "p" + codes  # where the descriptor goes
+        if returned(fact) in "dm":
+            codes = "p" + codes  # where the struct goes
         native = str(driving.index(name)) if name in driving else "kAlone" if is_alone(fact) else "kInPython"
         lines.append(f'    {{"{name}", "{codes}", \'{returned(fact)}\', {failure(fact)}, {len(codes)}, {native}}},')
     lines += [
@@ -122,33 +132,49 @@ def functions_source() -> str:
 
 def function_source(number: int, name: str, fact: dict[str, Any]) -> list[str]:
     """One exported function."""
-    names = [p["name"] for p in fact["parameters"]]
     parameters = ", ".join(f"{c_parameter(p['type'])} {p['name']}" for p in fact["parameters"])
-    words = ", ".join(f"word({n})" for n in names)
+    words = [word for p in fact["parameters"] for word in words_of(p["name"], p["type"])]
     kind = returned(fact)
-    c_type = {"v": "void", "d": "Descriptor"}.get(kind) or plain(fact["returns"]["type"])
-    opening = f"OPENBNNS_EXPORT {'void*' if c_type in HANDLES else c_type} {name}({parameters}) {{"
-    if kind == "d":
-        return [
-            "",
-            opening,
-            "  Descriptor result{};",
-            f"  const Word words[] = {{word(static_cast<const void*>(&result)), {words}}};",
-            f"  call({number}, words);",
-            "  return result;",
-            "}",
-        ]
-    calls = f"call({number}, words)"
-    if kind in "hgn":
-        statement = f"  return const_cast<void*>({calls}.pointer);"
-    else:
-        statement = f"  {calls};" if kind == "v" else f"  return static_cast<{c_type}>({calls}.number);"
-    return ["", opening, f"  const Word words[] = {{{words}}};", statement, "}"]
+    c_type = "void" if kind == "v" else RETURNED.get(kind) or plain(fact["returns"]["type"])
+    c_type = "uint32_t" if c_type in ENUMS else c_type
+    if kind in "dm":
+        words = ["word(static_cast<const void*>(&result))", *words]
+    calls = f"call({number}, {'words' if words else 'nullptr'})"
+    statement = {
+        "v": f"{calls};",
+        "d": f"{calls};\n  return result;",
+        "m": f"{calls};\n  return result;",
+        "p": f"return static_cast<const char*>({calls}.pointer);",
+    }.get(kind) or f"return static_cast<{c_type}>({calls}.number);"
+    if c_type == "void*":
+        statement = f"return const_cast<void*>({calls}.pointer);"
+    elif kind in "oc":
+        statement = f"return pair_of({calls}.pointer);"
+    lines = ["", f"OPENBNNS_EXPORT {c_type} {name}({parameters}) {{"]
+    lines += [f"  {c_type} result{{}};"] if kind in "dm" else []
+    lines += [f"  const Word words[] = {{{', '.join(words)}}};"] if words else []
+    lines += [f"  {statement}", "}"]
+    if "also" in fact:  # another spelling of the same function
+        lines.append(f'OPENBNNS_EXPORT {c_type} {fact["also"]}({parameters}) __attribute__((alias("{name}")));')
+    return lines
+
+
+RETURNED = {"d": "Descriptor", "m": "Pair", "o": "Pair", "c": "Pair", "p": "const char*"} | dict.fromkeys(
+    "hgn", "void*"
+)
+
+
+def words_of(name: str, c_type: str) -> list[str]:
+    """The words that a parameter becomes: two for a block of memory, the handle alone for another pair."""
+    if code(c_type) == "pu":
+        return [f"word({name}.data)", f"word({name}.size)"]
+    return [f"word({name}.data)" if plain(c_type) in PAIRS else f"word({name})"]
 
 
 def exports_source() -> str:
     """Text of exports.map."""
-    names = "".join(f"    {name};\n" for name in [*FUNCTIONS, *OWN_NAMES])
+    spellings = [name for first, fact in FUNCTIONS.items() for name in (first, fact.get("also")) if name]
+    names = "".join(f"    {name};\n" for name in [*spellings, *OWN_NAMES])
     return f"{{\n  global:\n{names}  local:\n    *;\n}};\n"
 
 

@@ -1,26 +1,26 @@
 """Writes the C header, src/openbnns/include/openbnns/bnns.h, from the facts in tools/facts and the words in header_text.
 
-    python tools/make_header.py            write the header and that of the stubs of BNNSGraph
-    python tools/make_header.py --check    only say whether they are up to date (exit code 1 if not)
+    python tools/make_header.py            write the header
+    python tools/make_header.py --check    only say whether it is up to date (exit code 1 if not)
 
-The results are committed, so that people and editors can read them; a test compares them with the output of this tool.
-Edit the facts, the words or this file, never the results.
+The result is committed, so that people and editors can read it; a test compares it with the output of this tool.
+Edit the facts, the words or this file, never the result.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import textwrap
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from generate_abi import BIT_MASKS, ENUM_SUMMARIES, ROOT, WIDTH, read_facts
 from header_text import Section, general, graph, layers, tensors
 
 TARGET = ROOT / "src" / "openbnns" / "include" / "openbnns"
-SECTIONS: tuple[Section, ...] = (*general.SECTIONS, *layers.SECTIONS, *tensors.SECTIONS)
+SECTIONS: tuple[Section, ...] = (*general.SECTIONS, *layers.SECTIONS, *tensors.SECTIONS, *graph.SECTIONS)
 WRITTEN_BY = "Written by tools/make_header.py: edit its facts and text, not this file."
 HEXADECIMAL = {"BNNSDataType", "BNNSDataLayout", *BIT_MASKS}
 UNEXPLAINED = {"filter", "F", "generator", "knn", "filter_params"}
@@ -32,6 +32,12 @@ HANDLES = {
     "BNNSFilter": "A filter; NULL stands for a failed creation.",
     "BNNSRandomGenerator": "A random generator.",
     "BNNSNearestNeighbors": "A store of points for nearest neighbours.",
+}
+
+GRAPH_STRUCTS = {
+    "bnns_graph_t": "graph",
+    "bnns_graph_context_t": "context",
+    "bnns_graph_compile_options_t": "options",
 }
 
 CALLBACKS = """
@@ -172,8 +178,12 @@ def enum_lines(name: str, members: dict[str, int]) -> list[str]:
 
 def struct_lines(name: str, facts: dict[str, Any]) -> list[str]:
     lines = ["", *comment(facts["summary"]), f"typedef struct {name} {{"]
-    for field in facts["fields"]:
-        lines += commented(declared(field["type"], field["name"]) + ";", field["meaning"])
+    for _, fields in itertools.groupby(facts["fields"], lambda field: field["offset_lp64"]):
+        rows = [(declared(field["type"], field["name"]) + ";", field["meaning"]) for field in fields]
+        if len(rows) == 1:
+            lines += commented(*rows[0])
+        else:  # fields that share their place
+            lines += ["    union {", *(f"    {line}" for row in rows for line in commented(*row)), "    };"]
     return [*lines, f"}} {name};"]
 
 
@@ -182,8 +192,13 @@ def returns_text(facts: dict[str, Any]) -> str:
     c_type, failure = facts["type"], facts.get("failure", "")
     if c_type == "void":
         return ""
+    if c_type in GRAPH_STRUCTS:
+        return f"Returns the {GRAPH_STRUCTS[c_type]}; data is NULL on failure."
+    if c_type in ("bool", "BNNSGraphOptimizationPreference", "const char *") or "if none" in facts["success"]:
+        return "Returns the setting; that of default options on failure."
     if c_type == "int":
-        return "Returns 0, or a negative number on failure."
+        success = facts["success"] if facts["success"].startswith("0 if") else "0"
+        return f"Returns {success}, or a negative number on failure."
     if c_type == "BNNSNDArrayDescriptor":
         return "Returns the descriptor; its data is NULL on failure."
     if c_type in HANDLES:
@@ -214,8 +229,10 @@ def function_lines(name: str, facts: dict[str, Any], text: str) -> list[str]:
     lines = ["", *comment(f"{text.rstrip()}\n\n{returned}" if returned else text)]
     in_swift = facts.get("swift", ["?"] * len(facts["parameters"]))
     parameters = [(parameter_type(p["type"], s), p["name"]) for p, s in zip(facts["parameters"], in_swift, strict=True)]
-    declaration = prototype(name, facts["returns"]["type"], parameters)
-    return [*lines, *declaration[:-1], declaration[-1] + ";"]
+    for spelling in filter(None, (name, facts.get("also"))):
+        declaration = prototype(spelling, facts["returns"]["type"], parameters)
+        lines += [*declaration[:-1], declaration[-1] + ";"]
+    return lines
 
 
 def section_lines(section: Section, facts: dict[str, dict[str, Any]]) -> list[str]:
@@ -225,6 +242,7 @@ def section_lines(section: Section, facts: dict[str, dict[str, Any]]) -> list[st
         lines += enum_lines(enum, facts["constants"].pop(enum))
     for struct in section.structs:
         lines += struct_lines(struct, facts["structs"].pop(struct))
+    lines += section.types.rstrip("\n").split("\n") if section.types else []
     for name, text in section.functions.items():
         lines += function_lines(name, facts["functions"].pop(name), text)
     return lines
@@ -253,49 +271,24 @@ def header_source() -> str:
     if left:
         raise SystemExit(f"header_text: no section has {', '.join(left)}.")
     lines += EPILOGUE.rstrip("\n").split("\n")
-    lines += ["", "#ifdef OPENBNNS_GRAPH_STUBS", "#include <openbnns/bnns_graph.h>", "#endif"]
     lines += ["", "#endif /* OPENBNNS_BNNS_H */"]
     return "\n".join(lines) + "\n"
 
 
-def graph_source() -> str:
-    """Text of bnns_graph.h."""
-    guard = "OPENBNNS_BNNS_GRAPH_H"
-    lines = [*comment(graph.TEXT, "/*"), "", f"/* {WRITTEN_BY} */", "", f"#ifndef {guard}", f"#define {guard}", ""]
-    lines += ["#include <openbnns/bnns.h>", ""]
-    lines += PROLOGUE[PROLOGUE.index("#if defined(__clang__)\n#pragma") :].rstrip("\n").split("\n")
-    lines += graph.TYPES.rstrip("\n").split("\n")
-    for name, (returned, parameters) in graph.FUNCTIONS.items():
-        lines += ["", f"static inline {returned}", *prototype(name, "", parameters)]
-        lines[-1] += " {"
-        lines += [f"    (void){parameter};" for _, parameter in parameters]
-        if returned in graph.FAILURES:
-            lines.append(f"    return {graph.FAILURES[returned]};")
-        elif returned != "void":
-            lines += [f"    {returned} none = {{NULL, 0}};", "    return none;"]
-        lines.append("}")
-    lines += EPILOGUE.rstrip("\n").split("\n")
-    return "\n".join([*lines, "", f"#endif /* {guard} */"]) + "\n"
-
-
 def main() -> int:
-    """Write the files, or check them."""
+    """Write the file, or check it."""
     parser = argparse.ArgumentParser(description="Write the C header from tools/facts and tools/header_text.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the file is out of date")
     options = parser.parse_args()
-    outdated = 0
-    files: dict[Path, str] = {TARGET / "bnns.h": header_source(), TARGET / "bnns_graph.h": graph_source()}
-    for path, text in files.items():
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        outdated += 1
-        if options.check:
-            print(f"{path.name} is out of date; run tools/make_header.py", file=sys.stderr)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            print(f"wrote {path.name}")
-    return 1 if options.check and outdated else 0
+    path, text = TARGET / "bnns.h", header_source()
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return 0
+    if options.check:
+        print(f"{path.name} is out of date; run tools/make_header.py", file=sys.stderr)
+        return 1
+    path.write_text(text, encoding="utf-8")
+    print(f"wrote {path.name}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -17,6 +17,10 @@ PyObject* owned(PyObject* object) {
   return object;
 }
 
+// Letters of handles, and of structs that a function returns through its first argument; see Function.
+bool is_handle(char code) { return code && strchr("hgnoc", code); }
+bool is_struct(char code) { return code == 'd' || code == 'm'; }
+
 // What stands for a handle that has been destroyed; a new reference.
 PyObject* tombstone(char kind) {
   Reference letter(py.PyUnicode_DecodeUTF8(&kind, 1, "strict"));
@@ -48,23 +52,21 @@ void record_exception(size_t number) {
 
 // The argument as an object, a new reference; null with an exception set, or null without one if it is no handle.
 PyObject* argument(char code, const Word& value) {
-  switch (code) {
-    case 'h':
-    case 'g':
-    case 'n': {
-      PyObject* object;
-      switch (find_handle(value.pointer, &object)) {
-        case Found::kLive:
-          return object;
-        case Found::kNull:
-          return owned(py.none);
-        case Found::kDestroyed:
-          return tombstone(code);
-        case Found::kForeign:
-          break;
-      }
-      return nullptr;
+  if (is_handle(code)) {
+    PyObject* object;
+    switch (find_handle(value.pointer, &object)) {
+      case Found::kLive:
+        return object;
+      case Found::kNull:
+        return owned(py.none);
+      case Found::kDestroyed:
+        return tombstone(code);
+      case Found::kForeign:
+        break;
     }
+    return nullptr;
+  }
+  switch (code) {
     case 'p':
       return value.pointer ? py.PyLong_FromUnsignedLongLong(value.number) : owned(py.none);
     case 'u':
@@ -79,22 +81,23 @@ PyObject* argument(char code, const Word& value) {
 }
 
 // The functions that end a handle. NULL is ignored; about one that has been ended before, strict mode warns.
-bool destroys(const Function& f) { return f.returned == 'v' && strchr("hgn", f.codes[0]) && f.codes[1] == 0; }
+bool destroys(const Function& f) { return f.returned == 'v' && is_handle(f.codes[0]) && f.codes[1] == 0; }
 
 Word result_of(const Function& f, Reference& value, size_t number) {
   Word result = word(f.failure);
+  if (is_handle(f.returned)) {
+    result.pointer = nullptr;
+    if (value.get() != py.none && (result.pointer = make_handle(value.get()))) value.release();
+  }
   switch (f.returned) {
-    case 'h':
-    case 'g':
-    case 'n':
-      result.pointer = nullptr;
-      if (value.get() != py.none && (result.pointer = make_handle(value.get()))) value.release();
-      break;
     case 'i':
       result.number = static_cast<uint64_t>(py.PyLong_AsLongLong(value.get()));
       break;
     case 'u':
       result.number = py.PyLong_AsUnsignedLongLong(value.get());
+      break;
+    case 'p':
+      result.number = value.get() == py.none ? 0 : py.PyLong_AsUnsignedLongLong(value.get());
       break;
     default:
       break;
@@ -158,7 +161,7 @@ Word call(size_t number, const Word* words) {
     arguments[count] = argument(*code, words[count]);
     good = arguments[count] != nullptr;
     if (!good && !py.PyErr_Occurred())
-      refuse(number, count - (f.returned == 'd'), words[count]);
+      refuse(number, count - is_struct(f.returned), words[count]);
     else if (!good)
       record_exception(number);
   }

@@ -33,8 +33,9 @@ Word word(Integer number) {
   return w;
 }
 
-// Codes, one letter per argument: h filter, g random generator, n store of neighbours, p pointer, u unsigned, i signed,
-// b bool, f float. Returned: the same, or v nothing, d a descriptor that the first argument points to.
+// Codes, one letter per argument: h filter, g random generator, n store of neighbours, o options and c context of a
+// graph, p pointer, u unsigned, i signed, b bool, f float. Returned: the same, or v nothing, d a descriptor or m a
+// block of memory that the first argument points to.
 struct Function {
   const char *name, *codes;
   char returned;
@@ -43,11 +44,18 @@ struct Function {
   int native;    // place of its number among those of a filter, kAlone for a function without one, or kInPython
 };
 constexpr int kAlone = -1, kInPython = -2;
-constexpr size_t kMostFunctions = 128;
+constexpr size_t kMostFunctions = 160;
 extern const Function functions[];
 extern const size_t function_count;
 
 Word call(size_t number, const Word* words);
+
+// A handle or a block of memory with its size, as graphs pass them by value.
+struct Pair {
+  const void* data;
+  size_t size;
+};
+inline Pair pair_of(const void* handle) { return {handle, handle ? sizeof(Pair) : 0}; }
 
 // As large and as aligned as a BNNSNDArrayDescriptor, so that it is returned in the same way.
 struct Descriptor {

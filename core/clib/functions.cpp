@@ -104,6 +104,48 @@ const Function functions[] = {
     {"BNNSFilterCreateFullyConnectedLayer", "pppp", 'h', 0, 4, kInPython},
     {"BNNSFilterCreatePoolingLayer", "pppp", 'h', 0, 4, kInPython},
     {"BNNSFilterCreateVectorActivationLayer", "pppp", 'h', 0, 4, kInPython},
+    {"BNNSGraphCompileOptionsMakeDefault", "", 'o', 0, 0, kInPython},
+    {"BNNSGraphCompileOptionsDestroy", "o", 'v', 0, 1, kInPython},
+    {"BNNSGraphCompileOptionsSetTargetSingleThread", "ob", 'v', 0, 2, kInPython},
+    {"BNNSGraphCompileOptionsGetTargetSingleThread", "o", 'u', 0, 1, kInPython},
+    {"BNNSGraphCompileOptionsSetGenerateDebugInfo", "ob", 'v', 0, 2, kInPython},
+    {"BNNSGraphCompileOptionsGetGenerateDebugInfo", "o", 'u', 0, 1, kInPython},
+    {"BNNSGraphCompileOptionsSetOptimizationPreference", "ou", 'v', 0, 2, kInPython},
+    {"BNNSGraphCompileOptionsGetOptimizationPreference", "o", 'u', 0, 1, kInPython},
+    {"BNNSGraphCompileOptionsSetMessageLogCallback", "opp", 'v', 0, 3, kInPython},
+    {"BNNSGraphCompileOptionsSetMessageLogMask", "ou", 'v', 0, 2, kInPython},
+    {"BNNSGraphCompileOptionsSetOutputPath", "op", 'v', 0, 2, kInPython},
+    {"BNNSGraphCompileOptionsGetOutputPath", "o", 'p', 0, 1, kInPython},
+    {"BNNSGraphCompileOptionsSetOutputFD", "oi", 'v', 0, 2, kInPython},
+    {"BNNSGraphCompileOptionsGetOutputFD", "o", 'i', -1, 1, kInPython},
+    {"BNNSGraphCompileFromFile", "pppo", 'm', 0, 4, kInPython},
+    {"BNNSGraphGetInputCount", "pup", 'u', -1, 3, kInPython},
+    {"BNNSGraphGetOutputCount", "pup", 'u', -1, 3, kInPython},
+    {"BNNSGraphGetArgumentCount", "pup", 'u', -1, 3, kInPython},
+    {"BNNSGraphGetFunctionCount", "pu", 'u', -1, 2, kInPython},
+    {"BNNSGraphGetInputNames", "pupup", 'i', -1, 5, kInPython},
+    {"BNNSGraphGetOutputNames", "pupup", 'i', -1, 5, kInPython},
+    {"BNNSGraphGetArgumentNames", "pupup", 'i', -1, 5, kInPython},
+    {"BNNSGraphGetFunctionNames", "puup", 'i', -1, 4, kInPython},
+    {"BNNSGraphGetArgumentIntents", "pupup", 'i', -1, 5, kInPython},
+    {"BNNSGraphGetArgumentPosition", "pupp", 'u', -1, 4, kInPython},
+    {"BNNSGraphGetArgumentInterleaveFactors", "pupupp", 'i', -1, 6, kInPython},
+    {"BNNSGraphTensorFillStrides", "puppp", 'i', -1, 5, kInPython},
+    {"BNNSGraphContextMake", "pu", 'c', 0, 2, kInPython},
+    {"BNNSGraphContextMakeStreaming", "pupup", 'c', 0, 5, kInPython},
+    {"BNNSGraphContextDestroy", "c", 'v', 0, 1, kInPython},
+    {"BNNSGraphContextSetDynamicShapes", "cpup", 'i', -1, 4, kInPython},
+    {"BNNSGraphContextSetBatchSize", "cpu", 'i', -1, 3, kInPython},
+    {"BNNSGraphContextSetArgumentType", "cu", 'i', -1, 2, kInPython},
+    {"BNNSGraphContextEnableNanAndInfChecks", "cb", 'v', 0, 2, kInPython},
+    {"BNNSGraphContextSetStreamingAdvanceCount", "cu", 'i', -1, 2, kInPython},
+    {"BNNSGraphContextExecute", "cpupup", 'i', -1, 6, kInPython},
+    {"BNNSGraphContextGetWorkspaceSize", "cp", 'u', -1, 2, kInPython},
+    {"BNNSGraphContextGetTensor", "cppbp", 'i', -1, 5, kInPython},
+    {"BNNSGraphContextSetWorkspaceAllocationCallback", "cppup", 'i', -1, 5, kInPython},
+    {"BNNSGraphContextSetOutputAllocationCallback", "cppup", 'i', -1, 5, kInPython},
+    {"BNNSGraphContextSetMessageLogCallback", "cpp", 'i', -1, 3, kInPython},
+    {"BNNSGraphContextSetMessageLogMask", "cu", 'i', -1, 2, kInPython},
 };
 const size_t function_count = sizeof functions / sizeof functions[0];
 static_assert(kDriving == 23 && sizeof functions / sizeof functions[0] <= kMostFunctions);
@@ -600,6 +642,227 @@ OPENBNNS_EXPORT void* BNNSFilterCreatePoolingLayer(const void* in_desc, const vo
 OPENBNNS_EXPORT void* BNNSFilterCreateVectorActivationLayer(const void* in_desc, const void* out_desc, const void* activation, const void* filter_params) {
   const Word words[] = {word(in_desc), word(out_desc), word(activation), word(filter_params)};
   return const_cast<void*>(call(96, words).pointer);
+}
+
+OPENBNNS_EXPORT Pair BNNSGraphCompileOptionsMakeDefault() {
+  return pair_of(call(97, nullptr).pointer);
+}
+
+OPENBNNS_EXPORT void BNNSGraphCompileOptionsDestroy(Pair options) {
+  const Word words[] = {word(options.data)};
+  call(98, words);
+}
+
+OPENBNNS_EXPORT void BNNSGraphCompileOptionsSetTargetSingleThread(Pair options, bool value) {
+  const Word words[] = {word(options.data), word(value)};
+  call(99, words);
+}
+
+OPENBNNS_EXPORT bool BNNSGraphCompileOptionsGetTargetSingleThread(Pair options) {
+  const Word words[] = {word(options.data)};
+  return static_cast<bool>(call(100, words).number);
+}
+
+OPENBNNS_EXPORT void BNNSGraphCompileOptionsSetGenerateDebugInfo(Pair options, bool value) {
+  const Word words[] = {word(options.data), word(value)};
+  call(101, words);
+}
+
+OPENBNNS_EXPORT bool BNNSGraphCompileOptionsGetGenerateDebugInfo(Pair options) {
+  const Word words[] = {word(options.data)};
+  return static_cast<bool>(call(102, words).number);
+}
+
+OPENBNNS_EXPORT void BNNSGraphCompileOptionsSetOptimizationPreference(Pair options, uint32_t preference) {
+  const Word words[] = {word(options.data), word(preference)};
+  call(103, words);
+}
+
+OPENBNNS_EXPORT uint32_t BNNSGraphCompileOptionsGetOptimizationPreference(Pair options) {
+  const Word words[] = {word(options.data)};
+  return static_cast<uint32_t>(call(104, words).number);
+}
+
+OPENBNNS_EXPORT void BNNSGraphCompileOptionsSetMessageLogCallback(Pair options, const void* log_callback, const void* additional_logging_arguments) {
+  const Word words[] = {word(options.data), word(log_callback), word(additional_logging_arguments)};
+  call(105, words);
+}
+
+OPENBNNS_EXPORT void BNNSGraphCompileOptionsSetMessageLogMask(Pair options, uint32_t log_level_mask) {
+  const Word words[] = {word(options.data), word(log_level_mask)};
+  call(106, words);
+}
+
+OPENBNNS_EXPORT void BNNSGraphCompileOptionsSetOutputPath(Pair options, const void* path) {
+  const Word words[] = {word(options.data), word(path)};
+  call(107, words);
+}
+
+OPENBNNS_EXPORT const char* BNNSGraphCompileOptionsGetOutputPath(Pair options) {
+  const Word words[] = {word(options.data)};
+  return static_cast<const char*>(call(108, words).pointer);
+}
+
+OPENBNNS_EXPORT void BNNSGraphCompileOptionsSetOutputFD(Pair options, int fd) {
+  const Word words[] = {word(options.data), word(fd)};
+  call(109, words);
+}
+
+OPENBNNS_EXPORT int BNNSGraphCompileOptionsGetOutputFD(Pair options) {
+  const Word words[] = {word(options.data)};
+  return static_cast<int>(call(110, words).number);
+}
+
+OPENBNNS_EXPORT Pair BNNSGraphCompileFromFile(const void* filename, const void* function, Pair options) {
+  Pair result{};
+  const Word words[] = {word(static_cast<const void*>(&result)), word(filename), word(function), word(options.data)};
+  call(111, words);
+  return result;
+}
+OPENBNNS_EXPORT Pair BNNSGraphCompileFromFile_v2(const void* filename, const void* function, Pair options) __attribute__((alias("BNNSGraphCompileFromFile")));
+
+OPENBNNS_EXPORT size_t BNNSGraphGetInputCount(Pair graph, const void* function) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function)};
+  return static_cast<size_t>(call(112, words).number);
+}
+
+OPENBNNS_EXPORT size_t BNNSGraphGetOutputCount(Pair graph, const void* function) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function)};
+  return static_cast<size_t>(call(113, words).number);
+}
+
+OPENBNNS_EXPORT size_t BNNSGraphGetArgumentCount(Pair graph, const void* function) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function)};
+  return static_cast<size_t>(call(114, words).number);
+}
+
+OPENBNNS_EXPORT size_t BNNSGraphGetFunctionCount(Pair graph) {
+  const Word words[] = {word(graph.data), word(graph.size)};
+  return static_cast<size_t>(call(115, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGraphGetInputNames(Pair graph, const void* function, size_t input_names_count, const void* input_names) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function), word(input_names_count), word(input_names)};
+  return static_cast<int>(call(116, words).number);
+}
+OPENBNNS_EXPORT int BNNSGraphGetInputNames_v2(Pair graph, const void* function, size_t input_names_count, const void* input_names) __attribute__((alias("BNNSGraphGetInputNames")));
+
+OPENBNNS_EXPORT int BNNSGraphGetOutputNames(Pair graph, const void* function, size_t output_names_count, const void* output_names) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function), word(output_names_count), word(output_names)};
+  return static_cast<int>(call(117, words).number);
+}
+OPENBNNS_EXPORT int BNNSGraphGetOutputNames_v2(Pair graph, const void* function, size_t output_names_count, const void* output_names) __attribute__((alias("BNNSGraphGetOutputNames")));
+
+OPENBNNS_EXPORT int BNNSGraphGetArgumentNames(Pair graph, const void* function, size_t argument_names_count, const void* argument_names) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function), word(argument_names_count), word(argument_names)};
+  return static_cast<int>(call(118, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGraphGetFunctionNames(Pair graph, size_t function_name_count, const void* function_names) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function_name_count), word(function_names)};
+  return static_cast<int>(call(119, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGraphGetArgumentIntents(Pair graph, const void* function, size_t argument_intents_count, const void* argument_intents) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function), word(argument_intents_count), word(argument_intents)};
+  return static_cast<int>(call(120, words).number);
+}
+
+OPENBNNS_EXPORT size_t BNNSGraphGetArgumentPosition(Pair graph, const void* function, const void* argument) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function), word(argument)};
+  return static_cast<size_t>(call(121, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGraphGetArgumentInterleaveFactors(Pair graph, const void* function, size_t argument_count, const void* argument_interleave, const void* argument_interleave_counts) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function), word(argument_count), word(argument_interleave), word(argument_interleave_counts)};
+  return static_cast<int>(call(122, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGraphTensorFillStrides(Pair graph, const void* function, const void* argument, const void* tensor) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function), word(argument), word(tensor)};
+  return static_cast<int>(call(123, words).number);
+}
+
+OPENBNNS_EXPORT Pair BNNSGraphContextMake(Pair graph) {
+  const Word words[] = {word(graph.data), word(graph.size)};
+  return pair_of(call(124, words).pointer);
+}
+
+OPENBNNS_EXPORT Pair BNNSGraphContextMakeStreaming(Pair graph, const void* function, size_t initial_states_count, const void* initial_states) {
+  const Word words[] = {word(graph.data), word(graph.size), word(function), word(initial_states_count), word(initial_states)};
+  return pair_of(call(125, words).pointer);
+}
+
+OPENBNNS_EXPORT void BNNSGraphContextDestroy(Pair context) {
+  const Word words[] = {word(context.data)};
+  call(126, words);
+}
+OPENBNNS_EXPORT void BNNSGraphContextDestroy_v2(Pair context) __attribute__((alias("BNNSGraphContextDestroy")));
+
+OPENBNNS_EXPORT int BNNSGraphContextSetDynamicShapes(Pair context, const void* function, size_t shapes_count, const void* shapes) {
+  const Word words[] = {word(context.data), word(function), word(shapes_count), word(shapes)};
+  return static_cast<int>(call(127, words).number);
+}
+OPENBNNS_EXPORT int BNNSGraphContextSetDynamicShapes_v2(Pair context, const void* function, size_t shapes_count, const void* shapes) __attribute__((alias("BNNSGraphContextSetDynamicShapes")));
+
+OPENBNNS_EXPORT int BNNSGraphContextSetBatchSize(Pair context, const void* function, uint64_t batch_size) {
+  const Word words[] = {word(context.data), word(function), word(batch_size)};
+  return static_cast<int>(call(128, words).number);
+}
+OPENBNNS_EXPORT int BNNSGraphContextSetBatchSize_v2(Pair context, const void* function, uint64_t batch_size) __attribute__((alias("BNNSGraphContextSetBatchSize")));
+
+OPENBNNS_EXPORT int BNNSGraphContextSetArgumentType(Pair context, uint32_t argument_type) {
+  const Word words[] = {word(context.data), word(argument_type)};
+  return static_cast<int>(call(129, words).number);
+}
+
+OPENBNNS_EXPORT void BNNSGraphContextEnableNanAndInfChecks(Pair context, bool enable_check_for_nans_inf) {
+  const Word words[] = {word(context.data), word(enable_check_for_nans_inf)};
+  call(130, words);
+}
+
+OPENBNNS_EXPORT int BNNSGraphContextSetStreamingAdvanceCount(Pair context, size_t advance_count) {
+  const Word words[] = {word(context.data), word(advance_count)};
+  return static_cast<int>(call(131, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGraphContextExecute(Pair context, const void* function, size_t argument_count, const void* arguments, size_t workspace_size, const void* workspace) {
+  const Word words[] = {word(context.data), word(function), word(argument_count), word(arguments), word(workspace_size), word(workspace)};
+  return static_cast<int>(call(132, words).number);
+}
+OPENBNNS_EXPORT int BNNSGraphContextExecute_v2(Pair context, const void* function, size_t argument_count, const void* arguments, size_t workspace_size, const void* workspace) __attribute__((alias("BNNSGraphContextExecute")));
+
+OPENBNNS_EXPORT size_t BNNSGraphContextGetWorkspaceSize(Pair context, const void* function) {
+  const Word words[] = {word(context.data), word(function)};
+  return static_cast<size_t>(call(133, words).number);
+}
+OPENBNNS_EXPORT size_t BNNSGraphContextGetWorkspaceSize_v2(Pair context, const void* function) __attribute__((alias("BNNSGraphContextGetWorkspaceSize")));
+
+OPENBNNS_EXPORT int BNNSGraphContextGetTensor(Pair context, const void* function, const void* argument, bool fill_known_dynamic_shapes, const void* tensor) {
+  const Word words[] = {word(context.data), word(function), word(argument), word(fill_known_dynamic_shapes), word(tensor)};
+  return static_cast<int>(call(134, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGraphContextSetWorkspaceAllocationCallback(Pair context, const void* realloc, const void* free, size_t user_memory_context_size, const void* user_memory_context) {
+  const Word words[] = {word(context.data), word(realloc), word(free), word(user_memory_context_size), word(user_memory_context)};
+  return static_cast<int>(call(135, words).number);
+}
+OPENBNNS_EXPORT int BNNSGraphContextSetWorkspaceAllocationCallback_v2(Pair context, const void* realloc, const void* free, size_t user_memory_context_size, const void* user_memory_context) __attribute__((alias("BNNSGraphContextSetWorkspaceAllocationCallback")));
+
+OPENBNNS_EXPORT int BNNSGraphContextSetOutputAllocationCallback(Pair context, const void* realloc, const void* free, size_t user_memory_context_size, const void* user_memory_context) {
+  const Word words[] = {word(context.data), word(realloc), word(free), word(user_memory_context_size), word(user_memory_context)};
+  return static_cast<int>(call(136, words).number);
+}
+OPENBNNS_EXPORT int BNNSGraphContextSetOutputAllocationCallback_v2(Pair context, const void* realloc, const void* free, size_t user_memory_context_size, const void* user_memory_context) __attribute__((alias("BNNSGraphContextSetOutputAllocationCallback")));
+
+OPENBNNS_EXPORT int BNNSGraphContextSetMessageLogCallback(Pair context, const void* log_callback_fn, const void* additional_logging_arguments) {
+  const Word words[] = {word(context.data), word(log_callback_fn), word(additional_logging_arguments)};
+  return static_cast<int>(call(137, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGraphContextSetMessageLogMask(Pair context, uint32_t log_level_mask) {
+  const Word words[] = {word(context.data), word(log_level_mask)};
+  return static_cast<int>(call(138, words).number);
 }
 
 }  // extern "C"

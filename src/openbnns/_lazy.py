@@ -25,7 +25,8 @@ def attach(
     """The ``__getattr__`` and ``__dir__`` of a package.
 
     ``homes`` gives for each module the public names that it holds. ``modules`` are public themselves. ``tables`` are
-    modules all of whose public names, which must begin with a capital, belong to the package too; they are searched last.
+    modules all of whose public names, which begin with a capital or "bnns_", belong to the package too; they are searched
+    last.
     ``__all__`` is built from all three when it is first used. The message about an unknown name says which package of
     ``elsewhere`` has it; ``hints`` are messages about further names.
     """
@@ -60,7 +61,7 @@ def attach(
             return load(name)
         if name == "__all__":
             return public()
-        if name[0].isupper():  # see nearest
+        if name[0].isupper() or name.startswith("bnns_"):  # see nearest
             for module in map(load, tables):
                 if name in module.__all__:
                     return getattr(module, name)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the header: the enums and structs it declares, and its functions with what they do."""
+    """One part of the header: the enums, structs and further types it declares, and its functions with what they do."""
 
     title: str
     text: str = ""
     enums: tuple[str, ...] = ()
     structs: tuple[str, ...] = ()
+    types: str = ""
     functions: dict[str, str] = field(default_factory=dict)

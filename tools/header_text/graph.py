@@ -1,204 +1,201 @@
-"""The names of BNNSGraph, which is not part of classic BNNS: stubs let programs that mention them compile and link."""
+"""What the header says about graphs: ML programs that are compiled and executed."""
 
 from __future__ import annotations
 
-TEXT = """
-BNNSGraph is another interface, which runs compiled Core ML models; it is not provided here. These stubs return what it
-returns for a model that cannot be loaded, so that programs that mention it compile and run without it.
-"""
+from . import Section
 
-TYPES = """
-OPENBNNS_ENUM(BNNSGraphMessageLevel) {
-    BNNSGraphMessageLevelInfo = 1,
-    BNNSGraphMessageLevelUnsupported = 2,
-    BNNSGraphMessageLevelWarning = 4,
-    BNNSGraphMessageLevelError = 8,
-};
-
-OPENBNNS_ENUM(BNNSGraphOptimizationPreference) {
-    BNNSGraphOptimizationPreferencePerformance = 0,
-    BNNSGraphOptimizationPreferenceIRSize = 1,
-};
-
-OPENBNNS_ENUM(BNNSGraphArgumentIntent) {
-    BNNSGraphArgumentIntentIn = 1,
-    BNNSGraphArgumentIntentOut = 2,
-    BNNSGraphArgumentIntentInOut = 3,
-};
-
-OPENBNNS_ENUM(BNNSGraphArgumentType) {
-    BNNSGraphArgumentTypePointer = 0,
-    BNNSGraphArgumentTypeTensor = 2,
-};
-
-typedef struct bnns_graph_t {
-    void *data;
-    size_t size;
-} bnns_graph_t;
-
-typedef struct bnns_graph_context_t {
-    void *data;
-    size_t size;
-} bnns_graph_context_t;
-
-typedef struct bnns_graph_compile_options_t {
-    void *data;
-    size_t size;
-} bnns_graph_compile_options_t;
-
-typedef struct bnns_graph_shape_t {
-    size_t rank;
-    uint64_t *shape;
-} bnns_graph_shape_t;
-
-typedef struct bnns_user_message_data_t {
-    size_t size;
-    void *data;
-} bnns_user_message_data_t;
-
-typedef struct bnns_graph_argument_t {
-    union {
-        BNNSTensor *tensor;
-        BNNSNDArrayDescriptor *descriptor;
-        void *data_ptr;
-    };
-    size_t data_ptr_size;
-} bnns_graph_argument_t;
-
+CALLBACKS = """
+/**
+ * Allocates memory for *memptr, which is NULL at first, or changes its size, as realloc does, but aligned; 0 is success.
+ */
 typedef int (*bnns_graph_realloc_fn_t)(void *user_memory_context, size_t user_memory_context_size, void **memptr,
                                        size_t alignment, size_t size);
+/** Frees everything that was allocated with the same user_memory_context. */
 typedef void (*bnns_graph_free_all_fn_t)(void *user_memory_context, size_t user_memory_context_size);
+/** Takes a message of the compiler; source_location is file:line:column, or NULL. */
 typedef void (*bnns_graph_compile_message_fn_t)(BNNSGraphMessageLevel msg_level, const char *error_msg,
                                                 const char *source_location,
                                                 bnns_user_message_data_t *additional_logging_arguments);
+/** Takes a message of an execution; op_info names an operation, or is NULL. */
 typedef void (*bnns_graph_execute_message_fn_t)(BNNSGraphMessageLevel msg_level, const char *error_msg,
                                                 const char *op_info,
                                                 bnns_user_message_data_t *additional_logging_arguments);
 """
 
-Parameters = tuple[tuple[str, str], ...]
+SECTIONS = (
+    Section(
+        "Graphs: compiling",
+        """
+A graph is a Core ML program in compiled form: compile it, make a context, execute. Functions that return a count or a
+position return SIZE_MAX on failure, those that return a struct one whose data is NULL. openbnns_last_error() says what was
+wrong, and message callbacks say where.
 
-_OPTIONS = ("bnns_graph_compile_options_t", "options")
-_GRAPH = ("bnns_graph_t", "graph")
-_CONTEXT = ("bnns_graph_context_t", "context")
-_FUNCTION = ("const char *", "function")
-_ARGUMENT = ("const char *", "argument")
-_LOGGING = ("bnns_user_message_data_t *", "additional_logging_arguments")
-_MEMORY = (
-    ("bnns_graph_realloc_fn_t", "realloc_fn"),
-    ("bnns_graph_free_all_fn_t", "free_fn"),
-    ("size_t", "user_memory_context_size"),
-    ("void *", "user_memory_context"),
+Ten functions have a second name that ends in _v2, because bindings for other languages call them by it.
+""",
+        enums=("BNNSGraphMessageLevel", "BNNSGraphOptimizationPreference"),
+        structs=("bnns_graph_t", "bnns_graph_context_t", "bnns_graph_compile_options_t", "bnns_user_message_data_t"),
+        types=CALLBACKS,
+        functions={
+            "BNNSGraphCompileOptionsMakeDefault": """
+Options: several threads, no debug information, speed preferred, the graph in memory. Destroy them after use.
+""",
+            "BNNSGraphCompileOptionsDestroy": """
+Release options. Options whose data is NULL are ignored.
+""",
+            "BNNSGraphCompileOptionsSetTargetSingleThread": """
+Whether executions use one thread only. False unless set.
+""",
+            "BNNSGraphCompileOptionsGetTargetSingleThread": """
+Whether executions use one thread only.
+""",
+            "BNNSGraphCompileOptionsSetGenerateDebugInfo": """
+Whether messages of executions name the places of operations in the program. False unless set.
+""",
+            "BNNSGraphCompileOptionsGetGenerateDebugInfo": """
+Whether messages of executions name the places of operations in the program.
+""",
+            "BNNSGraphCompileOptionsSetOptimizationPreference": """
+Whether speed or a small graph is preferred. Has no effect here: graphs keep weights as the program stores them.
+""",
+            "BNNSGraphCompileOptionsGetOptimizationPreference": """
+Whether speed or a small graph is preferred.
+""",
+            "BNNSGraphCompileOptionsSetMessageLogCallback": """
+Pass messages of the compiler to log_callback, and additional_logging_arguments, which may be NULL, with them. A NULL
+log_callback resets it.
+""",
+            "BNNSGraphCompileOptionsSetMessageLogMask": """
+The levels of messages that the callback is called for: bits of BNNSGraphMessageLevel. All but information unless set.
+""",
+            "BNNSGraphCompileOptionsSetOutputPath": """
+Write the graph to a file, readable by its owner only, which is then mapped: release the graph with munmap(data, size). The
+path is copied; a NULL path resets it.
+""",
+            "BNNSGraphCompileOptionsGetOutputPath": """
+The path that was set, or NULL. It is valid as long as the options are, and until another path is set.
+""",
+            "BNNSGraphCompileOptionsSetOutputFD": """
+The same with a file that is open for reading and writing, which is cut to the size of the graph; this overrides a path. -1
+resets it.
+""",
+            "BNNSGraphCompileOptionsGetOutputFD": """
+The descriptor that was set, or -1.
+""",
+            "BNNSGraphCompileFromFile": """
+Compile a function of an ML program, or all of them if function is NULL or "". The file is an .mlmodelc folder, the model.mil
+in it, or an .mlpackage. Release the graph with free(data), or with munmap(data, size) if the options name a file.
+""",
+        },
+    ),
+    Section(
+        "Graphs: functions and arguments",
+        """
+Arguments of a function stand in the order of BNNSGraphGetArgumentNames: outputs first, then inputs and states, each in the
+order of the program. A function that is NULL or "" is the only one of the graph, or its default function. Names belong to
+the graph. If there is room for fewer than there are, as many are written.
+""",
+        enums=("BNNSGraphArgumentIntent",),
+        functions={
+            "BNNSGraphGetInputCount": """
+Number of inputs, states included, of a function (or NULL).
+""",
+            "BNNSGraphGetOutputCount": """
+Number of outputs of a function (or NULL).
+""",
+            "BNNSGraphGetArgumentCount": """
+Number of outputs and inputs of a function (or NULL).
+""",
+            "BNNSGraphGetFunctionCount": """
+Number of functions of a graph.
+""",
+            "BNNSGraphGetInputNames": """
+Names of the inputs of a function (or NULL).
+""",
+            "BNNSGraphGetOutputNames": """
+Names of the outputs of a function (or NULL).
+""",
+            "BNNSGraphGetArgumentNames": """
+Names of the arguments of a function (or NULL): outputs, then inputs.
+""",
+            "BNNSGraphGetFunctionNames": """
+Names of the functions of a graph.
+""",
+            "BNNSGraphGetArgumentIntents": """
+For each argument of a function (or NULL): read, written, or both, as a state is.
+""",
+            "BNNSGraphGetArgumentPosition": """
+Position of an argument of a function (or NULL) among arguments[].
+""",
+            "BNNSGraphGetArgumentInterleaveFactors": """
+Interleave factors and their number for each argument of a function (or NULL): NULL and 0 for all that are plain tensors.
+""",
+            "BNNSGraphTensorFillStrides": """
+Fill stride[] of a tensor from its shape[], which must be known, as an argument of a function (or NULL) takes it: contiguous.
+""",
+        },
+    ),
+    Section(
+        "Graphs: contexts and execution",
+        """
+A context belongs to one thread at a time and must not outlive its graph; several contexts can share a graph. Sizes that the
+program leaves open are set before an execution, or come with tensors as arguments.
+""",
+        enums=("BNNSGraphArgumentType",),
+        structs=("bnns_graph_shape_t", "bnns_graph_argument_t"),
+        functions={
+            "BNNSGraphContextMake": """
+Make a context for all functions of a graph. Destroy it after use.
+""",
+            "BNNSGraphContextMakeStreaming": """
+Make a context that keeps the states of a function (or NULL) in ring buffers, which advance after every execution. The
+function must say StateMode = Streaming among its BNNSOptions. initial_states, which may be NULL, are matched by name; other
+states begin with zeros.
+""",
+            "BNNSGraphContextDestroy": """
+Release a context and the outputs that it has allocated. A context whose data is NULL is ignored.
+""",
+            "BNNSGraphContextSetDynamicShapes": """
+Set the shapes of all arguments of a function (or NULL): an entry of rank 0, and a size of 0, stand for what the model says.
+Entries of outputs that have a rank receive the shapes that follow, 0 for a size that depends on values.
+""",
+            "BNNSGraphContextSetBatchSize": """
+Set all open sizes of a function (or NULL), which must be those of first axes.
+""",
+            "BNNSGraphContextSetArgumentType": """
+Whether arguments are pointers, which is the default, or tensors.
+""",
+            "BNNSGraphContextEnableNanAndInfChecks": """
+Whether executions look for NaN and infinity in every tensor that they compute, and log a message for each that has one. Slow.
+""",
+            "BNNSGraphContextSetStreamingAdvanceCount": """
+By how much the ring buffers advance after the next executions, where the program leaves the size of an update open.
+""",
+            "BNNSGraphContextExecute": """
+Run a function (or NULL). An output whose data is NULL is allocated by the context, which uses the memory again for the next
+execution. workspace is not needed and may be NULL with a size of 0.
+""",
+            "BNNSGraphContextGetWorkspaceSize": """
+Bytes of workspace for a function (or NULL): one page, which execution does not need. Fails while sizes are open.
+""",
+            "BNNSGraphContextGetTensor": """
+Describe an argument of a function (or NULL): all but data and data_size_in_bytes, with -1 for a size that is not known. Sizes
+that have been set, or have a default, are known if fill_known_dynamic_shapes says so.
+""",
+            "BNNSGraphContextSetWorkspaceAllocationCallback": """
+Set the functions that allocate workspace, both or none: NULL realloc and free reset them. As no workspace is needed, they are
+not called, but for free, with user_memory_context (which may be NULL), when the context is destroyed.
+""",
+            "BNNSGraphContextSetOutputAllocationCallback": """
+Set the functions that allocate outputs, both or none: NULL realloc and free reset them. free is called once for each
+user_memory_context (which may be NULL) when the context is destroyed.
+""",
+            "BNNSGraphContextSetMessageLogCallback": """
+Pass messages of executions to log_callback_fn, and additional_logging_arguments, which may be NULL, with them. A NULL
+log_callback_fn resets it.
+""",
+            "BNNSGraphContextSetMessageLogMask": """
+The levels of messages that the callback is called for: bits of BNNSGraphMessageLevel. All but information unless set.
+""",
+        },
+    ),
 )
-
-FUNCTIONS: dict[str, tuple[str, Parameters]] = {
-    "BNNSGraphCompileOptionsMakeDefault": ("bnns_graph_compile_options_t", ()),
-    "BNNSGraphCompileOptionsDestroy": ("void", (_OPTIONS,)),
-    "BNNSGraphCompileOptionsSetTargetSingleThread": ("void", (_OPTIONS, ("bool", "value"))),
-    "BNNSGraphCompileOptionsGetTargetSingleThread": ("bool", (_OPTIONS,)),
-    "BNNSGraphCompileOptionsSetGenerateDebugInfo": ("void", (_OPTIONS, ("bool", "value"))),
-    "BNNSGraphCompileOptionsGetGenerateDebugInfo": ("bool", (_OPTIONS,)),
-    "BNNSGraphCompileOptionsSetOptimizationPreference": (
-        "void",
-        (_OPTIONS, ("BNNSGraphOptimizationPreference", "preference")),
-    ),
-    "BNNSGraphCompileOptionsGetOptimizationPreference": ("BNNSGraphOptimizationPreference", (_OPTIONS,)),
-    "BNNSGraphCompileOptionsSetMessageLogCallback": (
-        "void",
-        (_OPTIONS, ("bnns_graph_compile_message_fn_t", "log_callback"), _LOGGING),
-    ),
-    "BNNSGraphCompileOptionsSetMessageLogMask": ("void", (_OPTIONS, ("uint32_t", "log_level_mask"))),
-    "BNNSGraphCompileOptionsSetOutputPath": ("void", (_OPTIONS, ("const char *", "path"))),
-    "BNNSGraphCompileOptionsGetOutputPath": ("const char *", (_OPTIONS,)),
-    "BNNSGraphCompileOptionsSetOutputFD": ("void", (_OPTIONS, ("int", "fd"))),
-    "BNNSGraphCompileOptionsGetOutputFD": ("int", (_OPTIONS,)),
-    "BNNSGraphCompileFromFile": ("bnns_graph_t", (("const char *", "filename"), _FUNCTION, _OPTIONS)),
-    "BNNSGraphGetInputCount": ("size_t", (_GRAPH, _FUNCTION)),
-    "BNNSGraphGetOutputCount": ("size_t", (_GRAPH, _FUNCTION)),
-    "BNNSGraphGetArgumentCount": ("size_t", (_GRAPH, _FUNCTION)),
-    "BNNSGraphGetFunctionCount": ("size_t", (_GRAPH,)),
-    "BNNSGraphGetInputNames": (
-        "int",
-        (_GRAPH, _FUNCTION, ("size_t", "input_names_count"), ("const char **", "input_names")),
-    ),
-    "BNNSGraphGetOutputNames": (
-        "int",
-        (_GRAPH, _FUNCTION, ("size_t", "output_names_count"), ("const char **", "output_names")),
-    ),
-    "BNNSGraphGetArgumentNames": (
-        "int",
-        (_GRAPH, _FUNCTION, ("size_t", "argument_names_count"), ("const char **", "argument_names")),
-    ),
-    "BNNSGraphGetFunctionNames": (
-        "int",
-        (_GRAPH, ("size_t", "function_name_count"), ("const char **", "function_names")),
-    ),
-    "BNNSGraphGetArgumentIntents": (
-        "int",
-        (
-            _GRAPH,
-            _FUNCTION,
-            ("size_t", "argument_intents_count"),
-            ("BNNSGraphArgumentIntent *", "argument_intents"),
-        ),
-    ),
-    "BNNSGraphGetArgumentPosition": ("size_t", (_GRAPH, _FUNCTION, _ARGUMENT)),
-    "BNNSGraphGetArgumentInterleaveFactors": (
-        "int",
-        (
-            _GRAPH,
-            _FUNCTION,
-            ("size_t", "argument_count"),
-            ("const uint16_t **", "argument_interleave"),
-            ("size_t *", "argument_interleave_counts"),
-        ),
-    ),
-    "BNNSGraphTensorFillStrides": ("int", (_GRAPH, _FUNCTION, _ARGUMENT, ("BNNSTensor *", "tensor"))),
-    "BNNSGraphContextMake": ("bnns_graph_context_t", (_GRAPH,)),
-    "BNNSGraphContextMakeStreaming": (
-        "bnns_graph_context_t",
-        (_GRAPH, _FUNCTION, ("size_t", "initial_states_count"), ("const BNNSTensor *", "initial_states")),
-    ),
-    "BNNSGraphContextDestroy": ("void", (_CONTEXT,)),
-    "BNNSGraphContextSetDynamicShapes": (
-        "int",
-        (_CONTEXT, _FUNCTION, ("size_t", "shapes_count"), ("bnns_graph_shape_t *", "shapes")),
-    ),
-    "BNNSGraphContextSetBatchSize": ("int", (_CONTEXT, _FUNCTION, ("uint64_t", "batch_size"))),
-    "BNNSGraphContextSetArgumentType": ("int", (_CONTEXT, ("BNNSGraphArgumentType", "argument_type"))),
-    "BNNSGraphContextEnableNanAndInfChecks": ("void", (_CONTEXT, ("bool", "enable_check_for_nans_inf"))),
-    "BNNSGraphContextSetStreamingAdvanceCount": ("int", (_CONTEXT, ("size_t", "advance_count"))),
-    "BNNSGraphContextExecute": (
-        "int",
-        (
-            _CONTEXT,
-            _FUNCTION,
-            ("size_t", "argument_count"),
-            ("bnns_graph_argument_t *", "arguments"),
-            ("size_t", "workspace_size"),
-            ("char *", "workspace"),
-        ),
-    ),
-    "BNNSGraphContextGetWorkspaceSize": ("size_t", (_CONTEXT, _FUNCTION)),
-    "BNNSGraphContextGetTensor": (
-        "int",
-        (_CONTEXT, _FUNCTION, _ARGUMENT, ("bool", "fill_known_dynamic_shapes"), ("BNNSTensor *", "tensor")),
-    ),
-    "BNNSGraphContextSetWorkspaceAllocationCallback": ("int", (_CONTEXT, *_MEMORY)),
-    "BNNSGraphContextSetOutputAllocationCallback": ("int", (_CONTEXT, *_MEMORY)),
-    "BNNSGraphContextSetMessageLogCallback": (
-        "int",
-        (_CONTEXT, ("bnns_graph_execute_message_fn_t", "log_callback_fn"), _LOGGING),
-    ),
-    "BNNSGraphContextSetMessageLogMask": ("int", (_CONTEXT, ("uint32_t", "log_level_mask"))),
-}
-"""The return type and the parameters of each function."""
-
-FAILURES = {
-    "int": "-1",
-    "size_t": "SIZE_MAX",
-    "bool": "false",
-    "const char *": "NULL",
-    "BNNSGraphOptimizationPreference": "BNNSGraphOptimizationPreferencePerformance",
-}
-"""The return value of a stub, by type; structs come back with NULL data."""

@@ -1,4 +1,4 @@
-"""Enums of the classic BNNS C interface; every member is also a name of this module.
+"""Enums of the BNNS C interface; every member is also a name of this module.
 
 Written by tools/generate_abi.py from tools/facts; edit those, not this file.
 """
@@ -901,6 +901,81 @@ class BNNSShuffleType(CEnum):
     BNNSShuffleTypeDepthToSpaceNCHW,
     BNNSShuffleTypeSpaceToDepthNCHW,
 ) = BNNSShuffleType.__members__.values()
+
+
+class BNNSGraphMessageLevel(CFlag):
+    """Kind of a message of a graph; masks choose kinds, and are 14 unless set.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSGraphMessageLevelError), BNNSGraphMessageLevel(8)
+    (8, BNNSGraphMessageLevelError)
+    """
+
+    BNNSGraphMessageLevelInfo = 1
+    BNNSGraphMessageLevelUnsupported = 2
+    BNNSGraphMessageLevelWarning = 4
+    BNNSGraphMessageLevelError = 8
+
+
+(
+    BNNSGraphMessageLevelInfo,
+    BNNSGraphMessageLevelUnsupported,
+    BNNSGraphMessageLevelWarning,
+    BNNSGraphMessageLevelError,
+) = BNNSGraphMessageLevel.__members__.values()
+
+
+class BNNSGraphOptimizationPreference(CEnum):
+    """What a graph is compiled for: speed, or a small graph.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSGraphOptimizationPreferenceIRSize), BNNSGraphOptimizationPreference(1)
+    (1, BNNSGraphOptimizationPreferenceIRSize)
+    """
+
+    BNNSGraphOptimizationPreferencePerformance = 0
+    BNNSGraphOptimizationPreferenceIRSize = 1
+
+
+(
+    BNNSGraphOptimizationPreferencePerformance,
+    BNNSGraphOptimizationPreferenceIRSize,
+) = BNNSGraphOptimizationPreference.__members__.values()
+
+
+class BNNSGraphArgumentIntent(CEnum):
+    """Whether a function of a graph reads an argument, writes it, or both, as for a state.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSGraphArgumentIntentInOut), BNNSGraphArgumentIntent(3)
+    (3, BNNSGraphArgumentIntentInOut)
+    """
+
+    BNNSGraphArgumentIntentIn = 1
+    BNNSGraphArgumentIntentOut = 2
+    BNNSGraphArgumentIntentInOut = 3
+
+
+(
+    BNNSGraphArgumentIntentIn,
+    BNNSGraphArgumentIntentOut,
+    BNNSGraphArgumentIntentInOut,
+) = BNNSGraphArgumentIntent.__members__.values()
+
+
+class BNNSGraphArgumentType(CEnum):
+    """Form of the arguments of an execution.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSGraphArgumentTypeTensor), BNNSGraphArgumentType(2)
+    (2, BNNSGraphArgumentTypeTensor)
+    """
+
+    BNNSGraphArgumentTypePointer = 0
+    BNNSGraphArgumentTypeTensor = 2
+
+
+BNNSGraphArgumentTypePointer, BNNSGraphArgumentTypeTensor = BNNSGraphArgumentType.__members__.values()
 
 if not TYPE_CHECKING:
     __all__ = sorted(name for name in globals() if name.startswith("BNNS"))

@@ -1,4 +1,4 @@
-"""Structs of the classic BNNS C interface; `FixedList` is the type of their array fields.
+"""Structs of the BNNS C interface; `FixedList` is the type of their array fields.
 
 Written by tools/generate_abi.py from tools/facts; edit those, not this file.
 """
@@ -105,6 +105,12 @@ __all__ = [
     "BNNSVectorDescriptor",
     "FixedList",
     "Struct",
+    "bnns_graph_argument_t",
+    "bnns_graph_compile_options_t",
+    "bnns_graph_context_t",
+    "bnns_graph_shape_t",
+    "bnns_graph_t",
+    "bnns_user_message_data_t",
 ]
 
 
@@ -177,7 +183,7 @@ class BNNSNDArrayDescriptor(DescriptorMemory):
 
 
 class BNNSTensor(Struct):
-    """Graph-generation tensor descriptor; listed only because BNNSTensorGetAllocationSize takes it.
+    """Shape, strides, element type and storage of an argument of a graph.
 
     Fields:
         data_type: element type.
@@ -186,7 +192,7 @@ class BNNSTensor(Struct):
         stride: element step per axis, same order as shape; 0 is a literal zero here.
         data: storage.
         data_size_in_bytes: size of storage, used for bounds checks.
-        name: debug label set by the library.
+        name: name of the argument, set by the library; of an initial state, the name that says which.
 
     >>> from openbnns.capi import *
     >>> BNNSTensorGetAllocationSize(BNNSTensor(data_type=BNNSDataTypeFloat32, rank=2, shape=[2, 3], stride=[3, 1]))
@@ -1407,3 +1413,108 @@ class BNNSFilterParameters(Struct):
     n_threads: int = SIZE
     alloc_memory: Any = POINTER
     free_memory: Any = POINTER
+
+
+class bnns_graph_t(Struct):
+    """A compiled graph: one block of memory, which never changes and may be written to a file.
+
+    Fields:
+        data: the block; NULL for a graph that could not be compiled.
+        size: its bytes.
+
+    >>> from openbnns.capi import *
+    >>> graph = BNNSGraphCompileFromFile("no such model.mlmodelc", None, bnns_graph_compile_options_t())
+    >>> graph
+    bnns_graph_t()
+    """
+
+    data: Any = POINTER
+    size: int = SIZE
+
+
+class bnns_graph_context_t(Struct):
+    """Shapes, states and callbacks around a graph, for one thread at a time.
+
+    Fields:
+        data: the context; NULL for one that could not be made.
+        size: not 0 for a context that could be made.
+
+    >>> from openbnns.capi import *
+    >>> BNNSGraphContextMake(bnns_graph_t())  # there is no graph
+    bnns_graph_context_t()
+    """
+
+    data: Any = POINTER
+    size: int = SIZE
+
+
+class bnns_graph_compile_options_t(Struct):
+    """Options of a compilation; all zero stands for the defaults.
+
+    Fields:
+        data: the options; NULL for the defaults.
+        size: not 0 for options that could be made.
+
+    >>> from openbnns.capi import *
+    >>> options = BNNSGraphCompileOptionsMakeDefault()
+    >>> BNNSGraphCompileOptionsGetOutputFD(options)
+    -1
+    >>> BNNSGraphCompileOptionsDestroy(options)
+    """
+
+    data: Any = POINTER
+    size: int = SIZE
+
+
+class bnns_graph_shape_t(Struct):
+    """Shape of an argument of a graph, outermost axis first.
+
+    Fields:
+        rank: number of axes; 0 stands for the shape that the model says.
+        shape: sizes; 0 stands for the default of the model, and in an output for a size that depends on values.
+
+    >>> from openbnns.capi import *
+    >>> bnns_graph_shape_t(2, [7, 3]).shape
+    [7, 3]
+    """
+
+    rank: int = SIZE
+    shape: Any = POINTER
+
+
+class bnns_graph_argument_t(Struct):
+    """An argument of an execution: a tensor or plain memory, as the type of arguments of the context says.
+
+    Fields:
+        tensor: the argument, if arguments are tensors.
+        descriptor: not supported: a form that BNNSGraph has given up.
+        data_ptr: the argument, if arguments are pointers: contiguous elements.
+        data_ptr_size: bytes behind data_ptr.
+
+    >>> from openbnns.capi import *
+    >>> import numpy as np
+    >>> x = np.zeros(3, np.float32)
+    >>> bnns_graph_argument_t(data_ptr=x, data_ptr_size=x.nbytes)
+    bnns_graph_argument_t(data_ptr=<float32 array (3,)>, data_ptr_size=12)
+    """
+
+    tensor: Any = POINTER
+    descriptor: Any = POINTER
+    data_ptr: Any = POINTER
+    data_ptr_size: int = SIZE
+
+
+class bnns_user_message_data_t(Struct):
+    """What a program wants to be passed to its message callback.
+
+    Fields:
+        size: its bytes.
+        data: the memory.
+
+    >>> from openbnns.capi import *
+    >>> bnns_user_message_data_t(data=[1, 2]).data
+    [1, 2]
+    """
+
+    size: int = SIZE
+    data: Any = POINTER

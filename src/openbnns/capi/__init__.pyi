@@ -15,6 +15,7 @@ from .embedding import *
 from .fully_connected import *
 from .fused import *
 from .gram import *
+from .graph import *
 from .legacy import *
 from .loss import *
 from .lstm import *

@@ -24,7 +24,7 @@ from ..abi.structs import (
     bnns_graph_t,
 )
 from ..errors import Problem, succeeded
-from ._graph import (
+from .graph_objects import (
     Allocator,
     GraphContext,
     Messages,

@@ -78,6 +78,7 @@ class Options:
         self.preference: int = BNNSGraphOptimizationPreference.BNNSGraphOptimizationPreferencePerformance
         self.messages = Messages()
         self.path: str | None = None
+        self.path_in_c: Any = None
         self.descriptor = -1
 
 
@@ -98,6 +99,7 @@ class GraphContext:
         self.workspace_allocator: Allocator | None = None
         self.output_allocator: Allocator | None = None
         self.destroyed = False
+        self.address = 0  # of the graph, in a C program
         self._outputs: dict[tuple[str, str], tuple[Any, int, Bytes]] = {}
         context.log = self.messages.send
 

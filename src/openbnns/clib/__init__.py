@@ -7,6 +7,7 @@ Rules, messages and status codes are those of ``capi``; this package only conver
 ``layouts``    sizes and offsets of the structs, parameters of the functions (generated)
 ``reading``    converts a struct at an address to one of ``capi``, and in a few cases back
 ``functions``  one Python function per C function
+``graphs``     the functions of BNNSGraph
 ``library``    what the library asks for when it starts
 ``flags``      where it is installed, for compilers
 =============  ======================================================================

@@ -23,6 +23,10 @@ def function(name: str, parameters: list[tuple[str, str]]) -> Function:
     """The function of this name; that of ``capi`` itself if it takes nothing but numbers and memory."""
     if name in _SPECIAL:
         return _SPECIAL[name]
+    if name.startswith("BNNSGraph"):
+        from .graphs import SPECIAL  # only here: few programs have graphs
+
+        return SPECIAL[name]
     target: Function = getattr(capi, name)
     names = [parameter for parameter, _ in parameters]
     structs: list[tuple[int, Callable[[Address], Any]]] = []

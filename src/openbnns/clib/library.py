@@ -25,6 +25,8 @@ _NOUNS = {
     "BNNSFilter": "filter",
     "BNNSRandomGenerator": "random generator",
     "BNNSNearestNeighbors": "store of neighbours",
+    "bnns_graph_compile_options_t": "set of compile options",
+    "bnns_graph_context_t": "context",
 }
 
 
@@ -74,7 +76,21 @@ def _dead_store() -> Any:
     return store
 
 
-_MAKE_DEAD: dict[str, Callable[[], Any]] = {"h": _dead_filter, "g": _dead_generator, "n": _dead_store}
+def _dead_options() -> Any:
+    from .graphs import dead_options
+
+    return dead_options()
+
+
+def _dead_context() -> Any:
+    from .graphs import dead_context
+
+    return dead_context()
+
+
+_MAKE_DEAD: dict[str, Callable[[], Any]] = {
+    "h": _dead_filter, "g": _dead_generator, "n": _dead_store, "o": _dead_options, "c": _dead_context,
+}  # fmt: skip
 
 
 def tombstone(kind: str) -> Any:

@@ -217,7 +217,7 @@ typedef struct BNNSNDArrayDescriptor {
     float data_bias; /**< integer-to-float addend for Int/UInt types */
 } BNNSNDArrayDescriptor;
 
-/** Graph-generation tensor descriptor; listed only because BNNSTensorGetAllocationSize takes it. */
+/** Shape, strides, element type and storage of an argument of a graph. */
 typedef struct BNNSTensor {
     BNNSDataType data_type; /**< element type */
     uint8_t rank; /**< number of axes */
@@ -225,7 +225,8 @@ typedef struct BNNSTensor {
     ssize_t stride[8]; /**< element step per axis, same order as shape; 0 is a literal zero here */
     void *data; /**< storage */
     size_t data_size_in_bytes; /**< size of storage, used for bounds checks */
-    const char *OPENBNNS_NULLABLE name; /**< debug label set by the library */
+    /** name of the argument, set by the library; of an initial state, the name that says which */
+    const char *OPENBNNS_NULLABLE name;
 } BNNSTensor;
 
 /**
@@ -2276,16 +2277,445 @@ BNNSFilter BNNSFilterCreateVectorActivationLayer(const BNNSVectorDescriptor *OPE
                                                  const BNNSActivation *OPENBNNS_NONNULL activation,
                                                  const BNNSFilterParameters *filter_params);
 
+/* ------------------------------------------------------------------------------------------------------------------ */
+/*
+ * Graphs: compiling
+ *
+ * A graph is a Core ML program in compiled form: compile it, make a context, execute. Functions that return a count or
+ * a position return SIZE_MAX on failure, those that return a struct one whose data is NULL. openbnns_last_error() says
+ * what was wrong, and message callbacks say where.
+ *
+ * Ten functions have a second name that ends in _v2, because bindings for other languages call them by it.
+ */
+
+/** Kind of a message of a graph; masks choose kinds, and are 14 unless set. */
+OPENBNNS_ENUM(BNNSGraphMessageLevel) {
+    BNNSGraphMessageLevelInfo = 0x1,
+    BNNSGraphMessageLevelUnsupported = 0x2,
+    BNNSGraphMessageLevelWarning = 0x4,
+    BNNSGraphMessageLevelError = 0x8,
+};
+
+/** What a graph is compiled for: speed, or a small graph. */
+OPENBNNS_ENUM(BNNSGraphOptimizationPreference) {
+    BNNSGraphOptimizationPreferencePerformance = 0,
+    BNNSGraphOptimizationPreferenceIRSize = 1,
+};
+
+/** A compiled graph: one block of memory, which never changes and may be written to a file. */
+typedef struct bnns_graph_t {
+    void *OPENBNNS_NULLABLE data; /**< the block; NULL for a graph that could not be compiled */
+    size_t size; /**< its bytes */
+} bnns_graph_t;
+
+/** Shapes, states and callbacks around a graph, for one thread at a time. */
+typedef struct bnns_graph_context_t {
+    void *OPENBNNS_NULLABLE data; /**< the context; NULL for one that could not be made */
+    size_t size; /**< not 0 for a context that could be made */
+} bnns_graph_context_t;
+
+/** Options of a compilation; all zero stands for the defaults. */
+typedef struct bnns_graph_compile_options_t {
+    void *OPENBNNS_NULLABLE data; /**< the options; NULL for the defaults */
+    size_t size; /**< not 0 for options that could be made */
+} bnns_graph_compile_options_t;
+
+/** What a program wants to be passed to its message callback. */
+typedef struct bnns_user_message_data_t {
+    size_t size; /**< its bytes */
+    void *OPENBNNS_NULLABLE data; /**< the memory */
+} bnns_user_message_data_t;
+
+/**
+ * Allocates memory for *memptr, which is NULL at first, or changes its size, as realloc does, but aligned; 0 is success.
+ */
+typedef int (*bnns_graph_realloc_fn_t)(void *user_memory_context, size_t user_memory_context_size, void **memptr,
+                                       size_t alignment, size_t size);
+/** Frees everything that was allocated with the same user_memory_context. */
+typedef void (*bnns_graph_free_all_fn_t)(void *user_memory_context, size_t user_memory_context_size);
+/** Takes a message of the compiler; source_location is file:line:column, or NULL. */
+typedef void (*bnns_graph_compile_message_fn_t)(BNNSGraphMessageLevel msg_level, const char *error_msg,
+                                                const char *source_location,
+                                                bnns_user_message_data_t *additional_logging_arguments);
+/** Takes a message of an execution; op_info names an operation, or is NULL. */
+typedef void (*bnns_graph_execute_message_fn_t)(BNNSGraphMessageLevel msg_level, const char *error_msg,
+                                                const char *op_info,
+                                                bnns_user_message_data_t *additional_logging_arguments);
+
+/**
+ * Options: several threads, no debug information, speed preferred, the graph in memory. Destroy them after use.
+ *
+ * Returns the options; data is NULL on failure.
+ */
+bnns_graph_compile_options_t BNNSGraphCompileOptionsMakeDefault(void);
+
+/** Release options. Options whose data is NULL are ignored. */
+void BNNSGraphCompileOptionsDestroy(bnns_graph_compile_options_t options);
+
+/** Whether executions use one thread only. False unless set. */
+void BNNSGraphCompileOptionsSetTargetSingleThread(bnns_graph_compile_options_t options, bool value);
+
+/**
+ * Whether executions use one thread only.
+ *
+ * Returns the setting; that of default options on failure.
+ */
+bool BNNSGraphCompileOptionsGetTargetSingleThread(bnns_graph_compile_options_t options);
+
+/** Whether messages of executions name the places of operations in the program. False unless set. */
+void BNNSGraphCompileOptionsSetGenerateDebugInfo(bnns_graph_compile_options_t options, bool value);
+
+/**
+ * Whether messages of executions name the places of operations in the program.
+ *
+ * Returns the setting; that of default options on failure.
+ */
+bool BNNSGraphCompileOptionsGetGenerateDebugInfo(bnns_graph_compile_options_t options);
+
+/** Whether speed or a small graph is preferred. Has no effect here: graphs keep weights as the program stores them. */
+void BNNSGraphCompileOptionsSetOptimizationPreference(bnns_graph_compile_options_t options,
+                                                      BNNSGraphOptimizationPreference preference);
+
+/**
+ * Whether speed or a small graph is preferred.
+ *
+ * Returns the setting; that of default options on failure.
+ */
+BNNSGraphOptimizationPreference BNNSGraphCompileOptionsGetOptimizationPreference(bnns_graph_compile_options_t options);
+
+/**
+ * Pass messages of the compiler to log_callback, and additional_logging_arguments, which may be NULL, with them. A NULL
+ * log_callback resets it.
+ */
+void BNNSGraphCompileOptionsSetMessageLogCallback(bnns_graph_compile_options_t options,
+                                                  bnns_graph_compile_message_fn_t log_callback,
+                                                  bnns_user_message_data_t *additional_logging_arguments);
+
+/**
+ * The levels of messages that the callback is called for: bits of BNNSGraphMessageLevel. All but information unless
+ * set.
+ */
+void BNNSGraphCompileOptionsSetMessageLogMask(bnns_graph_compile_options_t options, uint32_t log_level_mask);
+
+/**
+ * Write the graph to a file, readable by its owner only, which is then mapped: release the graph with munmap(data,
+ * size). The path is copied; a NULL path resets it.
+ */
+void BNNSGraphCompileOptionsSetOutputPath(bnns_graph_compile_options_t options, const char *path);
+
+/**
+ * The path that was set, or NULL. It is valid as long as the options are, and until another path is set.
+ *
+ * Returns the setting; that of default options on failure.
+ */
+const char *BNNSGraphCompileOptionsGetOutputPath(bnns_graph_compile_options_t options);
+
+/**
+ * The same with a file that is open for reading and writing, which is cut to the size of the graph; this overrides a
+ * path. -1 resets it.
+ */
+void BNNSGraphCompileOptionsSetOutputFD(bnns_graph_compile_options_t options, int fd);
+
+/**
+ * The descriptor that was set, or -1.
+ *
+ * Returns the setting; that of default options on failure.
+ */
+int BNNSGraphCompileOptionsGetOutputFD(bnns_graph_compile_options_t options);
+
+/**
+ * Compile a function of an ML program, or all of them if function is NULL or "". The file is an .mlmodelc folder, the
+ * model.mil in it, or an .mlpackage. Release the graph with free(data), or with munmap(data, size) if the options name
+ * a file.
+ *
+ * Returns the graph; data is NULL on failure.
+ */
+bnns_graph_t BNNSGraphCompileFromFile(const char *filename, const char *function,
+                                      bnns_graph_compile_options_t options);
+bnns_graph_t BNNSGraphCompileFromFile_v2(const char *filename, const char *function,
+                                         bnns_graph_compile_options_t options);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/*
+ * Graphs: functions and arguments
+ *
+ * Arguments of a function stand in the order of BNNSGraphGetArgumentNames: outputs first, then inputs and states, each
+ * in the order of the program. A function that is NULL or "" is the only one of the graph, or its default function.
+ * Names belong to the graph. If there is room for fewer than there are, as many are written.
+ */
+
+/** Whether a function of a graph reads an argument, writes it, or both, as for a state. */
+OPENBNNS_ENUM(BNNSGraphArgumentIntent) {
+    BNNSGraphArgumentIntentIn = 1,
+    BNNSGraphArgumentIntentOut = 2,
+    BNNSGraphArgumentIntentInOut = 3,
+};
+
+/**
+ * Number of inputs, states included, of a function (or NULL).
+ *
+ * Returns the number, or SIZE_MAX on failure.
+ */
+size_t BNNSGraphGetInputCount(bnns_graph_t graph, const char *function);
+
+/**
+ * Number of outputs of a function (or NULL).
+ *
+ * Returns the number, or SIZE_MAX on failure.
+ */
+size_t BNNSGraphGetOutputCount(bnns_graph_t graph, const char *function);
+
+/**
+ * Number of outputs and inputs of a function (or NULL).
+ *
+ * Returns the number, or SIZE_MAX on failure.
+ */
+size_t BNNSGraphGetArgumentCount(bnns_graph_t graph, const char *function);
+
+/**
+ * Number of functions of a graph.
+ *
+ * Returns the number, or SIZE_MAX on failure.
+ */
+size_t BNNSGraphGetFunctionCount(bnns_graph_t graph);
+
+/**
+ * Names of the inputs of a function (or NULL).
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphGetInputNames(bnns_graph_t graph, const char *function, size_t input_names_count,
+                           const char **input_names);
+int BNNSGraphGetInputNames_v2(bnns_graph_t graph, const char *function, size_t input_names_count,
+                              const char **input_names);
+
+/**
+ * Names of the outputs of a function (or NULL).
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphGetOutputNames(bnns_graph_t graph, const char *function, size_t output_names_count,
+                            const char **output_names);
+int BNNSGraphGetOutputNames_v2(bnns_graph_t graph, const char *function, size_t output_names_count,
+                               const char **output_names);
+
+/**
+ * Names of the arguments of a function (or NULL): outputs, then inputs.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphGetArgumentNames(bnns_graph_t graph, const char *function, size_t argument_names_count,
+                              const char **argument_names);
+
+/**
+ * Names of the functions of a graph.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphGetFunctionNames(bnns_graph_t graph, size_t function_name_count, const char **function_names);
+
+/**
+ * For each argument of a function (or NULL): read, written, or both, as a state is.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphGetArgumentIntents(bnns_graph_t graph, const char *function, size_t argument_intents_count,
+                                BNNSGraphArgumentIntent *argument_intents);
+
+/**
+ * Position of an argument of a function (or NULL) among arguments[].
+ *
+ * Returns the number, or SIZE_MAX on failure.
+ */
+size_t BNNSGraphGetArgumentPosition(bnns_graph_t graph, const char *function, const char *argument);
+
+/**
+ * Interleave factors and their number for each argument of a function (or NULL): NULL and 0 for all that are plain
+ * tensors.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphGetArgumentInterleaveFactors(bnns_graph_t graph, const char *function, size_t argument_count,
+                                          const uint16_t **argument_interleave, size_t *argument_interleave_counts);
+
+/**
+ * Fill stride[] of a tensor from its shape[], which must be known, as an argument of a function (or NULL) takes it:
+ * contiguous.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphTensorFillStrides(bnns_graph_t graph, const char *function, const char *argument, BNNSTensor *tensor);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/*
+ * Graphs: contexts and execution
+ *
+ * A context belongs to one thread at a time and must not outlive its graph; several contexts can share a graph. Sizes
+ * that the program leaves open are set before an execution, or come with tensors as arguments.
+ */
+
+/** Form of the arguments of an execution. */
+OPENBNNS_ENUM(BNNSGraphArgumentType) {
+    BNNSGraphArgumentTypePointer = 0,
+    BNNSGraphArgumentTypeTensor = 2,
+};
+
+/** Shape of an argument of a graph, outermost axis first. */
+typedef struct bnns_graph_shape_t {
+    size_t rank; /**< number of axes; 0 stands for the shape that the model says */
+    /** sizes; 0 stands for the default of the model, and in an output for a size that depends on values */
+    uint64_t *OPENBNNS_NULLABLE shape;
+} bnns_graph_shape_t;
+
+/** An argument of an execution: a tensor or plain memory, as the type of arguments of the context says. */
+typedef struct bnns_graph_argument_t {
+    union {
+        BNNSTensor *OPENBNNS_NULLABLE tensor; /**< the argument, if arguments are tensors */
+        BNNSNDArrayDescriptor *OPENBNNS_NULLABLE descriptor; /**< not supported: a form that BNNSGraph has given up */
+        void *OPENBNNS_NULLABLE data_ptr; /**< the argument, if arguments are pointers: contiguous elements */
+    };
+    size_t data_ptr_size; /**< bytes behind data_ptr */
+} bnns_graph_argument_t;
+
+/**
+ * Make a context for all functions of a graph. Destroy it after use.
+ *
+ * Returns the context; data is NULL on failure.
+ */
+bnns_graph_context_t BNNSGraphContextMake(bnns_graph_t graph);
+
+/**
+ * Make a context that keeps the states of a function (or NULL) in ring buffers, which advance after every execution.
+ * The function must say StateMode = Streaming among its BNNSOptions. initial_states, which may be NULL, are matched by
+ * name; other states begin with zeros.
+ *
+ * Returns the context; data is NULL on failure.
+ */
+bnns_graph_context_t BNNSGraphContextMakeStreaming(bnns_graph_t graph, const char *function,
+                                                   size_t initial_states_count, const BNNSTensor *initial_states);
+
+/** Release a context and the outputs that it has allocated. A context whose data is NULL is ignored. */
+void BNNSGraphContextDestroy(bnns_graph_context_t context);
+void BNNSGraphContextDestroy_v2(bnns_graph_context_t context);
+
+/**
+ * Set the shapes of all arguments of a function (or NULL): an entry of rank 0, and a size of 0, stand for what the
+ * model says. Entries of outputs that have a rank receive the shapes that follow, 0 for a size that depends on values.
+ *
+ * Returns 0 if all shapes are exact, 1 if they are upper bounds, 2 if some are not bounded, or a negative number on
+ * failure.
+ */
+int BNNSGraphContextSetDynamicShapes(bnns_graph_context_t context, const char *function, size_t shapes_count,
+                                     bnns_graph_shape_t *shapes);
+int BNNSGraphContextSetDynamicShapes_v2(bnns_graph_context_t context, const char *function, size_t shapes_count,
+                                        bnns_graph_shape_t *shapes);
+
+/**
+ * Set all open sizes of a function (or NULL), which must be those of first axes.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextSetBatchSize(bnns_graph_context_t context, const char *function, uint64_t batch_size);
+int BNNSGraphContextSetBatchSize_v2(bnns_graph_context_t context, const char *function, uint64_t batch_size);
+
+/**
+ * Whether arguments are pointers, which is the default, or tensors.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextSetArgumentType(bnns_graph_context_t context, BNNSGraphArgumentType argument_type);
+
+/**
+ * Whether executions look for NaN and infinity in every tensor that they compute, and log a message for each that has
+ * one. Slow.
+ */
+void BNNSGraphContextEnableNanAndInfChecks(bnns_graph_context_t context, bool enable_check_for_nans_inf);
+
+/**
+ * By how much the ring buffers advance after the next executions, where the program leaves the size of an update open.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextSetStreamingAdvanceCount(bnns_graph_context_t context, size_t advance_count);
+
+/**
+ * Run a function (or NULL). An output whose data is NULL is allocated by the context, which uses the memory again for
+ * the next execution. workspace is not needed and may be NULL with a size of 0.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextExecute(bnns_graph_context_t context, const char *function, size_t argument_count,
+                            bnns_graph_argument_t *arguments, size_t workspace_size, char *workspace);
+int BNNSGraphContextExecute_v2(bnns_graph_context_t context, const char *function, size_t argument_count,
+                               bnns_graph_argument_t *arguments, size_t workspace_size, char *workspace);
+
+/**
+ * Bytes of workspace for a function (or NULL): one page, which execution does not need. Fails while sizes are open.
+ *
+ * Returns the number, or SIZE_MAX on failure.
+ */
+size_t BNNSGraphContextGetWorkspaceSize(bnns_graph_context_t context, const char *function);
+size_t BNNSGraphContextGetWorkspaceSize_v2(bnns_graph_context_t context, const char *function);
+
+/**
+ * Describe an argument of a function (or NULL): all but data and data_size_in_bytes, with -1 for a size that is not
+ * known. Sizes that have been set, or have a default, are known if fill_known_dynamic_shapes says so.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextGetTensor(bnns_graph_context_t context, const char *function, const char *argument,
+                              bool fill_known_dynamic_shapes, BNNSTensor *tensor);
+
+/**
+ * Set the functions that allocate workspace, both or none: NULL realloc and free reset them. As no workspace is needed,
+ * they are not called, but for free, with user_memory_context (which may be NULL), when the context is destroyed.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextSetWorkspaceAllocationCallback(bnns_graph_context_t context, bnns_graph_realloc_fn_t realloc,
+                                                   bnns_graph_free_all_fn_t free, size_t user_memory_context_size,
+                                                   void *user_memory_context);
+int BNNSGraphContextSetWorkspaceAllocationCallback_v2(bnns_graph_context_t context, bnns_graph_realloc_fn_t realloc,
+                                                      bnns_graph_free_all_fn_t free, size_t user_memory_context_size,
+                                                      void *user_memory_context);
+
+/**
+ * Set the functions that allocate outputs, both or none: NULL realloc and free reset them. free is called once for each
+ * user_memory_context (which may be NULL) when the context is destroyed.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextSetOutputAllocationCallback(bnns_graph_context_t context, bnns_graph_realloc_fn_t realloc,
+                                                bnns_graph_free_all_fn_t free, size_t user_memory_context_size,
+                                                void *user_memory_context);
+int BNNSGraphContextSetOutputAllocationCallback_v2(bnns_graph_context_t context, bnns_graph_realloc_fn_t realloc,
+                                                   bnns_graph_free_all_fn_t free, size_t user_memory_context_size,
+                                                   void *user_memory_context);
+
+/**
+ * Pass messages of executions to log_callback_fn, and additional_logging_arguments, which may be NULL, with them. A
+ * NULL log_callback_fn resets it.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextSetMessageLogCallback(bnns_graph_context_t context,
+                                          bnns_graph_execute_message_fn_t log_callback_fn,
+                                          bnns_user_message_data_t *additional_logging_arguments);
+
+/**
+ * The levels of messages that the callback is called for: bits of BNNSGraphMessageLevel. All but information unless
+ * set.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int BNNSGraphContextSetMessageLogMask(bnns_graph_context_t context, uint32_t log_level_mask);
+
 #ifdef __cplusplus
 }
 #endif
 
 #if defined(__clang__)
 #pragma clang diagnostic pop
-#endif
-
-#ifdef OPENBNNS_GRAPH_STUBS
-#include <openbnns/bnns_graph.h>
 #endif
 
 #endif /* OPENBNNS_BNNS_H */

@@ -1,4 +1,4 @@
-/* For programs written for macOS: BNNSGraph is not here, but for stubs with -DOPENBNNS_GRAPH_STUBS. */
+/* For programs written for macOS that include the parts of BNNS one by one: each is the whole. */
 
 #ifndef OPENBNNS_VECLIB_BNNS_GRAPH_H
 #define OPENBNNS_VECLIB_BNNS_GRAPH_H
