@@ -36,6 +36,11 @@ def test_vectors(module: Module) -> None:
     assert run(program, cwd=module.folder).stdout == "passed\n"
 
 
+def test_graphs(module: Module) -> None:
+    program = module.compile(PROGRAMS / "graph.swift", name="graph", options=("-parse-as-library",))
+    assert run(program, cwd=module.folder).stdout == "passed\n"
+
+
 def test_memory_does_not_grow(module: Module) -> None:
     """10,000 creations and releases of layers, and as many arrays, generators and stores."""
     program = module.compile(*PLAIN, PROGRAMS / "memory.swift", name="memory", options=("-parse-as-library", "-O"))

@@ -134,7 +134,7 @@ extension BNNSNDArrayDescriptor {
 
 extension BNNSDataType {
     /// Bytes of an element of the types that Swift has.
-    fileprivate var byteCount: Int { Int(rawValue & 0xFFFF) == 1 ? 1 : Int(rawValue & 0xFFFF) / 8 }
+    var byteCount: Int { Int(rawValue & 0xFFFF) == 1 ? 1 : Int(rawValue & 0xFFFF) / 8 }
 }
 
 extension BNNSNDArrayDescriptor {
