@@ -331,7 +331,7 @@ def test_arithmetic_of_parameters_outside_forward() -> None:
         (lambda x: x + x[:, 0], "do not fit together"),
         (lambda x: x[3], "3 is out of range for axis 0"),
         (lambda x: x[:, 9], "9 is out of range for axis 1"),
-        (lambda x: x[:, 3:3], "leaves nothing"),
+        (lambda x: x[:, 3:3], "selects nothing"),
         (lambda x: x.permute(1, 0), "must name each axis"),
         (lambda x: x.mean(dim=3), "has the axes 0 to 2"),
         (lambda x: x @ np.ones((4, 2), np.float32), "columns of the first"),

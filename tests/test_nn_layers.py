@@ -590,7 +590,7 @@ def test_maxima_and_back(arguments: tuple[Any, ...], shape: tuple[int, ...], siz
         (lambda: nn.AdaptiveAvgPool2d((2, 3, 4)), (2, 5, 5), r"output_size is \(2, 3, 4\). Pass one number or 2"),
         (lambda: nn.AdaptiveMaxPool2d(3, True), (2, 5, 5), "return_indices needs parts of one size"),
         (lambda: nn.ZeroPad2d((1, 2)), (2, 5, 5), r"padding is \(1, 2\). Pass one integer, or \(left, right, top, bottom\)"),
-        (lambda: nn.ZeroPad2d(-3), (2, 5, 5), "takes more away than"),
+        (lambda: nn.ZeroPad2d(-3), (2, 5, 5), "removes more than"),
         (lambda: nn.ReflectionPad1d(5), (2, 5), "cannot be added to an axis of 5 by 'reflect', which takes at most 4"),
         (lambda: nn.CircularPad1d(6), (2, 5), "cannot be added to an axis of 5 by 'circular', which takes at most 5"),
         (lambda: nn.Upsample(), (2, 5, 5), "give either size or scale_factor, not neither"),

@@ -1,4 +1,4 @@
-"""Where the arrays of a program lie: buffers whose lives do not overlap share memory."""
+"""Memory of the arrays of a program: buffers whose lives do not overlap share it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Block:
 
 
 class Arena:
-    """Memory that programs share of which one runs at a time, such as those of one network in training."""
+    """Memory shared by programs of which only one runs at a time, such as those of one network in training."""
 
     def __init__(self) -> None:
         self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        """So many bytes. Who needs more than there was gets other memory, and all who come later share that."""
+        """Memory of so many bytes. A request for more than before allocates anew, and all later ones share that."""
         if len(self._memory) < size:
             memory = np.empty(size + ALIGNMENT, np.uint8)
             start = -memory.ctypes.data % ALIGNMENT

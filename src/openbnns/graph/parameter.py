@@ -52,7 +52,7 @@ class Parameter(Expression):
     """
 
     # _data is for our own modules, which never write to it, but for optimizers (note_step). Others get ``data``: as long as
-    # that array lives, or a view of it, somebody may write to it at any time. _writes counts how often that may have begun.
+    # that array lives, or a view of it, it may be written to at any time. _writes counts how often that may have begun.
     __slots__ = (
         "_data",
         "_grad",
@@ -92,7 +92,7 @@ class Parameter(Expression):
 
     def _untouched(self) -> None:
         self._writes, self._shared = 0, True
-        self._held: weakref.ref[Any] | None = None  # what lives while anybody has a view of ``data``
+        self._held: weakref.ref[Any] | None = None  # what lives as long as there is a view of ``data``
         self._shown: weakref.ref[Any] | None = None  # the array that ``data`` gave last
         # The thread whose gradient no step has used yet, and one that has lost its gradient to another.
         self.written_by: object | None = None
@@ -113,7 +113,7 @@ class Parameter(Expression):
             setattr(self, name, value)
 
     def _set(self, data: Any, *, shared: bool = True) -> None:
-        """``shared``: somebody else may have the array, too."""
+        """``shared``: the array may be in use elsewhere, too."""
         try:
             self._data: Array | None = np.asarray(data, np.float32, order="C")
         except (TypeError, ValueError) as error:
@@ -174,7 +174,7 @@ class Parameter(Expression):
             if array is not None:
                 return array
             if self._held is not None and self._held() is not None:
-                self._shared = True  # somebody has the memory, but not by the array
+                self._shared = True  # there is still a view of the memory, but not through this array
             held = self.array.view()
             # Every view of this array, however it is made, has its memory from `held`, and keeps it alive.
             array = np.asarray(memoryview(held))
@@ -262,8 +262,8 @@ class Parameter(Expression):
         if self.size == 1 and not _recording():
             return bool(self.data.reshape(())[()])
         raise TypeError(
-            f"{self!r} is neither true nor false. Ask `is not None` for whether a layer has a parameter, and "
-            "(p.data > 0).any() or the like for its values, outside of forward()."
+            f"{self!r} is neither true nor false. Use `is not None` to see whether a layer has a parameter, "
+            "and (p.data > 0).any() or the like for its values, outside of forward()."
         )
 
     def _number(self, kind: type) -> Any:
@@ -389,7 +389,7 @@ def note_step() -> None:
 
 
 def version_of(parameters: Iterable[Parameter]) -> tuple[int, int] | None:
-    """Something that is never the same again after a write to any of these; None while writes cannot be seen."""
+    """A version that changes with every write to any of these; None while writes cannot be seen."""
     total = 0
     for parameter in parameters:
         version = parameter._version()
@@ -406,7 +406,7 @@ def _recording() -> bool:
 
 
 def trainable(parameters: Iterable[Parameter]) -> list[bool]:
-    """Which of these take a step: those that a network computes with and that require a gradient."""
+    """True for those that take a step: those that a network uses and that require a gradient."""
     return [p._requires_grad and p.used for p in parameters]
 
 

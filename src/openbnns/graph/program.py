@@ -151,13 +151,13 @@ class Program:
 
     @property
     def output_gradient(self) -> Array | None:
-        """Where the gradient of ``output`` is read from; None if nothing that is trained has a part in it."""
+        """The array that the gradient of ``output`` is read from; None if ``output`` does not depend on trained parameters."""
         return self.output_gradients[0] if self.output_gradients else None
 
     # Lives.
 
     def _values_with_gradient(self, inputs: Sequence[Value]) -> set[Value]:
-        """Storages of the values that parameters or these inputs have a part in."""
+        """Storages of the values that depend on parameters or on these inputs."""
         without = {value for value, (_, gradient) in self._outside.items() if gradient is None}
         wanted = {v for v in inputs if v.dtype == FLOAT32 and v not in without}
         for step in self._steps:
@@ -299,7 +299,7 @@ class Program:
         return self._numbers_of_sizes[number]
 
     def arrays(self, values: list[Value]) -> list[Array]:
-        """Where values lie."""
+        """The arrays of values."""
         return [self._array(value) for value in values]
 
     def _gradient(self, value: Value) -> Array | None:
@@ -374,7 +374,7 @@ class Program:
             }
 
     def wanted_gradients(self, operation: Operation) -> list[bool]:
-        """Which inputs of an operation the backward pass gives a gradient."""
+        """True for the inputs of an operation that get a gradient in the backward pass."""
         return [self._gradient(value) is not None for value in operation.inputs]
 
     # Running.

@@ -42,7 +42,7 @@ def next_seed() -> int:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """In the block networks may be made without anybody else drawing other numbers afterwards."""
+    """Restore the generator at the end of the block, so that networks made in it do not change later draws."""
     state = _generator.get_state()
     try:
         yield

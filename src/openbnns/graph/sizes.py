@@ -133,7 +133,7 @@ class FreeSizes:
         return next((guard for guard in known if not guard.is_met(sizes)), None)
 
     def without_guards(self) -> dict[str, str | int]:
-        """By name, what a file that cannot hold guards has in place of each free size, so that all guards are met.
+        """By name, the replacement of each free size in a file that cannot hold guards, so that all guards are met.
 
         A size stays free if no guard names it, and has the name of another one that it must equal; any other is fixed to
         its number in this recording. Guards of what is required need not be held: whoever runs the file fails as well.

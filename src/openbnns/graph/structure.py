@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Structure:
-    """How values are held together: ``kind`` is None for a single one. ``named`` is the class of a tuple with names."""
+    """The structure of nested values: ``kind`` is None for a single one. ``named`` is the class of a named tuple."""
 
     kind: type | None = None
     names: tuple[Any, ...] = ()
@@ -29,7 +29,7 @@ class Structure:
         return dict(zip(self.names, held, strict=True)) if self.kind is dict else self.kind(held)
 
     def describe(self) -> str:
-        """In words, for messages."""
+        """The structure in words, for messages."""
         if self.kind is None:
             return "an array"
         if self.kind is dict:

@@ -23,11 +23,11 @@ from .shapes import cat, expand, flip, index_select, narrow, permute, split, tra
 
 @function
 def movedim(input: Tensor, source: Any, destination: Any) -> Any:
-    """Axes moved to other places; the others keep their order."""
+    """Move axes to other positions; the others keep their order."""
     x = value(input, "movedim")
     sources, targets = ([d] if hasattr(d, "__index__") else list(d) for d in (source, destination))
     if len(sources) != len(targets):
-        raise ValueError(f"movedim: {source} and {destination} must name as many axes.")
+        raise ValueError(f"movedim: {source} and {destination} must name the same number of axes.")
     moved = {axis_of(x, t, "movedim"): axis_of(x, s, "movedim") for s, t in zip(sources, targets, strict=True)}
     if len(moved) != len(targets) or len(set(moved.values())) != len(sources):
         raise ValueError(f"movedim: {source} to {destination} names an axis twice.")
@@ -40,13 +40,13 @@ moveaxis = movedim
 
 @function
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Any:
-    """Two axes exchanged; the same as ``transpose``."""
+    """Exchange two axes; the same as ``transpose``."""
     return transpose(input, dim0, dim1)
 
 
 @function
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
-    """Turned by 90 degrees ``k`` times, from the first of two axes towards the second."""
+    """Rotate by 90 degrees ``k`` times, from the first of two axes towards the second."""
     x = value(input, "rot90")
     if len(dims) != 2 or axis_of(x, dims[0], "rot90") == axis_of(x, dims[1], "rot90"):
         raise ValueError(f"rot90: dims is {dims!r}. Name two axes.")
@@ -86,7 +86,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> An
 
 @function
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
-    """Parts along ``dim``: so many, as equal as can be, or divided before the numbers of a list."""
+    """Split along ``dim``: into so many parts, as equal as possible, or before the positions of a list."""
     x = value(input, "tensor_split")
     axis = axis_of(x, dim, "tensor_split")
     size = int(x.shape[axis])
@@ -230,7 +230,7 @@ def _fitting(
     sizes: Sequence[AnySize], kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int],
     who: str,
 ) -> list[int]:  # fmt: skip
-    """How many windows there are along each axis."""
+    """The number of windows along each axis."""
     counts = [
         (int(n) + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(sizes, kernel, dilation, padding, stride, strict=True)

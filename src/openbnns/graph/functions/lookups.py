@@ -78,6 +78,6 @@ def one_hot(input: Tensor, num_classes: int) -> Any:
     """
     x = value(input, "one_hot").as_indices("one_hot")
     if isinstance(num_classes, bool) or not isinstance(num_classes, (int, np.integer)) or num_classes < 1:
-        raise ValueError(f"one_hot: num_classes is {num_classes!r}. Pass how many there are, at least 1.")
+        raise ValueError(f"one_hot: num_classes is {num_classes!r}. Pass the number of classes, at least 1.")
     rows = Parameter(np.eye(int(num_classes), dtype=np.float32), requires_grad=False)
     return x.graph.append(operations.Embedding(x.graph, x, rows, None))

@@ -13,7 +13,7 @@ from .shapes import expand
 
 
 class Ordered(NamedTuple):
-    """Elements in order along an axis, and where they stood."""
+    """Elements in order along an axis, and their positions before."""
 
     values: Any
     indices: Any
@@ -78,7 +78,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int) -> Any:
     ))  # fmt: skip
     if shape is None:
         raise ValueError(
-            f"take_along_dim: {x.shape} and indices {places.shape} do not fit together but for axis {axis}."
+            f"take_along_dim: {x.shape} and indices {places.shape} must broadcast along all axes but {axis}."
         )
     x, places = (expand(v, *[-1 if i == axis else n for i, n in enumerate(shape)]) for v in (x, places))
     return gather(x, dim, places)
@@ -94,7 +94,7 @@ def _put(input: Tensor, dim: int, index: Tensor, source: Tensor, adds: bool, who
     if given.ndim != x.ndim or any(
         not is_same(n, limit) and n < limit for n, limit in zip(given.shape, places.shape, strict=True)
     ):
-        raise ValueError(f"{who}: src {given.shape} has no element for each of index {places.shape}.")
+        raise ValueError(f"{who}: src {given.shape} must have an element for each of index {places.shape}.")
     return x.graph.append(operations.PutAlong(x, axis, places, given, adds=adds))
 
 
@@ -158,7 +158,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 
 @function
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """Where the elements along ``dim`` stand, in their order."""
+    """The positions of the elements along ``dim`` in sorted order."""
     return _ordered(input, dim, descending, "argsort").indices
 
 

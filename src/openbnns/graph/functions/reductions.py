@@ -49,7 +49,7 @@ def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 class Extreme(NamedTuple):
-    """Largest or smallest elements along an axis, and where they are."""
+    """Largest or smallest elements along an axis, and their positions."""
 
     values: Any
     indices: Any
@@ -73,13 +73,13 @@ def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @function
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Where the largest element along ``dim`` is; in the flattened input if left out."""
+    """The position of the largest element along ``dim``; in the flattened input if left out."""
     return _position(ReductionFunction.arg_max(), input, dim, keepdim, "argmax")
 
 
 @function
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Where the smallest element along ``dim`` is."""
+    """The position of the smallest element along ``dim``."""
     return _position(ReductionFunction.arg_min(), input, dim, keepdim, "argmin")
 
 

@@ -41,7 +41,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Any:
 
 @function
 def squeeze(input: Tensor, dim: Any = None) -> Any:
-    """Without the axes of size 1, or without those of ``dim`` that have size 1."""
+    """Remove the axes of size 1, or those of ``dim`` that have size 1."""
     x = value(input, "squeeze")
     axes = axes_of(x, dim, "squeeze")
     kept = [n for axis, n in enumerate(x.shape) if axis not in axes or n != 1]
@@ -50,7 +50,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Any:
 
 @function
 def unsqueeze(input: Tensor, dim: int) -> Any:
-    """With an axis of size 1 at ``dim``."""
+    """Add an axis of size 1 at ``dim``."""
     x = value(input, "unsqueeze")
     axis = axis_of(x, dim, "unsqueeze", extra=1)
     return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
@@ -76,7 +76,7 @@ def permute(input: Tensor, *dims: Any) -> Any:
 
 @function
 def transpose(input: Tensor, dim0: int, dim1: int) -> Any:
-    """Two axes exchanged."""
+    """Exchange two axes."""
     x = value(input, "transpose")
     order = list(range(x.ndim))
     first, second = axis_of(x, dim0, "transpose"), axis_of(x, dim1, "transpose")
@@ -86,7 +86,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Any:
 
 @function
 def expand(input: Tensor, *sizes: Any) -> Any:
-    """Repeated along axes of size 1 up to these sizes, and along further axes in front; -1 keeps a size.
+    """Repeat along axes of size 1 up to these sizes, and along further axes in front; -1 keeps a size.
 
     ``token.expand(x.shape[0], -1, -1)`` gives a parameter (1, 1, D) to every sample of a batch.
     """
@@ -123,7 +123,7 @@ def repeat(input: Tensor, *sizes: Any) -> Any:
 
 @function
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
-    """Side by side along ``dim``.
+    """Join tensors along ``dim``.
 
     Where the size of the first axis is free, a part that has 1 there, or lacks it, is given to every sample: a class token
     (1, 1, D) in front of (N, T, D).
@@ -172,7 +172,7 @@ def _for_all_samples(parts: list[Value], dim: Any = None) -> list[Value]:
 
 @function
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Any:
-    """Side by side along a new axis at ``dim``."""
+    """Join tensors along a new axis at ``dim``."""
     parts = _for_all_samples(_of_one_kind(tensors, "stack"))
     return cat([unsqueeze(p, axis_of(p, dim, "stack", extra=1)) for p in parts], dim)
 
@@ -243,7 +243,7 @@ def index_select(input: Tensor, dim: int, index: Any) -> Any:
 
 @function
 def flip(input: Tensor, dims: Any) -> Any:
-    """With the order along ``dims`` turned round."""
+    """Reverse the order along ``dims``."""
     x = value(input, "flip")
     axes = axes_of(x, dims, "flip")
     return x.graph.append(
@@ -255,7 +255,7 @@ def flip(input: Tensor, dims: Any) -> Any:
 
 @function
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Any:
-    """Moved along axes by ``shifts`` places; what falls off comes in again at the other end.
+    """Shift along axes by ``shifts`` places; elements that leave at one end enter at the other.
 
     One number and one axis, or as many of both; without ``dims`` the elements are moved as if they were one row.
     """
@@ -264,7 +264,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Any:
         return roll(x.reshape((product(x.shape),)), shifts, 0).reshape(x.shape)
     steps, axes = ([n] if hasattr(n, "__index__") else list(n) for n in (shifts, dims))
     if len(steps) != len(axes):
-        raise ValueError(f"roll: shifts {shifts} and dims {dims} must be as many.")
+        raise ValueError(f"roll: shifts {shifts} and dims {dims} must have the same length.")
     for step, dim in zip(steps, axes, strict=True):
         axis = axis_of(x, dim, "roll")
         size = x.shape[axis]
@@ -329,7 +329,7 @@ def _part(x: Value, key: Any) -> Value:
     """The part of a value that an index names."""
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(k is Ellipsis for k in keys) > 1:
-        raise IndexError("indexing: ... may stand once.")
+        raise IndexError("indexing: ... may be used only once.")
     named = sum(k is not None and k is not Ellipsis for k in keys)
     if named > x.ndim:
         raise IndexError(f"indexing: {named} indices for {x.shape}.")
@@ -355,7 +355,7 @@ def _indexed(x: Value, keys: list[Any]) -> Value:
                 raise TypeError("indexing: the ends of a slice are numbers, not values.")
             part, count = _span(key, size)
             if not are_at_least(1, [count]):
-                raise IndexError(f"indexing: {key} of axis {axis} of {x.shape} leaves nothing.")
+                raise IndexError(f"indexing: {key} of axis {axis} of {x.shape} selects nothing.")
             cut.append(part)
             sizes.append(count)
             shape.append(count)

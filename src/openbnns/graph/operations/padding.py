@@ -20,11 +20,11 @@ PADDINGS = ("reflect", "replicate", "circular")
 
 
 def pad(x: Value, widths: Widths, mode: str, who: str, value: float = 0.0) -> Value:
-    """Add (before, after) elements along every axis; negative numbers take elements away."""
+    """Add (before, after) elements along every axis; negative numbers remove elements."""
     grown = [(max(before, 0), max(after, 0)) for before, after in widths]
     kept = [n + min(before, 0) + min(after, 0) for n, (before, after) in zip(x.shape, widths, strict=True)]
     if any(map(any, widths)) and any(n < 1 for n in kept):
-        raise ValueError(f"{who} {tuple(widths)} takes more away than {x.shape} has. Take less.")
+        raise ValueError(f"{who} {tuple(widths)} removes more than {x.shape} has. Remove less.")
     if any(min(pair) < 0 for pair in widths):
         cut = tuple(slice(max(-before, 0), max(-before, 0) + n) for n, (before, _) in zip(kept, widths, strict=True))
         x = x.graph.append(Slice(x, cut, kept))
