@@ -199,7 +199,8 @@ def test_files_of_earlier_versions_name_the_class(tmp_path: Path) -> None:
     Own().build((3,), seed=0).save_model(path)
     said = rewritten(path, lambda said: said.pop("graph"))
     with pytest.raises(
-        ModelError, match=r"has the weights of a Own, but an earlier version .*class of your own.*network=Own\(\.\.\.\)"
+        ModelError,
+        match=r"weights of a Own, but was written by an earlier version .*class of your own.*network=Own\(\.\.\.\)",
     ):
         nn.load_model(said)
     rewritten(path, lambda said: said.pop("maker"))

@@ -355,7 +355,7 @@ def test_mistakes() -> None:
         np.testing.assert_array_equal(array, before[name])
     with pytest.raises(ValueError, match="compile_step: batch_size"):
         net.compile_step("mse", "adam", 0)
-    with pytest.raises(ValueError, match="gives no single number"):
+    with pytest.raises(ValueError, match="does not give a single number"):
         net.compile_step(nn.MSELoss(reduction="none"), "adam", 4)
 
 

@@ -83,7 +83,7 @@ def test_modules_without_parameters_may_be_made_anywhere() -> None:
 
 def test_parts_removed_or_misassigned() -> None:
     net = Net().build((4,), seed=0)
-    with pytest.raises(TypeError, match=r"Net\.head is a module, and 5 is none"):
+    with pytest.raises(TypeError, match=r"Net\.head is a module, but 5 is not"):
         net.head = 5  # type: ignore[assignment]
     net.head = None  # type: ignore[assignment]
     assert not [name for name in net.state_dict() if name.startswith("head")] and net.head is None

@@ -490,7 +490,7 @@ def test_parts_by_path_and_messages() -> None:
 
 def test_parameters_outside_of_forward() -> None:
     p = nn.Parameter(np.float32([1, -2]))
-    with pytest.raises(TypeError, match=r"Parameter\(shape=\(2,\)\) is neither true nor false\. Ask `is not None`"):
+    with pytest.raises(TypeError, match=r"Parameter\(shape=\(2,\)\) is neither true nor false\. Use `is not None`"):
         bool(p)
     with pytest.raises(TypeError, match=r"is not one number\. Take one of its values"):
         float(p)

@@ -221,7 +221,7 @@ def test_last_epoch() -> None:
     whole = rates(nn.StepLR(sgd, 3), 9)
     again = nn.StepLR(sgd, 3, last_epoch=4)
     assert rates(again, 4) == whole[5:]
-    with pytest.raises(ValueError, match="the optimizer has never been with a schedule"):
+    with pytest.raises(ValueError, match="the optimizer has never had a schedule"):
         nn.StepLR(optimizer(), 3, last_epoch=4)
 
 

@@ -350,8 +350,8 @@ def test_pictures_are_what_the_samples_are(channels: int) -> None:
     ("given", "message"),
     [
         ({"task": "clustering"}, "task is 'clustering'. Use classification, multilabel, regression"),
-        ({"targets": np.zeros(3, int)}, "outputs has 4 samples, but targets 3"),
-        ({"targets": np.array([0, 1, 2, 7])}, "targets are classes 0 to 7, but outputs tell 3 classes"),
+        ({"targets": np.zeros(3, int)}, "there are 4 outputs, but 3 targets"),
+        ({"targets": np.array([0, 1, 2, 7])}, "targets are classes 0 to 7, but outputs have 3 classes"),
         ({"task": "regression", "targets": np.zeros(4)}, r"targets are \(4,\), but outputs \(4, 3\)"),
         ({"task": "multilabel", "targets": np.zeros((4, 2), int)}, r"labels are \(4, 2\), but outputs \(4, 3\)"),
         ({"task": "classification", "outputs": np.zeros((4, 3, 2))}, r"outputs are \(samples, classes\)"),

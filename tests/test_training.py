@@ -427,7 +427,7 @@ def test_csv(tmp_path: Path) -> None:
     with pytest.raises(data.DataError, match="no such file"):
         data.load(tmp_path / "none.csv")
     (tmp_path / "a.jpg").write_text("1")
-    with pytest.raises(data.DataError, match="kind of file is not known"):
+    with pytest.raises(data.DataError, match="unknown kind of file"):
         data.load(tmp_path / "a.jpg")
 
 

@@ -259,7 +259,7 @@ def test_what_keras_has_not_is_listed(tmp_path: Path) -> None:
     said = str(caught.value)
     for reason in (
         "norm (BatchNorm1d): Keras has no such layer without weights and moving statistics",
-        "attention (MultiheadAttention): attention with other widths of key and value, or with learned ones",
+        "attention (MultiheadAttention): attention with different widths of key and value, or with learned keys",
         "scale: Keras has no layer for it", "slopes.weight: Keras has no layer for it", "Use .safetensors",
     ):  # fmt: skip
         assert reason in said

@@ -1,4 +1,4 @@
-"""Where batches come from: arrays in memory, rows of files, or any iterable that gives batches.
+"""Sources of batches: arrays in memory, rows of files, or any iterable that gives batches.
 
 A source gives the batches of an epoch by its number, from any batch on, and always the same ones: that is what makes a run
 resumable. The order of arrays follows from the seed and the number of the epoch alone.
@@ -57,16 +57,16 @@ class Parts(NamedTuple):
 
 
 Cut = Callable[[int, int], Sequence[tuple[int, int]]]
-"""(number of a batch in its epoch, its samples) -> from where to where the parts of it go that are wanted."""
+"""(number of a batch in its epoch, its samples) -> the spans of the parts that are wanted."""
 
 
 class Source(ABC):
-    """Gives batches. ``x_keys`` and ``y_keys`` are the keys of the parts of samples and targets."""
+    """A source of batches. ``x_keys`` and ``y_keys`` are the keys of the parts of samples and targets."""
 
     x_keys: list[Key]
     y_keys: list[Key]
     batches: int
-    """In an epoch."""
+    """The number of batches in an epoch."""
     checked = False
     """True if all data have been checked in advance, so that batches need no checks."""
     waits = False
@@ -358,7 +358,7 @@ def _as_tuples(item: Any) -> Any:
 
 
 def check_weights(weights: Any, count: int, who: str) -> Array:
-    """Weights of samples as float32, refused if they do not fit or make no sense."""
+    """Weights of samples as float32, refused if they do not fit or are invalid."""
     array = np.asarray(weights)
     if array.dtype.kind not in "fiub" or array.shape != (count,):
         raise DataError(
@@ -369,5 +369,5 @@ def check_weights(weights: Any, count: int, who: str) -> Array:
     require_finite(array, f"{who}: sample_weights")
     if array.min() < 0 or not array.any():
         which = f"{array.min():g} at {int(array.argmin())}" if array.min() < 0 else "0 for all samples"
-        raise DataError(f"{who}: sample_weights are {which}. Weights must be at least 0, and some of them above it.")
+        raise DataError(f"{who}: sample_weights are {which}. Weights must be at least 0, and some of them above 0.")
     return array

@@ -1,4 +1,4 @@
-"""Making a network: parts that are assigned, parameters that get their sizes, and the record of ``forward``."""
+"""Construction of networks: assignment of parts, sizes of parameters, and recording of ``forward``."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Building(State):
         self._card: ModelCard | None = None  # what a model file says about it
 
     def _begin(self) -> None:
-        """Be a network that was never recorded."""
+        """Forget everything that was built."""
         self.__dict__.update(_nothing_built())
 
     _training: bool
@@ -113,7 +113,7 @@ class Building(State):
         elif name in self._children:
             if value is not None:
                 raise TypeError(
-                    f"{type(self).__name__}.{name} is a module, and {value!r} is none. To replace it, assign another module; "
+                    f"{type(self).__name__}.{name} is a module, but {value!r} is not. To replace it, assign another module; "
                     "to remove it, None."
                 )
             self._replace(self._children, name, None)
@@ -173,7 +173,7 @@ class Building(State):
         return [network for network in (holder() for holder in list(self._holders.values())) if network is not None]
 
     def _held_by(self, network: Building) -> None:
-        """Tell a network of every change from now on."""
+        """Notify a network of every change from now on."""
         holders, key = self._holders, id(network)
         if key not in holders:
             holders[key] = weakref.ref(network, lambda _: holders.pop(key, None))
@@ -241,7 +241,7 @@ class Building(State):
 
     @property
     def _structure(self) -> Structure | None:
-        """In which ``forward`` gives its values."""
+        """The structure of the values that ``forward`` gives."""
         return None if self._built is None else self._built.structure
 
     def build(self: _SomeBuilding, *input_shapes: Sequence[int] | int, seed: int | None = None) -> _SomeBuilding:
@@ -311,7 +311,7 @@ class Building(State):
         return known
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
-        """Why a network that was built for other inputs does not take these."""
+        """The message for inputs that a network, built for others, does not take."""
         wanted = [value.shape for value in built.graph.inputs]
         pairs = zip(shapes, wanted, strict=False)
         index = next((i for i, (shape, known) in enumerate(pairs) if not is_same_shape(shape[1:], known[1:])), 0)

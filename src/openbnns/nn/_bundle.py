@@ -1,4 +1,4 @@
-"""Parameters, what an optimizer keeps for each, and which of them take their step together."""
+"""Parameters with their optimizer state, grouped by the steps that they take together."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Bundle:
 
     @property
     def steps(self) -> int:
-        """That each parameter has taken."""
+        """The number of steps that each parameter has taken."""
         return self._steps if self._repeated is None else self._repeated.steps
 
     def step(self) -> None:

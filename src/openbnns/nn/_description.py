@@ -42,7 +42,7 @@ class ModelError(ValueError):
 
 
 class ParameterBudget:
-    """Holds the parameters of a network that a few bytes describe to the limit for memory, before they get values."""
+    """Keeps the parameters of a network that a few bytes describe within the limit for memory, before they get values."""
 
     def __init__(self, source: str) -> None:
         self._source, self._bytes = source, 0

@@ -58,7 +58,7 @@ def _open(path: Path) -> int:
 
 
 def _is_locked(handle: int) -> bool:
-    """Lock the file; whether another trainer has done so already."""
+    """Lock the file; True if another trainer has done so already."""
     try:
         import fcntl
 

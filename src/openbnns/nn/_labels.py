@@ -18,7 +18,7 @@ _PLAIN_DIGITS = 18  # whole numbers of more digits are shown as they were writte
 
 
 def number_texts(texts: Sequence[str], samples: Array, who: str, name: str) -> tuple[Array, tuple[str, ...]]:
-    """Class numbers from the classes in a column of a table, and what the classes are called if the numbers do not say it.
+    """Class numbers from the classes in a column of a table, and the names of the classes if they are not numbers.
 
     ``samples`` are numbers into ``texts``. If all are whole numbers, they are compared by value, exactly: ``1``, ``01`` and
     ``1.0`` are one class, 9007199254740992 and 9007199254740993 are two. Otherwise they are words, compared as they are written.

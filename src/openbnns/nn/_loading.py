@@ -79,7 +79,7 @@ def load(source: str | Path, options: Options) -> Data:
         return _from_arrays(_read_npz(path, options.limit), path.name, options)
     if name.endswith(".npy"):
         return _from_arrays(_read_npy(path, options), path.name, options)
-    raise DataError(f"{path}: the kind of file is not known. Use {KNOWN}.")
+    raise DataError(f"{path}: unknown kind of file. Use {KNOWN}.")
 
 
 def read_parts(source: str, limit: int | None) -> dict[str, tuple[Array, Array | None]]:
@@ -125,7 +125,7 @@ def _read_npy(path: Path, options: Options) -> Parts:
     other = target[0] if isinstance(target, list) and len(target) == 1 else target
     if not str(other).endswith(".npy"):
         raise DataError(
-            f"{path}: has samples alone. Say where their targets are: --target y.npy, one entry for each sample."
+            f"{path}: has samples but no targets. Pass their file: --target y.npy, one entry for each sample."
         )
     x: Any = open_npy(path)
     large = math.prod(x.shape) * x.dtype.itemsize > (options.limit or _LARGE)
@@ -288,7 +288,7 @@ def _filled(parts: Parts, name: str, options: Options) -> tuple[Parts, dict[str,
     )
     if test + validation >= len(x):
         few = f"{plural(len(x), 'sample')} {'leaves' if len(x) == 1 else 'leave'} none to train on"
-        raise DataError(f"{name}: {few}. Give more, or x_test and y_test of their own.")
+        raise DataError(f"{name}: {few}. Give more, or separate x_test and y_test.")
     trained, validated, tested = _splitting.three_parts(y, test, validation, options.seed)
     found = dict(parts)
     if validation:

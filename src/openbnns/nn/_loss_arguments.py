@@ -26,7 +26,9 @@ def read_losses(given: Any, who: str = "Trainer") -> tuple[list[Key], list[Loss]
     ]
     for loss in made:
         if getattr(loss, "reduction", "mean") == "none":
-            raise ValueError(f"{who}: {loss!r} gives no single number to train on. Use reduction='mean' or 'sum'.")
+            raise ValueError(
+                f"{who}: {loss!r} does not give a single number to train on. Use reduction='mean' or 'sum'."
+            )
     return list(found), made
 
 

@@ -26,7 +26,7 @@ def default_metrics(losses: Sequence[Loss], keys: Sequence[Key]) -> dict[str, Me
 def check_metrics(
     metrics: Mapping[str, Metric], losses: Sequence[Loss] | None, keys: Sequence[Key], targets: Sequence[Key]
 ) -> None:
-    """Refuse metrics that do not fit the outputs and their losses, or with None one function of all outputs."""
+    """Refuse metrics that do not fit the outputs and their losses, which are None for one function of all outputs."""
     for name, metric in metrics.items():
         if metric.output is not None and metric.output not in keys:
             known = "a single output" if keys == [None] else f"outputs {', '.join(map(repr, keys))}"

@@ -66,7 +66,7 @@ _DEPTH = 3  # how far lists in lists are looked through
 
 
 def _describe_stray(stray: Module, called: Module, callers: Sequence[Module]) -> str:
-    """Where a module comes from, and where it should be. ``callers`` are the modules whose forward runs, outermost first.
+    """A message on a module that the network does not hold. ``callers`` are the modules whose forward runs, outermost first.
 
     ``called`` is the module that was called: the stray itself, or one that holds it.
     """
@@ -94,7 +94,7 @@ def _describe_stray(stray: Module, called: Module, callers: Sequence[Module]) ->
 
 
 def _describe_parameter(parameter: Parameter, callers: Sequence[Module]) -> str:
-    """Where a parameter should be that an expression uses and no module holds."""
+    """A message on a parameter that an expression uses and no module holds."""
     who = type(callers[-1]).__name__ if callers else "The network"
     return (
         f"{who}.forward uses {parameter!r}, which no module of the network holds, so it would be neither trained nor saved. Make "

@@ -211,12 +211,12 @@ class Optimizer(Listed):
 
     @property
     def parameters(self) -> list[Parameter]:
-        """All that it may change."""
+        """All parameters that it may change."""
         return list(self._parameters)
 
     @property
     def accumulators(self) -> list[Array]:
-        """By role, then by parameter, as far as sizes are known."""
+        """The accumulators by role, then by parameter, as far as sizes are known."""
         known = [(s, s.made(int(s.group.bnns.accumulator_count_multiplier))) for s in self._states if s.parameter.used]
         most = max((len(made) for _, made in known), default=0)
         return [made[role] for role in range(most) for _, made in known if role < len(made)]
@@ -232,7 +232,7 @@ class Optimizer(Listed):
 
     @property
     def learning_rate(self) -> float:
-        """That of all groups which have none of their own; those that have keep their share of it."""
+        """The learning rate of all groups without one of their own; the others keep their ratio to it."""
         return self._rate
 
     @learning_rate.setter
@@ -328,7 +328,7 @@ class Optimizer(Listed):
         return True
 
     def _refresh(self) -> list[bool]:
-        """Follow parameters that have been frozen or set free; says which are trained."""
+        """Follow changes of ``requires_grad``; gives for each parameter whether it is trained."""
         if not self._states:
             raise RuntimeError(f"{type(self).__name__}.step: call attach(network.parameters()) first.")
         trained = trainable(self._parameters)

@@ -11,7 +11,7 @@ from .distributed.shards import cut
 
 
 def shuffled(random: np.random.RandomState, count: int, rows: Array | None) -> Array:
-    """Any order of so many samples, or of these rows."""
+    """A random order of so many samples, or of these rows."""
     order: Array = random.permutation(count if rows is None else rows)
     return order
 

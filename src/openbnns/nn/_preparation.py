@@ -47,7 +47,7 @@ class Preparation(Listed):
     _say: Callable[[str], None]
 
     def _source(self, x: Any, y: Any, weights: Any, who: str, *, batch_size: int, seed: int | None) -> Source:
-        """Where batches come from; in their own order if there is no seed."""
+        """The source of batches, in the order of the data if there is no seed."""
         if y is None:
             if hasattr(x, "dtype") or keys_of(x) != [None]:
                 if self._needs_targets:
@@ -69,12 +69,10 @@ class Preparation(Listed):
         return source
 
     def _validation(self, source: Source, given: Any, share: float | None) -> tuple[Source, Source | None]:
-        """Where the batches to train on and those to validate with come from."""
+        """The sources of the batches to train on and of those to validate with."""
         if share is not None:
             if given is not None:
-                raise TypeError(
-                    "Trainer.fit: validation and validation_split are two ways to the same thing. Give one of them."
-                )
+                raise TypeError("Trainer.fit: validation and validation_split exclude each other. Give one of them.")
             if not isinstance(source, ArraySource):
                 raise TypeError(
                     "Trainer.fit: validation_split takes samples out of arrays. For an iterable of batches, pass other batches "
@@ -107,7 +105,7 @@ class Preparation(Listed):
         return Best(stopping, stopping.lower_is_better(self.metrics, validated=validated, losses=names))
 
     def _note(self, source: Source, tested: Source | None) -> None:
-        """Say what makes good numbers worthless."""
+        """Warn if results would mean nothing: one class only, or validation equal to training."""
         if not isinstance(source, ArraySource) or not source.checked or source.rows is not None:
             return
         y = source.y[0] if source.y else np.empty(0)
@@ -164,7 +162,7 @@ class Preparation(Listed):
         return check_targets(feed.y_keys, passes.target_keys, who, "samples to train on had")
 
     def _order_losses(self, keys: list[Key]) -> None:
-        """Bring the losses into the order of the outputs of the network, or say why that cannot be."""
+        """Bring the losses into the order of the outputs of the network, or raise an error that says why not."""
         if set(map(str, keys)) != set(map(str, self._loss_keys)) or len(keys) != len(self._loss_keys):
             raise ValueError(
                 f"Trainer: the network gives {listed(keys)}, but loss is {self.loss!r}. Pass one loss for each output, "

@@ -175,7 +175,7 @@ def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
 
     def require(condition: bool, what: str) -> None:
         if not condition:
-            raise DamagedFile(f"{path}: what it says about the run makes no sense ({what}).")
+            raise DamagedFile(f"{path}: its description of the run is invalid ({what}).")
 
     state, theirs = found.state, found.state.get("settings")
     if isinstance(theirs, dict):

@@ -96,7 +96,7 @@ class Run:
         trainer.history = History()
 
     def new_measures(self) -> Measures:
-        """For the metrics of an epoch."""
+        """New measures for the metrics of an epoch."""
         return Measures(self.trainer.metrics, self.passes)
 
     def once(self, function: Callable[[], _Result]) -> _Result:

@@ -38,7 +38,7 @@ class Slope:
 
     @property
     def rank(self) -> float:
-        """How bad it is; one that a kink makes impossible says nothing."""
+        """The error for comparison; that of a slope at a kink, which proves nothing, is lower than all others."""
         return -1.0 if self.kink else np.inf if np.isnan(self.error) else self.error
 
 

@@ -18,7 +18,7 @@ _METHODS = ("on_step", "on_epoch", "on_end")
 
 
 class Callback:
-    """Base for own code that runs with the training: override any of its methods. Any object that has one of them will do.
+    """Base class of callbacks: override any of its methods. Any object that has one of them can be used instead.
 
     A callback may end the run with ``trainer.stop("why")``; it then ends as if all epochs were done, and a later
     ``fit(..., resume=True)`` goes on. A callback that remembers something from step to step gives it from ``state_dict``, as a
@@ -77,7 +77,7 @@ def having(callbacks: list[Any], method: str) -> list[Any]:
 
 
 class EarlyStopping:
-    """End a run when ``metric`` has not become better for ``patience`` epochs; the best weights are kept and put back.
+    """End a run when ``metric`` has not improved for ``patience`` epochs; the best weights are kept and put back.
 
     ``metric`` is any number in the history: "validation_loss", "validation_f1", "loss". ``mode`` says whether a lower ("min") or
     a higher ("max") one is better; it is known for the loss and for the metrics of ``nn.metrics``. A change of less than

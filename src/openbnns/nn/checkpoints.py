@@ -34,7 +34,7 @@ _PART = re.compile(
 
 
 class CheckpointError(ValueError):
-    """There is no checkpoint to go on from, or it belongs to another run."""
+    """No checkpoint to continue from, or one that belongs to another run."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def remove_litter(folder: Path) -> None:
-    """Remove what writes of a killed run left behind. Only for the one who holds the folder's lock."""
+    """Remove what writes of a killed run left behind. Only for the process that holds the folder's lock."""
     for path in folder.glob(".*.part"):
         if _PART.fullmatch(path.name):
             path.unlink(missing_ok=True)

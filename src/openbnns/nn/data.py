@@ -63,9 +63,9 @@ class Data:
     target_std: tuple[float, ...] | None = None
     """The mean and deviation of the numbers to predict, which are standardized."""
     remarks: tuple[str, ...] = ()
-    """How the source was read and what was done to the samples, for people."""
+    """Remarks for people on how the source was read and what was done to the samples."""
     split: dict[str, Any] = field(default_factory=dict)
-    """How the parts were chosen."""
+    """The description of how the parts were chosen."""
     origin: Origin | None = None
     """The rows or files that the test samples are made from."""
 
@@ -175,13 +175,13 @@ def check_parts(x: Any, y: Any, who: str) -> tuple[list[Array], list[Array]]:
 
 
 def _require_agreement(arrays: dict[str, Array], who: str) -> None:
-    """As many of everything, at least one, and nothing that is not finite."""
+    """Require equal numbers of everything, at least one, and finite values."""
     (first, samples), *others = arrays.items()
     if len(samples) == 0:
         raise DataError(f"{who}: there are no samples ({first} has shape {samples.shape}).")
     for name, array in others:
         if len(samples) != len(array):
-            cure = "Pass one target per sample." if name.startswith("y") else "Pass as many of each."
+            cure = "Pass one target per sample." if name.startswith("y") else "Pass the same number of each."
             raise DataError(
                 f"{who}: {first} has {plural(len(samples), 'sample')}, but {name} has shape {array.shape}. {cure}"
             )
@@ -191,7 +191,7 @@ def _require_agreement(arrays: dict[str, Array], who: str) -> None:
 
 
 def require_finite(array: Array, who: str) -> None:
-    """Refuse NaN and infinity, by their place."""
+    """Refuse NaN and infinity, and name their position."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise DataError(f"{who} contains {array[where]} at {where}. Remove or fill such values first.")

@@ -62,7 +62,7 @@ NO_WEIGHTS = "Weights do not shrink that much, so the file may be damaged."
 
 
 class Budget:
-    """How many bytes the contents of a file may take, in all."""
+    """A limit on the total bytes of a file's contents."""
 
     def __init__(self, path: Path, file_size: int, limit: int | None, advice: str | None = None) -> None:
         """``advice`` goes before the environment variable in the message where no limit can be given."""

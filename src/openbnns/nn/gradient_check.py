@@ -120,8 +120,8 @@ def _subject(given_subject: Any, given: Any) -> _Subject:
         )
     if isinstance(given_subject, Loss):
         raise TypeError(
-            f"gradcheck: {type(given_subject).__name__} is a loss on arrays, which gives its own gradient. Check the function of "
-            "values that is the same, such as nn.functional.cross_entropy."
+            f"gradcheck: {type(given_subject).__name__} is a loss on arrays, which gives its own gradient. Check the "
+            "equivalent function of values, such as nn.functional.cross_entropy."
         )
     if given is None or isinstance(given, Mapping):
         raise ValueError("gradcheck: pass the arguments of the function behind it: gradcheck(function, x, ...).")
@@ -435,7 +435,7 @@ def _without_gradient(name: str, shape: tuple[int, ...], why: str) -> GradientRo
 
 
 def _distance(found: Array, exact: Array, floor: float) -> float:
-    """How far a gradient is off, relative to its norm; ``floor`` is the size of entries that are as good as zero."""
+    """The relative error of a gradient; ``floor`` is the size of entries that count as zero."""
     norm = max(float(np.linalg.norm(exact)), floor * float(np.sqrt(exact.size)))
     difference = float(np.linalg.norm(found - exact))
     return difference / norm if norm else difference

@@ -1,4 +1,4 @@
-"""Networks as what their ``forward`` recorded: operations with their arguments, sizes and guards, as JSON, and back again.
+"""Networks in the form that their ``forward`` recorded: operations with arguments, sizes and guards, to and from JSON.
 
 A layer of ``openbnns.nn`` can be made anew from its arguments, and :mod:`openbnns.nn.model_file` writes it so. A class of the
 user's, or a model from PyTorch, cannot: its code is not in the file. But what the code recorded is all that it takes to run,
@@ -150,7 +150,7 @@ class _Writer:
         return [group for group in names.values() if len(group) > 1]
 
     def recordings(self) -> list[dict[str, Any]]:
-        """All that the network knows: for the shapes that it has met, and for both modes where they differ."""
+        """All recordings of the network: for the shapes that it has met, and for both modes where they differ."""
         found: list[dict[str, Any]] = []
         for shapes in _shapes_met(self.network):
             for training in (False, True):
@@ -438,7 +438,7 @@ def _size(said: Any, by: Mapping[str, AnySize]) -> AnySize:
 
 
 class _Replay:
-    """Records once more, on values of a graph, what a file says."""
+    """Records the contents of a file again, on values of a graph."""
 
     def __init__(
         self, network: RecordedNetwork, graph: Graph, said: Mapping[str, Any], inputs: Sequence[Value]

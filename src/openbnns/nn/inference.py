@@ -64,12 +64,12 @@ class CompiledInference:
 
     @property
     def inputs(self) -> list[Array]:
-        """Where the calls of this thread read the inputs."""
+        """The arrays that the calls of this thread read the inputs from."""
         return self._program().inputs
 
     @property
     def outputs(self) -> Any:
-        """Where the calls of this thread leave the results, as ``forward`` gives them."""
+        """The arrays that the calls of this thread write the results to, as ``forward`` gives them."""
         self._program()
         return self._own.shown
 

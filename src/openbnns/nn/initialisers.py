@@ -19,7 +19,7 @@ InitialiserName = Literal[
     "zeros", "ones", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal", "orthogonal",
 ]  # fmt: skip
 Initial = InitialiserName | Initialiser
-"""How parameters begin, by name or as a function."""
+"""The initial values of parameters, by name or as a function."""
 
 
 def _fans(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -86,7 +86,7 @@ class ModelCard:
             raise ValueError(f"ModelCard: task is {self.task!r}. Use one of {', '.join(TASKS)}.")
 
     def state(self) -> dict[str, Any]:
-        """As JSON."""
+        """The card as JSON."""
         return {
             "library": __version__,
             "task": self.task,
@@ -232,7 +232,9 @@ def predict(network: Module, samples: Any, batch_size: int) -> Predictions:
     if not parts or parts[0].ndim < 1 or not len(parts[0]):
         raise ValueError(f"{who}: there are no samples. Pass at least one.")
     if any(len(part) != len(parts[0]) for part in parts):
-        raise ValueError(f"{who}: the parts of samples have {[len(part) for part in parts]}. Pass as many of each.")
+        raise ValueError(
+            f"{who}: the parts of samples have {[len(part) for part in parts]}. Pass the same number of each."
+        )
     arrays = [network._input_array(parts[i], n) for n, i in enumerate(arrange(network, keys, who))]
     return _said(network, run_all(network, arrays, batch_size))
 
@@ -305,8 +307,8 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
             name, reason = said.text("class")[:200], said.text("reason")[:1000]
             maker = said.text("maker")[:200] if said.get("maker") is not None else f"{name}(...)"
             raise ModelError(
-                f"{where}: the file has the weights of a {name}, but an earlier version of OpenBNNS wrote it, which could not "
-                f"say how it is made: {reason}. Make it yourself and pass it: nn.load_model({Path(path).name!r}, "
+                f"{where}: the file has the weights of a {name}, but was written by an earlier version of OpenBNNS, which did "
+                f"not record how it is made: {reason}. Make it yourself and pass it: nn.load_model({Path(path).name!r}, "
                 f"network={maker})."
             )
         if table is None:
@@ -323,7 +325,7 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Array], Said]:
-    """The weights of a model file, and what it says about them; raises if it is none."""
+    """The weights of a model file and its description of the model; raises if it is not a model file."""
     try:
         arrays, metadata = weights.read(path)
     except DamagedFile as error:
@@ -343,7 +345,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Array], Said]:
     try:
         said = Said(json.loads(text, parse_constant=_refuse), str(path))
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: what it says about the model is damaged ({error}).") from None
+        raise ModelError(f"{path}: its description of the model is damaged ({error}).") from None
     version = said.get("version")
     if type(version) is not int or version < 1:
         raise ModelError(f"{path}: does not say in which version it describes the model.")

@@ -39,7 +39,7 @@ def record_normalization(
 def _as_it_is(
     x: Value, kind: NormalizationType, weight: Parameter | None, bias: Parameter | None, epsilon: float
 ) -> Value:
-    """Moving statistics in a pass that can be gone back through: they are numbers that the gradient does not change."""
+    """Normalization by moving statistics in a training pass: they are constants for the gradient."""
 
     def of_channel(values: Any) -> Any:
         return functional.reshape(values, (-1, *(1,) * (x.ndim - 2)))
@@ -72,7 +72,7 @@ class _Normalization(Layer):
         return (np.ones if name == "weight" else np.zeros)(shape, np.float32)
 
     def _shape(self) -> tuple[int, ...] | None:
-        """That of weight and bias, if it is known."""
+        """The shape of weight and bias, if it is known."""
         raise NotImplementedError
 
     def _shape_of(self, name: str) -> tuple[int, ...] | None:

@@ -37,7 +37,7 @@ class Predictions:
     """
 
     outputs: Any
-    """As the network gives them."""
+    """The outputs as the network gives them."""
     task: str | None = None
     classes: tuple[str, ...] = ()
     probabilities: Array | None = None
@@ -54,7 +54,7 @@ class Predictions:
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
     ) -> Predictions:
-        """From the outputs of a network: scores of classes, scores of labels, or numbers that were standardized."""
+        """Make predictions from the outputs of a network: scores of classes, scores of labels, or standardized numbers."""
         names = tuple(classes)
         if task == "classification":
             chances = _softmax(outputs)

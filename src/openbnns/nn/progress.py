@@ -27,7 +27,7 @@ class Progress:
         say: Callable[[str], None],
         stream: TextIO | None = None,
     ) -> None:
-        """``steps`` are those of an epoch, of all epochs ``done`` are behind us."""
+        """``steps`` are those of an epoch; ``done`` are the steps of all epochs that are behind us."""
         self.epochs, self.steps = epochs, steps
         self._done, self._first = done, done
         self._say = say
@@ -52,7 +52,7 @@ class Progress:
         rate: float | None = None,
         measured: Callable[[], Mapping[str, float]] | None = None,
     ) -> None:
-        """One step is done. ``measured`` gives loss and metrics of the epoch so far; it is called only if they are shown."""
+        """Note the end of a step. ``measured`` gives loss and metrics of the epoch so far; called only if they are shown."""
         self._done += 1
         if not self.shows:
             return
@@ -63,7 +63,7 @@ class Progress:
             self._draw(self.line(now - self._began, rate, {} if measured is None else measured()))
 
     def line(self, seconds: float, rate: float | None, measured: Mapping[str, float]) -> str:
-        """Where the run is after so many seconds."""
+        """The line that shows the state of the run after so many seconds."""
         epoch, step = divmod(max(0, self._done - 1), self.steps)
         step += 1
         filled = round(_BAR * step / self.steps)
@@ -97,7 +97,7 @@ class Progress:
             self._drawn = False
 
     def end_epoch(self, record: dict[str, Any], epochs: int) -> None:
-        """One epoch is done."""
+        """Note the end of an epoch."""
         self._clear()
         width = len(str(epochs))
         parts = [f"epoch {record['epoch']:{width}d}/{epochs}"]

@@ -41,7 +41,7 @@ class LearningRates:
 
     @property
     def suggestion(self) -> float:
-        """Where the loss falls fastest over the logarithm of the rate, before it is lowest.
+        """The rate at which the loss falls fastest over the logarithm of the rate, before it is lowest.
 
         The slope is that of a line through a tenth of all steps on either side, because losses of single batches scatter.
         """
@@ -133,7 +133,7 @@ def find(trainer: Trainer, feed: Feed, lowest: float, highest: float, steps: int
 
 
 def _endless(feed: Feed) -> Iterator[Batch]:
-    """Epoch after epoch."""
+    """The batches of one epoch after another, without end."""
     epoch = 0
     while True:
         with closing(feed.epoch(epoch)) as batches:  # type: ignore[type-var]

@@ -107,7 +107,7 @@ class Upsample(Layer):
         return places.clip(0, n - 1)
 
     def _weights(self, n: int, m: int, ratio: float | None) -> Array:
-        """How much every pixel of the output takes of every one of the input, (m, n)."""
+        """The weight of every input pixel in every output pixel, (m, n)."""
         if self.align_corners:
             positions = np.arange(m) * ((n - 1) / (m - 1) if m > 1 else 0.0)
         else:

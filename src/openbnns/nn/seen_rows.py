@@ -25,7 +25,7 @@ _AT_A_TIME = 2**20  # numbers
 
 
 class Seen(NamedTuple):
-    """How many samples were trained on; estimated from some of them unless ``exact``."""
+    """The number of samples that were trained on; estimated from some of them unless ``exact``."""
 
     samples: int
     exact: bool
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 def _places(samples: Any) -> tuple[Array, Array]:
-    """Where samples fall on the two directions (N, 2), and their norms (N,); those that lie in files are read once."""
+    """The positions of samples on the two directions (N, 2), and their norms (N,); those in files are read once."""
     width = math.prod(samples.shape[1:])
     directions = np.random.RandomState(0).standard_normal((width, 2))
     places, norms = np.empty((len(samples), 2)), np.empty(len(samples))
@@ -59,7 +59,7 @@ def remember(samples: Any) -> dict[str, Any]:
 
 
 def count_seen(remembered: Any, samples: Any) -> Seen | None:
-    """How many samples are among those remembered; None if that is not known, or what the file says makes no sense."""
+    """The number of samples that are among those remembered; None if that is unknown or the file is invalid."""
     if not isinstance(remembered, Mapping):
         return None
     different, size, kept = remembered.get("different"), remembered.get("size"), _read(remembered.get("places"))

@@ -292,7 +292,7 @@ class _Machine:
         (given,) = self._last(1)
         word, kind, key, *_rest = given
         if word != "storage" or not isinstance(kind, _Thing) or not isinstance(key, str):
-            raise ValueError("its pickle points to something else than numbers")
+            raise ValueError("its pickle points to something other than numbers")
         self.stack.append(_Storage(kind.name.rpartition(".")[2], key))
 
     def on_reduce(self, _: Any) -> None:

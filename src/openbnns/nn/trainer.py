@@ -334,7 +334,7 @@ class Trainer(Preparation):
         self._stop_reason = str(reason)
 
     def _prepare(self, feed: Feed) -> None:
-        """Everything that can be wrong is found here, before the first step."""
+        """Check everything that can be wrong, before the first step."""
         self._fit_network(feed, "Trainer.fit", training=True)
         self.optimizer.attach_network(self.network.parameters())
         if not any(p.requires_grad for p in self.optimizer.parameters):
@@ -372,7 +372,7 @@ class Trainer(Preparation):
             )
         if any(len(array) != len(parts[0]) for array in parts):
             raise ValueError(
-                f"Trainer.predict: the parts of x have {[len(a) for a in parts]} samples. Pass as many of each."
+                f"Trainer.predict: the parts of x have {[len(a) for a in parts]} samples. Pass the same number of each."
             )
         results = []
         for start in range(0, len(parts[0]), batch_size):
@@ -385,7 +385,7 @@ class Trainer(Preparation):
         return results[0][0].fill(np.concatenate(parts) for parts in outputs)
 
     def _evaluated(self, samples: Any, start: int) -> Any:
-        """Samples as evaluation has them."""
+        """Samples transformed as for evaluation."""
         if not self.transforms:
             return samples
         numbers = np.arange(start, start + len(parts_of(samples)[0]))

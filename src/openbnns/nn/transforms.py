@@ -154,7 +154,7 @@ class Transform:
         return self.change(samples, draws.again()) if draws.training else self.evaluate(samples)
 
     def __repr__(self) -> str:
-        """All options, so that a run that is resumed with others is found out."""
+        """All options, so that resuming a run with other options is noticed."""
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
 
@@ -397,7 +397,7 @@ class Mixup(Transform):
             return targets
         if self.classes is None:
             raise ValueError(
-                f"transforms.Mixup: targets are class numbers ({targets.dtype}), which cannot be mixed. Tell the number of "
+                f"transforms.Mixup: targets are class numbers ({targets.dtype}), which cannot be mixed. Pass the number of "
                 "classes: Mixup(alpha, classes=10)."
             )
         if targets.ndim != 1 or targets.min() < 0 or targets.max() >= self.classes:
@@ -435,7 +435,7 @@ def describe(transforms: Sequence[Function]) -> list[str]:
 
 
 def apply(transforms: Sequence[Function], x: Any, y: Any, draws: Callable[[int], Draws]) -> tuple[Any, Any]:
-    """One after the other; ``draws`` gives the numbers of the transform at a position."""
+    """Apply transforms one after the other; ``draws`` gives the numbers of the transform at a position."""
     for position, transform in enumerate(transforms):
         changed = transform(x, y, draws(position))
         if not isinstance(changed, tuple) or len(changed) != 2:

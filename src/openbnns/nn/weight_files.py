@@ -61,7 +61,7 @@ def load_into(network: Module, path: Any, *, strict: bool) -> list[str]:
 
 
 def _numpy(path: Path) -> dict[str, Array]:
-    """Never a pickle, and no more memory than the members say that they have."""
+    """Read an .npz file: no pickles, and no more memory than its members declare."""
     from ._readers import read_npz
 
     return read_npz(path, None, None, NO_WEIGHTS)[0]

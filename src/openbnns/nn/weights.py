@@ -79,7 +79,7 @@ def _read(file: BinaryIO, size: int, who: str) -> tuple[dict[str, Array], dict[s
         offset = entry.end
     if offset != size - start:
         raise DamagedFile(
-            f"{who}: the arrays take {offset} bytes, but {size - start} follow the header. The file is cut or damaged."
+            f"{who}: the arrays take {offset} bytes, but {size - start} follow the header. The file is truncated or damaged."
         )
     arrays: dict[str, Array] = {}
     for name, entry in entries.items():
@@ -95,7 +95,7 @@ def _header(file: BinaryIO, size: int, who: str) -> tuple[dict[str, Any], int]:
     (length,) = struct.unpack("<Q", file.read(8))
     if length > size - 8:
         raise DamagedFile(
-            f"{who}: the header should have {length} bytes, but the file ends before. It is cut or no safetensors file."
+            f"{who}: the header should have {length} bytes, but the file ends before. It is truncated or not a safetensors file."
         )
     if length > _LARGEST_HEADER:
         raise DamagedFile(f"{who}: the header has {length} bytes, but {_LARGEST_HEADER} are the most that is allowed.")
@@ -113,7 +113,7 @@ def _header(file: BinaryIO, size: int, who: str) -> tuple[dict[str, Any], int]:
         raise DamagedFile(f"{who}: the header is nested too deeply to be one of a safetensors file.") from None
     except ValueError as error:
         raise DamagedFile(
-            f"{who}: the header cannot be read ({error}). It is damaged or no safetensors file."
+            f"{who}: the header cannot be read ({error}). It is damaged or not a safetensors file."
         ) from None
     return header, 8 + length
 

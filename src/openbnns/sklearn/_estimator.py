@@ -59,7 +59,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
 
     @abstractmethod
     def _score(self, outputs: Array, targets: Array) -> float:
-        """How good outputs of the network are, for early stopping; more is better."""
+        """The quality of outputs, for early stopping; more is better."""
 
     def _fit(self, x: Array, y: Array, loss: nn.losses.LossName, outputs: int, *, epochs: int, fresh: bool) -> None:
         """Train on float32 samples; ``fresh`` begins with new weights."""
@@ -113,7 +113,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             self._optimizer.learning_rate = self.learning_rate_init / (self.t_ + 1) ** self.power_t
 
     def _note(self, held_out: tuple[Array, Array] | None) -> bool:
-        """Print and keep how the epoch was; whether it was better than those before."""
+        """Print and keep the result of the epoch; True if it was better than those before."""
         if self.verbose:
             print(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
         if held_out is None:
@@ -129,7 +129,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         return better
 
     def _goes_on(self, validated: bool) -> bool:
-        """When nothing has improved for long enough: whether a lower learning rate is tried, rather than to end."""
+        """True if a lower learning rate is tried, False if the run ends, when nothing has improved for long enough."""
         rate = self._optimizer.learning_rate / 5
         if self.solver == "sgd" and self.learning_rate == "adaptive" and rate > 1e-6:
             self._optimizer.learning_rate, self._waited = rate, 0
@@ -231,7 +231,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     # Parameters.
 
     def _check_parameters(self) -> None:
-        """Refuse what makes no sense, by name; scikit-learn wants that in fit, not before."""
+        """Refuse invalid parameters by name; scikit-learn wants that in fit, not before."""
         if self.solver == "lbfgs":
             raise ValueError(
                 f"{type(self).__name__}: solver='lbfgs' is not available. Use one of {', '.join(SOLVERS)}."

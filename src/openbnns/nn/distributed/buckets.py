@@ -71,7 +71,7 @@ class Bucket:
         self.request: Any = None
 
     def start(self) -> None:
-        """This rank has its parts."""
+        """Note that the parts of this rank are ready."""
 
     def arrived(self) -> bool:
         """True if there is nothing to wait for."""
@@ -153,7 +153,7 @@ class Messages(Bucket):
                     self._sum_swap.send(parts[-1][self._place], other)
 
     def _sent_parts(self) -> list[Array]:
-        """Where parts are sent from. Sums are then in the last of them."""
+        """The arrays that parts are sent from. Sums are then in the last of them."""
         return self._parts
 
     def start(self) -> None:

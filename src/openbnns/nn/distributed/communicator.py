@@ -35,7 +35,7 @@ _SHARE, _SMALLEST, _LARGEST = 8, 1 << 18, 1 << 24  # buckets, unless told otherw
 
 
 class RankError(RuntimeError):
-    """Something went wrong on a rank; the message names rank, host and cause.
+    """A failure on a rank; the message names rank, host and cause.
 
     >>> from openbnns import nn
     >>> issubclass(nn.distributed.RankError, RuntimeError)
@@ -157,11 +157,11 @@ class Communicator:
         across.Free()
 
     def places(self) -> list[Place]:
-        """Where all ranks run, with how many threads; collective."""
+        """The places of all ranks, with their numbers of threads; collective."""
         return self.gather(own_place())
 
     def described(self) -> str:
-        """Which ranks are on which host, and as which processes: launchers name those, not ranks."""
+        """The host and process of every rank, as text: launchers name processes, not ranks."""
         hosts: dict[str, list[int]] = {}
         for rank, host in enumerate(self.hosts):
             hosts.setdefault(host, []).append(rank)

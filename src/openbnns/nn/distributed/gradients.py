@@ -32,7 +32,7 @@ def in_order(graph: Graph, parameters: Sequence[Parameter]) -> list[Parameter]:
 
 
 class Gradients:
-    """Where the gradients of parameters lie in a vector, and behind them ``extra`` numbers that are summed as well."""
+    """The places of the gradients of parameters in a vector, followed by ``extra`` numbers that are summed as well."""
 
     def __init__(self, network: Module, parameters: Sequence[Parameter], extra: int, comm: Communicator) -> None:
         self.parameters = in_order(network._recording(True).graph, parameters)
@@ -76,7 +76,7 @@ class Gradients:
             parameter.bind_grad(vector[start:stop].reshape(parameter.shape))
 
     def finished(self, program: Program) -> list[int]:
-        """After how many calls of the backward pass each bucket is final."""
+        """The number of calls of the backward pass after which each bucket is final."""
         ends, calls, next_ = [], 0, 0
         for _, stop in self.buckets:
             while next_ < len(self.places) and self.places[next_][0] < stop:

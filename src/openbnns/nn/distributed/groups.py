@@ -22,7 +22,7 @@ class Group:
         self.closed: list[Any] = []  # windows that are only kept because there are views of them
 
     def chunks_of(self, size: int) -> list[Span]:
-        """Which part of a bucket of this size belongs to which rank; sizes are multiples of ``BLOCK``."""
+        """The parts of a bucket of this size, by rank; sizes are multiples of ``BLOCK``."""
         return [(BLOCK * start, BLOCK * stop) for start, stop in cut_for(self.size, self._per_host, size // BLOCK)]
 
 

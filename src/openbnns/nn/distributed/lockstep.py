@@ -165,7 +165,7 @@ class Lockstep:
             sum_in_tree(total, [total, more], [0, 1])
 
     def finished(self, shards: Sequence[_Shard | None]) -> list[int]:
-        """After which part of the backward pass each bucket is final for all of these shards."""
+        """The part of the backward pass after which each bucket is final for all of these shards."""
         parts = [0] * len(self._gradients.buckets)
         for shard in shards:
             if shard is not None:

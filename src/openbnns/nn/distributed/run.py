@@ -36,7 +36,7 @@ _PROGRAMS_KEPT = 8  # sizes of shards of two sizes of batches, and of batches of
 
 
 class StepTimes:
-    """Where the time of steps went: ``steps`` is that of this rank, ``blocked`` how long each rank could not go on.
+    """The time of steps: ``steps`` is that of this rank, ``blocked`` how long each rank had to wait.
 
     ``transfer`` is the part of it for which no rank was to blame: in every step, what the rank was blocked for that was blocked
     least, as it had come last.
@@ -101,7 +101,7 @@ class DistributedRun(Run):
             self._optimizer.load_state_dict(state)
 
     def _more(self) -> dict[str, Any]:
-        """Where the time of every rank went in the steps of this epoch; together it is the time of the steps."""
+        """The time of every rank in the steps of this epoch, by kind; together it is the time of the steps."""
         blocked, transfer = self._times.blocked, self._times.transfer
         own = self._times.steps, self._sharded.exchange_seconds, runtime.get_num_threads()
         self._times, self._sharded.exchange_seconds = StepTimes(self.comm.size), 0.0
@@ -190,7 +190,7 @@ class DistributedRun(Run):
             self._optimizer = None
 
     def agree(self, stop: StopRequest) -> None:
-        """Signals come with the losses of a step; what callbacks want has to be asked for."""
+        """Share requests to stop: signals come with the losses of a step, but those of callbacks have to be asked for."""
         if self._arrived:
             stop.requested, stop.signal_name = True, signal.Signals(self._arrived).name
         trainer = self.trainer
@@ -232,11 +232,11 @@ class DistributedRun(Run):
         return loss, found.samples
 
     def _weights(self, totals: list[float], samples: int) -> list[float]:
-        """By which the losses of steps are averaged."""
+        """The weights by which the losses of steps are averaged."""
         return [samples if loss.is_sum else total for loss, total in zip(self.passes.loss, totals, strict=True)]
 
     def _where(self, given: list[Parts], loss: float, step: int) -> str:
-        """Where the numbers went wrong, from the first rank that knows."""
+        """The place where the numbers went wrong, from the first rank that knows it."""
         batch = next((batch for parts in given for batch in parts.batches if batch is not None), None)
         own = ""
         if batch is not None:

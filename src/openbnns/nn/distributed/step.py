@@ -86,7 +86,7 @@ class ShardedPasses:
         self._optimizer._trained, self._optimizer._bundles = None, []
 
     def refresh(self) -> bool:
-        """Follow a network that was recorded anew, or whose parameters were frozen or set free; whether anything changed."""
+        """Follow a network that was recorded anew, or whose parameters were frozen or unfrozen; True if anything changed."""
         if self._network._recording(True).graph is self._graph and self.gradients.fits(self._optimizer.parameters):
             return False
         before = self.exchange
@@ -127,7 +127,7 @@ class ShardedPasses:
 
     @property
     def _blocked(self) -> float:
-        """Seconds that this rank could not go on."""
+        """Seconds that this rank had to wait."""
         return self.exchange.seconds + self._comm.seconds
 
     def take_blocked(self) -> float:

@@ -16,7 +16,7 @@ Arrays = list[Array]
 
 @dataclass(frozen=True)
 class Form:
-    """How a kind of layer is read and written."""
+    """The conversion of a kind of layer, from Keras's arrays to a state and back."""
 
     state: Callable[[Arrays], State]
     arrays: Callable[[State], Arrays]
@@ -107,7 +107,7 @@ def _from_gru(state: State) -> Arrays:
 
 def _require_axes(kernel: Array, *counts: int) -> None:
     if kernel.ndim not in counts:
-        raise Mismatch(f"a kernel of shape {kernel.shape} has not {' or '.join(map(str, counts))} axes")
+        raise Mismatch(f"a kernel of shape {kernel.shape} does not have {' or '.join(map(str, counts))} axes")
 
 
 def _dense(arrays: Arrays) -> State:
@@ -131,7 +131,7 @@ FORMS: dict[str, Form] = {
     "lstm": Form(_lstm, _from_lstm),
     "gru": Form(_gru, _from_gru),
 }
-"""By Keras's class."""
+"""Conversions by Keras's class."""
 
 
 def attention_state(parts: list[Arrays]) -> State:
@@ -141,7 +141,7 @@ def attention_state(parts: list[Arrays]) -> State:
     last = parts[3][0]
     rows = [part[0].reshape(len(part[0]), -1).T for part in parts[:3]]
     if len({row.shape for row in rows}) > 1:
-        raise Mismatch("query, key and value have other widths")
+        raise Mismatch("query, key and value have different widths")
     state = {"in_proj_weight": np.concatenate(rows), "out_proj.weight": last.reshape(-1, last.shape[-1]).T}
     if all(len(part) > 1 for part in parts):
         state |= {
@@ -155,7 +155,7 @@ def attention_arrays(state: State, heads: int) -> list[Arrays]:
     """The four parts in Keras's order."""
     if "in_proj_weight" not in state or "bias_k" in state:
         raise Mismatch(
-            "attention with other widths of key and value, or with learned ones, has no counterpart in Keras"
+            "attention with different widths of key and value, or with learned keys, has no counterpart in Keras"
         )
     weights = np.split(state["in_proj_weight"], 3)
     width, features = len(weights[0]) // heads, weights[0].shape[1]

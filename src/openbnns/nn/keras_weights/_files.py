@@ -159,7 +159,7 @@ def _texts(names: Any) -> list[str]:
 
 
 def cell_of(arrays: list[Array]) -> str:
-    """Which recurrent layer has these arrays, by its number of gates."""
+    """The kind of recurrent layer that has these arrays, by its number of gates."""
     recurrent = arrays[1] if len(arrays) > 1 and arrays[1].ndim == 2 else np.zeros((1, 1))
     return {4: "lstm", 3: "gru"}.get(recurrent.shape[1] // max(recurrent.shape[0], 1), "simple_rnn")
 

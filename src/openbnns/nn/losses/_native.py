@@ -73,7 +73,7 @@ class NativeBound(BoundLoss):
 
     @property
     def value_array(self) -> Array:
-        """Where the plain call writes the loss."""
+        """The array that the plain call writes the loss to."""
         return self._value
 
     def _reduce(self, factor: float) -> float:
@@ -140,7 +140,7 @@ class NativeLoss(Loss):
         return NativeBound(self, output, gradient)
 
     def layer(self, width: int, reduction: LossReduction) -> LossLayer:
-        """Made once for each size, and shared by all that is bound."""
+        """The layer of this size, made once and shared by all bound losses."""
         switches = compat.switches
         key = (
             width, reduction, switches.softmax_loss_class_factor, switches.cosine_gradient_plain,

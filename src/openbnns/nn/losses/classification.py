@@ -181,7 +181,7 @@ class SoftmaxLoss(ClassLoss, NativeLoss):
         return ClassBound(self, output, gradient)
 
     def tables(self, width: int) -> _Tables:
-        """Made once, and again when the number of classes, the weights or the smoothing have changed."""
+        """The labels of all classes, made again when their number, the weights or the smoothing have changed."""
         key = (width, None if self.weight is None else self.weight.tobytes(), self.label_smoothing)
         made: tuple[Any, _Tables] | None = self._layers.get(_Tables)
         if made is None or made[0] != key:

@@ -121,7 +121,7 @@ def _positional(function: Callable[..., Any]) -> tuple[int, float]:
 
 
 class _Network(Module):
-    """Outputs and targets in, the loss out."""
+    """The loss as a network: takes outputs and targets, gives the loss."""
 
     def __init__(self, loss: FunctionLoss, structure: Structure, count: int, keys: Sequence[Key]) -> None:
         super().__init__()

@@ -79,7 +79,7 @@ class Metric(Listed, ABC):
         return running.value()
 
     def __repr__(self) -> str:
-        """All options, so that a run that is resumed with others is found out."""
+        """All options, so that resuming a run with other options is noticed."""
         shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if value is not None)
         return f"{type(self).__name__}({shown})"
 

@@ -18,7 +18,7 @@ from .formulas import Average
 
 
 class _Share(Running):
-    """Right ones among all. Plain numbers, because small batches are counted often."""
+    """The counts of right ones and of all. Plain numbers, because small batches are counted often."""
 
     def __init__(self, right: Callable[[Array, Array], Array]) -> None:
         self._count, self._total = 0, 0
@@ -165,7 +165,7 @@ class _ByClass(Metric):
 
 
 class Precision(_ByClass):
-    """Share of the samples said to be of a class that are.
+    """Share of the samples predicted as a class that belong to it.
 
     ``average`` is "binary" (the class ``positive``; usual for two classes), "macro" (the mean over all classes that occur in
     predictions or targets; usual otherwise), "weighted" (the same, by the number of samples), or "micro" (all decisions

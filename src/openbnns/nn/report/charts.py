@@ -22,7 +22,7 @@ from .markup import Markup, join, tag
 from .numbers import alike, alone, log_ticks, short, ticks
 
 SERIES = 8
-"""Line styles that can be told apart: each has a colour and a dash of its own."""
+"""Line styles that are easy to distinguish: each has a colour and a dash of its own."""
 
 _POINTS = 300  # of a line; more cannot be seen
 _SIDE = 1000
@@ -42,7 +42,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """From numbers to places from 0 to 1000."""
+    """A scale from numbers to places from 0 to 1000."""
 
     low: float
     high: float
@@ -69,7 +69,7 @@ class Axis:
 
 
 def axis(values: Sequence[float], *, log: bool = False, share: bool = False, zero: bool = False) -> Axis:
-    """Around these numbers, with a little room; logarithmic if that is asked for and possible."""
+    """An axis around these numbers, with a little room; logarithmic if that is asked for and possible."""
     known = [v for v in values if math.isfinite(v)]
     if log:
         above = [v for v in known if v > 0]
@@ -170,7 +170,7 @@ def histogram(
     low: bool = False,
     text: Callable[[float], str] = short,
 ) -> Markup:
-    """How many numbers lie between the edges, for one group or several, which stand on top of each other.
+    """The number of values between the edges, for one group or for several, stacked on top of each other.
 
     A ``low`` one takes half the height.
     """

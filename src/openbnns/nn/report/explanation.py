@@ -44,7 +44,7 @@ class Dependence:
     places: tuple[float, ...] | None
     """The values as numbers; None if they are categories."""
     predictions: Mapping[str, tuple[float, ...]]
-    """By class or output."""
+    """Mean predictions by class or output."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All of it; ``score`` is what importance is measured by."""
+    """All explanations of a network; ``score`` is what importance is measured by."""
 
     score: str
     importance: tuple[Importance, ...]

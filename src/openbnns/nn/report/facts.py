@@ -59,7 +59,7 @@ class Mistake:
     place: str = ""
     """The line or file that it comes from."""
     cells: Mapping[str, str] = field(default_factory=dict)
-    """Its row, as the file has it."""
+    """The sample's row, as the file has it."""
     saliency: str = ""
     """The pixels that decided, as a data URL."""
 
@@ -221,7 +221,7 @@ def _scored(
     if kind == "regression":
         if outputs.size != targets.size:
             raise ValueError(
-                f"report: targets are {targets.shape}, but outputs {outputs.shape}. Pass as many numbers of both."
+                f"report: targets are {targets.shape}, but outputs {outputs.shape}. Pass the same number of both."
             )
         found = scores.regressions(outputs, targets, names, training)
         return {"regressions": found, "mistakes": _far_off(found[0], samples, images)}
@@ -234,7 +234,7 @@ def _scored(
     count = 2 if outputs.ndim == 1 or outputs.shape[1] == 1 else outputs.shape[1]
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
         raise ValueError(
-            f"report: targets are classes {numbers.min()} to {numbers.max()}, but outputs tell {count} classes. Number them "
+            f"report: targets are classes {numbers.min()} to {numbers.max()}, but outputs have {count} classes. Number them "
             f"from 0 to {count - 1}."
         )
     answers = scores.answers(outputs, numbers, probabilities=probabilities)
@@ -268,7 +268,7 @@ def _mistakes(
 
 
 def _doubted(answers: scores.Answers, targets: Array, wrong: Array, names: Sequence[str]) -> tuple[Mistake, ...]:
-    """Wrong predictions of which the network is sure, the surest first."""
+    """Wrong predictions that the network is confident about, the most confident first."""
     order = wrong[np.argsort(-answers.confidence[wrong], kind="stable")]
     sure = [i for i in order[:_DOUBTED].tolist() if answers.confidence[i] >= _SURE]
     return tuple(

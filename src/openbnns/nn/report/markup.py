@@ -46,7 +46,7 @@ def tag(name: str, /, *content: Content | Iterable[Content], **attributes: str |
 
 
 def names_of_rows(names: Iterable[str]) -> Markup:
-    """Beside a board of cells. Where a name is cut for lack of room its end stays, by which many names differ."""
+    """Row names beside a board of cells. A name that is cut for lack of room keeps its end, by which many names differ."""
     parts = [(name[:-_END], name[-_END:]) for name in names]
     lines = [tag("li", tag("span", start), end, title=start + end) for start, end in parts]
     return tag("ol", lines, class_="rows", aria_hidden="true")

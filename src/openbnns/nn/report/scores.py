@@ -21,7 +21,7 @@ class Baseline:
     """The result without a network: that of the best constant answer."""
 
     words: str
-    """Such as "always the most frequent class, 3"."""
+    """A phrase such as "always the most frequent class, 3"."""
     value: float
 
 
@@ -57,7 +57,7 @@ class ClassScores:
     samples: int
     right: int
     interval: tuple[float, float]
-    """Within which the accuracy on other samples of the kind is, 19 times of 20 (Wilson's interval)."""
+    """The interval that holds the accuracy on other samples of the kind, 19 times of 20 (Wilson's interval)."""
     baseline: Baseline
     counts: Array
     """Counts of each class (3, classes): right, predicted and true ones."""
@@ -160,7 +160,7 @@ def names_of(names: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def answers(outputs: Array, targets: Array, *, probabilities: bool | None = None) -> Answers:
-    """From scores (N, classes), or (N,) and (N, 1) for yes or no.
+    """The answers from scores (N, classes), or (N,) and (N, 1) for yes or no.
 
     Rows that are probabilities already stay as they are; of others the softmax is taken, or the sigmoid. Which they are follows
     from their values if ``probabilities`` does not say so.
@@ -259,7 +259,7 @@ def labels(
 
 
 def regressions(outputs: Array, targets: Array, names: Sequence[str], training: Array | None) -> tuple[Regression, ...]:
-    """One for each number that the network gives for a sample."""
+    """The scores of each number that the network gives for a sample."""
     truth = targets.reshape(len(targets), -1).astype(np.float64)
     predicted = outputs.reshape(len(outputs), -1).astype(np.float64)
     known = truth if training is None or not len(training) else training.reshape(len(training), -1).astype(np.float64)

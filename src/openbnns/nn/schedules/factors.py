@@ -10,7 +10,7 @@ Schedule = Callable[[int, int], float]
 
 
 def constant() -> Schedule:
-    """Always 1.
+    """A factor of 1 throughout.
 
     >>> from openbnns import nn
     >>> nn.schedules.constant()(7, 100)
@@ -20,7 +20,7 @@ def constant() -> Schedule:
 
 
 def step_decay(factor: float = 0.1, every: float = 1 / 3) -> Schedule:
-    """Times ``factor`` after every ``every`` of the run (a share below 1) or ``every`` steps (1 or more).
+    """Multiply by ``factor`` after every ``every`` of the run (a share below 1) or ``every`` steps (1 or more).
 
     >>> from openbnns import nn
     >>> schedule = nn.schedules.step_decay(0.5, every=10)
@@ -38,7 +38,7 @@ def step_decay(factor: float = 0.1, every: float = 1 / 3) -> Schedule:
 
 
 def cosine(end: float = 0.0) -> Schedule:
-    """From 1 to ``end`` along half a cosine.
+    """A factor from 1 to ``end`` along half a cosine.
 
     >>> from openbnns import nn
     >>> schedule = nn.schedules.cosine(end=0.1)
@@ -53,7 +53,7 @@ def cosine(end: float = 0.0) -> Schedule:
 
 
 def warm_up(steps: float, then: Schedule | None = None) -> Schedule:
-    """Linearly from 0 to 1 over ``steps`` steps (or that share of the run, below 1), then as ``then`` says.
+    """A factor from 0 to 1 over ``steps`` steps (or that share of the run, below 1), then that of ``then``.
 
     >>> from openbnns import nn
     >>> schedule = nn.schedules.warm_up(4, nn.schedules.cosine())

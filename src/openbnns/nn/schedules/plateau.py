@@ -15,7 +15,7 @@ _STATE = ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")
 
 
 class ReduceLROnPlateau:
-    """Times ``factor`` when a measured value has not become better in more than ``patience`` steps: ``step(value)``.
+    """Multiply the rate by ``factor`` when a metric has not improved for more than ``patience`` steps: ``step(value)``.
 
     Better is lower, or with ``mode="max"`` higher, by more than ``threshold``: a share of the best value so far, or with
     ``threshold_mode="abs"`` a number. After a reduction ``cooldown`` steps do not count. No learning rate falls below
@@ -151,7 +151,7 @@ class ReduceLROnPlateau:
 
     @spelled
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
+        """Continue from such a state."""
         needed = sorted(self.state_dict())
         if sorted(state_dict) != needed:
             raise ValueError(

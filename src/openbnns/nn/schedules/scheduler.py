@@ -62,7 +62,7 @@ class LRScheduler:
                 group.initial_rate = group["lr"]
             elif group.initial_rate is None:
                 raise ValueError(
-                    f"{who}: last_epoch is {last_epoch}, but the optimizer has never been with a schedule, so that its first "
+                    f"{who}: last_epoch is {last_epoch}, but the optimizer has never had a schedule, so that its first "
                     "learning rate is not known. Load a state instead: schedule.load_state_dict(...)."
                 )
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
@@ -98,7 +98,7 @@ class LRScheduler:
             first = self._rate(base, 0, total, i)
             if not first:
                 raise ValueError(
-                    f"{who}: the first learning rate is 0, from which a trainer cannot go on. Make it without an optimizer: "
+                    f"{who}: the first learning rate is 0, from which a trainer cannot continue. Make it without an optimizer: "
                     f"{who}({self._example})."
                 )
             factors.append(self._rate(base, step, total, i) / first)
@@ -143,12 +143,12 @@ class LRScheduler:
         return list(self._set_numbers)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it stands, in plain numbers."""
+        """The state in plain numbers."""
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     @spelled
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from such a state; the learning rates of the optimizer are set."""
+        """Continue from such a state; the learning rates of the optimizer are set."""
         self._check_state(state_dict)
         self.last_epoch, self.base_lrs = state_dict["last_epoch"], [float(rate) for rate in state_dict["base_lrs"]]
         if self.optimizer is not None:

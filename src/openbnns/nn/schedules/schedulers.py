@@ -50,7 +50,7 @@ class LambdaLR(LRScheduler):
 
 
 class StepLR(LRScheduler):
-    """Times ``gamma`` after every ``step_size`` steps.
+    """Multiply the rate by ``gamma`` after every ``step_size`` steps.
 
     >>> from openbnns import nn
     >>> schedule = nn.StepLR(step_size=3, gamma=0.5)  # for a trainer
@@ -73,7 +73,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times ``gamma`` at each of the ``milestones``.
+    """Multiply the rate by ``gamma`` at each of the ``milestones``.
 
     >>> from openbnns import nn
     >>> schedule = nn.MultiStepLR(milestones=[30, 80], gamma=0.5)
@@ -101,7 +101,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times ``factor`` for the first ``total_iters`` steps.
+    """Multiply the rate by ``factor`` for the first ``total_iters`` steps.
 
     >>> from openbnns import nn
     >>> schedule = nn.ConstantLR(factor=0.5, total_iters=4)
@@ -124,7 +124,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Times a factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` steps: a warm-up.
+    """Multiply the rate by a factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` steps: a warm-up.
 
     >>> from openbnns import nn
     >>> schedule = nn.LinearLR(start_factor=0.5, total_iters=4)
@@ -156,7 +156,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times ``gamma`` after every step.
+    """Multiply the rate by ``gamma`` after every step.
 
     >>> from openbnns import nn
     >>> schedule = nn.ExponentialLR(gamma=0.5)
@@ -176,7 +176,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """To 0 in ``total_iters`` steps, as (1 - step / total_iters) to the ``power``.
+    """Lower the rate to 0 in ``total_iters`` steps, as (1 - step / total_iters) to the ``power``.
 
     >>> from openbnns import nn
     >>> schedule = nn.PolynomialLR(total_iters=4, power=2.0)
@@ -199,7 +199,7 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to ``eta_min`` along half a cosine of ``T_max`` steps, and up again in the next as many.
+    """Lower the rate to ``eta_min`` along half a cosine of ``T_max`` steps, and raise it again in the next ``T_max``.
 
     >>> from openbnns import nn
     >>> schedule = nn.CosineAnnealingLR(T_max=100)

@@ -141,7 +141,7 @@ class MultiheadAttention(Module):
         return Parts(y, rest)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """In ``forward`` a value, which can be taken apart; on arrays an array, which can be as well."""
+        """In ``forward`` a value, on arrays an array; both can be unpacked."""
         if current_graph() is not None:
             return super().__call__(*inputs, **named)
         given = dict(self._bound(inputs, named).arguments)

@@ -100,7 +100,7 @@ class Recurrent(Module):
         return Parts(y, lambda: ends[0] if len(ends) == 1 else tuple(ends))
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """In ``forward`` a value, which can be taken apart; on arrays an array, which can be as well.
+        """In ``forward`` a value, on arrays an array; both can be unpacked.
 
         On arrays states are PyTorch's, (layers * directions, N, H), as given and as taken.
         """
@@ -223,7 +223,7 @@ class Recurrent(Module):
                 return [InitialState(value, cell) for cell in range(cells)]
         got = getattr(state, "shape", type(state).__name__)
         raise ValueError(
-            f"{type(self).__name__}: {name} must be the states that such a module has ended with, or a value (N, {cells}, {h}), "
+            f"{type(self).__name__}: {name} must be the final states of such a module, or a value (N, {cells}, {h}), "
             f"the batch in front, or without a batch axis ({cells}, {h}), but is {got}."
         )
 

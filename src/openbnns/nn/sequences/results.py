@@ -91,7 +91,7 @@ class States(tuple[Value, ...]):
         """All states side by side with the batch in front, (N, layers * directions, H)."""
         if {dim0 % 3, dim1 % 3} != {0, 1}:
             raise ValueError(
-                f"transpose: dims are {dim0} and {dim1}, but only 0 and 1 can be: the batch comes in front."
+                f"transpose: dims are {dim0} and {dim1}, but only 0 and 1 are possible: the batch comes first."
             )
         joined: Value = functional.stack(self, 1)
         return joined
@@ -100,5 +100,5 @@ class States(tuple[Value, ...]):
         """``permute(1, 0, 2)`` is ``transpose(0, 1)``."""
         order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
         if order != (1, 0, 2):
-            raise ValueError(f"permute: dims are {order}, but only (1, 0, 2) can be: the batch comes in front.")
+            raise ValueError(f"permute: dims are {order}, but only (1, 0, 2) is possible: the batch comes first.")
         return self.transpose(0, 1)

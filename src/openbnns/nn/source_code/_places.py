@@ -84,7 +84,7 @@ class Places:
         self._shared.setdefault(id(program), []).append((start, start + max(block.size, 1), buffer))
 
     def find(self, array: Array, *, written: bool = False) -> Place:
-        """Where an array begins."""
+        """The place at which an array begins."""
         start = int(array.ctypes.data)
         buffer, first = self._buffer(array, start)
         if buffer.dtype != array.dtype and array.dtype.itemsize != buffer.dtype.itemsize:

@@ -104,7 +104,7 @@ class CacheName:
 
 @dataclass
 class Filter:
-    """How a filter is made."""
+    """The creation of a filter."""
 
     name: str
     note: str  # what the user calls it
@@ -201,7 +201,7 @@ class Program:
 
 @dataclass
 class NetworkSource:
-    """All that is written down."""
+    """Everything that the source code of a network contains."""
 
     name: str
     description: list[str]
@@ -221,7 +221,7 @@ class NetworkSource:
         return [buffer for buffer in self.buffers if buffer.group == group]
 
     def place(self, buffer: Buffer) -> int:
-        """Where a buffer begins, in bytes: in the file of weights, or in memory."""
+        """The offset of a buffer in bytes: in the file of weights, or in memory."""
         before = () if buffer.group == "weights" else GROUPS[1 : GROUPS.index(buffer.group)]
         return sum(self.bytes[group] for group in before) + buffer.offset
 

@@ -15,4 +15,4 @@ class NotInBNNS(ValueError):
 
 
 class Refused(Exception):
-    """Why a call cannot be written down."""
+    """The reason why a call cannot be written as source code."""

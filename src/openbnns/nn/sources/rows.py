@@ -18,7 +18,7 @@ _HASHED = 64  # samples that tell data from others, unless something better is k
 
 
 def spans(size: int, whole: int = 2**28, parts: int = 2**12, block: int = 2**14) -> Iterator[tuple[int, int]]:
-    """Which of so many bytes are hashed to tell data from others.
+    """The spans of so many bytes that are hashed to identify data.
 
     All of them up to ``whole``, in pieces. Of more, the first and the last ``block`` of each of so many parts.
     """
@@ -56,7 +56,7 @@ class Rows(ABC, Listed):
         """The samples with these numbers, in this order."""
 
     def pieces(self) -> Iterator[Any]:
-        """Bytes that tell these samples from others; they are hashed for checkpoints, and compared between ranks."""
+        """Bytes that identify these samples; they are hashed for checkpoints, and compared between ranks."""
         yield self[np.linspace(0, len(self) - 1, min(len(self), _HASHED)).astype(np.int64)].tobytes()
 
     @property

@@ -37,7 +37,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def mistakes(facts: Facts) -> Section | None:
-    """Samples that were predicted wrongly, those first that the network was most sure of."""
+    """Samples that were predicted wrongly, the most confident predictions first."""
     if facts.classes is None:
         return None
     total, wrong = facts.classes.samples, facts.mistake_count
@@ -160,7 +160,7 @@ def _meter(value: float) -> Markup:
 
 
 def _calibration(found: Calibration, accuracy: float) -> Markup:
-    """How often the network is right when it is so sure, and how often it is so sure."""
+    """The accuracy by confidence, and how often each confidence occurs."""
     sure = sum(c * n for c, n in zip(found.confidence, found.counts, strict=True)) / sum(found.counts)
     gap = sure - accuracy
     verdict = (
