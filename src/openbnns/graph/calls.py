@@ -12,7 +12,7 @@ from .. import _strict, engines
 
 Stream = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
-_PLACINGS = 8  # of one list
+_PLACINGS = 8  # how often the calls of one list may be placed
 
 
 class PlanCall(partial[object]):
@@ -76,9 +76,9 @@ class CallList:
         self._lasting = lasting
         self._parts: list[tuple[Any, list[Callable[[], object]]]] = []  # native calls as a list, others with None
         self._left = _PLACINGS
-        self._ran = False  # natively
+        self._ran = False  # whether the calls have run natively
         self._stale = True  # whether to place calls before the next run
-        self._planned: Any = None  # what is read from elsewhere
+        self._planned: Any = None  # the array in whose place another one is read
 
     def run(self, weights: int = 0) -> None:
         """Make the calls. ``weights`` is a version of all parameters, by which native code knows what it has made of them.

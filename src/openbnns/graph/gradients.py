@@ -24,7 +24,7 @@ class Target:
 
     owner: Any  # the parameter, or the value with the memory
     wanted: bool
-    adds: bool = False  # to what a step before it has written
+    adds: bool = False  # whether it is added to what an earlier step has written
     shared: bool = False  # it is that of the output, in the same memory
 
 

@@ -52,16 +52,16 @@ class Graph:
         self.known_numbers: Sequence[int] = ()
         self.is_branch = False  # of an operation of another graph
         self.unfinished: Exception | None = None  # why ``forward`` ends early for numbers that are only examples
-        self.accuracy = engines.accuracy()  # of the layers that programs make
+        self.accuracy = engines.accuracy()  # the accuracy of the layers that programs make
         self.generator = generator  # for the parameters that are made while the graph is recorded
-        self.parameters: list[Parameter] = []  # those that the operations use, each once
+        self.parameters: list[Parameter] = []  # parameters that the operations use, each once
         self.inputs: list[Value] = []
         self.operations: list[Operation] = []
         self.outputs: list[Value] = []
-        self.modules: list[Any] = []  # those being called, outermost first
+        self.modules: list[Any] = []  # modules being called, outermost first
         self.function: FunctionCall | None = None  # the one that the latest module is in, without those that it calls
         self._calls = count()
-        # What is recorded in place of a batch normalization, if anything.
+        # The maker of a replacement for batch normalizations, if any.
         self.batch_normalization: Callable[..., Operation] | None = None
         self._leaves: dict[int, tuple[object, Value]] = {}  # parameters and constants as values, by identity
         self._held: set[int] | None = None  # arrays that modules hold, and what was made of them, by identity

@@ -56,11 +56,11 @@ class Operation:
         self.inputs = list(inputs)
         self.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
         self.parameters = list(parameters)
-        self.modules: list[Any] = []  # whose work this is; several once fused
-        # Of the program, and scratch of the direction, that are being made.
+        self.modules: list[Any] = []  # the modules that recorded it; several once fused
+        # Memory and sizes of the program that is being made; scratch of the direction that is being made.
         self.scratch = self.kept = NO_MEMORY
         self.bound_sizes: Mapping[str, int] = {}
-        self.functions: list[FunctionCall | None] = []  # that these modules made for it
+        self.functions: list[FunctionCall | None] = []  # the calls of functions that these modules made
         self.trains = False  # whether its module is in training mode while the network is not
 
     @property

@@ -169,7 +169,7 @@ class Parameter(Expression):
 
     def _show(self) -> Array:
         """A new array on the memory of the values, of which we know as long as it lives."""
-        with making:  # of two that threads ask for at once we would know only one
+        with making:  # if two threads made an array each, only one of them would be known
             array: Array | None = None if self._shown is None else self._shown()
             if array is not None:
                 return array

@@ -219,7 +219,7 @@ class Program:
                 if target.wanted and target.adds:
                     self.added_blocks[step.index, number] = Block(self._bytes(target.owner), now, now)
                 elif target.wanted and isinstance(target.owner, Value) and target.owner not in self._outside:
-                    # Those of parameters and of inputs that lie elsewhere have places of their own.
+                    # Gradients of parameters, and of inputs outside the program, have memory of their own.
                     block = Block(self._bytes(target.owner), now, written.get(target.owner, self._last))
                     self.gradient_blocks[target.owner] = block
         read = {value.storage for step in self._steps if self._goes_back(step) for value in step.inputs}

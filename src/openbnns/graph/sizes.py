@@ -324,7 +324,7 @@ class Size:
 
 numbers.Integral.register(Size)
 
-# What NumPy's numbers do with a size.
+# Operators for NumPy's scalars on the left of a size.
 _UFUNCS: dict[Any, Callable[[Any, Any], Any]] = {
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.floor_divide: operator.floordiv,
     np.remainder: operator.mod, np.equal: operator.eq, np.not_equal: operator.ne, np.less: operator.lt,

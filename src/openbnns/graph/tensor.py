@@ -179,13 +179,13 @@ class Value(Expression):
         return f"Value(shape={self.shape})"
 
 
-# What functions of NumPy are called here.
+# The names here of functions of NumPy.
 _OF_NUMPY = {
     "concatenate": "cat", "hstack": "cat", "vstack": "cat", "absolute": "abs", "linalg.norm": "norm", "take": "index_select",
     "expand_dims": "unsqueeze", "swapaxes": "transpose", "moveaxis": "permute", "broadcast_to": "expand", "tile": "repeat",
 }  # fmt: skip
 
-# What modules of this package use of a value, and others need not know.
+# Attributes that are for modules of this package only, left out of listings for users.
 _UNLISTED = (
     "as_indices", "concrete", "count", "graph", "is_mask", "leaf", "producer", "source", "storage",
 )  # fmt: skip

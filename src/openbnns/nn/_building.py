@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 _SomeBuilding = TypeVar("_SomeBuilding", bound="Building")
 
-_PROGRAMS = 4  # for training whose memory is kept at a time, of one recording
-_RECORDINGS = 16  # for different modes of the parts and different shapes of inputs
-_IDLE_SHAPES = 8  # of inputs for inference whose memory is kept
-_KNOWN_SHAPES = 256  # of inputs whose recording is found without a search
-_SOME_SAMPLES = 7  # to record with where the number is not known: one that other sizes rarely have
+_PROGRAMS = 4  # programs for training that one recording keeps
+_RECORDINGS = 16  # recordings that a network keeps, for different modes of its parts and shapes of its inputs
+_IDLE_SHAPES = 8  # shapes of inputs whose programs for inference are kept
+_KNOWN_SHAPES = 256  # shapes of inputs whose recording is found without a search
+_SOME_SAMPLES = 7  # the batch size to record with if none is known; other sizes are rarely 7
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -43,14 +43,14 @@ def _nothing_built() -> dict[str, Any]:
     """The state of a network that has no recordings and calls yet."""
     return {
         "_built": None,  # the first recording of the present version
-        "_recordings": [],  # those of the present version, the latest at the end
-        "_found_recordings": {},  # of these, by training and shapes of the inputs, as long as no mode changes
-        "_forward_version": object(),  # another one as soon as something changes that ``forward`` may have read
-        "_latest": None,  # the latest pass in training mode, until it was gone back through
+        "_recordings": [],  # recordings of the present version, the latest at the end
+        "_found_recordings": {},  # the same by training and shapes of the inputs, as long as no mode changes
+        "_forward_version": object(),  # replaced as soon as something changes that ``forward`` may have read
+        "_latest": None,  # the latest pass in training mode, until its backward pass
         "_overtaken": weakref.WeakKeyDictionary(),  # threads whose pass in training mode another one has ended
-        "_arena": Arena(),  # of programs for training
-        "_calls": [],  # in other forms than arrays in a row: _arguments.py
-        "_holders": {},  # networks that were built and hold it, itself among them, by identity
+        "_arena": Arena(),  # memory of programs for training
+        "_calls": [],  # forms of calls other than arrays in a row: _arguments.py
+        "_holders": {},  # built networks that contain it, itself included, by identity
     }
 
 
@@ -71,7 +71,7 @@ class Building(State):
     def __init__(self) -> None:
         self.__dict__.update(_children={}, _parameters={}, _buffers={}, _training=True)
         self._begin()
-        self._accuracy: str | None = None  # of its filters; None: what the process has chosen
+        self._accuracy: str | None = None  # accuracy of its filters; None: that of the process
         self._who = type(self).__name__  # in messages about calls
         self._card: ModelCard | None = None  # what a model file says about it
 
@@ -338,7 +338,7 @@ class Building(State):
                 if parameter.sized:
                     parameter.make(parameter.shape)
         if seed is None:
-            # Of the first recording, so that those after it draw what its seed decides, but nothing twice.
+            # From the generator of the first recording: its seed decides all later draws, and none is repeated.
             seed = (
                 next_seed() if self._built is None else int(self._built.graph.generator.randint(2**32, dtype=np.uint32))
             )
@@ -356,7 +356,7 @@ class Building(State):
 
         graph = record(())
         for parameter in self.parameters():
-            parameter.reseed(graph.generator)  # those that forward has no use for
+            parameter.reseed(graph.generator)  # for parameters that forward does not use
         return Recording(graph, structures[0], version=version, accuracy=accuracy, again=record)
 
     def _traced(self, shapes: Shapes, seed: int = 0, *, training: bool) -> tuple[NetworkGraph, Structure]:

@@ -45,7 +45,7 @@ class Bundle:
         self._steps = states[0].steps
         self._counts = hasattr(self.bnns, "time_step")
         self._repeated: RepeatedStep | None = None
-        self._call: PlanCall  # of the repeated step
+        self._call: PlanCall  # makes the repeated step
 
     @property
     def bnns(self) -> Any:

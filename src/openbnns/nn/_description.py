@@ -29,7 +29,7 @@ from .converted.parts import ForeignPart
 from .layers import Concatenate
 from .module import Layer, Module
 
-# What layers take by position only; in a table it is given by name.
+# Names, in tables, of arguments that layers take by position only.
 _SIZES = {"Reshape": ("shape",)}
 _UNUSABLE = ("Module", "ModuleList", "ModuleDict")
 _FROM_ONNX = "OnnxNetwork"  # a network of nn.from_onnx, which is nodes rather than layers

@@ -41,15 +41,15 @@ class Feed:
         self.ahead = ahead if ahead is not None else (AHEAD if source.waits else 0)
         self._seed, self._training = seed, training
         self._check: Callable[[Batch], None] | None = None
-        self._order: tuple[list[int], list[int]] | None = None  # of the parts, if not as they are
+        self._order: tuple[list[int], list[int]] | None = None  # the order of the parts, if it is changed
         given = source.first()
         self.x_keys, self.y_keys = source.x_keys, source.y_keys
         if changes:
             x, y = self._change(self._narrowed(given), 0)
             self.x_keys, self.y_keys = keys_of(x), keys_of(y)
         self.first = self._prepared(given, 0)
-        self.shapes = {key: array.shape[1:] for key, array in zip(self.x_keys, self.first.x, strict=True)}  # of samples
-        # Whether the targets that were looked through before are those that come out.
+        self.shapes = {key: array.shape[1:] for key, array in zip(self.x_keys, self.first.x, strict=True)}
+        # Whether transforms leave the targets, which may have been checked in advance, as they are.
         self._same_targets = all(a is b for a, b in zip(given.y, self.first.y, strict=False))
 
     def arrange(self, x: list[int], y: list[int]) -> None:

@@ -70,7 +70,8 @@ class Measures:
         self._outputs, self._targets = passes.output_keys, passes.target_keys
         self.losses = LossSums(passes)
         self.running: dict[str, Running] = {}
-        self._of_one: list[tuple[Running, int, int]] = []  # and the output and the target that it is of
+        # Metrics of one output, with its number and that of its target.
+        self._of_one: list[tuple[Running, int, int]] = []
         self._of_all: list[Running] = []
         for name, metric in metrics.items():
             whole = metric.output is None and max(len(self._outputs), len(self._targets)) > 1

@@ -75,11 +75,11 @@ class Passes:
         self.network, self.loss, self.shares, self.keys = network, list(losses), list(shares), list(keys)
         self.joint = self.keys == [None] and isinstance(self.loss[0], FunctionLoss)
         self.target_keys: list[Key] = list(keys)
-        # Of samples, by the shapes of theirs, for a function that takes any targets.
+        # The shapes of targets, by those of the samples, for a function that takes any targets.
         self._target_shapes: dict[Shapes, list[tuple[int, ...]]] = {}
         self.class_weights: ClassWeights | None = None
         self.losses = [0.0] * len(self.loss)
-        self.weights = [0.0] * len(self.loss)  # what the means of the last batch divided by; of sums, its samples
+        self.weights = [0.0] * len(self.loss)  # the divisors of the means over the last batch; for sums, its samples
         self.outputs: list[Array] = []
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self._bound: dict[int, Bound] = {}

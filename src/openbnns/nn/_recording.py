@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Shapes = tuple[tuple[int, ...], ...]
 """The shapes of all inputs of a network."""
 
-_SIZES = 4  # of inputs for inference whose memory is kept at a time
+_SIZES = 4  # sizes of inputs whose programs for inference are kept
 _IDLE = max(8, 2 * (os.cpu_count() or 1))  # programs of one size that are kept while they do not run
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .module import Module
     from .schedules import Schedule
 
-_POINTS = 4097  # of a run, at which schedules are compared
+_POINTS = 4097  # steps of a run at which schedules are compared
 _HASHED_WHOLE = 2**28
 _BLOCKS, _BLOCK = 2**12, 2**14
 # Settings that may be of several types.
@@ -95,7 +95,7 @@ def settings(run: Run) -> dict[str, Any]:
     here = config()
     weights = run.passes.class_weights
     stopping = run.best.stopping
-    split = trainer._validation_split  # of which the training data are a part
+    split = trainer._validation_split  # the training data are a part of the split data
     found = {
         "learning rate": trainer._base_rate,
         "schedule": {
@@ -137,7 +137,7 @@ def _optimizer(optimizer: Any) -> dict[str, str]:
     for number, group in enumerate(groups, 1):
         prefix = f"group {number}, " if len(groups) > 1 else ""
         values = {**group.bnns.hyperparameters, **getattr(group, "beyond_bnns", {})}
-        if hasattr(optimizer, "_clipping"):  # as it was asked for, without a norm that is known by now
+        if hasattr(optimizer, "_clipping"):  # as the user set it, without a norm that is known by now
             values["gradient_clipping"] = optimizer._clipping
         if len(groups) > 1:
             values["share of the learning rate"] = group.share

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 _Result = TypeVar("_Result")
-_RISE = 1000.0  # times the first loss, which is divergence
-_LOW = 10.0  # a loss that is none, whatever the first one was
+_RISE = 1000.0  # a loss this many times the first one means divergence
+_LOW = 10.0  # a loss below this never means divergence
 
 
 class Diverged(ArithmeticError):
@@ -81,7 +81,7 @@ class Run:
         self.passes = trainer._passes
         self.accumulate = trainer.accumulate
         self.batches = feed.source.batches
-        self.steps = -(-self.batches // self.accumulate)  # of the optimizer, in an epoch
+        self.steps = -(-self.batches // self.accumulate)  # steps of the optimizer in an epoch
         self.epoch = self.batch = 0
         self.measures = self.new_measures()
         self.best, self.best_weights = best, {} if best.keeps else None

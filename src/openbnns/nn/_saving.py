@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._run import Run
     from .trainer import Trainer
 
-# What makes the samples of an epoch, or what is counted over them, other ones.
+# Settings that change the samples of an epoch, or what is counted over them.
 _OF_AN_EPOCH = {
     "batch size", "seed", "training data", "validation split", "metrics", "loss", "transforms", "gradient accumulation",
     "class weights", "shards",

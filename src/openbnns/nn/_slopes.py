@@ -23,7 +23,7 @@ from ..graph.program import Program
 from ..graph.tensor import Array, Value
 
 _SHRINK = (1.0, 1 / 32, 1 / 1024)  # the steps that are tried
-_NOISE = 64 * float(np.finfo(np.float64).eps)  # of what a network computes, relative to its outputs
+_NOISE = 64 * float(np.finfo(np.float64).eps)  # rounding errors of a network, relative to its outputs
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Slope:
     numeric: float
     error: float
     kink: bool = False
-    index: tuple[int, ...] | None = None  # of the entry; None: along a direction
+    index: tuple[int, ...] | None = None  # the index of the entry; None: along a direction
 
     @property
     def rank(self) -> float:

@@ -36,7 +36,7 @@ class WholeStep:
         self._passes, self._bound, self._optimizer, self._finite = passes, bound, optimizer, finite
         self._times = np.zeros(4)  # before the forward pass, the backward pass and the optimizer, and after it
         self._of_optimizer: list[Call] | None = None
-        self._readers: dict[int, Any] = {}  # of the targets of so many batches
+        self._readers: dict[int, Any] = {}  # readers of targets, by number of batches
         self._numbers = np.arange(len(bound.program.inputs[0]))
         self._loss: Any = bound.losses[0] if len(bound.losses) == 1 and not bound.joins else None
         if self._loss is not None and (passes.joint or passes.shares[0] != 1.0):

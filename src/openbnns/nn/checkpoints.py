@@ -27,7 +27,7 @@ EARLIER = "earlier"  # where the files of a run go when another begins in its fo
 MODEL, HISTORY, REPORT = "model.safetensors", "history.json", "report.html"
 DAMAGED = ".damaged"  # what is added to the name of a checkpoint that was passed over
 _NAME = re.compile(r"checkpoint-(\d{9,18})\.safetensors")
-# What write_atomically leaves behind when the process is killed; only of the files that a run writes.
+# Files that write_atomically leaves behind when the process is killed; only those of a run.
 _PART = re.compile(
     rf"\.(checkpoint-\d{{9,18}}\.safetensors|{re.escape(MODEL)}|{re.escape(HISTORY)}|{re.escape(REPORT)})\.[a-z0-9_]{{8}}\.part"
 )

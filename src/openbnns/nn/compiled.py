@@ -47,7 +47,7 @@ class CompiledStep:
         self._last: Any = None  # shapes and types of the last batch, if it was of two arrays
         self._whole: WholeStep | None = None
         self._bound: Any = None
-        self._shapes: Shapes = ()  # of the inputs of the network
+        self._shapes: Shapes = ()  # shapes of the inputs of the network
 
     def __repr__(self) -> str:
         losses = ", ".join(map(repr, self._losses))

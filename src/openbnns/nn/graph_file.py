@@ -141,7 +141,7 @@ class _Writer:
                 self._buffers.setdefault((part.ctypes.data, part.nbytes), name)
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}  # constants by their contents
         self._paths = {id(module): path for path, module in network._paths()}
-        self._outputs: list[Value] = []  # of the operation that is being written
+        self._outputs: list[Value] = []  # outputs of the operation that is being written
 
     def shared(self) -> list[list[str]]:
         names: dict[int, list[str]] = {}
@@ -262,7 +262,7 @@ class _Writer:
         return said if value is owner else {**said, "shape": [self.write(n) for n in value.shape]}
 
     def _array(self, array: Array) -> dict[str, Any]:
-        held = array  # by a module, before it was converted
+        held = array  # the array that a module holds, before its conversion
         while id(held) in self._converted:
             held = self._converted[id(held)]
         name = self._state.get(id(held))

@@ -540,7 +540,8 @@ def _noted(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def make(self: Module, *given: Any, **named: Any) -> None:
         if not self._is_container:
-            self.__dict__.setdefault("_made_with", (given, named))  # of the class itself, not of those it is made from
+            # Arguments of the class itself, not of its base classes.
+            self.__dict__.setdefault("_made_with", (given, named))
         init(self, *given, **named)
 
     return make

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .module import Module
 
 _WARM_UP = 2
-_SECONDS = 1.0  # that repeated runs may take unless their number is given
+_SECONDS = 1.0  # time for repeated runs unless their number is given
 _RUNS = (5, 100)  # and how many there are
 
 

@@ -18,7 +18,7 @@ from ._feed import Feed
 if TYPE_CHECKING:
     from .trainer import Trainer
 
-_KEPT = 0.9  # of the moving mean of the losses, from one step to the next
+_KEPT = 0.9  # share of the moving mean of the losses that each step keeps
 _TOO_HIGH = 4.0  # times the lowest loss: from there on it only gets worse
 
 

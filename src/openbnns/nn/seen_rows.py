@@ -20,7 +20,7 @@ from .._listing import of_module as _of_module
 from ..graph.tensor import Array
 
 KEPT = 4096
-_ROUNDING = 1e-6  # of the size of samples
+_ROUNDING = 1e-6  # relative to the size of samples
 _AT_A_TIME = 2**20  # numbers
 
 

@@ -189,7 +189,7 @@ class Trainer(Preparation):
         self.quiet = quiet or not self._is_first
         self._say: Callable[[str], None] = (lambda text: None) if self.quiet else say
         self.history = History()
-        self.transforms: list[_transforms.Function] = []  # those of fit, which evaluate and predict apply as well
+        self.transforms: list[_transforms.Function] = []  # transforms of fit, which evaluate and predict apply as well
         self._passes = Passes(network, self._losses, self._shares, self._loss_keys)
         self._validation_split: float | None = None
         self._stop_reason: str | None = None

@@ -341,8 +341,8 @@ def _part(x: Value, key: Any) -> Value:
 def _indexed(x: Value, keys: list[Any]) -> Value:
     """The part that ``keys``, one for every axis and None for new ones, name."""
     cut: list[slice] = []  # what is kept of each axis
-    sizes: list[AnySize | None] = []  # of the axes of the result; None for each that is indexed by whole numbers
-    shape: list[AnySize] = []  # of the result of the cut
+    sizes: list[AnySize | None] = []  # sizes of the result; None for each axis that is indexed by integers
+    shape: list[AnySize] = []  # the shape after slicing
     picks: list[tuple[int, Any]] = []
     axis = 0
     for key in keys:

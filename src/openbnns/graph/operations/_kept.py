@@ -19,7 +19,7 @@ from ...filters.base import DY, Y
 from ..calls import Call, Calls, PlanCall
 from ..tensor import FLOAT32, Array
 
-Tensors = Mapping[int, Array | None]  # by slot of a plan
+Tensors = Mapping[int, Array | None]  # arrays by slot of a plan
 
 CHEAP = {"identity", "rectified_linear", "leaky_rectified_linear", "clamp"}
 """Activations that are part of the loops of a normalization, so that computing them again takes less than reading them."""
@@ -43,7 +43,7 @@ class KeepingPlan:
         self._repeated = None if self.plan is None else engines._core.repeated(self.plan)
         self._shared = {slot: places[address] for slot, address, _ in fixed}
         self._who, self._kept, self._threads = who, kept, f.threads
-        self._result: Array | None = None  # of the latest training forward, if the layer ran by itself
+        self._result: Array | None = None  # the result of the latest training forward, if the layer ran by itself
 
     def forward(self, tensors: Tensors, by_layer: Callable[[], Call], training: bool) -> Calls:
         return PlanCall(self._forward, {**self._shared, **tensors}, by_layer, training)

@@ -77,7 +77,8 @@ class Attention(Operation):
         )  # fmt: skip
         if training:
             cache = np.empty(self.layer.cache_bytes(query.shape[1], key.shape[1], len(y)) // 4, np.float32)
-            self._latest = LatestAttention(self.layer)  # of the program being made, whose backward pass is next
+            # Belongs to the program being made, whose backward pass comes next.
+            self._latest = LatestAttention(self.layer)
             run = PlanCall(self._latest.forward, PlanCall(run, cache=cache))
         if ignored is None and score_mask.fixed:
             return run  # type: ignore[no-any-return]

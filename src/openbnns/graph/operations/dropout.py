@@ -26,7 +26,7 @@ class Dropout(Operation):
 
     def __init__(self, graph: Graph, x: Value, rate: float, channels: bool = False) -> None:
         self.rate, self.random, self.channels = rate, rate != 1, channels
-        self._draws = int(graph.generator.randint(2**31))  # of the first forward pass
+        self._draws = int(graph.generator.randint(2**31))  # the number of the first draw
         super().__init__([x], Value(graph, x.shape))
 
     def _layer(self, shape: Sizes) -> tuple[Any, Sizes]:

@@ -35,7 +35,8 @@ class CustomFunction(Operation):
     def __init__(self, function: Any, arguments: Sequence[Any], inputs: list[Value], outputs: list[Value]) -> None:
         self.function, self.arguments = function, list(arguments)
         super().__init__(inputs, outputs)
-        self._contexts: dict[int, Context] = {}  # of forward passes to go back through, by where their results lie
+        # Contexts of forward passes that await backward, by the address of the results.
+        self._contexts: dict[int, Context] = {}
 
     @property
     def name(self) -> str:

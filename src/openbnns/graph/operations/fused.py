@@ -48,7 +48,7 @@ class NormalizedOperation(ActivatedOperation):
     pooling: PooledChain | None = None
     weight: Any
     bias: Any
-    output_axis = 0  # of the weights
+    output_axis = 0  # the axis of the weights that counts outputs
 
     @property
     def computed(self) -> bool:
@@ -75,7 +75,7 @@ class NormalizedOperation(ActivatedOperation):
             and following.takes_whole_samples
             and is_same_shape(following.inputs[0].shape, self.output.shape)
         ):
-            self.normalization, self.trains = following, following.trains  # whose mode alone makes a difference
+            self.normalization, self.trains = following, following.trains  # only the mode of the normalization matters
             self.parameters = [p for p in (self.weight, self.bias, following.beta, following.gamma) if p is not None]
             self.repeatable = True
             return True
@@ -246,9 +246,8 @@ class PooledChain:
 
     def __init__(self, operation: NormalizedOperation, pooling: Pooling) -> None:
         self.operation, self.pooling = operation, pooling
-        self.images: list[
-            Array
-        ] = []  # of the program being made: the unpooled ones and their gradients, if there are any
+        # Belong to the program being made: the unpooled images and their gradients, if there are any.
+        self.images: list[Array] = []
 
     def unpooled_shape(self, sizes: Mapping[str, int]) -> Sizes:
         return self.pooling.inputs[0].concrete(sizes)

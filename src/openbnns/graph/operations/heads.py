@@ -129,7 +129,7 @@ class AttentionHeads(Operation):
         self.parts, self.scale, self.added, self.causal, self.dropout = list(parts), scale, added, causal, dropout
         q, _, v = self.parts
         self.random = dropout > 0
-        self.counter = np.zeros(1, np.int64)  # of the next draw
+        self.counter = np.zeros(1, np.int64)  # the number of the next draw
         if self.random:
             self.counter[0] = graph.generator.randint(2**31)
         shared = len({id(part.value) for part in parts}) == 1 and len({part.first for part in parts}) == 3
@@ -170,7 +170,7 @@ class AttentionHeads(Operation):
         return list(arrays) * (3 // len(arrays))
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
-        self._drawn = np.zeros(1, np.int64)  # of the program being made, whose backward pass is next
+        self._drawn = np.zeros(1, np.int64)  # belongs to the program being made, whose backward pass comes next
         return PlanCall(self._run, False, self._parts(), self._tensors(x, y), training)
 
     def backward_all(

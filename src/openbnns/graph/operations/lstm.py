@@ -73,7 +73,7 @@ class Lstm(Operation):
         (batch, steps, _), h = x[0].shape, self.hidden
         kept = _Kept(self, x[0].shape, training, y[0].dtype)
         if training:
-            self._trained = kept  # of the program being made, whose backward pass is next
+            self._trained = kept  # belongs to the program being made, whose backward pass comes next
         outputs = self._by_steps(0, batch, 1, h)
         final = [np.empty((1, 1, batch, h), y[0].dtype) for _ in range(2)]
         calls = kept.arrange(x, steps)

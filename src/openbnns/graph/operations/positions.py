@@ -152,7 +152,7 @@ class Sort(Operation):
         axis, n, count = self.axis, given.shape[self.axis], values.shape[self.axis]
 
         def call() -> None:
-            if self.descending:  # of the reversed elements, so that equal ones stay in order and NaN comes first
+            if self.descending:  # sorts the reversed elements, so that equal ones stay in order and NaN comes first
                 order = np.flip(n - 1 - np.argsort(np.flip(given, axis), axis, kind="stable"), axis)
             else:
                 order = np.argsort(given, axis, kind="stable")

@@ -57,7 +57,7 @@ class Contraction(ShapedOperation):
     """The sum of products of one or two operands over the axes whose letters the result lacks."""
 
     def __init__(self, operands: list[Value], letters: list[str], result: str, shape: Sequence[AnySize]) -> None:
-        self.letters, self.result = letters, result  # of the axes of each operand, and of the result
+        self.letters, self.result = letters, result  # letters of the axes of each operand, and of the result
         names = [f"{name}_{indices}" for name, indices in zip("ab", letters, strict=False)]
         self.expression = f"{', '.join(names)} -> c_{result}"
         super().__init__(operands, Value(operands[0].graph, shape, FLOAT32))

@@ -63,7 +63,7 @@ class Bucket:
         start, stop = span
         self._parts = [part[start:stop] for part in memory.own]
         self._sums = self._parts[-1]
-        self._chunks = group.chunks_of(stop - start)  # of the ranks, within the bucket
+        self._chunks = group.chunks_of(stop - start)  # the chunks of the ranks within the bucket
         first, last = self._chunks[group.rank]
         self.own = start + first, start + last
         self._place = slice(first, last)

@@ -60,7 +60,7 @@ class Communicator:
     The options are on the page docs/distributed.md; all ranks give the same. From then on a rank that fails ends all others.
     """
 
-    _whole: ClassVar[Communicator | None] = None  # of trainers that are given True
+    _whole: ClassVar[Communicator | None] = None  # the communicator of trainers that are given True
     _shared: ClassVar[BaseException | None] = None  # the latest error that all ranks have raised
     _culprit: ClassVar[int | None] = None  # the rank that it happened to, if not to all
     _handles = False  # whether uncaught errors are handled here
@@ -136,7 +136,7 @@ class Communicator:
         threads = runtime.get_num_threads()
         if sharing > 1 and not os.environ.get("OPENBNNS_NUM_THREADS"):
             runtime.set_num_threads(0)
-            granted = runtime.get_num_threads()  # by affinity and quota, to all of them together
+            granted = runtime.get_num_threads()  # threads for all of them together, by affinity and quota
             threads = min(threads, max(1, granted // sharing))
             runtime.set_num_threads(threads)
         return threads

@@ -73,7 +73,7 @@ class Lockstep:
         self._normalizations = [step for step in steps if isinstance(step, SynchronizedNormalization)]
         self._joins = Shards(shards.count).own_joins  # of all shards
         self._vectors = [vector(gradients.length) for _ in shards.own]  # of gradients
-        self._sums: list[Array] = []  # of several batches
+        self._sums: list[Array] = []  # sums over several batches
         self._made: dict[tuple[int, int], _Shard] = {}
         self.buckets = gradients.buckets
 

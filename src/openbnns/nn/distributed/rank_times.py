@@ -9,7 +9,7 @@ from typing import Any
 KINDS = ("computed", "waited", "sent")
 """The kinds of time that a rank spends."""
 
-_NOTABLE = 0.05  # of the time of the steps: what the other ranks wait for a slow one
+_NOTABLE = 0.05  # share of the time of the steps for which the others wait for a slow rank
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,7 @@ class ShardedPasses:
     def _wait(self) -> None:
         began, blocked = perf_counter(), self._blocked
         self.exchange.finish()
-        if self._comm.shard_optimizer and len(self.gradients.extra):  # of which every rank needs all
+        if self._comm.shard_optimizer and len(self.gradients.extra):  # every rank needs all extra numbers
             buckets = [bucket for bucket in self.gradients.buckets if bucket[1] > self.gradients.size]
             self._comm.gather_chunks(self.gradients.vector, buckets)
         spent = perf_counter() - began

@@ -51,10 +51,8 @@ class SynchronizedNormalization(Operation):
         batch, channels = len(y), self.channels
         sums = np.zeros(2 * channels + 1)
         factors = np.zeros((4, channels), np.float32)
-        self._mean, self._scale = (
-            np.zeros(channels),
-            np.zeros(channels),
-        )  # of the program being made, whose backward is next
+        # Belong to the program being made, whose backward comes next.
+        self._mean, self._scale = np.zeros(channels), np.zeros(channels)
         mean, scale = self._mean, self._scale
 
         def first() -> None:

@@ -48,10 +48,10 @@ class BoundLoss:
     def __init__(self, loss: Loss, gradient: Any, shape: tuple[int, ...]) -> None:
         """``shape`` is that of the losses before reduction."""
         self.loss, self.shape, self.count = loss, shape, math.prod(shape)
-        self.program: Any = None  # whose output this is
+        self.program: Any = None  # the program that computes the output
         self.total_weight = 0.0  # what the last run divided by: 1 for a sum
         self._has_gradient = gradient is not None
-        self._weights: Array | None = None  # that the losses are multiplied by, in their shape
+        self._weights: Array | None = None  # the factors of the losses, in their shape
         self._counted: Array | None = None  # weights that a mean divides by, in their shape; None: all are 1
         self._losses: Array | None = None
         self._products: Array | None = None
@@ -181,7 +181,7 @@ class Loss(Listed):
     reduction: str
     _reductions: tuple[str, ...] = ("none", "sum", "mean")
     _mean_counts_all = False  # whether a mean divides by the number of losses, whatever their weights
-    _scale = 1.0  # of all losses
+    _scale = 1.0  # a factor of all losses
 
     def __init__(self, reduction: str = "mean", **shown: Any) -> None:
         """``shown`` are the other options that a loss was made with, for its repr."""

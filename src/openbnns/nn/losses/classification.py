@@ -88,8 +88,8 @@ class _Tables(NamedTuple):
     """The labels of every class, the same for all batches; the last entry is for ignored targets."""
 
     weights: Array
-    share: Array  # of every class
-    own: Array  # of the class itself, that share included
+    share: Array  # the label that smoothing gives to every class
+    own: Array  # the label of the class itself, that share included
     rows: Array | None  # all labels of each class, unless they are many
 
 

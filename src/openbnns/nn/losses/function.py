@@ -198,7 +198,8 @@ class BoundFunction(BoundLoss):
             outside.append((output, self.gradients[i]) if lies else None)
             if not lies:
                 self._copied.append(i)
-        wanted = [i for i, gradient in enumerate(self.gradients) if gradient is not None]  # of outputs, not of targets
+        # Targets have no gradients.
+        wanted = [i for i, gradient in enumerate(self.gradients) if gradient is not None]
         return Program(graph, sizes, training=bool(wanted), input_gradients=wanted, outside=outside)
 
     def _total(self, samples: Array | None) -> float:

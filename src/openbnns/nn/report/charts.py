@@ -24,7 +24,7 @@ from .numbers import alike, alone, log_ticks, short, ticks
 SERIES = 8
 """Line styles that are easy to distinguish: each has a colour and a dash of its own."""
 
-_POINTS = 300  # of a line; more cannot be seen
+_POINTS = 300  # points of a line; more cannot be seen
 _SIDE = 1000
 _SVG = 'xmlns="http://www.w3.org/2000/svg"'  # which pages need not say, but pictures that are files of their own do
 _SHORT = 12  # letters of a name that leaves room for a bar beside it

@@ -29,9 +29,9 @@ Task = Literal["classification", "multilabel", "regression"]
 TASKS = ("classification", "multilabel", "regression")
 
 _SHOWN = 24  # samples that were predicted wrongly
-_IMAGE_BYTES = 300_000  # of all pictures together
+_IMAGE_BYTES = 300_000  # size of all pictures together
 _PROFILE_RUNS = 10
-_SURE = 0.8  # of a wrong class: the label may be wrong
+_SURE = 0.8  # from this probability of another class on, the label may be wrong
 _DOUBTED = 1000  # samples in the list of such labels
 
 
@@ -156,7 +156,7 @@ def collect(
         raise ValueError(f"report: task is {task!r}. Use {', '.join(TASKS)}, or leave it out.")
     if outputs is not None and targets is not None and len(outputs) != len(targets):
         raise ValueError(
-            f"report: outputs has {plural(len(outputs), 'sample')}, but targets {len(targets)}. Pass one for each sample."
+            f"report: there are {plural(len(outputs), 'output')}, but {plural(len(targets), 'target')}. Pass one for each sample."
         )
     found: dict[str, Any] = {}
     given = (

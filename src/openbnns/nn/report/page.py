@@ -96,7 +96,7 @@ def _panels(panels: Sequence[Panel]) -> Markup:
     narrow = sum(not panel.wide for panel in panels)
     columns = 3 if any(panel.large for panel in panels) else {0: 1, 1: 1, 2: 2, 4: 2}.get(narrow, 3)
     small = sum(not (panel.wide or panel.large) for panel in panels)
-    odd = small % 2 == 1 and columns > 1  # of which two columns would leave one alone
+    odd = small % 2 == 1 and columns > 1  # two columns would leave one card alone
     style = f"--columns:{columns};--middle:{min(columns, 2)}"
     return tag("div", [_panel(panel) for panel in panels], class_="panels odd" if odd else "panels", style=style)
 

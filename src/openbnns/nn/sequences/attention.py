@@ -92,7 +92,7 @@ class MultiheadAttention(Module):
         self.bias_k = Parameter.of(self, "bias_k") if add_bias_kv else None
         self.bias_v = Parameter.of(self, "bias_v") if add_bias_kv else None
         self.out_proj = Projection(self.embed_dim, self.use_bias)
-        self._observer: _Observer | None = None  # of the weights of calls on arrays
+        self._observer: _Observer | None = None  # computes the weights of calls on arrays
 
     def _projections(self) -> tuple[str, ...]:
         joint = self.kdim == self.vdim == self.embed_dim
@@ -163,7 +163,7 @@ class MultiheadAttention(Module):
     def _observed(self, given: dict[str, Any]) -> Array:
         """The weights of a call on arrays."""
         observer = self.__dict__["_observer"] or _Observer(self)
-        self.__dict__["_observer"] = observer  # whose part this is, not the other way around
+        self.__dict__["_observer"] = observer  # the observer holds this module, not the other way around
         weights: Array = observer._call_with((), given)[0]
         return weights
 

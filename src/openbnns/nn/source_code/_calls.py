@@ -38,7 +38,7 @@ class Tracer:
         self.places, self.filters, self.batch = places, filters, batch
         self.note = ""  # what the user calls the layer at work
         self.caches: dict[int, str] = {}  # names, by the arrays that stand for them
-        self._latest: dict[int, WrittenCall] = {}  # of attention layers in training
+        self._latest: dict[int, WrittenCall] = {}  # the latest calls of attention layers in training
 
     def steps(self, call: Any) -> list[Step]:
         """The steps of a call of a program."""

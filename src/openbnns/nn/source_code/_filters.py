@@ -58,7 +58,7 @@ class Filters:
         self.step = ""  # what to call the next one
         self._names: dict[int, str] = {}
         self._places = places
-        self._held: list[BNNSFilter] = []  # whose identities must stay theirs
+        self._held: list[BNNSFilter] = []  # kept alive, because they are known by identity
 
     def name(self, filter: BNNSFilter, note: str) -> str:
         """The name of a filter, which is written down if it has not been yet."""

@@ -14,7 +14,7 @@ from ...graph.tensor import Array
 from ._program_text import Address, Constant, Place, StructValue, Text
 from .errors import Refused
 
-# What a layer does, which code says even if its number is 0.
+# Fields that name a layer's function, which are written even if their number is 0.
 _ALWAYS_SAID = {"arithmetic_function", "pooling_function", "reduce_func", "reduction", "padding_mode", "method"}
 
 Find = Callable[[Array], Place]

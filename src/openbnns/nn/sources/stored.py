@@ -52,7 +52,7 @@ class StoredRows(Rows):
             return chosen
         found = np.empty((len(rows), *self.shape[1:]), self._stored)
         data = found.reshape(-1).view(np.uint8).data
-        ends = [*(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]  # of runs that lie in one piece
+        ends = [*(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]  # ends of contiguous runs
         start = 0
         for end in ends:
             self._fill(data[start * self._row_bytes : end * self._row_bytes], int(rows[start]) * self._row_bytes)
