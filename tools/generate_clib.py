@@ -5,6 +5,7 @@
 
     core/clib/functions.cpp        the exported functions, and how each passes its arguments on
     core/clib/exports.map          the names that the library shows
+    core/bindings/c_interface.h    structs and arguments that native code reads without Python
     src/openbnns/clib/layouts.py   structs and functions, for those who read C structs in Python
 
 The results are committed; a test compares them with the output of this tool.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import keyword
+import math
 import pprint
 import re
 import sys
@@ -28,6 +30,28 @@ PAIRS = {"bnns_graph_compile_options_t": "o", "bnns_graph_context_t": "c", "bnns
 """Structs of a pointer and a size, passed by value. The first two hold a handle, the third a block of memory."""
 HANDLES = {**POINTERS, **{name: letter for name, letter in PAIRS.items() if letter != "m"}}
 OWN_NAMES = ["openbnns_last_error", "openbnns_set_compat", "openbnns_version"]
+OPTIMIZERS = [
+    f"BNNSOptimizer{kind}{also}Fields" for kind in ("SGDMomentum", "Adam", "RMSProp") for also in ("", "WithClipping")
+]
+READ_BY_FIELDS = [
+    "BNNSActivation",
+    "BNNSLSTMGateDescriptor",
+    "BNNSLSTMDataDescriptor",
+    "BNNSLayerParametersLSTM",
+    *OPTIMIZERS,
+]
+"""Structs whose fields native code reads one by one."""
+MOST_WORDS = 32
+"""Letters of a call that known_calls.cpp repeats, at most: kMostPlaces."""
+KINDS = {
+    "size_t": "U",
+    "uint64_t": "U",
+    "uint32_t": "u",
+    "int32_t": "s",
+    "bool": "b",
+    "float": "f",
+    "BNNSNDArrayDescriptor": "d",
+}
 
 FUNCTIONS = read_facts("functions.json")
 STRUCTS = {name: struct for name, struct in read_facts("structs.json").items() if name != "_typedefs"}
@@ -186,6 +210,66 @@ def field_row(fact: dict[str, Any]) -> tuple[str, str, int, tuple[int, ...]]:
     return name, base, fact["offset_lp64"], lengths
 
 
+def field_kind(base: str) -> str:
+    """What a field is, by a letter of ``core/bindings/struct_view.h``."""
+    return "u" if base in ENUMS else "p" if base.endswith("*") else KINDS.get(base, "(")
+
+
+def members(struct: str) -> str:
+    """The kinds of all fields of a struct, those of structs within it in their place; "?" for truth values."""
+    letters = ""
+    for _, base, _, lengths in map(field_row, STRUCTS[struct]["fields"]):
+        kind = field_kind(base).replace("b", "?")
+        letters += (members(base) if kind == "(" else kind) * math.prod(lengths)
+    return letters
+
+
+def word(parameter: dict[str, Any]) -> str:
+    """What an argument is, by the letters of ``core/bindings/known_calls.cpp``; "?" if these calls have none such."""
+    c_type = plain(parameter["type"])
+    if c_type == "BNNSNDArrayDescriptor*":
+        return "o" if parameter["nullable"] else "d"
+    if c_type == "void*":
+        return "-" if parameter["name"] == "workspace" else "m"
+    if c_type in ("BNNSFilterParameters*", "bool", "float"):
+        return {"BNNSFilterParameters*": "n", "bool": "b", "float": "f"}[c_type]
+    if c_type.endswith("*"):
+        return f"({members(c_type[:-1])})" if c_type[:-1] in STRUCTS else "?"
+    return "i"
+
+
+def interface_source() -> str:
+    """Text of c_interface.h."""
+    lines = [
+        "// Structs and functions of the C interface as native code reads them, without Python: a field is a name, a kind",
+        "// (struct_view.h) and an offset, and a function the kinds of its arguments (known_calls.cpp). Written by",
+        "// tools/generate_clib.py from tools/facts; edit those, not this file.",
+        "#pragma once",
+        '#include "bindings/struct_view.h"',
+        "",
+        "// clang-format off",
+        "namespace openbnns {",
+    ]
+    for name in READ_BY_FIELDS:
+        rows = [field_row(f) for f in STRUCTS[name]["fields"]]
+        lines += [
+            "",
+            f"struct {name} {{",
+            f"  enum Index {{ {', '.join(field for field, *_ in rows)} }};",
+            "  static constexpr CField fields[] = {",
+            *(f"      {{\"{field}\", '{field_kind(base)}', {offset}}}," for field, base, offset, _ in rows),
+            "  };",
+            "};",
+        ]
+    rows = [f'    {{"{name}", {name}::fields, std::size({name}::fields)}},' for name in OPTIMIZERS]
+    lines += ["", "inline constexpr CStruct kOptimizerStructs[] = {", *rows, "};"]
+    words = {name: "".join(map(word, fact["parameters"])) for name, fact in FUNCTIONS.items() if is_alone(fact)}
+    words = {name: letters for name, letters in words.items() if "?" not in letters and len(letters) <= MOST_WORDS}
+    rows = [f'    {{"{name}", "{letters}"}},' for name, letters in words.items()]
+    lines += ["", "inline constexpr CFunction kFunctionsAlone[] = {", *rows, "};", "", "}  // namespace openbnns"]
+    return "\n".join(lines) + "\n"
+
+
 def layouts_source() -> str:
     """Text of layouts.py."""
     structs = {name: (s["sizeof_lp64"], [field_row(f) for f in s["fields"]]) for name, s in STRUCTS.items()}
@@ -222,6 +306,7 @@ def main() -> int:
     for path, text in (
         (ROOT / "core" / "clib" / "functions.cpp", functions_source()),
         (ROOT / "core" / "clib" / "exports.map", exports_source()),
+        (ROOT / "core" / "bindings" / "c_interface.h", interface_source()),
         (ROOT / "src" / "openbnns" / "clib" / "layouts.py", layouts_source()),
     ):
         if path.exists() and path.read_text(encoding="utf-8") == text:

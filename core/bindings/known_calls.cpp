@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bindings/c_interface.h"
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/latest_call.h"
@@ -34,8 +35,8 @@ enum Word : char {
   kNull = 'n',
   kUnused = '-',
 };
-// A pointer to a struct is written as its members in parentheses, each aligned for its type: descriptors and floats as
-// above, whole numbers of 32 and of 64 bits; members without effect: a 32-bit number, a pointer.
+// A pointer to a struct is written as its members in parentheses, each aligned for its type, with the letters of
+// struct_view.h. Signed numbers and addresses have no effect in these calls.
 enum Member : char { kBegin = '(', kEnd = ')', kInt32 = 'u', kInt64 = 'U', kSkipped32 = 's', kSkippedPointer = 'p' };
 
 std::atomic<uint64_t> generation{1};
@@ -69,6 +70,17 @@ Extent extent_of(int64_t layout, int64_t data_type, int64_t rank, const int64_t*
 }  // namespace
 
 void forget_calls() { generation++; }
+
+KnownCalls::KnownCalls(nb::tuple types, int64_t output, int64_t second, const std::string& function, int64_t batch,
+                       Pairs strides, Pairs described)
+    : types_(types),
+      output_(output),
+      second_(second),
+      batch_(batch),
+      strides_(std::move(strides)),
+      described_(std::move(described)) {
+  if (const CFunction* known = named(kFunctionsAlone, function.c_str())) words_ = known->words;
+}
 
 constexpr size_t kFixed = SIZE_MAX;
 
@@ -273,7 +285,7 @@ bool KnownCalls::finish(Reading& reading) const {
 bool KnownCalls::read_raw(const OpenBNNSWord* words, size_t count, Reading& reading) const {
   RawReader reader(0);
   size_t argument = 0, next = 0;
-  for (const char* letter = words_.c_str(); *letter; letter++, next++) {
+  for (const char* letter = words_; *letter; letter++, next++) {
     if (next == count) return false;
     const OpenBNNSWord word = words[next];
     bool good = true;
@@ -372,7 +384,7 @@ nb::object KnownCalls::run(nb::args arguments) {
   if (given > kMostPlaces || given <= static_cast<size_t>(output_)) return nb::none();
   for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
   PythonReader reader(kMostMemories + 1);
-  Reading reading(!words_.empty());
+  Reading reading(*words_ != 0);
   if (!read(flat, given, reader, reading)) return nb::none();
   const std::shared_ptr<const Entry> entry = entries_.copy(reading.key.text()).value_or(nullptr);
   if (!entry || entry->generation != generation) return nb::none();
@@ -442,7 +454,7 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
   if (!fast_calls_enabled || done.useless || done.operations.empty()) return;
   if (done.generation != generation) return;  // what decides about calls has changed meanwhile
   PythonReader reader(kMostMemories + 1 + nb::len(owner));
-  Reading reading(!words_.empty());
+  Reading reading(*words_ != 0);
   PyObject* flat[kMostPlaces];
   const size_t given = nb::len(arguments);
   if (given > kMostPlaces || given <= static_cast<size_t>(output_)) return;
@@ -490,8 +502,8 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
 void bind_known_calls(nb::module_& m) {
   nb::class_<KnownCalls, Numbered>(m, "KnownCalls")
       .def(nb::init<nb::tuple, int64_t, int64_t, std::string, int64_t, KnownCalls::Pairs, KnownCalls::Pairs>(),
-           "types"_a, "output"_a, "second"_a, "words"_a, "batch"_a, "strides"_a, "described"_a,
-           nb::sig("def __init__(self, types: tuple[object, ...], output: int, second: int, words: str, batch: int, "
+           "types"_a, "output"_a, "second"_a, "function"_a, "batch"_a, "strides"_a, "described"_a,
+           nb::sig("def __init__(self, types: tuple[object, ...], output: int, second: int, function: str, batch: int, "
                    "strides: Sequence[tuple[int, int]], described: Sequence[tuple[int, int]]) -> None"))
       .def("run", &KnownCalls::run, nb::sig("def run(self, *arguments: object) -> object"))
       .def("record", &KnownCalls::record)

@@ -30,20 +30,13 @@ class KnownCalls final : public Numbered {
  public:
   // types: of descriptors and of arrays, and what makes an array of a shape and type. Arguments number `output` and
   // `second`, unless that is -1, are written; the first one is what `run` returns.
-  // words: for functions that C programs may call by number, what each of their arguments is (see Word in the source).
-  // Only for such a function does a descriptor say how much memory there is at an address: one sample, or as many as
-  // argument `batch` says, at the distance that another argument says.
+  // function: its name, if C programs may call it by number; c_interface.h says what its arguments are. Only for such a
+  // function does a descriptor say how much memory there is at an address: one sample, or as many as argument `batch`
+  // says, at the distance that another argument says.
   // strides: tensors with their batch strides; described: addresses with the descriptors of the memory there.
   using Pairs = std::vector<std::pair<size_t, size_t>>;
-  KnownCalls(nb::tuple types, int64_t output, int64_t second, std::string words, int64_t batch, Pairs strides,
-             Pairs described)
-      : types_(types),
-        output_(output),
-        second_(second),
-        words_(std::move(words)),
-        batch_(batch),
-        strides_(std::move(strides)),
-        described_(std::move(described)) {}
+  KnownCalls(nb::tuple types, int64_t output, int64_t second, const std::string& function, int64_t batch, Pairs strides,
+             Pairs described);
   ~KnownCalls() override { clear(); }
 
   // Repeats a known call and returns its first output, a new array where that is None; None if the call is not known.
@@ -77,7 +70,7 @@ class KnownCalls final : public Numbered {
 
   nb::tuple types_;
   int64_t output_, second_;
-  const std::string words_;
+  const char* words_ = "";  // of its arguments in C
   const int64_t batch_;
   const Pairs strides_, described_;
   std::atomic<uint64_t> generation_{0};  // of the latest entry

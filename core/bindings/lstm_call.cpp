@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "bindings/c_interface.h"
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/key_table.h"
@@ -39,108 +40,55 @@ bool is_output(int index, bool backward) {
   return backward ? !arrives : arrives;
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// The struct, from Python and from C. Both give descriptors by their place: side 0 is the input, 1 the output; pieces
-// of a gate are iw_desc[0], iw_desc[1], hw_desc, cw_desc, b_desc; activation 4 is that of the cell state.
+// The struct, from Python or from C (struct_view.h), with descriptors by their place: side 0 is the input, 1 the
+// output; pieces of a gate are iw_desc[0], iw_desc[1], hw_desc, cw_desc, b_desc; activation 4 is that of the cell
+// state.
+template <template <class> class Struct>
+class LstmParams {
+  using Layer = BNNSLayerParametersLSTM;
+  using Gate = BNNSLSTMGateDescriptor;
+  using Side = BNNSLSTMDataDescriptor;
+  using Activation = BNNSActivation;
 
-class PythonLstm {
  public:
-  using Reader = PythonReader;
-  explicit PythonLstm(nb::handle params) : params_(params) {}
-
-  bool scalar(int i, int64_t& value) const { return fields().scalar[i].integer(params_.ptr(), value); }
-  bool dropout(double& value) const { return fields().dropout.real(params_.ptr(), value); }
-  std::optional<Reader::Descriptor> sequence() const { return described(fields().sequence.read(params_.ptr())); }
-  std::optional<Reader::Descriptor> state(int side, int k) const {
-    return described(field(fields().side[side].read(params_.ptr()), fields().state[k]));
-  }
-  std::optional<Reader::Descriptor> piece(int gate, int k) const {
-    const nb::object found = fields().gate[gate].read(params_.ptr());
-    if (k >= 2) return described(field(found, fields().rest[k - 2]));
-    const nb::object pieces = field(found, fields().iw);
-    if (!pieces.is_valid() || !PyList_Check(pieces.ptr()) || PyList_Size(pieces.ptr()) != 2) return std::nullopt;
-    return described(list_item(pieces.ptr(), k));
-  }
-  bool activation(int i, int64_t& function, double& alpha, double& beta) const {
-    Fields& f = fields();
-    const nb::object found =
-        i == 4 ? f.hidden_activation.read(params_.ptr()) : field(f.gate[i].read(params_.ptr()), f.activation);
-    return found.is_valid() && f.function.integer(found.ptr(), function) && f.alpha.real(found.ptr(), alpha) &&
-           f.beta.real(found.ptr(), beta);
-  }
-
- private:
-  struct Fields {
-    Field scalar[6] = {Field("input_size"), Field("hidden_size"), Field("batch_size"),
-                       Field("num_layers"), Field("seq_len"),     Field("lstm_flags")};
-    Field dropout{"dropout"}, sequence{"sequence_descriptor"};
-    Field side[2] = {Field("input_descriptor"), Field("output_descriptor")};
-    Field state[3] = {Field("data_desc"), Field("hidden_desc"), Field("cell_state_desc")};
-    Field gate[4] = {Field("input_gate"), Field("forget_gate"), Field("candidate_gate"), Field("output_gate")};
-    Field iw{"iw_desc"}, rest[3] = {Field("hw_desc"), Field("cw_desc"), Field("b_desc")};
-    Field activation{"activation"}, hidden_activation{"hidden_activation"};
-    Field function{"function"}, alpha{"alpha"}, beta{"beta"};
-  };
-  static Fields& fields() {
-    static Fields* f = new Fields;
-    return *f;
-  }
-  static nb::object field(const nb::object& object, Field& field) {
-    return object.is_valid() ? field.read(object.ptr()) : nb::object();
-  }
-  static std::optional<Reader::Descriptor> described(const nb::object& object) {
-    if (!object.is_valid()) return std::nullopt;
-    return Reader::Descriptor(object.ptr());
-  }
-  nb::handle params_;
-};
-
-struct CActivation {  // BNNSActivation
-  uint32_t function;
-  float alpha, beta;
-  int32_t scale, offset, shift;
-  const void* per_channel[3];
-};
-struct CLstm {  // BNNSLayerParametersLSTM
-  uint64_t sizes[5];
-  float dropout;
-  uint32_t flags;
-  CDescriptor sequence, state[2][3];
-  struct Gate {
-    CDescriptor piece[5];
-    CActivation activation;
-  } gate[4];
-  CActivation hidden_activation;
-};
-static_assert(sizeof(CActivation) == 48 && sizeof(CLstm) == 5040);
-
-class RawLstm {
- public:
-  using Reader = RawReader;
-  explicit RawLstm(const void* params) : p_(static_cast<const CLstm*>(params)) {}
+  using Reader = typename Struct<Layer>::Reader;
+  template <class Source>
+  explicit LstmParams(Source params) : params_(params) {}
 
   bool scalar(int i, int64_t& value) const {
-    return value = static_cast<int64_t>(i < 5 ? p_->sizes[i] : p_->flags), true;
+    constexpr Layer::Index kScalars[] = {Layer::input_size, Layer::hidden_size, Layer::batch_size,
+                                         Layer::num_layers, Layer::seq_len,     Layer::lstm_flags};
+    return params_.integer(kScalars[i], value);
   }
-  bool dropout(double& value) const { return value = p_->dropout, true; }
-  std::optional<Reader::Descriptor> sequence() const { return described(p_->sequence); }
-  std::optional<Reader::Descriptor> state(int side, int k) const { return described(p_->state[side][k]); }
-  std::optional<Reader::Descriptor> piece(int gate, int k) const { return described(p_->gate[gate].piece[k]); }
+  bool dropout(double& value) const { return params_.real(Layer::dropout, value); }
+  auto sequence() const { return params_.descriptor(Layer::sequence_descriptor); }
+  auto state(int side, int k) const {
+    constexpr Side::Index kStates[] = {Side::data_desc, Side::hidden_desc, Side::cell_state_desc};
+    return params_.template inner<Side>(side ? Layer::output_descriptor : Layer::input_descriptor)
+        .descriptor(kStates[k]);
+  }
+  auto piece(int i, int k) const {
+    constexpr Gate::Index kRest[] = {Gate::hw_desc, Gate::cw_desc, Gate::b_desc};
+    return k < 2 ? gate(i).descriptor(Gate::iw_desc, k, 2) : gate(i).descriptor(kRest[k - 2]);
+  }
   bool activation(int i, int64_t& function, double& alpha, double& beta) const {
-    const CActivation& f = i == 4 ? p_->hidden_activation : p_->gate[i].activation;
-    return function = f.function, alpha = f.alpha, beta = f.beta, true;
+    const Struct<Activation> f = i == 4 ? params_.template inner<Activation>(Layer::hidden_activation)
+                                        : gate(i).template inner<Activation>(Gate::activation);
+    return f.integer(Activation::function, function) && f.real(Activation::alpha, alpha) &&
+           f.real(Activation::beta, beta);
   }
 
  private:
-  static Reader::Descriptor described(const CDescriptor& d) {
-    OpenBNNSWord word;
-    word.pointer = &d;
-    return Reader::Descriptor(word);
+  Struct<Gate> gate(int i) const {
+    constexpr Layer::Index kGates[] = {Layer::input_gate, Layer::forget_gate, Layer::candidate_gate,
+                                       Layer::output_gate};
+    return params_.template inner<Gate>(kGates[i]);
   }
-  const CLstm* p_;
-};
 
-// ---------------------------------------------------------------------------------------------------------------------
+  const Struct<Layer> params_;
+};
+using PythonLstm = LstmParams<PythonStruct>;
+using RawLstm = LstmParams<RawStruct>;
 
 // Reads structs: what they say, but for the addresses, is the key; the memory of their tensors stands apart.
 template <class Source>

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/c_interface.h"
 #include "bindings/fast_call.h"
 #include "bindings/key_table.h"
 #include "bindings/latest_call.h"
@@ -367,11 +368,12 @@ class OptimizerFunction final : public Numbered {
     static constexpr int kLow = 8, kHigh = 9;
   };
 
-  // letters: the fields of the struct that belongs to a function, f float, b bool, u a 32-bit number, t the time step;
-  // values: the OptimizerValue of each float.
-  void describe(int function, const std::string& letters, const std::vector<int>& values) {
-    if (0 <= function && function < kFunctions && !fields_[function])
-      fields_[function] = new Fields{letters, values};  // for ever: threads outside the interpreter read it
+  // name: the struct that belongs to a function; values: the OptimizerValue of each of its floats.
+  void describe(int function, const std::string& name, const std::vector<int>& values) {
+    const CStruct* layout = named(kOptimizerStructs, name.c_str());
+    if (!layout || layout->count != values.size()) throw nb::key_error(name.c_str());
+    if (0 <= function && function < kFunctions && !described_[function])
+      described_[function] = new Described{*layout, values};  // for ever: threads outside the interpreter read it
   }
 
   // fields: those of the struct but for the time step.
@@ -380,8 +382,9 @@ class OptimizerFunction final : public Numbered {
     Key key;
     size_t next = 0;
     key.add(static_cast<double>(function));
-    for (char letter : fields_[function].load()->letters)
-      if (letter != 't') add_field(key, letter, fields.at(next++));
+    const CStruct layout = described_[function].load()->layout;
+    for (size_t i = 0; i < layout.count; i++)
+      if (!is_time_step(layout.fields[i])) add_field(key, layout.fields[i], fields.at(next++));
     if (!key.full() && !known_.copy(key.text())) known_.add(std::string(key.text()), {step, limits});
   }
 
@@ -409,51 +412,38 @@ class OptimizerFunction final : public Numbered {
     OptimizerStep step;
     Limits limits;
   };
-  struct Fields {
-    std::string letters;
+  struct Described {
+    CStruct layout;
     std::vector<int> values;
   };
   using Key = openbnns::Key<256>;
 
+  static bool is_time_step(const CField& field) { return std::strcmp(field.name, "time_step") == 0; }
+
   // Of a value it counts whether it is 0: an optimizer without momentum keeps no velocities.
-  static void add_field(Key& key, char letter, double value) {
-    key.add(letter == 'f' ? static_cast<double>(value != 0.0) : value);
+  static void add_field(Key& key, const CField& field, double value) {
+    key.add(field.kind == 'f' ? static_cast<double>(value != 0.0) : value);
   }
 
-  template <class T>
-  static T take(const char*& place) {
-    place += (alignof(T) - reinterpret_cast<uintptr_t>(place) % alignof(T)) % alignof(T);
-    T value;
-    std::memcpy(&value, place, sizeof(T));
-    place += sizeof(T);
-    return value;
-  }
-
-  // The fields of the struct, each aligned for its type.
   bool read(const OpenBNNSWord* words, Key& key, double* values, double& time_step) const {
-    const Fields* fields = words[0].number < kFunctions ? fields_[words[0].number].load() : nullptr;
+    const Described* described = words[0].number < kFunctions ? described_[words[0].number].load() : nullptr;
     const char* place = static_cast<const char*>(words[1].pointer);
-    if (!fields || reinterpret_cast<uintptr_t>(place) % alignof(float) != 0) return false;
+    if (!described || reinterpret_cast<uintptr_t>(place) % alignof(float) != 0) return false;
     key.add(static_cast<double>(words[0].number));
-    for (size_t i = 0; i < fields->letters.size(); i++) {
-      const char letter = fields->letters[i];
-      double value;
-      if (letter == 'b')
-        value = take<uint8_t>(place) != 0;
-      else if (letter == 'u')
-        value = take<uint32_t>(place);
-      else
-        value = take<float>(place);
-      if (letter == 't')
+    for (size_t i = 0; i < described->layout.count; i++) {
+      const CField& field = described->layout.fields[i];
+      const double value = number_at(place, field);
+      if (is_time_step(field)) {
         time_step = value;
-      else
-        add_field(key, letter, value);
-      if (letter == 'f') values[fields->values[i]] = value;
+        continue;
+      }
+      add_field(key, field, value);
+      if (field.kind == 'f') values[described->values[i]] = value;
     }
     return !key.full();
   }
 
-  std::atomic<const Fields*> fields_[kFunctions] = {};
+  std::atomic<const Described*> described_[kFunctions] = {};
   KeyTable<Known> known_;
 };
 
@@ -484,10 +474,10 @@ void bind_optimizer(nb::module_& m) {
       .def("run", &RepeatedStep::run);
   m.def(
       "describe_optimizer",
-      [](int function, const std::string& letters, const std::vector<int>& values) {
-        optimizer_function().describe(function, letters, values);
+      [](int function, const std::string& name, const std::vector<int>& values) {
+        optimizer_function().describe(function, name, values);
       },
-      "function"_a, "letters"_a, "values"_a);
+      "function"_a, "name"_a, "values"_a);
   m.def(
       "register_optimizer",
       [](int function, const std::vector<double>& fields, const OptimizerStep& step, bool corrected_epsilon,

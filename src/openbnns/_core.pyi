@@ -453,7 +453,7 @@ class RepeatedStep:
     def set_learning_rate(self, rate: float, single: bool) -> None: ...
     def run(self) -> bool: ...
 
-def describe_optimizer(function: int, letters: str, values: Sequence[int]) -> None: ...
+def describe_optimizer(function: int, name: str, values: Sequence[int]) -> None: ...
 def register_optimizer(
     function: int,
     fields: Sequence[float],
@@ -529,7 +529,7 @@ class KnownCalls(Numbered):
         types: tuple[object, ...],
         output: int,
         second: int,
-        words: str,
+        function: str,
         batch: int,
         strides: Sequence[tuple[int, int]],
         described: Sequence[tuple[int, int]],

@@ -81,18 +81,17 @@ class Known:
 
     by_name: ClassVar[dict[str, Known]] = {}
 
-    def __init__(self, function: str, *outputs: int, words: str = "", **memory: Any) -> None:
+    def __init__(self, function: str, *outputs: int, **memory: Any) -> None:
         """``outputs`` are the positions of what the function writes in the keys of its calls.
 
-        ``words`` gives the kinds of its arguments, if C programs may repeat its calls; ``memory`` says which arguments
-        describe the memory behind an address. See ``known_calls``.
+        ``memory`` says which arguments describe the memory behind an address. See ``known_calls``.
         """
-        self.caller, self.calls, self.words = Caller(function), known_calls(*outputs, words=words, **memory), words
+        self.caller, self.calls = Caller(function), known_calls(*outputs, function=function, **memory)
         self.by_name[function] = self
 
     def number(self) -> int:
-        """The number by which C programs repeat known calls; 0 if they may not."""
-        return int(self.calls.number()) if self.words else 0
+        """The number by which C programs repeat known calls."""
+        return int(self.calls.number())
 
     def attempt(self, key: tuple[Any, ...], work: Callable[..., None], constants: list[Any] | None = None) -> int:
         """Do the work of a call that is not known: 0, or a negative code with the reason kept."""
@@ -108,8 +107,8 @@ class Known:
 class Direct(Known):
     """The same for a function whose arguments are the keys of its calls: ``work`` takes a caller and those arguments."""
 
-    def __init__(self, function: str, work: Callable[..., None], *outputs: int, words: str = "", **memory: Any) -> None:
-        super().__init__(function, *outputs, words=words, **memory)
+    def __init__(self, function: str, work: Callable[..., None], *outputs: int, **memory: Any) -> None:
+        super().__init__(function, *outputs, **memory)
         self.work = work
 
     def __call__(self, *arguments: Any) -> int:

@@ -92,7 +92,7 @@ def _key(p: BNNSLayerParametersActivation) -> tuple[Any, ...]:
 
 
 _APPLY = form("apply", "batch_size in in_stride out out_stride")
-_ACTIVATE = Known("BNNSDirectApplyActivationBatch", 1, words="(dduffssspppu)niii", batch=7, strides=[(0, 8), (1, 9)])
+_ACTIVATE = Known("BNNSDirectApplyActivationBatch", 1, batch=7, strides=[(0, 8), (1, 9)])
 
 
 def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int) -> BNNSNDArrayDescriptor:

@@ -13,12 +13,10 @@ from ._calls import Direct, attempt_direct
 
 __all__ = ["BNNSClipByGlobalNorm", "BNNSClipByNorm", "BNNSClipByValue", "BNNSComputeNorm", "BNNSComputeNormBackward"]
 
-_BY_VALUE = Direct("BNNSClipByValue", clipping.clip_by_value, 0, words="ddff")
-_BY_NORM = Direct("BNNSClipByNorm", clipping.clip_by_norm, 0, words="ddfi")
-_NORM = Direct("BNNSComputeNorm", clipping.compute_norm, 0, words="ddii")
-_NORM_BACKWARD = Direct(
-    "BNNSComputeNormBackward", clipping.compute_norm_backward, 1, words="mdmdii", described=[(0, 1), (2, 3)]
-)
+_BY_VALUE = Direct("BNNSClipByValue", clipping.clip_by_value, 0)
+_BY_NORM = Direct("BNNSClipByNorm", clipping.clip_by_norm, 0)
+_NORM = Direct("BNNSComputeNorm", clipping.compute_norm, 0)
+_NORM_BACKWARD = Direct("BNNSComputeNormBackward", clipping.compute_norm_backward, 1, described=[(0, 1), (2, 3)])
 
 
 def BNNSClipByValue(

@@ -118,8 +118,8 @@ def _multiply(
     )
 
 
-_MATMUL = Known("BNNSMatMul", 5, words="bbfddd-n")
-_BROADCAST_MATMUL = Known("BNNSDirectApplyBroadcastMatMul", 5, words="bbfdddn")
+_MATMUL = Known("BNNSMatMul", 5)
+_BROADCAST_MATMUL = Known("BNNSDirectApplyBroadcastMatMul", 5)
 
 
 def _check_numbers(who: str, trans_a: Any, trans_b: Any, alpha: Any) -> None:

@@ -23,13 +23,13 @@ Descriptor = BNNSNDArrayDescriptor | Any
 Parameters = BNNSFilterParameters | None
 
 
-_COPY = Direct("BNNSCopy", moves.copy, 0, words="ddn")
-_TRANSPOSE = Direct("BNNSTranspose", moves.transpose, 0, words="ddiin")
-_COMPARE_TENSOR = Direct("BNNSCompareTensor", moves.compare, 3, words="ddid")
-_TILE = Direct("BNNSTile", moves.tile, 1, words="ddn")
-_TILE_BACKWARD = Direct("BNNSTileBackward", moves.tile_backward, 0, words="ddn")
-_SHUFFLE = Direct("BNNSShuffle", moves.shuffle, 2, words="iddn")
-_BAND_PART = Direct("BNNSBandPart", moves.band_part, 3, words="iiddn")
+_COPY = Direct("BNNSCopy", moves.copy, 0)
+_TRANSPOSE = Direct("BNNSTranspose", moves.transpose, 0)
+_COMPARE_TENSOR = Direct("BNNSCompareTensor", moves.compare, 3)
+_TILE = Direct("BNNSTile", moves.tile, 1)
+_TILE_BACKWARD = Direct("BNNSTileBackward", moves.tile_backward, 0)
+_SHUFFLE = Direct("BNNSShuffle", moves.shuffle, 2)
+_BAND_PART = Direct("BNNSBandPart", moves.band_part, 3)
 
 
 def BNNSCopy(dest: Descriptor, src: Descriptor, filter_params: Parameters = None) -> int:

@@ -65,4 +65,4 @@ def _quantize(
 _NAMES = {
     "in": "i_desc.data", "out": "o_desc.data", "in_stride": "input_stride", "out_stride": "output_stride",
 }  # fmt: skip
-_QUANTIZE = Known("BNNSDirectApplyQuantizer", 3, words="(Uudddd)niii", batch=7, strides=[(2, 8), (3, 9)])
+_QUANTIZE = Known("BNNSDirectApplyQuantizer", 3, batch=7, strides=[(2, 8), (3, 9)])

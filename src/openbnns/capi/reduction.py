@@ -70,4 +70,4 @@ def _reduce(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters
     made.destroy()
 
 
-_REDUCE = Known("BNNSDirectApplyReduction", 1, words="(ddduf)n")
+_REDUCE = Known("BNNSDirectApplyReduction", 1)

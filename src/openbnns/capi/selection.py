@@ -15,13 +15,13 @@ Descriptor = BNNSNDArrayDescriptor | Any
 Parameters = BNNSFilterParameters | None
 
 
-_GATHER = Direct("BNNSGather", selection.gather, 3, words="idddn")
-_SCATTER = Direct("BNNSScatter", selection.scatter, 4, words="iidddn")
-_GATHER_ND = Direct("BNNSGatherND", selection.gather_nd, 2, words="dddn")
-_SCATTER_ND = Direct("BNNSScatterND", selection.scatter_nd, 3, words="idddn")
+_GATHER = Direct("BNNSGather", selection.gather, 3)
+_SCATTER = Direct("BNNSScatter", selection.scatter, 4)
+_GATHER_ND = Direct("BNNSGatherND", selection.gather_nd, 2)
+_SCATTER_ND = Direct("BNNSScatterND", selection.scatter_nd, 3)
 _SAMPLES: dict[str, Any] = {"batch": 2, "strides": [(3, 4), (5, 6), (7, 8)]}
-_TOP_K = Direct("BNNSDirectApplyTopK", selection.top_k, 5, 7, words="iiididioin", **_SAMPLES)
-_IN_TOP_K = Direct("BNNSDirectApplyInTopK", selection.in_top_k, 7, words="iiidididin", **_SAMPLES)
+_TOP_K = Direct("BNNSDirectApplyTopK", selection.top_k, 5, 7, **_SAMPLES)
+_IN_TOP_K = Direct("BNNSDirectApplyInTopK", selection.in_top_k, 7, **_SAMPLES)
 
 
 def BNNSGather(

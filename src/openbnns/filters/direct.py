@@ -53,12 +53,12 @@ class _WithoutCore:
 
 
 def known_calls(
-    output: int, second: int = -1, *, words: str = "", batch: int = -1, strides: Pairs = (), described: Pairs = ()
+    output: int, second: int = -1, *, function: str = "", batch: int = -1, strides: Pairs = (), described: Pairs = ()
 ) -> Any:
     """The recorded calls of one function, which writes its arguments ``output`` and perhaps ``second``.
 
-    All numbers are positions of arguments. ``words`` gives the kinds of the C function's arguments, one letter each
-    (``Word`` in core/bindings/known_calls.cpp), if C programs may repeat its calls by number. ``batch`` is the number of
+    All numbers are positions of arguments. ``function`` is the name of the C function, if C programs may repeat its calls
+    by number; native code knows its arguments (core/bindings/c_interface.h). ``batch`` is the number of
     samples, ``strides`` pairs tensors with their batch strides, ``described`` pairs plain addresses with the descriptors
     of the tensors there.
 
@@ -69,7 +69,7 @@ def known_calls(
     if engines._core is None:
         return _WithoutCore()
     types = BNNSNDArrayDescriptor, np.ndarray, np.empty
-    return engines._core.KnownCalls(types, output, second, words, batch, strides, described)
+    return engines._core.KnownCalls(types, output, second, function, batch, strides, described)
 
 
 def recorded(known: Any, key: tuple[Any, ...], work: Callable[..., Any], constants: list[Any] | None = None) -> Any:

@@ -206,10 +206,6 @@ def _ranges(p: dict[str, Any], clip: Clipping) -> list[tuple[int, float, float]]
     return ranges
 
 
-def _letter(name: str, value: Any) -> str:
-    return "t" if name == "time_step" else "b" if isinstance(value, bool) else "f" if isinstance(value, float) else "u"
-
-
 def _forget() -> None:
     """Rules depend on switches of compat."""
     engines._core.forget_optimizers()
@@ -219,12 +215,8 @@ def _forget() -> None:
 if engines._core is not None:
     compat.on_change.append(_forget)
     for code, fields_type in STRUCTS.items():
-        blank = fields_type()
-        engines._core.describe_optimizer(
-            int(code),
-            "".join(_letter(name, getattr(blank, name)) for name in fields_type._kinds),
-            [VALUES.index(name) if name in VALUES else -1 for name in fields_type._kinds],
-        )
+        values = [VALUES.index(name) if name in VALUES else -1 for name in fields_type._kinds]
+        engines._core.describe_optimizer(int(code), fields_type.__name__, values)
 
 
 # The range of each field: smallest and largest value, and its words in a message.
