@@ -25,7 +25,7 @@ Array = np.ndarray
 
 def write(path: Path, text: str, name: str = "a.csv") -> Path:
     path = path / name
-    path.write_bytes(text.encode())
+    path.write_bytes(text.encode(errors="surrogateescape"))
     return path
 
 
@@ -58,6 +58,25 @@ def test_numbers_whose_sum_float32_does_not_hold(tmp_path: Path) -> None:
 def test_no_numbers(tmp_path: Path, text: str) -> None:
     table = delimited.read(write(tmp_path, f"a;y\n1;2\n2;3\n{text};{text}\n"), targets=None)
     assert table.number_columns == [] and table.odd == {"y": (1, 2, text)} and table.texts("a")[1] == ["1", "2", text]
+
+
+def test_numbers_with_a_dash_for_minus(tmp_path: Path) -> None:
+    loaded = data.load(write(tmp_path, "a,y\n" + "1.5,2.5\n\u20131.5,\u20130.5\n" * 20))
+    assert loaded.task == "regression" and loaded.target_mean is not None and abs(loaded.target_mean[0] - 1) < 0.2
+
+
+def test_numbers_of_hardly_any_deviation(tmp_path: Path) -> None:
+    """Their standardized values would not fit into float32."""
+    rows = "".join(f"{i % 3}e-42,{i % 7},{i % 2}\n" for i in range(60))
+    loaded = data.load(write(tmp_path, "tiny,a,y\n" + rows))
+    assert "Column 'tiny' is left out: it has the same value in all training rows." in loaded.remarks
+
+
+def test_row_numbers_are_left_out_and_years_are_not(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i + 1},{i + 1900},{i * i % 5}\n" for i in range(40))
+    prepare = data.load(write(tmp_path, "zero,one,year,y\n" + rows)).preparation
+    assert isinstance(prepare, TablePreparation)
+    assert [c.name for c in prepare.columns] == ["year"] and set(prepare.left_out) == {"zero", "one"}
 
 
 def test_decimal_commas(tmp_path: Path) -> None:
@@ -338,6 +357,8 @@ def test_standardizing_makes_the_difference(tmp_path: Path) -> None:
 
 # What is wrong with tables.
 
+CONSTANT = ",".join([*(f"c{i}" for i in range(90)), "y"]) + "\n" + ("7," * 90 + "1\n" + "7," * 90 + "2\n") * 20
+
 
 @pytest.mark.parametrize(
     ("text", "options", "message"),
@@ -364,6 +385,9 @@ def test_standardizing_makes_the_difference(tmp_path: Path) -> None:
         ("a,y\n1,0\n2,1\n", {"test_share": 0.5, "validation_share": 0.4}, r"2 samples leave none to train on"),
         ("a,y\n1,x y\n" * 3 + '1,"x\n', {}, r"line 7: a quote begins there that never ends"),
         ("a,y\n0\0,0\n2,1\n", {}, r"line 2: is not text: it has a zero byte"),
+        ("\0\0\udc91,y\n1,0\n2,1\n", {}, r"line 1: is not text: the file has zero bytes\. Is this a table\?$"),
+        ("9,4,x\n" + "1.5,3,0\n2.5,2,1\n" * 30, {"target": 1}, r"line 1: column '3' is 'x', but.*If .* holds names: --header\.$"),
+        (CONSTANT, {}, r"no column is left to learn from\. Column 'c0' is left out: [^']*'c1'.* So are 85 more\.$"),
         ("a,y\n1,0\0\n2,1\n", {}, r"line 2: is not text: it has a zero byte"),
     ],
 )  # fmt: skip

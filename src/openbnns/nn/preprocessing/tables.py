@@ -28,6 +28,7 @@ _OFTEN = 5  # where they occur in so many training rows,
 _COVERED = 0.5  # and make up this share of them
 _VOCABULARY = 1000
 _LONGEST = 60  # characters of a word in a message
+_SHOWN = 5  # sentences about columns in a message
 _WORD = re.compile(r"\w+")
 
 
@@ -130,7 +131,7 @@ class TablePreparation(Preparation):
                 continue
             if name in table.number_columns:
                 i = table.number_columns.index(name)
-                if not std[i] > 0:
+                if not std[i] > np.finfo(np.float32).tiny:  # what is less cannot be divided by
                     left_out[name] = "it has the same value in all training rows"
                 elif counting[i]:
                     left_out[name] = "it only counts the rows"
@@ -148,8 +149,9 @@ class TablePreparation(Preparation):
                     columns.append(found)
         left_out = {name: left_out[name] for name in table.names if name in left_out}
         if not columns:
-            said = " ".join(_said_left_out(left_out))
-            raise DataError(f"{table.source}: no column is left to learn from. {said}".rstrip())
+            said = _said_left_out(left_out)
+            more = [f"So are {len(said) - _SHOWN:,} more."] if len(said) > _SHOWN else []
+            raise DataError(" ".join([f"{table.source}: no column is left to learn from.", *said[:_SHOWN], *more]))
         made = cls(columns, standardized=standardize, formats=table.formats, missing=missing, left_out=left_out)
         return made, notes
 
@@ -438,13 +440,17 @@ def _width(column: Column) -> int:
 
 
 def _look_through(table: Table) -> tuple[Array, Array]:
-    """For every column of numbers whether some are missing, and whether it only counts the rows: 1, 2, 3, ..."""
+    """For every column of numbers whether some are missing, and whether it only counts the rows from 0 or 1 on.
+
+    Others that count, such as years, say something about a row.
+    """
     gaps = np.zeros(len(table.number_columns), bool)
     counting = np.full(len(table.number_columns), len(table) >= 20)
     before: Array | None = None
     for numbers, _ in table.pieces():
         if before is None:
-            counting &= (np.diff(numbers[:20], axis=0) == 1).all(axis=0)
+            first = numbers[0] + table.centre
+            counting &= (np.abs(first - 0.5) < 0.51) & (np.diff(numbers[:20], axis=0) == 1).all(axis=0)
         if gaps.size and not np.isfinite(numbers.sum()):
             gaps |= np.isnan(numbers).any(axis=0)
         if counting.any():

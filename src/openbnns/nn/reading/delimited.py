@@ -247,9 +247,11 @@ class _Reading:
         if odd.count < FEW * odd.there and not number_formats.is_number(cell):
             more = odd.count - 1
             others = f", and {plural(more, 'more line')} {'has' if more == 1 else 'have'} such cells" if more else ""
+            unnamed = odd.row == 0 and not self.form.headed
+            names = " If the first line holds names: --header." if unnamed else ""
             raise DataError(
                 f"{where} is {cell!r}, but other lines have numbers there{others}. Correct it; or say that it stands for a "
-                f"missing value: --missing {cell!r}; or that the column holds words: --categorical {name}."
+                f"missing value: --missing {cell!r}; or that the column holds words: --categorical {name}.{names}"
             )
 
 

@@ -23,7 +23,9 @@ FEW = 0.1
 """A column in which a smaller share of the cells does not fit is one of numbers, with mistakes."""
 SIGNS = {"comma": ",", "point": ".", "space": " ", "apostrophe": "'"}
 
-_ALIKE = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u2009": " ", "\u202f": " ", "\u2212": "-", "\u2019": "'"})
+_ALIKE = str.maketrans(
+    {"\u00a0": " ", "\u2007": " ", "\u2009": " ", "\u202f": " ", "\u2212": "-", "\u2013": "-", "\u2019": "'"}
+)
 _CURRENCY = (
     "[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u20ba\u20b4\u20ab\u20aa\u20b1\u0e3f]|"
     "(?:USD|EUR|GBP|JPY|CHF|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW)"

@@ -178,6 +178,8 @@ def decoded(head: bytes, path: Path) -> str:
 def not_text(path: Path, line: int, head: bytes = b"") -> DataError:
     """An error for a line that is not UTF-8, with the command that most likely helps."""
     wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if b"\0" in head and not wide:
+        return DataError(f"{path}, line {line}: is not text: the file has zero bytes. Is this a table?")
     return DataError(
         f"{path}, line {line}: is not UTF-8. Convert the file, for instance: "
         f"iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path} > utf8.csv"
