@@ -211,6 +211,22 @@ def test_shares_of_labels_are_those_of_samples(tmp_path: Path) -> None:
     assert path.read_text().count(f"3 ({numbers.percent(0.75)})") == 2
 
 
+def test_a_run_without_test_samples(tmp_path: Path) -> None:
+    """Classes keep their names, nothing is said of a test, and phases that took no time are not shown."""
+    y = np.array([0, 1, 1, 1])
+    history = [{"epoch": 1, "step": 4, "loss": 0.5, "learning_rate": 0.1, "seconds": 1.0,
+                "phase_seconds": {"forward": 1.0, "validation": 0.0}}]  # fmt: skip
+    path = tmp_path / "page.html"
+    report.write(
+        path, title="untested", network=nn.Linear(2).build((3,)), settings={}, command="", history=history,
+        class_names=("dry", "wet"), task="classification", parts={"training": y}, notes=["There are no test samples."],
+    )  # fmt: skip
+    text = Page(path.read_text(encoding="utf-8")).text
+    assert "2 classes, from 1 sample (dry) to 3 (wet)" in text
+    assert text.count("There are no test samples.") == 1 and "looked at once" not in text
+    assert "100 %" in text and "validation" not in text
+
+
 def test_every_measure_is_there_once_and_by_its_name(tmp_path: Path) -> None:
     targets = np.linspace(0, 1, 9)[:, None]
     path = tmp_path / "page.html"

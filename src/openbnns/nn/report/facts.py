@@ -90,6 +90,8 @@ class Facts:
     parts: tuple[Part, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
     """The columns of a table, each with the use that was made of it."""
+    class_names: tuple[str, ...] = ()
+    """As they were given; there may be no test samples to score."""
     classes: scores.ClassScores | None = None
     labels: scores.LabelScores | None = None
     regressions: tuple[scores.Regression, ...] = ()
@@ -123,7 +125,7 @@ class Facts:
     def names(self) -> tuple[str, ...]:
         """The names of the classes or labels."""
         scored = self.classes or self.labels
-        return () if scored is None else scored.names
+        return self.class_names if scored is None else scored.names
 
 
 def collect(
@@ -176,7 +178,7 @@ def collect(
     return Facts(
         title=title, settings=settings, command=command, history=list(history), epoch=epoch, test=test, task=kind or task,
         parts=_parts(parts, targets, kind or task, len(found["classes"].names) if "classes" in found else 0),
-        columns=tuple(columns), layers=layers, inputs=inputs,
+        columns=tuple(columns), class_names=tuple(class_names), layers=layers, inputs=inputs,
         kinds={} if network is None else {path: type(module).__name__ for path, module in network.named_modules()},
         parameters=0 if network is None else sum(p.size for p in network.parameters()),
         profile=_profiled(network, samples, settings, profile), notes=tuple(notes), machine=describe(),

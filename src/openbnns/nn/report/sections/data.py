@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...._plural import plural
 from ..charts import bars, histogram
 from ..facts import Facts
 from ..markup import Markup, Panel, Section, folded, join, table, tag
@@ -72,13 +73,9 @@ def _balance(facts: Facts) -> Markup:
     ]
     words = [part.name for part in parts]
     fewest, most = int(np.argmin(totals)), int(np.argmax(totals))
-    said = f"{size} classes, from {totals[fewest]:,} samples ({called[fewest]}) to {totals[most]:,} ({called[most]})."
-    header = ("class", "", "samples")
-    if labelled:
-        header = ("label", "", "samples that have it")
-        said = (
-            f"{size} labels, from {totals[fewest]:,} samples ({called[fewest]}) to {totals[most]:,} ({called[most]})."
-        )
+    noun, header = ("label", ("label", "", "samples that have it")) if labelled else ("class", ("class", "", "samples"))
+    said = f"{plural(size, noun)}, from {plural(totals[fewest], 'sample')} ({called[fewest]}) to "
+    said += f"{totals[most]:,} ({called[most]})."
     if size <= _FEW:
         return join(tag("p", said, class_="hint"), bars(header, rows, words))
     edges = [i - 0.5 for i in range(size + 1)]

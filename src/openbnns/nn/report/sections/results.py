@@ -10,7 +10,9 @@ from ..numbers import called, count, metric, percent, seconds, short
 
 def section(facts: Facts) -> Section:
     panels = [panel for panel in (_headline(facts), _numbers(facts)) if panel is not None]
-    panels.append(Panel("What the numbers are about", sentence_list([*_explanation(facts), *facts.notes])))
+    panels.append(
+        Panel("What the numbers are about", sentence_list(list(dict.fromkeys([*_explanation(facts), *facts.notes]))))
+    )
     return Section("results", "Results", panels)
 
 
@@ -133,7 +135,7 @@ def _explanation(facts: Facts) -> list[str]:
             "All losses are means over samples. That of training is measured while the epoch trains, with weights that still "
             "change; those of validation and test afterwards, with the weights as they are then."
         )
-    tested = facts.test is not None or facts.task is not None
+    tested = facts.test is not None or facts.classes or facts.labels or facts.regressions
     if not tested:
         lines.append("There are no test samples.")
     elif facts.history:

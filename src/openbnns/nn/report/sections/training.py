@@ -103,7 +103,7 @@ def _phases(history: Sequence[Mapping[str, Any]]) -> Markup | None:
     whole = sum(totals.values())
     if not whole:
         return None
-    rows = [(name, [spent], f"{seconds(spent)} ({percent(spent / whole)})") for name, spent in totals.items()]
+    rows = [(name, [spent], f"{seconds(spent)} ({percent(spent / whole)})") for name, spent in totals.items() if spent]
     return bars(("phase", "", "time"), rows)
 
 
