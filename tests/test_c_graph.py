@@ -107,6 +107,21 @@ def test_models_that_cannot_be_compiled(program: Path, tmp_path: Path) -> None:
         assert message in line
 
 
+def test_operations_that_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling says so, at its own level and with the place."""
+    from openbnns import capi
+    from openbnns.interop.coreml.lowering import RECORDED
+
+    monkeypatch.delitem(RECORDED, "relu")
+    options = capi.BNNSGraphCompileOptionsMakeDefault()
+    seen: list[tuple[int, str, str]] = []
+    capi.BNNSGraphCompileOptionsSetMessageLogCallback(options, lambda *message: seen.append(message[:3]))
+    assert capi.BNNSGraphCompileFromFile(written(DENSE, tmp_path, "mil"), None, options).data is None
+    ((level, text, place),) = seen
+    assert level == capi.BNNSGraphMessageLevelUnsupported and place.endswith("model.mil:9:13")
+    assert "the operation relu cannot be run here" in text
+
+
 def test_old_networks_are_refused(tmp_path: Path) -> None:
     from openbnns import capi, last_error
 

@@ -367,7 +367,7 @@ def BNNSGraphGetInputCount(graph: bnns_graph_t, function: Text = None) -> int:
     """
     who = "BNNSGraphGetInputCount"
     with reported(who):
-        return succeeded(sum(a.intent != "out" for a in signature_of(graph, function, who).arguments))
+        return succeeded(int(sum(a.intent != "out" for a in signature_of(graph, function, who).arguments)))
     return SIZE_MAX
 
 
@@ -382,7 +382,7 @@ def BNNSGraphGetOutputCount(graph: bnns_graph_t, function: Text = None) -> int:
     """
     who = "BNNSGraphGetOutputCount"
     with reported(who):
-        return succeeded(sum(a.intent == "out" for a in signature_of(graph, function, who).arguments))
+        return succeeded(int(sum(a.intent == "out" for a in signature_of(graph, function, who).arguments)))
     return SIZE_MAX
 
 
@@ -429,7 +429,7 @@ def BNNSGraphGetInputNames(
     graph: bnns_graph_t,
     function: Text,
     input_names_count: int,
-    input_names: MutableSequence[Any],
+    input_names: MutableSequence[Any] | None,
 ) -> int:
     """Write the names of the inputs.
 
@@ -454,7 +454,7 @@ def BNNSGraphGetOutputNames(
     graph: bnns_graph_t,
     function: Text,
     output_names_count: int,
-    output_names: MutableSequence[Any],
+    output_names: MutableSequence[Any] | None,
 ) -> int:
     """Write the names of the outputs.
 
@@ -479,7 +479,7 @@ def BNNSGraphGetArgumentNames(
     graph: bnns_graph_t,
     function: Text,
     argument_names_count: int,
-    argument_names: MutableSequence[Any],
+    argument_names: MutableSequence[Any] | None,
 ) -> int:
     """Write the names of the arguments, outputs first.
 
@@ -500,7 +500,7 @@ def BNNSGraphGetArgumentNames(
 def BNNSGraphGetFunctionNames(
     graph: bnns_graph_t,
     function_name_count: int,
-    function_names: MutableSequence[Any],
+    function_names: MutableSequence[Any] | None,
 ) -> int:
     """Write the names of the functions.
 
@@ -521,7 +521,7 @@ def BNNSGraphGetArgumentIntents(
     graph: bnns_graph_t,
     function: Text,
     argument_intents_count: int,
-    argument_intents: MutableSequence[Any],
+    argument_intents: MutableSequence[Any] | None,
 ) -> int:
     """Write for each argument whether it is read, written or both.
 
@@ -561,8 +561,8 @@ def BNNSGraphGetArgumentInterleaveFactors(
     graph: bnns_graph_t,
     function: Text,
     argument_count: int,
-    argument_interleave: MutableSequence[Any],
-    argument_interleave_counts: MutableSequence[Any],
+    argument_interleave: MutableSequence[Any] | None,
+    argument_interleave_counts: MutableSequence[Any] | None,
 ) -> int:
     """Write the interleave factors of the arguments: None and 0, as they are plain tensors.
 
@@ -697,7 +697,7 @@ def BNNSGraphContextSetDynamicShapes(
     context: bnns_graph_context_t,
     function: Text,
     shapes_count: int,
-    shapes: Sequence[bnns_graph_shape_t],
+    shapes: Sequence[bnns_graph_shape_t] | None,
 ) -> int:
     """Set the shapes of all arguments: 0 if those of outputs are exact, 1 if bounds, 2 if open, negative on failure.
 
@@ -811,7 +811,7 @@ def BNNSGraphContextExecute(
     context: bnns_graph_context_t,
     function: Text,
     argument_count: int,
-    arguments: Sequence[bnns_graph_argument_t],
+    arguments: Sequence[bnns_graph_argument_t] | None,
     workspace_size: int,
     workspace: Any = None,
 ) -> int:

@@ -232,11 +232,11 @@ def reported(who: str, messages: Callable[[], Messages] | None = None) -> Iterat
     except (ValueError, OSError) as error:  # of a file or a program
         place = getattr(error, "place", None)
         where = None if place is None else str(place)
-        failed.append(Problem(f"{who}: {error}"))
-    for problem in failed:
-        record(problem)
+        failed.append(Problem(f"{who}: {error}", unsupported=getattr(error, "unsupported", False)))
+    for found in failed:
+        record(found)
         if messages is not None:
-            messages().send(UNSUPPORTED if problem.unsupported else ERROR, problem.message, where)
+            messages().send(UNSUPPORTED if found.unsupported else ERROR, found.message, where)
 
 
 # Memory.
@@ -244,7 +244,7 @@ def reported(who: str, messages: Callable[[], Messages] | None = None) -> Iterat
 
 def at_address(address: int, size: int) -> Bytes:
     """The bytes at an address, which is trusted."""
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
 
 
 def bytes_of(data: Any, given: int, needed: int, who: str, name: str, *, writable: bool) -> Bytes:
@@ -445,4 +445,4 @@ def initial_state(tensor: BNNSTensor, run: Any, who: str) -> tuple[str, Any]:
     if name not in states:
         raise Problem(f"{who}: an initial state is named {name!r}. The states are {', '.join(states) or 'none'}.")
     argument = bnns_graph_argument_t(tensor=tensor)
-    return name, _Tensors(argument, states[name], run, None, who).input().copy()
+    return str(name), _Tensors(argument, states[name], run, None, who).input().copy()

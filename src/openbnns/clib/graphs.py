@@ -139,14 +139,14 @@ def _names(target: Callable[..., int], with_function: bool) -> Callable[..., int
                 places = {argument.name: argument.at for argument in compiled.function(given[0]).arguments}
             else:
                 places = {name: signature.at for name, signature in compiled.functions.items()}
-            written = [address + places[name] for name in found if name is not None]  # type: ignore[operator]
+            written = [address + places[name] for name in found if name is not None]
             ctypes.memmove(names, struct.pack(f"={len(written)}Q", *written), 8 * len(written))
         return status
 
     return run
 
 
-def _intents(address: Address, size: int, function: Address, count: int, intents: Address) -> int:
+def _intents(address: Address, size: int, function: Address, count: int, intents: Any) -> int:
     found = [0] * min(count, _MOST_ARGUMENTS)
     given = None if intents is None else found
     status = capi.BNNSGraphGetArgumentIntents(_graph(address, size), _text(function), len(found), given)
@@ -156,10 +156,10 @@ def _intents(address: Address, size: int, function: Address, count: int, intents
     return status
 
 
-def _interleave(address: Address, size: int, function: Address, count: int, factors: Address, counts: Address) -> int:
+def _interleave(address: Address, size: int, function: Address, count: int, factors: Any, counts: Any) -> int:
     length = min(count, _MOST_ARGUMENTS)
     found: tuple[list[Any], list[Any]] = [1] * length, [1] * length
-    given = [None if place is None else each for place, each in zip((factors, counts), found, strict=True)]
+    given: list[Any] = [None if place is None else each for place, each in zip((factors, counts), found, strict=True)]
     status = capi.BNNSGraphGetArgumentInterleaveFactors(_graph(address, size), _text(function), length, *given)
     if status == 0:
         written = sum(factor is None for factor in found[0])

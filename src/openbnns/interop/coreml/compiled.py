@@ -1,6 +1,7 @@
 """Compiled graphs: an ML program with its weights as one block of memory, which files can hold and contexts map.
 
-A block begins with a header of 64 bytes: a magic number, the size of the block, and where three parts lie. These are a table
+A block begins with a header of 64 bytes: a magic number, a checksum of everything but the weights (so that these are not read
+before they are needed), the size of the block, and where three parts lie. These are a table
 in JSON (functions with their arguments, and where the text of each name is, ended by a zero byte), the program as text or as a
 protocol buffer, and a weight file. Nothing in a block is ever changed, so that threads and processes can share it.
 """
@@ -11,6 +12,7 @@ import io
 import json
 import os
 import struct
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from ...nn.protobuf import Message
 from .blobs import FILE_NAME, BlobWriter, Weights
 from .description import ArrayFeature, Description, flexible_shapes
 from .errors import CoreMLError
+from .execution import Executable
 from .messages import read_program, write_program
 from .models import compiled_program, read
 from .operations import Scope, bind
@@ -27,8 +30,8 @@ from .program import Block, Function, Program, StateType, TensorType, ValueType
 from .text import parse
 from .text_writing import render
 
-_MAGIC = b"OpenBNN1"
-_HEADER = struct.Struct("<8sQ6Q")
+_MAGIC = b"OBG1"
+_HEADER = struct.Struct("<4sIQ6Q")
 _ALIGNMENT = 64
 
 Allocate = Callable[[int], memoryview]
@@ -107,16 +110,18 @@ def compile_program(
     is_text = any(each.place is not None for each in program.functions.values())
     source = render(program, blobs).encode() if is_text else write_program(program, blobs)
     blobs.close()
-    names, places = io.BytesIO(), {}
+    texts = io.BytesIO()
+    places: dict[str, int] = {}
     for name in _names(signatures):
-        places[name] = names.tell()
-        names.write(name.encode() + b"\0")
+        places[name] = texts.tell()
+        texts.write(name.encode() + b"\0")
     table = {
         "default": default,
         "form": "text" if is_text else program.dialect,
         "functions": [_row(each, places) for each in signatures],
     }
-    return _block([json.dumps(table).encode(), source, weights.getbuffer(), names.getbuffer()], allocate)
+    texts.write(bytes(-texts.tell() % _ALIGNMENT))
+    return _block([json.dumps(table).encode(), source, weights.getbuffer(), texts.getbuffer()], allocate)
 
 
 def _sorted(program: Program) -> Program:
@@ -131,6 +136,7 @@ def _sorted(program: Program) -> Program:
 def _signature(function: Function, description: Description | None, debug: bool, who: str) -> Signature:
     where = f"{function.place or who}: function {function.name!r}"
     _check_operations(function.block, Scope.of(function))
+    Executable(function)  # which refuses operations that cannot be run
     inputs = {port.name for port in function.inputs}
     for name in function.block.outputs:
         if name in inputs:
@@ -214,11 +220,18 @@ def _block(parts: list[Any], allocate: Allocate) -> memoryview:
         end += len(part) + -len(part) % _ALIGNMENT
     block = allocate(end)
     sizes = [number for start, part in zip(starts[:3], parts[:3], strict=True) for number in (start, len(part))]
-    _HEADER.pack_into(block, 0, _MAGIC, end, *sizes)
+    _HEADER.pack_into(block, 0, _MAGIC, _checksum(parts[0], parts[1], parts[3]), end, *sizes)
     for start, part in zip(starts, parts, strict=True):
         block[start : start + len(part)] = part
         block[start + len(part) : start + len(part) + -len(part) % _ALIGNMENT] = bytes(-len(part) % _ALIGNMENT)
     return block
+
+
+def _checksum(*parts: Any) -> int:
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part, found)
+    return found
 
 
 # Reading.
@@ -231,16 +244,16 @@ class CompiledGraph:
         self.block, self._who = block, who
         if len(block) < _HEADER.size:
             raise self._damaged(f"it has {len(block)} bytes")
-        magic, size, *numbers = _HEADER.unpack_from(block, 0)
+        magic, checksum, size, *numbers = _HEADER.unpack_from(block, 0)
         if magic != _MAGIC or size != len(block):
             raise self._damaged(f"it begins with {magic!r} and says that it has {size} bytes, not {len(block)}")
-        parts = [(numbers[i], numbers[i + 1]) for i in (0, 2, 4)]
-        if any(start + length > size for start, length in parts):
-            raise self._damaged("its parts lie outside of it")
-        self._program, self._weights = parts[1], parts[2]
-        start, length = parts[0]
-        table = json.loads(bytes(block[start : start + length]))
+        (start, length), self._program, self._weights = [(numbers[i], numbers[i + 1]) for i in (0, 2, 4)]
         self._names = self._weights[0] + self._weights[1] + -self._weights[1] % _ALIGNMENT
+        first, count = self._program
+        written = block[start : start + length]
+        if _checksum(written, block[first : first + count], block[self._names :]) != checksum:
+            raise self._damaged("its contents have changed")
+        table = json.loads(bytes(written))
         self.default: str = table["default"]
         self._form: str = table["form"]
         self.functions = {row["name"]: self._signature(row) for row in table["functions"]}

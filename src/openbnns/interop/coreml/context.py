@@ -15,7 +15,7 @@ from ...errors import BNNSError, Problem, as_exception
 from .compiled import Argument, CompiledGraph, Signature, compile_file, compile_program
 from .elements import ELEMENTS, Array
 from .execution import Executable, State
-from .program import Function, Operation, Program, TensorType
+from .program import Function, Program, TensorType
 from .value_sizes import Sizes, sizes_by_values
 
 PAGE = 16384
@@ -239,10 +239,16 @@ class Context:
 
     def run(self, run: _Run, inputs: dict[str, Array], who: str) -> dict[str, Array]:
         """The outputs of a function."""
+        with self.executing(who):
+            return run(inputs, self._report if self.check_for_nans_and_infinities else None, who)
+
+    @contextmanager
+    def executing(self, who: str) -> Iterator[None]:
+        """Keep other threads from executing this context."""
         if not self._busy.acquire(blocking=False):
             raise Problem(f"{who}: another thread is executing this context. Make a context for each thread.")
         try:
-            return run(inputs, self._report if self.check_for_nans_and_infinities else None, who)
+            yield
         finally:
             self._busy.release()
 
@@ -469,7 +475,7 @@ class _Run:
         if report is not None:
             self._check(found, watched, report)
         for ring in self._rings:
-            ring.move(states, found, self.advance, who)
+            ring.move(states, found, self.advance)
         outputs = {a.name: found[a.name] for a in self.signature.arguments if a.intent == "out"}
         self._shapes.update((name, array.shape) for name, array in outputs.items())
         return outputs
@@ -519,7 +525,7 @@ class _Run:
     # Streaming.
 
     def _function_outputs(self) -> list[str]:
-        return [*self.function.block.outputs, *(ring.value for ring in self._rings)]
+        return [*self.function.block.outputs, *(name for ring in self._rings for name in (ring.value, ring.update))]
 
     def stream(self, initial: Mapping[str, Any], who: str) -> None:
         """Keep the states in ring buffers."""
@@ -535,56 +541,52 @@ class _Run:
             array = np.array(value, self.dtype(states[name]))
             self._states[name] = array.reshape(self._resolved(states[name], array.shape, who))
         self.streaming = True
-        self._rings = list(_rings(self.function, who))
+        self._rings = list(_rings(self.function))
         self.function = _with_outputs(self.function, self._function_outputs())
         self._executable = self._watching = None
 
 
 @dataclass(frozen=True)
 class _Ring:
-    """A state that advances after an execution: ``value`` is what it has become, longer or with new entries at its end."""
+    """A state that advances after an execution: ``value`` is what it has become, longer or with new entries at its end.
+
+    ``update`` has the new entries; ``is_open``: the program does not say how many.
+    """
 
     state: str
     value: str
-    axis: int
-    update: str | None
-    """What was joined on; None if the value is an update of the state itself."""
+    update: str
+    is_open: bool
 
-    def move(self, states: dict[str, Array], found: Mapping[str, Array], advance: int, who: str) -> None:
-        state, value = states[self.state], found[self.value]
-        axis = self.axis % value.ndim
-        added = value.shape[axis] - state.shape[axis]
-        if added:  # joined on: the oldest entries leave
-            keep = [slice(None)] * value.ndim
-            keep[axis] = slice(added, None)
-            state[...] = value[tuple(keep)]
-        else:
-            state[...] = np.roll(value, -advance, axis)
+    def move(self, states: dict[str, Array], found: Mapping[str, Array], advance: int) -> None:
+        state, value, update = states[self.state], found[self.value], found[self.update]
+        longer = [axis for axis in range(state.ndim) if value.shape[axis] != state.shape[axis]]
+        if longer:  # joined on: the oldest entries leave
+            state[...] = value[
+                (slice(None),) * longer[0] + (slice(value.shape[longer[0]] - state.shape[longer[0]], None),)
+            ]
+            return
+        axes = [axis for axis in range(min(state.ndim, update.ndim)) if update.shape[axis] != state.shape[axis]]
+        axis = axes[0] if axes else 0
+        count = advance if self.is_open and advance else update.shape[axis] if update.ndim else 1
+        state[...] = np.roll(value, -count, axis)
 
 
-def _rings(function: Function, who: str) -> Iterator[_Ring]:
+def _rings(function: Function) -> Iterator[_Ring]:
     """The states that a function reads and joins something on, or updates in part."""
     held: dict[str, str] = {}
-    constants: dict[str, Any] = {}
+    types = {port.name: port.type for port in function.inputs}
     for operation in function.block.operations:
-        if operation.type == "const":
-            constants[operation.outputs[0].name] = operation.attributes["val"].python
-        elif operation.type == "read_state":
-            held[operation.outputs[0].name] = str(operation.inputs["input"][0])
-        elif operation.type == "concat":
-            values = operation.inputs["values"]
-            if isinstance(values[0], str) and values[0] in held:
-                axis = _known(operation, "axis", constants)
-                yield _Ring(held[values[0]], operation.outputs[0].name, int(axis), None)
-        elif operation.type == "slice_update":
-            (source,) = operation.inputs["x"]
-            if isinstance(source, str) and source in held:
-                yield _Ring(held[source], operation.outputs[0].name, 0, str(operation.inputs["update"][0]))
-
-
-def _known(operation: Operation, name: str, constants: Mapping[str, Any]) -> Any:
-    (argument,) = operation.inputs[name]
-    return constants[argument] if isinstance(argument, str) else argument.python
+        types.update((port.name, port.type) for port in operation.outputs)
+        given = operation.inputs
+        if operation.type == "read_state":
+            held[operation.outputs[0].name] = str(given["input"][0])
+        elif operation.type in ("concat", "slice_update"):
+            before, new = (given["x"][0], given["update"][0]) if "update" in given else given["values"][:2]
+            if isinstance(before, str) and before in held and isinstance(new, str):
+                type = types[new]
+                is_open = isinstance(type, TensorType) and (type.shape is None or None in type.shape)
+                yield _Ring(held[before], operation.outputs[0].name, new, is_open)
 
 
 def _with_outputs(function: Function, names: Sequence[str]) -> Function:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 class CoreMLError(DamagedFile):
     """A Core ML file or program that cannot be used; the message says where and why.
 
-    ``place`` is where, if that is a line of a text.
+    ``place`` is where, if that is a line of a text; ``unsupported``: it is valid, but cannot be run here.
     """
 
-    def __init__(self, message: str, place: Place | None = None) -> None:
+    def __init__(self, message: str, place: Place | None = None, *, unsupported: bool = False) -> None:
         super().__init__(message)
-        self.place = place
+        self.place, self.unsupported = place, unsupported

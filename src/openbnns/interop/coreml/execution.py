@@ -239,7 +239,8 @@ class _Steps:
         known = operation.type in RECORDED or operation.type in AT_ONCE or operation.type in _CONTROL
         if not known:
             where = f"{operation.place}: " if operation.place else ""
-            raise CoreMLError(f"{where}{operation}: the operation {operation.type} cannot be run here.")
+            found = f"{where}{operation}: the operation {operation.type} cannot be run here."
+            raise CoreMLError(found, operation.place, unsupported=True)
 
     def _read_outside(self) -> set[str]:
         own = {port.name for port in self.block.inputs} | set(self.expressions)

@@ -241,7 +241,8 @@ def _tensor(type: TensorType, message: Message) -> Constant:
         flat = _numbers(fields[0], message.message(fields[0]), element)
     if len(flat) != count:
         raise message.damage(f"a constant of type {type} has {len(flat)} values")
-    return Constant(type, flat.reshape(sizes))
+    # Numbers lie in a message as it happens, but native calls take those only that lie where C would put them.
+    return Constant(type, np.require(flat, requirements="A").reshape(sizes))
 
 
 def _objects(texts: list[str]) -> Array:
