@@ -194,11 +194,11 @@ def lstm(
     h, c = initial_h.astype(np.float64), initial_c.astype(np.float64)
     outputs = np.empty((*x.shape[:2], h.shape[1]))
     steps = range(len(x))
-    for t in reversed(steps) if direction == "reverse" else steps:
+    for place, t in enumerate(reversed(steps) if direction == "reverse" else steps):
         i, f, o, g = np.split(x[t] @ weight_ih.T.astype(np.float64) + h @ weight_hh.T + bias, 4, 1)
         c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
         h = _sigmoid(o) * np.tanh(c)
-        outputs[t] = h
+        outputs[place] = h  # in the order in which the steps are seen
     return outputs.astype(x.dtype), h.astype(x.dtype), c.astype(x.dtype)
 
 
@@ -293,7 +293,7 @@ OPERATIONS: dict[str, Any] = {
     "shape": lambda x: np.array(x.shape, np.int32),
     "fill": lambda shape, value: np.full([int(n) for n in shape], value),
     "fill_like": lambda ref_tensor, value: np.full(np.shape(ref_tensor), value),
-    "identity": lambda x: x, "less": lambda x, y: x < y,
+    "reverse": lambda x, axes: np.flip(x, [int(a) for a in axes]), "identity": lambda x: x, "less": lambda x, y: x < y,
     "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "real_div": lambda x, y: x / y,
     "pow": lambda x, y: x**y, "minimum": lambda x, y: np.minimum(x, y), "maximum": lambda x, y: np.maximum(x, y),
     "not_equal": lambda x, y: x != y, "select": lambda cond, a, b: np.where(cond, a, b),

@@ -34,7 +34,7 @@ __getattr__, __dir__ = _attach(
         "layers": layers.__all__,
         "abi.structs": ["BNNSNDArrayDescriptor"],
     },
-    modules=["capi", "compat", "datasets", "layers", "nn"],
+    modules=["capi", "compat", "coreml", "datasets", "layers", "nn"],
     elsewhere=["capi", "nn"],
     hints={"BNNS": "Swift's BNNS.Shape is openbnns.Shape: import openbnns as BNNS"},
 )

@@ -1,4 +1,4 @@
-from . import capi as capi, compat as compat, datasets as datasets, layers as layers, nn as nn
+from . import capi as capi, compat as compat, coreml as coreml, datasets as datasets, layers as layers, nn as nn
 from .abi.structs import BNNSNDArrayDescriptor as BNNSNDArrayDescriptor
 from ._strict import StrictWarning as StrictWarning
 from ._strict import strict as strict

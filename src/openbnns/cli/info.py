@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from . import data_options, model_formats, ranks
+from . import core_ml_programs, data_options, model_formats, ranks
 from .arguments import OK, UNUSABLE, UNUSABLE_ERRORS, Commands, print_json
 from .launcher import launched
 
@@ -23,6 +23,7 @@ def add(commands: Commands) -> None:
             "openbnns info",
             "openbnns inspect out/model.safetensors   # task, classes, columns, layers, settings, results",
             "openbnns inspect model.onnx              # inputs, outputs, operations; exit code 1 if it cannot run here",
+            "openbnns inspect model.mlpackage         # inputs, outputs, operations; exit code 1 if it could not run",
             "mpiexec -n 4 openbnns info --mpi",
         ),
     )  # fmt: skip
@@ -41,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from .. import show_config
     from ..runtime import config
 
+    if options.model is not None and core_ml_programs.is_program(options.model):
+        return core_ml_programs.inspect(options)
     if options.model is not None and model_formats.format_of(options.model) is not None:
         return model_formats.inspect(options.model, options)
     if options.model is not None:

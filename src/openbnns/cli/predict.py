@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import data_options, model_formats
+from . import core_ml_programs, data_options, model_formats
 from .arguments import OK, Commands, print_json
 
 _SHOWN = 10  # predictions on a terminal
@@ -28,6 +28,7 @@ def add(commands: Commands) -> None:
             "openbnns predict out/model.safetensors new.csv --json",
             "openbnns predict model.onnx inputs.npz -o outputs.npz          # arrays by the names of inputs and outputs",
             "openbnns predict model.onnx photo.jpg --size height=320 --size width=320",
+            "openbnns predict model.mlpackage inputs.npz -o outputs.npz     # a Core ML program, arrays by name",
         ),
     )  # fmt: skip
     data_options.add_model_and_data(predict, "new samples")
@@ -46,6 +47,8 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if core_ml_programs.is_program(options.model):
+        return core_ml_programs.predict(options)
     network = model_formats.opened(options.model, options)
     card = network.model_card
     if card is None or card.preparation is None:

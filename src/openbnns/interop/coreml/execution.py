@@ -273,6 +273,14 @@ class _Steps:
                 needed = (needed - part.made) | part.reads
         return plan[::-1]
 
+    def run_apart(self) -> None:
+        """Run every operation by itself from now on, which gives the same as recording them, for tests."""
+        self._alone = {id(line) for line in self.lines}
+        self.plan = self._planned()
+        for line in self.lines:
+            for block in line.blocks:
+                block.run_apart()
+
     def constant(self, name: str) -> Any:
         """The array of a constexpr operation, computed when it is first read."""
         line = self.expressions[name]

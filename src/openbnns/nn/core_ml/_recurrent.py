@@ -33,6 +33,8 @@ def _lstm(b: Builder, op: Lstm) -> None:
         "lstm", x=x, initial_h=begin[0], initial_c=begin[1], weight_ih=inputs, weight_hh=hidden, bias=bias,
         direction="reverse" if op.reverse else "forward", output_sequence=True,
     )  # fmt: skip
+    if op.reverse:  # Core ML gives the steps in the order in which cells see them
+        y = b("reverse", x=y, axes=[0])
     for value, var in zip(op.outputs, (b("transpose", x=y, perm=[1, 0, 2]), last_hidden, last_cell), strict=True):
         b.set(value, var)
 

@@ -99,6 +99,14 @@ def _weights(weight: Tensor, bias: Tensor | None) -> tuple[Any, Any]:
     return weight.numbers, None if bias is None else bias.numbers
 
 
+def _numbers(weight: Tensor, bias: Tensor | None) -> tuple[Any, Any]:
+    """Both as functions of volumes take them: parameters of the network, else values."""
+    kernels, added = (
+        None if x is None else x.held if isinstance(x.held, Parameter) else x.numbers for x in (weight, bias)
+    )
+    return kernels, added
+
+
 @operator(LAYERS, "Conv")
 def conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return convolution(call, x, weight, bias)
@@ -112,9 +120,7 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> T
     outputs, inputs, *kernel = weight.shape
     samples, channels, *image = value.shape
     if groups < 1 or channels != inputs * groups or outputs % groups:
-        raise Misfit(
-            f"weights {weight.shape} in {plural(groups, 'group')} do not fit {channels} channels of {x.shape}"
-        )
+        raise Misfit(f"weights {weight.shape} in {plural(groups, 'group')} do not fit {channels} channels of {x.shape}")
     _check_bias(bias, outputs)
     windows = _windows(call, image, kernel, most=3)
     if list(windows.kernel) != list(kernel):
@@ -123,7 +129,7 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> T
     if len(image) == 3:
         edges = [n for pair in reversed(windows.edges) for n in pair]
         padded = F.pad(value, edges) if any(edges) else value
-        return Tensor(F.conv3d(padded, *held, windows.stride, 0, windows.dilation, groups))
+        return Tensor(F.conv3d(padded, *_numbers(weight, bias), windows.stride, 0, windows.dilation, groups))
     shape = (samples, outputs, *_sizes(image, windows))
     operation = operations.Convolution(value, *held, shape, windows.for_layer(), groups, False)
     return Tensor(value.graph.append(operation))
@@ -142,9 +148,7 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     inputs, outputs, *kernel = weight.shape
     samples, channels, *image = value.shape
     if groups < 1 or channels != inputs or channels % groups:
-        raise Misfit(
-            f"weights {weight.shape} in {plural(groups, 'group')} do not fit {channels} channels of {x.shape}"
-        )
+        raise Misfit(f"weights {weight.shape} in {plural(groups, 'group')} do not fit {channels} channels of {x.shape}")
     _check_bias(bias, outputs * groups)
     axes = len(image)
     extra = call.integers("output_padding", [0] * axes)
@@ -168,7 +172,9 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     ).for_layer()
     held = _weights(weight, bias)
     if axes == 3:
-        volume: Value = F.conv_transpose3d(value, *held, windows.stride, 0, 0, groups, windows.dilation)
+        volume: Value = F.conv_transpose3d(
+            value, *_numbers(weight, bias), windows.stride, 0, 0, groups, windows.dilation
+        )
         return Tensor(_cut(volume, edges, sizes, whole))
     if groups > 1:
         operation: Any = operations.GroupedTransposedConvolution(value, *held, shape, window, groups)

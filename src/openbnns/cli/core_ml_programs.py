@@ -1,0 +1,105 @@
+"""Core ML's programs on the command line: what is in a file, and what it predicts."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .arguments import FAILED, OK, print_json
+
+_FOLDERS = (".mlpackage", ".mlmodelc")
+_IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+
+
+def is_program(path: Path) -> bool:
+    """True for what holds ML programs; a neural network of the old kind in an ``.mlmodel`` is read in another way."""
+    suffix = path.suffix.lower()
+    if suffix in _FOLDERS or suffix == ".mil":
+        return True
+    if suffix != ".mlmodel" or not path.exists():
+        return False
+    from ..interop import coreml
+
+    return not coreml.read(path).kind.startswith("neuralNetwork")
+
+
+def inspect(options: argparse.Namespace) -> int:
+    """Print what a model takes, gives and holds; fails if it cannot run."""
+    from ..coreml import inspect
+
+    found = inspect(options.model)
+    if options.json:
+        print_json({**asdict(found), "runs": found.runs})
+    elif not options.quiet:
+        for line in found.lines():
+            print(line)
+        if found.runs:
+            print(f"runs here: openbnns predict {options.model} DATA")
+    return OK if found.runs else FAILED
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Write the outputs of a model for arrays by the names of its inputs, or for an image."""
+    from ..coreml import MLModel
+
+    if options.output is not None and options.output.suffix.lower() != ".npz":
+        raise ValueError(f"{options.output}: outputs of a Core ML model are arrays. Give a name that ends in .npz.")
+    model = MLModel(options.model)
+    found = model.predict(_inputs(Path(options.data), list(model.input_description)))
+    if options.output is not None:
+        _write(options.output, found)
+    if options.json:
+        print_json(
+            {"model": str(options.model), "data": options.data, "outputs": {k: _plain(v) for k, v in found.items()}}
+        )
+    elif not options.quiet:
+        for name, value in found.items():
+            about = f" {value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else ""
+            print(f"{name}{about}: written to {options.output}" if options.output else f"{name}{about}:\n{value}")
+    return OK
+
+
+def _inputs(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    import numpy as np
+
+    from ..nn.files import DataError
+
+    if not path.exists():
+        raise DataError(f"{path}: there is no such file.")
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        with np.load(path, allow_pickle=False) as archive:
+            if len(archive.files) == len(names) == 1:
+                return {names[0]: archive[archive.files[0]]}
+            return {name: archive[name] for name in archive.files}
+    if len(names) != 1:
+        raise DataError(f"{path}: the model has {len(names)} inputs. Give a .npz file with arrays {', '.join(names)}.")
+    if suffix == ".npy":
+        return {names[0]: np.load(path, allow_pickle=False)}
+    if suffix in _IMAGES:
+        from ..nn.preprocessing.images import pillow
+
+        with pillow().open(path) as image:
+            return {names[0]: image.copy()}
+    raise DataError(f"{path}: give a .npz file with an array for each input, a .npy file for one input, or an image.")
+
+
+def _write(path: Path, outputs: dict[str, Any]) -> None:
+    import numpy as np
+
+    from ..nn.weights import write_atomically
+
+    data = io.BytesIO()
+    np.savez(
+        data,
+        **{name: np.asarray(_plain(value) if isinstance(value, dict) else value) for name, value in outputs.items()},
+    )
+    write_atomically(path, data.getvalue())
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
