@@ -19,6 +19,8 @@ from .ranks import Ranks
 # The names that openbnns.nn knows, which would take too long to import for --help.
 OPTIMIZERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad", "adamax")
 PATIENCE = 10  # epochs without a lower validation loss, after which a run ends
+_REPEATED = ("weight_decay", "clip_norm", "early_stopping", "keep", "tune", "validation_share", "test_share")
+"""Options that the command in a report repeats if they differ from their defaults."""
 SCHEDULES = ("constant", "step", "cosine", "warmup", "warmup_cosine")
 
 
@@ -136,7 +138,7 @@ def add(commands: Commands) -> None:
     data_options.add_form(train)
     data_options.add_stream(train)
     ranks.add(train)
-    train.set_defaults(run=run)
+    train.set_defaults(run=run, defaults={name: train.get_default(name) for name in _REPEATED})
 
 
 def run(options: argparse.Namespace) -> int:
@@ -434,16 +436,7 @@ def _write_report(
         f"{options.batch_size} --optimizer {options.optimizer} --lr {options.lr:g} --schedule {options.schedule} --seed "
         f"{options.seed}"
     )
-    defaults = {
-        "weight_decay": None,
-        "clip_norm": None,
-        "early_stopping": None,
-        "keep": "best",
-        "tune": None,
-        "validation_share": 0.1,
-        "test_share": 0.2,
-    }
-    for name, default in defaults.items():
+    for name, default in options.defaults.items():
         value = getattr(options, name)
         if value != default:
             settings[name.replace("_", " ")] = value
