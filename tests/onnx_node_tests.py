@@ -31,6 +31,18 @@ WEIGHTS = {
 }  # fmt: skip
 
 
+# Tests that do not pass, by how their names begin, and why.
+KNOWN = {
+    "test_bernoulli": "random numbers, which nobody else draws",
+    "test_batchnorm_example_training_mode": "results of training: statistics of the batch",
+    "test_batchnorm_epsilon_training_mode": "results of training: statistics of the batch",
+    "test_training_dropout": "results of training: random numbers, and masks of them",
+    "test_bitshift_left": "whole numbers that are computed have no width",
+    "test_bitwise_not": "whole numbers that are computed have no width",
+    "test_col2im_5d": "columns of volumes",
+}
+
+
 @dataclass
 class Case:
     name: str
@@ -83,7 +95,7 @@ def run(case: Case, folder: Path) -> None:
         try:
             _try(case, folder, way)
             return
-        except nn.onnx.Unsupported:
+        except (nn.onnx.Unsupported, ValueError):
             pass
     _try(case, folder, ways[-1])
 
@@ -135,6 +147,10 @@ def _try(case: Case, folder: Path, settings: set[str]) -> None:
         np.testing.assert_allclose(got, want, 1e-2 if small else 1e-3, 1e-2 if small else 1e-5)  # ONNX's own is 1e-3
 
 
+def is_known(name: str) -> bool:
+    return name.startswith(tuple(KNOWN))
+
+
 def main() -> int:
     passed, failed, reasons = 0, [], Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
@@ -149,7 +165,7 @@ def main() -> int:
         print(f"{name}: {kind}: {text}")
     total = passed + len(failed)
     print(f"{passed} of {total} node tests of supported operators pass ({100 * passed / total:.1f} %)", dict(reasons))
-    return 0 if passed >= 0.95 * total else 1
+    return 1 if any(not is_known(name) for name, _, _ in failed) else 0
 
 
 if __name__ == "__main__":

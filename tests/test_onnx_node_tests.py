@@ -15,11 +15,13 @@ def test_a_part_of_the_node_tests(tmp_path: Path) -> None:
     failed = []
     cases = list(onnx_node_tests.cases())[::SLICE]
     for case in cases:
+        if onnx_node_tests.is_known(case.name):
+            continue
         try:
             onnx_node_tests.run(case, tmp_path)
         except Exception as error:
             failed.append(f"{case.name}: {error}")
-    assert len(failed) <= 0.05 * len(cases), "\n".join(failed)
+    assert not failed, "\n".join(failed)
 
 
 @pytest.mark.peers

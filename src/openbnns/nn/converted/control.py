@@ -25,7 +25,7 @@ from .._network_graph import NetworkGraph
 from ..function import Function
 from .tensors import NODE_ERRORS, Misfit, Tensor
 
-MOST_STEPS = 2_000
+MOST_STEPS = 1_000
 """Steps of all loops of a network that are unrolled while it is recorded."""
 
 _MOST_READ = 64  # numbers at a time: shapes, conditions, bounds

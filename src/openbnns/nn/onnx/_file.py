@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ from .errors import OnnxError, require_onnx
 OLDEST, NEWEST = 7, 28
 """Versions of ONNX's operators that are read."""
 
+COMPOSED = (
+    "AffineGrid", "CenterCropPad",
+    "NegativeLogLikelihoodLoss", "RotaryEmbedding", "SequenceMap", "SoftmaxCrossEntropyLoss", "SwiGLU",
+)  # fmt: skip
+"""Operators that ONNX defines by others, which are put in their place."""
+
+_ROUNDS = 4
 _MOST_BYTES = 2**31  # of a file, which is what protocol buffers can hold
 _DEEPEST = 2**16  # nodes of a graph
 _DOMAINS = ("", "ai.onnx")
@@ -138,7 +146,12 @@ def read(path: str | os.PathLike[str]) -> Model:
         raise OnnxError(f"{place}: has no graph. It is not an ONNX file, or is damaged.")
     opset = _opset(proto, place)
     if proto.functions:
-        proto = _inlined(onnx, proto, place)
+        proto = _inlined(proto, (), place)
+    for _ in range(_ROUNDS):  # what is put in place may be made of others itself
+        composed = sorted(_all_names(proto.graph) & set(COMPOSED))
+        if not composed:
+            break
+        proto = _inlined(proto, composed, place)
     return _model(proto, place, opset)
 
 
@@ -159,12 +172,32 @@ def _opset(proto: Any, place: Path) -> int:
     return int(versions[0])
 
 
-def _inlined(onnx: Any, proto: Any, place: Path) -> Any:
-    """The model with its own functions replaced by what they do."""
-    from importlib import import_module
+def _all_names(graph: Any) -> set[str]:
+    """The operators of a graph and of those in it."""
+    found = set()
+    for node in graph.node:
+        found.add(node.op_type if node.domain in _DOMAINS else "")
+        for entry in node.attribute:
+            if entry.type == 5:
+                found |= _all_names(entry.g)
+    return found
 
+
+def _inlined(proto: Any, composed: Sequence[str], place: Path) -> Any:
+    """The model with its own functions, and operators that ONNX defines by others, replaced by what they do."""
+    inliner = import_module("onnx.inliner")
     try:
-        return import_module("onnx.inliner").inline_local_functions(proto)
+        if not composed:
+            return inliner.inline_local_functions(proto)
+        known = {value.name for value in (*proto.graph.input, *proto.graph.value_info)}
+        for tensor in proto.graph.initializer:  # whose types the inliner does not look up
+            if tensor.name not in known:
+                described = proto.graph.value_info.add(name=tensor.name)
+                described.type.tensor_type.elem_type = tensor.data_type
+                for n in tensor.dims:
+                    described.type.tensor_type.shape.dim.add(dim_value=n)
+        chosen = [("", name) for name in composed]
+        return inliner.inline_selected_functions(proto, chosen, inline_schema_functions=True)
     except Exception as error:
         raise OnnxError(f"{place}: has functions that cannot be put in place ({error}).") from None
 

@@ -22,7 +22,7 @@ from ..converted.tensors import NODE_ERRORS, Misfit, Tensor, TensorList, without
 from . import _numpy
 from ._call import Call
 from ._file import Graph, Node, Port
-from ._tensor import by_numpy, check_memory
+from ._tensor import by_numpy, check_memory, constant_of
 from ._weights import Weights
 from .errors import all_refused
 from .operators import OPERATORS
@@ -30,7 +30,8 @@ from .operators import OPERATORS
 # Operators whose handlers take whole numbers as well.
 _TAKES_ALL = {
     "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Shape", "Size", "Identity", "Cast", "CastLike", "ConstantOfShape", "OneHot",
-    "Dropout", "MaxPool", "MaxUnpool", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Range",
+    "Dropout", "MaxPool", "MaxUnpool", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Range", "MelWeightMatrix",
+    "HannWindow", "HammingWindow", "BlackmanWindow", "BitShift", "BitwiseNot",
 }  # fmt: skip
 # Attributes that say nothing, or nothing that matters here.
 _NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
@@ -50,6 +51,14 @@ _NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
     "com.microsoft.QLinearAveragePool": ("count_include_pad",), "Hardmax": ("axis",),
 }  # fmt: skip
 _FILLING = {"Expand", "Tile", "ConstantOfShape", "Range"}  # whose result may have a free size
+# Inputs by place that shapes of results follow from: whole numbers, which are read if a run computes them.
+_SHAPING: dict[str, tuple[int, ...]] = {
+    "Reshape": (1,), "Expand": (1,), "Tile": (1,), "Slice": (1, 2, 3, 4), "Pad": (1, 3), "Split": (1,), "Squeeze": (1,),
+    "Unsqueeze": (1,), "ConstantOfShape": (0,), "OneHot": (1,), "TopK": (1,), "CumSum": (1,), "Trilu": (1,), "Resize": (3,),
+} | {
+    f"Reduce{name}": (1,)
+    for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp")
+}  # fmt: skip
 _NEVER_FOLDED = {"MaxPool", "MaxUnpool", "Dropout", "Compress", "Unique"}
 
 BATCH = "N"  # the first axis of an input without a shape
@@ -141,8 +150,9 @@ class Network(OnnxPart):
 
     def _input_array(self, x: Any, index: int) -> Array:
         array = np.asarray(x)
-        if index < len(self._ports) and self._ports[index].shape == () == array.shape and array.dtype.kind in "fiub":
-            return array  # a single number
+        wanted = self._ports[index].shape if index < len(self._ports) else None
+        if wanted is not None and array.dtype.kind in "fiub" and (wanted == () == array.shape or 0 in wanted):
+            return array  # a single number, or nothing
         return super()._input_array(x, index)
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
@@ -284,6 +294,10 @@ def shown_shape(shape: Sequence[Any]) -> str:
 def result_of(call: Call, tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
     """The results of an operator on tensors: folded, computed in NumPy, or recorded."""
     _require(call, tensors)
+    for place in _SHAPING.get(call.op, ()):
+        x = tensors[place] if place < len(tensors) else None
+        if x is not None and not x.constant:
+            tensors[place] = Tensor(constant_of(x, f"input {place}"))
     given = [x for x in tensors if x is not None]
     by_size = call.op in _FILLING and any(x.constant and x.held.dtype == object for x in given)
     if call.op in _numpy.TABLE and call.op not in _NEVER_FOLDED and all(x.constant for x in given) and not by_size:

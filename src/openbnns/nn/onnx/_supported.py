@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ._file import COMPOSED
 from .operators import GROUPS
 
 _ORDER = (
     "convolutions and poolings", "normalizations", "products", "sequences", "activations", "arithmetic", "reductions", "shapes",
     "parts and joints", "masks and types", "quantized numbers", "control flow", "sizes that depend on numbers",
-    "sequences of tensors", "onnxruntime's own",
+    "sequences of tensors", "samples of images", "signals", "random numbers", "onnxruntime's own",
 )  # fmt: skip
 
 
@@ -18,7 +19,7 @@ def supported() -> dict[str, tuple[str, ...]]:
     >>> "LSTM" in nn.onnx.supported()["sequences"], "Loop" in nn.onnx.supported()["control flow"]
     (True, True)
     """
-    return {group: tuple(sorted(GROUPS[group])) for group in _ORDER}
+    return {group: tuple(sorted(GROUPS[group])) for group in _ORDER} | {"made of others": COMPOSED}
 
 
 def table() -> str:

@@ -133,7 +133,9 @@ def by_numpy(call: Call, tensors: Sequence[Tensor | None]) -> tuple[Tensor, ...]
     return tuple(Tensor(y, kind) for y, kind in zip(outputs, recipe.kinds, strict=True))
 
 
-def by_data(call: Call, tensors: Sequence[Tensor | None], shapes: Sequence[Sequence[Any]]) -> tuple[Tensor, ...]:
-    """Whole numbers that a node gives in NumPy, where text in the shapes names sizes that depend on numbers."""
+def by_data(
+    call: Call, tensors: Sequence[Tensor | None], shapes: Sequence[Sequence[Any]], kind: str = "i"
+) -> tuple[Tensor, ...]:
+    """Whole numbers, or others, that a node gives in NumPy, where text in the shapes names sizes that depend on numbers."""
     recipe = Recipe(call, tensors)
-    return sized_by_data(ByNumpy, *recipe.values, recipe, shapes=shapes, kinds="i" * len(shapes))
+    return sized_by_data(ByNumpy, *recipe.values, recipe, shapes=shapes, kinds=kind * len(shapes))

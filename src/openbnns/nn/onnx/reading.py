@@ -157,8 +157,8 @@ def _with_names(
             shape[i] = f"{port.name}_{i}"
     who = f"{model.path}: a sample of input {port.name!r}, of shape {shown_shape(shape)},"
     plain = [n for n in shape if isinstance(n, int)]
-    if min(plain, default=1) < 1:
-        raise OnnxError(f"{who} holds nothing. Pass input_shapes={{{port.name!r}: (...)}}.")
+    if min(plain, default=1) < 0:
+        raise OnnxError(f"{who} has a negative size. Pass input_shapes={{{port.name!r}: (...)}}.")
     memory_limit.check(4 * math.prod(plain), who, OnnxError)
     return Port(port.name, port.kind, tuple(shape))
 

@@ -32,6 +32,7 @@ def _one_axis(axis: int, rank: int) -> int:
 def _reduction(function: Any) -> Body:
     def body(call: Call, x: Array, axes: Array | None = None) -> Any:
         chosen = axes_of(call, x.ndim, listed(axes))
+        call.ignored("noop_with_empty_axes")
         if chosen == () and x.ndim and call.op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
             return x
         result = function(x, axis=chosen, keepdims=bool(call.integer("keepdims", 1)))
@@ -40,10 +41,25 @@ def _reduction(function: Any) -> Body:
     return body
 
 
+def _extreme(function: Any, end: int) -> Any:
+    """The largest or smallest number; of none, the first or last that there is."""
+
+    def reduce(x: Any, **options: Any) -> Any:
+        if x.size or x.dtype == object:
+            return function(x, **options)
+        whole = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
+        ends = (whole.min, whole.max) if whole else (False, True) if x.dtype == np.bool_ else (-np.inf, np.inf)
+        return function(x, initial=ends[end], **options)
+
+    return reduce
+
+
 _REDUCTIONS: dict[str, Any] = {
-    "ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod,
+    "ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": _extreme(np.max, 0), "ReduceMin": _extreme(np.min, 1),
+    "ReduceProd": np.prod,
     "ReduceL1": lambda x, **o: np.sum(np.abs(x), **o), "ReduceL2": lambda x, **o: np.sqrt(np.sum(np.square(x), **o)),
     "ReduceSumSquare": lambda x, **o: np.sum(np.square(x), **o), "ReduceLogSum": lambda x, **o: np.log(np.sum(x, **o)),
+    "ReduceLogSumExp": lambda x, **o: np.log(np.sum(np.exp(x), **o)),
 }  # fmt: skip
 for _name, _function in _REDUCTIONS.items():
     TABLE[_name] = _reduction(_function)
@@ -78,6 +94,43 @@ def _cumulated(call: Call, x: Array, axis: Array) -> Any:
     if call.integer("exclusive", 0):
         total = total - turned
     return np.flip(total, place) if call.integer("reverse", 0) else total
+
+
+_WINDOWS = {
+    "HannWindow": (0.5, 0.5, 0.0),
+    "HammingWindow": (25 / 46, 21 / 46, 0.0),
+    "BlackmanWindow": (0.42, 0.5, 0.08),
+}
+
+
+@register(*_WINDOWS)
+def _window(call: Call, size: Array) -> Any:
+    """a - b cos(t) + c cos(2 t) for t around a circle."""
+    call.ignored("output_datatype")
+    (count,) = limited([int(size.item())])
+    turn = 2 * np.pi * np.arange(count) / max(1, count if call.integer("periodic", 1) else count - 1)
+    a, b, c = _WINDOWS[call.op]
+    return (a - b * np.cos(turn) + c * np.cos(2 * turn)).astype(np.float32)
+
+
+@register("MelWeightMatrix")
+def _mel_weights(call: Call, bands: Array, length: Array, rate: Array, low: Array, high: Array) -> Any:
+    """Triangles over the bins of a Fourier transform, whose corners are evenly spaced in mel."""
+    call.ignored("output_datatype")
+    count, bins = int(bands.item()), int(length.item()) // 2 + 1
+    limited((bins, count))
+    ends = 2595 * np.log10(1 + np.array([low.item(), high.item()], np.float64) / 700)
+    mels = ends[0] + np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2))
+    corners = ((length.item() + 1) * (700 * (10 ** (mels / 2595) - 1)) / rate.item()).astype(np.int64)
+    result = np.zeros((bins, count), np.float32)
+    for band, (left, middle, right) in enumerate(zip(corners, corners[1:], corners[2:], strict=False)):
+        if middle == left:
+            result[middle, band] = 1
+        else:
+            result[left : middle + 1, band] = np.arange(middle - left + 1) / (middle - left)
+        if right > middle:
+            result[middle:right, band] = (right - np.arange(middle, right)) / (right - middle)
+    return result
 
 
 @register("MatMul")

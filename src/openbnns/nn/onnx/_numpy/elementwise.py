@@ -94,6 +94,20 @@ def _mod(call: Call, a: Array, b: Array) -> Any:
     return np.fmod(a, b) if call.integer("fmod", 0) else np.mod(a, b)
 
 
+@register("BitShift")
+def _shifted(call: Call, a: Array, b: Array) -> Any:
+    limited(np.broadcast_shapes(a.shape, b.shape))
+    direction = call.text("direction", "")
+    if direction not in ("LEFT", "RIGHT"):
+        raise Misfit(f"direction={direction!r} has no counterpart here")
+    return np.left_shift(a, b) if direction == "LEFT" else np.right_shift(a, b)
+
+
+@register("BitwiseNot")
+def _inverted(call: Call, x: Array) -> Any:
+    return np.invert(x)
+
+
 @register("Not")
 def _not(call: Call, x: Array) -> Any:
     return np.logical_not(x)

@@ -12,12 +12,14 @@ from . import (
     quantized,
     reductions,
     resize,
+    sampling,
     shapes,
+    signals,
     windows,
 )  # fmt: skip
 from ._registry import GROUPS, OPERATORS
 
 __all__ = [
     "GROUPS", "OPERATORS", "attention", "cells", "control", "data_sizes", "elementwise", "fused", "normalizations", "products",
-    "quantized", "reductions", "resize", "shapes", "windows",
+    "quantized", "reductions", "resize", "sampling", "shapes", "signals", "windows",
 ]  # fmt: skip

@@ -205,6 +205,19 @@ def cumsum(call: Call, x: Tensor, axis: Tensor) -> Tensor:
     return Tensor(F.flip(total, place) if reverse else total)
 
 
+@operator(ARITHMETIC, "CumProd")
+def cumprod(call: Call, x: Tensor, axis: Tensor) -> Tensor:
+    place, value = x.axis(int(constant_of(axis, "axis").item())), x.numbers
+    reverse = call.integer("reverse", 0)
+    turned = F.flip(value, place) if reverse else value
+    if call.integer("exclusive", 0):
+        first = F.add(F.mul(F.narrow(turned, place, 0, 1), 0.0), 1.0)
+        count = x.shape[place] - 1
+        turned = F.cat([first, F.narrow(turned, place, 0, count)], place) if count else first
+    total = F.cumprod(turned, place)
+    return Tensor(F.flip(total, place) if reverse else total)
+
+
 def along(value: Value, axis: int, matrix: Any) -> Value:
     """The entries along an axis as sums of those that there are: ``matrix`` is (new, old)."""
     last = value.ndim - 1
@@ -225,8 +238,15 @@ def _masked(call: Call, *given: Tensor) -> Any:
     return by_numpy(call, given)
 
 
-for _name in sorted(_numpy.WITHOUT_GRADIENT):
+for _name in sorted(_numpy.WITHOUT_GRADIENT - {"BitShift", "BitwiseNot"}):
     add(MASKS, _name, _masked)
+
+
+@operator(MASKS, "BitShift", "BitwiseNot")
+def bits(call: Call, *given: Tensor) -> Any:
+    if call.op == "BitwiseNot" or call.text("direction", "") == "LEFT":
+        raise Misfit("whole numbers that are computed have 64 bits here, so that other types would give other results")
+    return by_numpy(call, given)
 
 
 @operator(MASKS, "Where")

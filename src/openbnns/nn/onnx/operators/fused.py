@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ....graph.sizes import is_same
 from ....graph.tensor import Value
 from ... import functional as F
 from ...converted.functions import AsNumbers, Compare
+from ...converted.registry import Handler
 from ...converted.tensors import Misfit, Tensor
 from .._call import Call
 from ._registry import add, operator
@@ -25,7 +27,7 @@ FUSED = "onnxruntime's own"
 _DOMAIN = "com.microsoft."
 
 
-def fused(*names: str) -> Any:
+def fused(*names: str) -> Callable[[Handler], Handler]:
     """Marks a handler of an operator of onnxruntime."""
     return operator(FUSED, *(f"{_DOMAIN}{name}" for name in names))
 
@@ -121,7 +123,8 @@ add(FUSED, f"{_DOMAIN}LayerNormalization", layer_normalization)
 @operator(FUSED, "SimplifiedLayerNormalization", f"{_DOMAIN}SimplifiedLayerNormalization")
 def simplified(call: Call, x: Tensor, scale: Tensor) -> Tensor:
     call.ignored("stash_type")
-    return rms_normalization(call, x, scale)
+    found: Tensor = rms_normalization(call, x, scale)
+    return found
 
 
 @fused("SkipLayerNormalization")
@@ -224,7 +227,7 @@ def _sum(a: Any, b: Any) -> Any:
 def _masked(mask: Tensor, k: Value, lowest: float, lengths_alone: bool) -> Any:
     """What is added to scores (N, heads, T, S): by lengths of the keys, or by 1 for keys that may be seen."""
     if mask.rank == 1 and is_same(mask.shape[0], k.shape[0]):
-        numbers = np.arange(int(k.shape[2]), dtype=np.float32)
+        numbers: Any = np.arange(int(k.shape[2]), dtype=np.float32)
         seen = AsNumbers.apply(Compare.apply(mask.numbers.reshape((mask.shape[0], 1, 1, 1)), numbers, "gt"))
     elif mask.rank in (2, 3, 4) and not (lengths_alone and mask.rank != 2):
         shape = {2: (mask.shape[0], 1, 1, mask.shape[-1]), 3: (mask.shape[0], 1, *mask.shape[1:])}
@@ -320,7 +323,7 @@ def rotary(call: Call, x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor
     else:
         numbers = F.add(F.arange(length), places.numbers.reshape(())) if not _is_zero(places) else None
         cos, sin = (
-            F.narrow(t.numbers, 0, 0, length) if numbers is None else F.embedding(numbers.long(), _rows(t))
+            F.index(t.numbers, slice(0, length)) if numbers is None else F.embedding(numbers.long(), _rows(t))
             for t in (cosines, sines)
         )
     turned, rest = F.narrow(value, 3, 0, 2 * half), width - 2 * half

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from ....graph.parameter import Parameter
 from ....graph.sizes import product
 from ....graph.tensor import Value
 from ... import functional as F
+from ...converted.registry import Handler
 from ...converted.tensors import Misfit, Tensor
 from .._call import Call
 from .._tensor import constant_of
@@ -173,7 +175,7 @@ def linear_product(
     return _in_steps(_product(a, a_zero, b, b_zero), _factor(a_scale, b_scale, y_scale), y_zero)
 
 
-def microsoft(*names: str) -> Any:
+def microsoft(*names: str) -> Callable[[Handler], Handler]:
     """Marks a handler of a quantized operator of onnxruntime."""
     return operator(QUANTIZED, *(f"com.microsoft.{name}" for name in names))
 
