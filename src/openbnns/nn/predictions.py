@@ -25,7 +25,8 @@ class Predictions:
     * classification: ``labels``, the names of the classes or their numbers, and ``probabilities`` (N, classes);
     * several labels per sample: ``labels`` (N, classes) of booleans, and ``probabilities`` (N, classes);
     * regression: ``values``, in the units of the data;
-    * a network that does not know its task: ``values``, which are its ``outputs``.
+    * a network that does not know its task: ``values``, which are its ``outputs``. Where these are a dictionary, a tuple or a
+      list, ``predictions["name"]`` is one of a dictionary, and ``predictions[i]`` has the entries of sample i of all.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -75,7 +76,7 @@ class Predictions:
     def some(self, rows: Array) -> Predictions:
         """The entries of some samples, by number."""
         parts = (self.outputs, self.probabilities, self.labels, self.values)
-        outputs, probabilities, labels, values = (None if part is None else np.asarray(part)[rows] for part in parts)
+        outputs, probabilities, labels, values = (None if part is None else _rows(part, rows) for part in parts)
         return Predictions(outputs, self.task, self.classes, probabilities, labels, values)
 
     @property
@@ -83,18 +84,27 @@ class Predictions:
         """The probability of the class that was chosen; None if there are no classes."""
         return None if self.probabilities is None or self.task != "classification" else self.probabilities.max(axis=1)
 
+    @property
+    def _main(self) -> Any:
+        return self.labels if self.labels is not None else self.values
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        main = self.labels if self.labels is not None else self.values
-        return np.array(main, dtype, copy=True) if copy else np.asarray(main, dtype)
+        if isinstance(self._main, (dict, tuple, list)):
+            first = next(iter(self._main)) if isinstance(self._main, dict) else 0
+            raise TypeError(
+                f"Predictions: the network gives a {type(self._main).__name__} of outputs, not one array. Take one: "
+                f"predictions.outputs[{first!r}]."
+            )
+        return np.array(self._main, dtype, copy=True) if copy else np.asarray(self._main, dtype)
 
     def __len__(self) -> int:
-        return len(np.asarray(self))
+        return len(next(_arrays(self._main)))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(np.asarray(self))
+        return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return np.asarray(self)[index]
+        return self._main[index] if isinstance(index, str) else _rows(self._main, index)
 
     def __eq__(self, other: object) -> Any:
         return np.asarray(self) == np.asarray(other)
@@ -102,6 +112,10 @@ class Predictions:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        if isinstance(self._main, (dict, tuple, list)):
+            named = self._main.items() if isinstance(self._main, dict) else enumerate(self._main)
+            lines = [f"  {name}: {', '.join(str(array.shape) for array in _arrays(part))}" for name, part in named]
+            return f"Predictions of {len(self)} sample{'s' if len(self) != 1 else ''}, outputs:\n" + "\n".join(lines)
         lines = []
         for i in range(min(len(self), _SHOWN)):
             chosen = self[i]
@@ -115,6 +129,24 @@ class Predictions:
                 lines.append(f"  {chosen}")
         more = f"\n  ... {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
         return f"Predictions of {len(self)} sample{'s' if len(self) != 1 else ''}:\n" + "\n".join(lines) + more
+
+
+def _arrays(outputs: Any) -> Iterator[Array]:
+    """The arrays in outputs as a network gives them."""
+    if isinstance(outputs, (dict, tuple, list)):
+        for part in outputs.values() if isinstance(outputs, dict) else outputs:
+            yield from _arrays(part)
+    else:
+        yield np.asarray(outputs)
+
+
+def _rows(outputs: Any, index: Any) -> Any:
+    """The entries of some samples in all outputs."""
+    if isinstance(outputs, dict):
+        return {name: _rows(part, index) for name, part in outputs.items()}
+    if isinstance(outputs, (tuple, list)):
+        return type(outputs)(_rows(part, index) for part in outputs)
+    return np.asarray(outputs)[index]
 
 
 def _softmax(scores: Array) -> Array:

@@ -245,8 +245,7 @@ class Recorder:
                 self._set_attribute(function, *args)
                 return None
             if name == "__setitem__" and self._is_part(*args):
-                self._live[id(args[0])].version += 1
-                return function(*args, **kwargs)
+                return None
             changes = name == "__setitem__" or (bare.endswith("_") and not bare.endswith("__")) or bare in IN_PLACE
             above = self._above(args[0]) if changes else []
             record, error = Record("function", name), None

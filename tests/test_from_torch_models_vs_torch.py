@@ -1,0 +1,283 @@
+"""What real models do, in small modules: everything that ``make test-pytorch-models`` has found once is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openbnns import nn
+from torch_networks import check, floats, tokens, torch
+
+pytestmark = pytest.mark.peers
+T, F = torch.nn, torch.nn.functional
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(3)
+    nn.manual_seed(3)
+
+
+class Model(T.Module):
+    """A module whose forward is a function; it has a layer, a table and some weights to use."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function, self.linear, self.rows = function, T.Linear(6, 6), T.Embedding(40, 6)
+        self.weight = T.Parameter(torch.randn(5, 4, 2))
+        self.pad = T.ZeroPad2d((0, 0, 1, -1))
+        self.rates = T.Parameter(torch.rand(6) + 0.5)
+
+    def forward(self, *inputs: Any) -> Any:
+        x = self.linear(inputs[0]) if inputs[0].is_floating_point() else inputs[0]
+        return self.function(self, x, *inputs[1:])
+
+
+class Cubed(torch.autograd.Function):
+    """A function whose backward pass is its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, factor: float) -> Any:
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return factor * x * x * x
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return 3 * ctx.factor * ctx.saved_tensors[0] ** 2 * dy, None
+
+
+class Scaled(torch.autograd.Function):
+    """The same in the newer form."""
+
+    @staticmethod
+    def forward(x: Any, scale: Any) -> Any:
+        return x.tanh() * scale
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        x, scale = ctx.saved_tensors
+        return dy * scale * (1 - x.tanh() ** 2), (dy * x.tanh()).sum((0, 1))
+
+
+def in_place_through_views(x: Any) -> Any:
+    z = torch.zeros(len(x), 6, 5)
+    z.transpose(1, 2)[:, 1:].copy_(x[:, :4])
+    y = x * 0
+    first = y[:, 0]
+    y.view(len(x), 30)[:, 6:12].copy_(x[:, 1])
+    y.transpose(1, 2)[:, :, 3].add_(x[:, 2])
+    y[:, 2:4].unsqueeze(1).permute(0, 3, 2, 1).select(1, 4).mul_(3)
+    first += 1
+    y.narrow(1, 4, 1)[..., 2:] -= x[:, 4:, :4]
+    return y * first.sum(1)[:, None, None] + z.mT
+
+
+def mask_of_windows(x: Any) -> Any:
+    mask = torch.arange(20.0).reshape(2, 10).repeat(len(x), 1)  # as many copies as there are samples
+    return x.reshape(len(x) * 2, 15)[:, :10] * mask
+
+
+def checked(x: Any) -> Any:
+    assert (
+        x.abs().max().item()
+        < 1e9
+    )  # fmt: skip
+    if not torch.isfinite(x).all() or torch.isnan(x).any():
+        x = torch.clamp(x, -1, 1)
+    return x + 1
+
+
+def positions(s: Any, ids: Any) -> Any:
+    mask = ids.ne(1).int()
+    numbers = (torch.cumsum(mask, dim=1).type_as(mask) * mask).long() + 1
+    return s.rows(numbers) * s.rows(ids.t()).transpose(0, 1)
+
+
+def grouped(s: Any, x: Any) -> Any:
+    heads = x.reshape(len(x), 5, 3, 2).transpose(1, 2)
+    query = torch.cat([heads, 2 * heads], 1)
+    return F.scaled_dot_product_attention(query, heads, heads.sin(), enable_gqa=True)
+
+
+def attended(s: Any, x: Any) -> Any:
+    x = x.transpose(0, 1)
+    weight = s.weight.reshape(-1)[:36].reshape(6, 6)
+    return F.multi_head_attention_forward(
+        x, x, x, 6, 3, torch.cat([weight, weight.t(), s.linear.weight]), torch.cat([s.rates, s.rates, s.linear.bias]), None,
+        None, False, 0.0, weight, s.rates, training=s.training,
+    )[0]  # fmt: skip
+
+
+TRAITS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "positions that are counted": (positions, tokens(40, 3, 7)),
+    "large whole numbers": (lambda s, ids: s.rows((ids + 7) * 1000003 % 37 + ids // 9), tokens(30, 3, 7, low=9)),
+    "changes through views": (lambda s, x: in_place_through_views(x), floats(3, 5, 6)),
+    "a mask of windows": (lambda s, x: mask_of_windows(x), floats(3, 5, 6)),
+    "an identity of samples": (
+        lambda s, x: torch.eye(len(x), dtype=x.dtype).tril() @ x.flatten(1) * torch.arange(1, len(x) + 1)[:, None],
+        floats(3, 5, 6),
+    ),
+    "assertions and infinities": (lambda s, x: checked(x), floats(3, 5, 6)),
+    "a constant by mode": (lambda s, x: x * torch.full((6,), 2.0 if s.training else 3.0), floats(3, 5, 6)),
+    "a custom function": (lambda s, x: Cubed.apply(x, 0.5) + Scaled.apply(x, s.rates), floats(3, 5, 6)),
+    "attention as a function": (attended, floats(3, 5, 6)),
+    "heads that share keys": (grouped, floats(3, 5, 6)),
+    "condition second": (lambda s, x: x.where(x > 0, x.tanh()) + x.sin().where(condition=x < 1, other=0.5 * x), floats(3, 5, 6)),
+    "computed scales of normalizations": (
+        lambda s, x: F.batch_norm(x.transpose(1, 2), None, None, s.rates * 2, s.rates.exp(), True).transpose(1, 2)
+        + F.layer_norm(x, (6,), s.rates.sqrt()) + F.group_norm(x.transpose(1, 2), 3, s.rates * 3).transpose(1, 2),
+        floats(3, 5, 6),
+    ),
+    "computed kernels": (
+        lambda s, x: F.conv1d(
+            x, F.batch_norm(s.weight[None].flatten(2), None, None, training=True)[0, :, :4].reshape(2, 5, 2)
+        ),
+        floats(3, 5, 6),
+    ),
+    "padding without channels": (lambda s, x: s.pad(x), floats(3, 5, 6)),
+    "overlapping chunks": (lambda s, x: x.as_strided((len(x), 4, 12), (30, 6, 1)).sin(), floats(3, 5, 6)),
+    "named factors": (lambda s, x: x.baddbmm(batch1=x, batch2=x.new_ones(len(x), 6, 6), alpha=0.5), floats(3, 5, 6)),
+    "a transform of images": (
+        lambda s, x: torch.fft.irfft2(
+            torch.fft.rfft2(x, norm="ortho") * torch.view_as_complex(s.weight), s=(5, 6), norm="ortho"
+        ),
+        floats(3, 5, 6),
+    ),
+    "a transform of all axes": (
+        lambda s, x: torch.fft.fftn(x, dim=(1, 2)).real + torch.fft.ifft(x, n=6, dim=1).abs()[:, :5], floats(3, 5, 6),
+    ),
+    "rotations": (
+        lambda s, x: torch.view_as_real(
+            torch.view_as_complex(x.reshape(len(x), 5, 3, 2)) * torch.polar(torch.ones(5, 3), torch.arange(15.0).reshape(5, 3))
+        ).flatten(2),
+        floats(3, 5, 6),
+    ),
+    "complex arithmetic": (
+        lambda s, x: (torch.fft.fft(x) * torch.fft.fft(x * x).conj() - 2 * torch.fft.fft(x.sin()) + x).imag
+        + torch.complex(x, x.exp()).angle(),
+        floats(3, 5, 6),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRAITS)
+def test_traits(name: str) -> None:
+    function, inputs = TRAITS[name]
+    check(Model(function), inputs)
+
+
+def test_a_function_whose_backward_is_not_its_gradient() -> None:
+    class Straight(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.round()
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return dy
+
+    with pytest.raises(
+        nn.pytorch.Unsupported, match=r"Straight, a torch\.autograd\.Function, has a backward pass of its"
+    ):
+        nn.from_torch(Model(lambda s, x: Straight.apply(x)), floats(2, 5, 6))
+
+
+def test_tables_that_the_first_run_makes() -> None:
+    def forward(s: Any, x: Any) -> Any:
+        if not hasattr(s, "table"):
+            s.table = x.detach().new_ones(6) * (x.detach() * 0 + 1).mean()
+        return x * s.table
+
+    check(Model(forward), floats(3, 5, 6))
+
+
+class Cache:
+    """An object as language models keep one."""
+
+
+def test_results_that_hold_more_than_tensors() -> None:
+    def forward(s: Any, x: Any) -> Any:
+        result = {"logits": x, "cache": Cache(), "hidden": (x.sin(), x.cos())}
+        return result if s.training else result | {"memory": [x * 2]}
+
+    with pytest.warns(UserWarning) as caught:
+        net = nn.from_torch(Model(forward), floats(2, 5, 6))
+    (message,) = (str(each.message) for each in caught)
+    for part in (
+        r"result['cache'] (Cache)",
+        r"result['memory'] (result of evaluation alone)",
+        "model.config.use_cache = False",
+    ):
+        assert part in message
+    x = floats(7, 5, 6, seed=1)
+    found = net.predict(x, batch_size=3)
+    assert list(found.outputs) == ["logits", "hidden"]
+    np.testing.assert_allclose(found["logits"], net.eval()(x)["logits"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found[2]["hidden"][1], found["hidden"][1][2])
+    assert (len(found), len(list(found))) == (7, 7)
+    assert repr(found) == "Predictions of 7 samples, outputs:\n  logits: (7, 5, 6)\n  hidden: (7, 5, 6), (7, 5, 6)"
+    with pytest.raises(
+        TypeError, match=r"gives a dict of outputs, not one array\. Take one: predictions\.outputs\['logits'\]"
+    ):
+        np.asarray(found)
+
+
+def test_inputs_by_name() -> None:
+    class Optional(T.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = T.Linear(6, 4)
+
+        def forward(self, x: Any, mask: Any = None, scale: Any = None) -> Any:
+            y = self.linear(x)
+            y = y if mask is None else y.masked_fill(mask[..., None] == 0, -1.0)
+            return y if scale is None else y * scale
+
+    module, x, scale = Optional().eval(), floats(3, 5, 6), floats(3, 1, 4)
+    net = nn.from_torch(module, {"x": x, "scale": scale})
+    expected = module(torch.tensor(x), scale=torch.tensor(scale)).detach().numpy()
+    np.testing.assert_allclose(net(scale=scale, x=x), expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(TypeError, match=r"It takes x, scale"):
+        net(x, mask=scale)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_changes_in_place(seed: int) -> None:
+    """Whatever is a view of what, and changed through which of them: the network does the same."""
+
+    def forward(s: Any, x: Any) -> Any:
+        rng = np.random.default_rng(seed)
+        alive = [x * 1, torch.zeros(len(x), 4, 6)]
+        for _ in range(9):
+            y = alive[rng.integers(len(alive))]
+            axis = int(rng.integers(1, y.ndim)) if y.ndim > 1 else 0
+            match rng.integers(9) if y.ndim > 1 else 8:
+                case 0:
+                    alive.append(y[:, : y.shape[1] - 1] if y.shape[1] > 1 else y[:, :1])
+                case 1:
+                    alive.append(y.transpose(axis, -1))
+                case 2:
+                    alive.append(y.unsqueeze(axis))
+                case 3:
+                    alive.append(y.select(axis, -1) if y.ndim > 2 else y[:, None])
+                case 4:
+                    alive.append(y.narrow(axis, y.shape[axis] // 2, 1))
+                case 5:
+                    y.mul_(1.5).add_(0.1)
+                case 6:
+                    y[:, -1] = y[:, 0].clone().sin()
+                case 7:
+                    y += x.sum((1, 2)).reshape(-1, *[1] * (y.ndim - 1))
+                case 8:
+                    alive.append(y.clone().tanh() * 1.5)  # in place of nothing that PyTorch keeps
+        return tuple(y + 0 for y in alive)
+
+    check(Model(forward), floats(3, 4, 6))
