@@ -15,7 +15,7 @@ WORKERS ?= 2
 TARGET ?= x86_64-linux-gnu
 ISAS ?= all
 
-.PHONY: install help train develop test test-mpi test-report test-peers test-core test-c test-swift scoreboard bench footprint check docs test-site format sanitize fuzz stub \
+.PHONY: install help train develop test test-mpi test-report test-peers test-pytorch-models test-core test-c test-swift scoreboard bench footprint check docs test-site format sanitize fuzz stub \
   clean wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist index release
 
 install: $(VENV)/.installed
@@ -28,6 +28,7 @@ help:
 	@echo "make test-mpi   training on 1 to 4 ranks of an MPI job (part of make test)"
 	@echo "make test-report the page of the report in Chromium, from phone to screen, light and dark"
 	@echo "make test-peers the tests that compare with PyTorch and scikit-learn"
+	@echo "make test-pytorch-models  75 models of transformers and timm through nn.from_torch"
 	@echo "make test-core  the C++ tests of the kernels; ISAS=native: those of this CPU only"
 	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
 	@echo "make test-swift the Swift package: declarations, numbers, memory, programs; with the Swift of this machine, or in a root of Debian 13"
@@ -130,6 +131,16 @@ test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests
 
 # The C++ tests of the kernels, on every instruction set, or with ISAS=native on the best of this CPU.
+# Architectures of other libraries through nn.from_torch; transformers and timm come without what they would bring along, such
+# as another PyTorch.
+$(VENV)/.pytorch-models: $(VENV)/.created $(VENV)/.peers
+	$(BIN)/python -m pip install --quiet --no-deps "transformers>=5.20" "timm>=1.0.20" torchvision==0.28.0
+	$(BIN)/python -m pip install --quiet "huggingface_hub>=1.0" "tokenizers>=0.22" "safetensors>=0.5" regex pyyaml tqdm packaging filelock
+	@touch $@
+
+test-pytorch-models: install $(VENV)/.pytorch-models
+	$(BIN)/python tests/models/pytorch_models.py --write
+
 test-core: $(VENV)/.build-tools
 	$(WITH_TOOLS) cmake -G Ninja -S . -B build/core -DCMAKE_BUILD_TYPE=Release -DOPENBNNS_CORE_TESTS=ON -DOPENBNNS_ISAS=$(ISAS)
 	$(WITH_TOOLS) cmake --build build/core

@@ -190,8 +190,8 @@ TRANSFORMERS = [
     _transformer("XLM", "XLMModel", masked(), vocab_size=99, emb_dim=32, n_layers=2, n_heads=4, max_position_embeddings=64),
     _transformer("XLNet", "XLNetModel", masked(), vocab_size=99, d_model=32, n_layer=2, n_head=4, d_inner=48),
     _transformer(
-        "CANINE", "CanineModel", masked(32, 1000), torch.float32, **(_WIDTHS | {"max_position_embeddings": 128}), num_hash_buckets=64,
-        local_transformer_stride=16, downsampling_rate=4,
+        "CANINE", "CanineModel", masked(32, 1000), torch.float32, **(_WIDTHS | {"max_position_embeddings": 128}),
+        num_hash_buckets=64, local_transformer_stride=16, downsampling_rate=4,
     ),
     _transformer(
         "Perceiver", "PerceiverForMaskedLM", masked(16), vocab_size=99, d_model=32, d_latents=32, num_latents=8,
@@ -321,6 +321,14 @@ _SMOOTH = {"ReLU": torch.nn.SiLU, "ReLU6": torch.nn.SiLU, "Hardswish": torch.nn.
            "LeakyReLU": torch.nn.SiLU, "ReLUActivation": torch.nn.SiLU}  # fmt: skip
 
 
+def _with_weights_everywhere(module: Any) -> None:
+    """Give weights that begin at zero, or near it, so that whole branches do nothing, others."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.abs().max() < 1e-3:
+                parameter.normal_(0, 0.1)
+
+
 def _without_kinks_and_noise(module: Any) -> None:
     """Prepare a module for a comparison of gradients.
 
@@ -404,6 +412,7 @@ def compare(model: Model) -> Outcome:
         for dropout in (True, False):
             torch.manual_seed(1)
             module = model.make(dropout)
+            _with_weights_everywhere(module)
             if not dropout:
                 _without_kinks_and_noise(module)
             network = nn.from_torch(module, model.inputs(2))
@@ -494,8 +503,8 @@ def page(outcomes: list[tuple[Model, Outcome]]) -> str:
     parts = [
         "# PyTorch models that convert\n",
         "`make test-pytorch-models` converts these models with [`nn.from_torch`](from_torch.md) and writes this page. Weights",
-        "are random and sizes small. Figures are the largest distances from PyTorch in float64, relative to the largest number of",
-        "the tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of all",
+        "are random and sizes small. Figures are the largest distances from PyTorch in float64, relative to the largest number",
+        "of the tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of all",
         "parameters, with smooth activations in place of ReLU and the like, at whose kinks rounding decides.\n",
         f"{passed} of {len(outcomes)} convert (transformers {transformers.__version__}, timm {timm.__version__}, PyTorch "
         f"{torch.__version__.partition('+')[0]}).",
@@ -511,7 +520,9 @@ def page(outcomes: list[tuple[Model, Outcome]]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description="Convert models of transformers and timm, and compare them with PyTorch."
+    )
     parser.add_argument("--only", nargs="*", help="names of models")
     parser.add_argument("--trace", action="store_true", help="show where a model fails")
     parser.add_argument("--write", action="store_true", help="write the page of the documentation")
