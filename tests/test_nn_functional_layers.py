@@ -203,3 +203,15 @@ def test_prelu_refuses_other_slopes() -> None:
     for slopes, shape in ((numbers(4), r"\(4,\)"), (numbers(3, 1), r"\(3, 1\)")):
         with pytest.raises(ValueError, match=rf"prelu: weight has shape {shape}, but \(3,\), one per channel"):
             F.prelu(numbers(2, 3, 4), slopes)
+
+
+@pytest.mark.parametrize("windows", [40, 3000], ids=["of 600 samples", "of 45,000 samples"])
+def test_windows_of_long_signals(windows: int) -> None:
+    """A spectrum by convolution: one channel, wide windows, many outputs, along a signal of any length."""
+    random = np.random.RandomState(0)
+    weight = random.standard_normal((130, 1, 33)).astype(np.float32)
+    x = random.standard_normal((2, 1, 15 * windows)).astype(np.float32)
+    found = F.conv1d(x, weight, stride=15, padding=16)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (16, 16)))
+    rows = np.lib.stride_tricks.sliding_window_view(padded[:, 0], 33, axis=1)[:, ::15]
+    np.testing.assert_allclose(found, np.einsum("ntk,ok->not", rows, weight[:, 0]), 1e-4, 1e-4)

@@ -271,18 +271,21 @@ class FewChannelsBackwardData : public ImageKernel {
 constexpr int64_t kFewChannels = 15, kFewMade = 6, kFewPatches = 4;
 constexpr int64_t kFewInputs = 8;  // of bytes, in groups of four
 
-bool planes_fit(const ConvolutionShape& s) {
-  double planes = static_cast<double>((s.in_channels + s.out_channels) / s.groups) *
+// Whether places in planes of so many channels, and in the weights, are 32-bit numbers.
+bool planes_fit(const ConvolutionShape& s, int64_t channels) {
+  double weights = static_cast<double>(s.in_channels / s.groups) * static_cast<double>(s.out_channels / s.groups) *
+                   static_cast<double>(s.kernel_height * s.kernel_width);
+  double planes = static_cast<double>(channels / s.groups) *
                   static_cast<double>(s.out_height * s.stride_y + s.kernel_height * s.dilation_y + s.in_height) *
                   static_cast<double>(s.out_width * s.stride_x + s.kernel_width * s.dilation_x + s.in_width);
-  return planes < 1e8;
+  return planes < 1e8 && weights < 1e8;
 }
 
 }  // namespace
 
 std::unique_ptr<ImageKernel> make_few_channels_forward(const ConvolutionShape& s) {
   bool few = s.in_channels / s.groups <= kFewChannels || s.out_channels / s.groups <= kFewMade;
-  if (!few || s.out_width < kBlock || !planes_fit(s)) return nullptr;
+  if (!few || s.out_width < kBlock || !planes_fit(s, s.in_channels)) return nullptr;
   return std::make_unique<FewChannelsForward>(s, false);
 }
 
@@ -290,7 +293,7 @@ bool has_exact_few_channels(const ConvolutionShape& s, IntegerSums sums) {
   const int64_t inputs = s.in_channels / s.groups, outputs = s.out_channels / s.groups;
   // Few outputs do not make up for grouping the input, nor for the sums of windows that unsigned weights need.
   if (sums != IntegerSums::kQuads || s.w.type != ElementType::kInt8 || outputs < kBlock) return false;
-  return inputs > 1 && inputs <= kFewInputs && s.out_width >= kBlock && planes_fit(s);
+  return inputs > 1 && inputs <= kFewInputs && s.out_width >= kBlock && planes_fit(s, s.in_channels);
 }
 
 std::unique_ptr<ImageKernel> make_exact_few_channels_forward(const ConvolutionShape& s, IntegerSums sums) {
@@ -300,7 +303,7 @@ std::unique_ptr<ImageKernel> make_exact_few_channels_forward(const ConvolutionSh
 
 std::unique_ptr<ImageKernel> make_few_channels_backward_data(const ConvolutionShape& s) {
   int64_t made = s.in_channels / s.groups, read = s.out_channels / s.groups;
-  if (!planes_fit(s)) return nullptr;
+  if (!planes_fit(s, s.in_channels + s.out_channels)) return nullptr;
   bool one_phase = s.stride_y == 1 && s.stride_x == 1 && s.in_width >= kBlock;
   if (one_phase && made >= 4 && (read <= kFewChannels || made <= kFewMade))
     return std::make_unique<FewChannelsForward>(s, true);
