@@ -208,17 +208,19 @@ def _free_image(path: Path) -> None:
     onnx.save(model, path)
 
 
-def test_a_size_that_is_fixed_has_the_number_of_the_latest_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("decide", [int, lambda n: 2 if n > 1 else 1], ids=["by its number", "by a comparison"])
+def test_a_size_that_is_fixed_has_the_number_of_the_latest_run(decide: Any, tmp_path: Path) -> None:
     class Counting(nn.Module):
         def forward(self, x: Any) -> Any:
-            return x * int(x.shape[0])
+            return x * decide(x.shape[0])
 
-    net = Counting()
+    net = Counting().eval()
     for samples in (2, 5):
         net(np.zeros((samples, 3), np.float32))
     net.to_onnx(tmp_path / "m.onnx")
     x = np.ones((5, 3), np.float32)
-    np.testing.assert_array_equal(by_reference(tmp_path / "m.onnx", [x])[0], 5 * x)
+    np.testing.assert_array_equal(by_reference(tmp_path / "m.onnx", [x])[0], net(x))
+    assert onnx.load(tmp_path / "m.onnx").graph.input[0].type.tensor_type.shape.dim[0].dim_value == 5
 
 
 def test_any_batch_size(tmp_path: Path) -> None:

@@ -87,6 +87,11 @@ class Recording:
                     return None
         return None if self.graph.sizes.failing(sizes) else sizes
 
+    def latest_shapes(self) -> Shapes:
+        """The shapes of the inputs of the latest run for inference, or of the run that was recorded."""
+        numbers = self.graph.sizes.numbers
+        return next(reversed(self._idle), None) or tuple(value.concrete(numbers) for value in self.graph.inputs)
+
     def kept(self, sizes: dict[str, int], key: tuple[Any, ...], arena: Arena) -> Program:
         """The program for these sizes and (training, gradients of the inputs, trained parameters), made now if need be."""
         whole = (*sizes.values(), *key)

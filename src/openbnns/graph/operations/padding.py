@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import PaddingLayer, PaddingMode
 from ..calls import Calls, PlanCall
+from ..sizes import are_at_least
 from ..tensor import Array, Value
 from ._shaped import ShapedOperation, Sizes, shape
 from .moves import Pick, Slice
@@ -23,7 +24,7 @@ def pad(x: Value, widths: Widths, mode: str, who: str, value: float = 0.0) -> Va
     """Add (before, after) elements along every axis; negative numbers remove elements."""
     grown = [(max(before, 0), max(after, 0)) for before, after in widths]
     kept = [n + min(before, 0) + min(after, 0) for n, (before, after) in zip(x.shape, widths, strict=True)]
-    if any(map(any, widths)) and any(n < 1 for n in kept):
+    if any(map(any, widths)) and not are_at_least(1, kept):
         raise ValueError(f"{who} {tuple(widths)} removes more than {x.shape} has. Remove less.")
     if any(min(pair) < 0 for pair in widths):
         cut = tuple(slice(max(-before, 0), max(-before, 0) + n) for n, (before, _) in zip(kept, widths, strict=True))
@@ -32,7 +33,7 @@ def pad(x: Value, widths: Widths, mode: str, who: str, value: float = 0.0) -> Va
         return x
     limit = {"reflect": 1, "circular": 0}.get(mode)
     for n, pair in zip(x.shape, grown, strict=True):
-        if limit is not None and any(pair) and max(pair) > n - limit:
+        if limit is not None and any(pair) and not are_at_least(max(pair), [n - limit]):
             raise ValueError(
                 f"{who}: {pair} elements cannot be added to an axis of {n} by {mode!r}, which takes at most {n - limit} from it. "
                 "Add less, or use 'replicate' or zeros."

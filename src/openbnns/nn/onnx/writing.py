@@ -38,9 +38,8 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     names: dict[int, str] = {}
     for name, part in network._named_state():
         names.setdefault(id(part), name)
-    latest = network._recordings[-1].graph  # a size that is not free has the number of the latest run
-    shapes = tuple(value.concrete(latest.sizes.numbers) for value in latest.inputs)
-    graph, outputs, _ = network._traced_apart(shapes, training=False)
+    # A size that is not free has the number of the latest run.
+    graph, outputs, _ = network._traced_apart(network._recordings[-1].latest_shapes(), training=False)
     graph.outputs = list(outputs)
     drop_unused(graph)
     file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()}, graph.sizes)
