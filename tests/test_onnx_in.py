@@ -487,3 +487,14 @@ def test_a_first_axis_that_is_no_batch_has_the_number_of_the_file(tmp_path: Path
     net.to_onnx(tmp_path / "again.onnx")
     _, port = onnx.load(tmp_path / "again.onnx").graph.input
     assert [size.dim_value or size.dim_param for size in port.type.tensor_type.shape.dim] == [2, "batch", 3]
+
+
+def test_an_empty_part_may_be_joined(tmp_path: Path) -> None:
+    """What is left behind all bits of a watermark is nothing, and is joined with the rest."""
+    nodes = [node("Slice", "x four end axis", "none"), node("Concat", "x none x", "y", axis=1)]
+    weights = {"four": np.array([4]), "end": np.array([2**31]), "axis": np.array([1])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4, 2]}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for count in (3, 5):
+        x = floats(count, 4, 2)
+        np.testing.assert_array_equal(net(x), np.concatenate([x, x], axis=1))
