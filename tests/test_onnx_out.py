@@ -412,3 +412,23 @@ def test_import_refuses_what_no_model_file_can_hold(
     assert cli.main(["import", str(tmp_path / "model.onnx")]) == 2
     assert re.search(r"model\.onnx: cannot be written as a model file\. .*is too strange", capsys.readouterr().err)
     assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_numbers_that_become_whole_are_written(tmp_path: Path) -> None:
+    """Places that a model computes as numbers, and takes from a table."""
+    weight = np.arange(12, dtype=np.float32).reshape(6, 2)
+    nodes = [
+        onnx.helper.make_node("Cast", ["x"], ["places"], to=onnx.TensorProto.INT64),
+        onnx.helper.make_node("Gather", ["w", "places"], ["y"]),
+    ]
+    graph = onnx.helper.make_graph(
+        nodes, "graph", [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 3])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)], [onnx.numpy_helper.from_array(weight, "w")],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    model.ir_version = 10
+    onnx.save(model, tmp_path / "m.onnx")
+    net, x = nn.from_onnx(tmp_path / "m.onnx"), np.float32([[0.2, 5.9, 3.5], [1, 2, 4.99]])
+    net.to_onnx(tmp_path / "again.onnx")
+    np.testing.assert_array_equal(by_reference(tmp_path / "again.onnx", [x])[0], weight[x.astype(int)])
+    np.testing.assert_array_equal(nn.from_onnx(tmp_path / "again.onnx")(x), net(x))
