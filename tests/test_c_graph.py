@@ -172,3 +172,80 @@ def test_many_arguments_and_memory(program: Path, tmp_path: Path) -> None:
     arguments = [capi.bnns_graph_argument_t(data_ptr=a, data_ptr_size=a.nbytes) for a in (y, x)]
     assert capi.BNNSGraphContextExecute(context, None, 2, arguments, 0) == 0
     np.testing.assert_allclose(y, x @ weights, rtol=1e-5, atol=1e-5)
+
+
+HOSTILE = """
+import ctypes, sys
+from pathlib import Path
+import numpy as np
+import openbnns
+from openbnns.clib.layouts import FUNCTIONS
+from openbnns.examples import DENSE
+
+library = ctypes.CDLL(str(Path(openbnns.__file__).parent / "lib" / "libopenbnns.so"))
+library.openbnns_last_error.restype = ctypes.c_char_p
+
+
+class Pair(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+KINDS = {"bool": ctypes.c_bool, "int": ctypes.c_int, "size_t": ctypes.c_size_t, "uint32_t": ctypes.c_uint32,
+         "uint64_t": ctypes.c_uint64}
+RETURNED = {"v": None, "i": ctypes.c_int, "u": ctypes.c_size_t, "p": ctypes.c_void_p, "o": Pair, "c": Pair, "m": Pair}
+compile_ = library.BNNSGraphCompileFromFile
+compile_.restype, compile_.argtypes = Pair, [ctypes.c_char_p, ctypes.c_char_p, Pair]
+make = library.BNNSGraphContextMake
+make.restype, make.argtypes = Pair, [Pair]
+graph = compile_(str(DENSE).encode(), None, Pair(None, 0))
+context = make(graph)
+default = library.BNNSGraphCompileOptionsMakeDefault
+default.restype = Pair
+options = default()
+assert graph.data and context.data and options.data
+random = np.random.default_rng(int(sys.argv[1]))
+room = ctypes.create_string_buffer(4096)
+words = [ctypes.create_string_buffer(text) for text in (b"", b"main", b"x", b"other", bytes([255, 254]))]
+refused = 0
+
+
+def argument(name, kind):
+    if kind in ("bnns_graph_t", "bnns_graph_context_t", "bnns_graph_compile_options_t"):
+        held = {"bnns_graph_t": graph, "bnns_graph_context_t": context}.get(kind, options)
+        choices = [held, held, Pair(None, 0)]
+        if kind != "bnns_graph_t":  # a graph is memory, which is trusted
+            choices += [graph, Pair(0x1234, 16), Pair(held.data + 1, 16), Pair(held.data ^ (1 << 30), 16)]
+        else:
+            choices += [Pair(ctypes.addressof(room), 64), Pair(ctypes.addressof(room), 8)]
+        return choices[random.integers(len(choices))]
+    if kind == "char*":
+        return ctypes.c_char_p(None) if random.integers(4) == 0 else words[random.integers(len(words))]
+    if kind.endswith("_fn_t"):
+        return ctypes.c_void_p(None)
+    if kind.endswith("*"):
+        return ctypes.c_void_p(None if random.integers(4) == 0 else ctypes.addressof(room))
+    if name == "log_level_mask" or kind == "size_t":
+        return KINDS[kind](int(random.choice([0, 1, 2, 3, 2**31])) if "count" not in name else int(random.integers(4)))
+    return KINDS.get(kind, ctypes.c_uint32)(int(random.integers(0, 5)) - (kind == "int"))
+
+
+for turn in range(1500):
+    name, letter, parameters = FUNCTIONS[97 + random.integers(42)]
+    if name in ("BNNSGraphContextDestroy", "BNNSGraphCompileOptionsDestroy", "BNNSGraphCompileOptionsSetOutputFD"):
+        continue
+    ctypes.memset(room, 0, 4096)
+    function = getattr(library, name)
+    function.restype = RETURNED[letter]
+    function(*[argument(*parameter) for parameter in parameters])
+    refused += library.openbnns_last_error() is not None
+print(refused)
+"""
+
+
+def test_hostile_calls(tmp_path: Path) -> None:
+    """NULL, invalid handles, handles of another kind, numbers out of range: a status and a message, never a crash."""
+    run = subprocess.run(
+        [sys.executable, "-c", HOSTILE, "1"], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert 300 < int(run.stdout) < 1500

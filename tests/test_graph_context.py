@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import struct
 import threading
+import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +227,55 @@ def test_one_thread_at_a_time(tmp_path: Path) -> None:
     assert seen and "another thread is executing this context" in seen[0]
     meanwhile()
     assert len(seen) == 1
+
+
+def test_other_threads_go_on(tmp_path: Path) -> None:
+    """Kernels run without the interpreter's lock: a thread of Python counts on while a large product is computed."""
+    shapes = "tensor<fp32, [900, 900]> x, tensor<fp32, [900, 900]> w"
+    product = "tensor<fp32, [900, 900]> y = matmul(transpose_x = bool(false), transpose_y = bool(false), x = x, y = w);"
+    context = graph.Context(file(tmp_path, function(shapes, product, "y")))
+    values = np.ones((900, 900), np.float32)
+    context.execute({"x": values, "w": values})
+    started, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        started.set()
+        for _ in range(5):
+            context.execute({"x": values, "w": values})
+        done.set()
+
+    longest = 0.0
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait()
+    counted = 0
+    begin = last = time.perf_counter()
+    while not done.is_set():
+        now = time.perf_counter()
+        longest, last, counted = max(longest, now - last), now, counted + 1
+    thread.join()
+    assert counted > 100 and longest < (time.perf_counter() - begin) / 2
+
+
+def test_memory_does_not_grow(tmp_path: Path) -> None:
+    context = graph.Context(
+        file(tmp_path, function("tensor<fp32, [?, 3]> x", "tensor<fp32, [?, 3]> z = relu(x = x);", "z"))
+    )
+    arrays = [np.zeros((n, 3), np.float32) for n in range(1, 6)]
+
+    def rounds(count: int) -> int:
+        for i in range(count):
+            context.execute({"x": arrays[i % 5]})
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    rounds(50)
+    tracemalloc.start()
+    try:
+        before = rounds(50)
+        assert rounds(300) - before < 20_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_damaged_graphs(tmp_path: Path) -> None:

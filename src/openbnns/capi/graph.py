@@ -37,6 +37,7 @@ from .graph_objects import (
     graph_of,
     initial_state,
     mapped_file,
+    new_memory,
     number_of,
     options_of,
     reported,
@@ -324,8 +325,6 @@ def BNNSGraphCompileFromFile(filename: Text, function: Text, options: bnns_graph
     >>> graph.data is not None
     True
     """
-    from ..interop.coreml.context import new_memory
-
     return compile_file(filename, function, options, new_memory, mapped_file)
 
 
@@ -351,7 +350,8 @@ def compile_file(
             raise Problem(
                 f"{who}: filename is NULL. Pass the path of an .mlmodelc folder, a model.mil or an .mlpackage."
             )
-        block = compiled.compile_file(path, name, held.debug, block_allocator(held, new, map_file))
+        graph = compiled.checked_file(path, name, held.debug)
+        block = compiled.compiled(graph, block_allocator(held, new, map_file))
         return succeeded(bnns_graph_t(block.obj, len(block)))
     return bnns_graph_t()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -264,6 +265,11 @@ def bytes_of(data: Any, given: int, needed: int, who: str, name: str, *, writabl
     return array.reshape(-1).view(np.uint8)[:needed]
 
 
+def new_memory(size: int) -> memoryview:
+    """Memory for a graph that Python owns."""
+    return memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]
+
+
 def mapped_file(descriptor: int, size: int) -> memoryview:
     """A file of a size, in memory."""
     os.ftruncate(descriptor, size)
@@ -331,7 +337,7 @@ class _Pointers:
         return self._view(shape, self.argument.intent == "inout")
 
     def _view(self, shape: tuple[int, ...], writable: bool) -> Any:
-        needed = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
+        needed = math.prod(shape) * self.dtype.itemsize
         data = bytes_of(
             self.given.data_ptr, self.given.data_ptr_size, needed, self.who, self.argument.name, writable=writable
         )

@@ -65,11 +65,26 @@ class Signature:
     at: int = 0
 
 
-# Compiling.
+class GraphProgram:
+    """A program that can be executed: its functions with their arguments, and the one that calls without a name mean."""
+
+    def __init__(self, functions: dict[str, Signature], default: str, program: Program) -> None:
+        self.functions, self.default, self._program = functions, default, program
+
+    def function(self, name: str | None) -> Signature:
+        """The function of a name; without one the only function, or the default of the model."""
+        return self.functions[name or self.default]
+
+    def program(self) -> Program:
+        """The program."""
+        return self._program
 
 
-def compile_file(path: str | os.PathLike[str], function: str | None, debug: bool, allocate: Allocate) -> memoryview:
-    """The graph of an ``.mlmodelc``, ``model.mil`` or ``.mlpackage``: of one function, or of all if none is named."""
+# Checking and compiling.
+
+
+def checked_file(path: str | os.PathLike[str], function: str | None, debug: bool) -> GraphProgram:
+    """The program of an ``.mlmodelc``, ``model.mil`` or ``.mlpackage``: one function, or all if none is named."""
     place = Path(path)
     if place.suffix == ".mil" or (place / "model.mil").exists():
         program, description = compiled_program(place)
@@ -81,29 +96,37 @@ def compile_file(path: str | os.PathLike[str], function: str | None, debug: bool
                 "coremltools, convert_to='mlprogram'."
             )
         program, description = _sorted(model.program), model.description
-    return compile_program(program, function, allocate, description, debug=debug, who=str(place))
+    return checked_program(program, function, description, debug=debug, who=str(place))
 
 
-def compile_program(
+def checked_program(
     program: Program,
-    function: str | None,
-    allocate: Allocate,
+    function: str | None = None,
     description: Description | None = None,
     *,
     debug: bool = False,
     who: str = "the program",
-) -> memoryview:
-    """The graph of a program. ``description`` gives default shapes where the program has no attribute for them."""
+) -> GraphProgram:
+    """A program whose operations can be run. ``description`` gives default shapes where no attribute does.
+
+    With ``debug`` it knows where operations stand in the text.
+    """
     if function and function not in program.functions:
         names = ", ".join(program.functions)
         raise CoreMLError(f"{who}: has no function {function!r}. It has {names}.")
     if function:
         program = replace(program, functions={function: program.functions[function]})
     program.check(who)
-    signatures = [_signature(each, description, debug, who) for each in program.functions.values()]
+    signatures = {name: _signature(each, description, debug, who) for name, each in program.functions.items()}
     default = description.default_function if description is not None else ""
     if default not in program.functions:
         default = "main" if "main" in program.functions else next(iter(program.functions))
+    return GraphProgram(signatures, default, program)
+
+
+def compiled(graph: GraphProgram, allocate: Allocate) -> memoryview:
+    """The block of a graph, in memory that ``allocate`` gives."""
+    program, signatures = graph.program(), list(graph.functions.values())
     weights = io.BytesIO()
     blobs = BlobWriter(weights)
     # Each form can say things that the other cannot, so that a program keeps the one that it came in.
@@ -115,12 +138,12 @@ def compile_program(
     for name in _names(signatures):
         places[name] = texts.tell()
         texts.write(name.encode() + b"\0")
+    texts.write(bytes(-texts.tell() % _ALIGNMENT))
     table = {
-        "default": default,
+        "default": graph.default,
         "form": "text" if is_text else program.dialect,
         "functions": [_row(each, places) for each in signatures],
     }
-    texts.write(bytes(-texts.tell() % _ALIGNMENT))
     return _block([json.dumps(table).encode(), source, weights.getbuffer(), texts.getbuffer()], allocate)
 
 
@@ -237,8 +260,8 @@ def _checksum(*parts: Any) -> int:
 # Reading.
 
 
-class CompiledGraph:
-    """A block of memory that holds a graph. What it gives may refer to the memory."""
+class CompiledGraph(GraphProgram):
+    """A block of memory that holds a graph. What it gives refers to the memory."""
 
     def __init__(self, block: memoryview, who: str = "the graph") -> None:
         self.block, self._who = block, who
@@ -247,9 +270,9 @@ class CompiledGraph:
         magic, checksum, size, *numbers = _HEADER.unpack_from(block, 0)
         if magic != _MAGIC or size != len(block):
             raise self._damaged(f"it begins with {magic!r} and says that it has {size} bytes, not {len(block)}")
-        (start, length), self._program, self._weights = [(numbers[i], numbers[i + 1]) for i in (0, 2, 4)]
+        (start, length), self._source, self._weights = [(numbers[i], numbers[i + 1]) for i in (0, 2, 4)]
         self._names = self._weights[0] + self._weights[1] + -self._weights[1] % _ALIGNMENT
-        first, count = self._program
+        first, count = self._source
         written = block[start : start + length]
         if _checksum(written, block[first : first + count], block[self._names :]) != checksum:
             raise self._damaged("its contents have changed")
@@ -273,17 +296,9 @@ class CompiledGraph:
         )  # fmt: skip
         return Signature(row["name"], arguments, row["streaming"], row["places"], self._names + row["at"])
 
-    def function(self, name: str | None) -> Signature:
-        """The function of a name; without one the only function, or the default of the model."""
-        if not name:
-            return self.functions[self.default]
-        if name not in self.functions:
-            raise KeyError(name)
-        return self.functions[name]
-
     def program(self) -> Program:
         """The program; its weights stay where they are."""
-        (start, length), (weights, count) = self._program, self._weights
+        (start, length), (weights, count) = self._source, self._weights
         source = self.block[start : start + length]
         files = Weights(Path(), {FILE_NAME: self.block[weights : weights + count]})
         if self._form == "text":

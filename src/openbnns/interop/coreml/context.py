@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import BNNSError, Problem, as_exception
-from .compiled import Argument, CompiledGraph, Signature, compile_file, compile_program
+from .compiled import Argument, GraphProgram, Signature, checked_file, checked_program
 from .elements import ELEMENTS, Array
 from .execution import Executable, State
 from .program import Function, Program, TensorType
@@ -45,11 +45,6 @@ class CompileOptions:
     optimization_preference: Literal["performance", "internal_representation_size"] = "performance"
 
 
-def new_memory(size: int) -> memoryview:
-    """Memory for a graph that Python owns."""
-    return memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]
-
-
 class Context:
     """A compiled graph that can be executed; for one thread at a time.
 
@@ -77,14 +72,14 @@ class Context:
         initial_states: Mapping[str, Any] | None = None,
     ) -> None:
         debug = options is not None and options.generate_debug_info
-        self._open(CompiledGraph(compile_file(path, function, debug, new_memory)))
+        self._open(checked_file(path, function, debug))
         if streaming:
             with _raised():
                 self.stream(function, initial_states or {}, "Context")
 
     @classmethod
-    def of_graph(cls, graph: CompiledGraph) -> Context:
-        """A context for a graph that has been compiled. The memory of the graph must stay."""
+    def of_graph(cls, graph: GraphProgram) -> Context:
+        """A context for a graph. If that has been compiled, its memory must stay."""
         context = cls.__new__(cls)
         context._open(graph)
         return context
@@ -93,9 +88,9 @@ class Context:
     def of_program(cls, program: Program, options: CompileOptions | None = None) -> Context:
         """A context for a program."""
         debug = options is not None and options.generate_debug_info
-        return cls.of_graph(CompiledGraph(compile_program(program, None, new_memory, debug=debug)))
+        return cls.of_graph(checked_program(program, debug=debug))
 
-    def _open(self, graph: CompiledGraph) -> None:
+    def _open(self, graph: GraphProgram) -> None:
         self.graph = graph
         self.check_for_nans_and_infinities = False
         self.log: Log | None = None
