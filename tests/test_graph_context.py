@@ -123,6 +123,39 @@ def test_what_decides_sizes(operations: str, output: str, code: int, bound: tupl
     assert arguments[0].data_ptr.ndim == len(bound)
 
 
+def test_memory_of_arguments(tmp_path: Path) -> None:
+    """In Python arrays know their size and type, so that mistakes in them are refused before anything is written."""
+    path = file(tmp_path, function("tensor<fp32, [2, 3]> x", "tensor<fp32, [2, 3]> z = relu(x = x);", "z"))
+    context = capi.BNNSGraphContextMake(capi.BNNSGraphCompileFromFile(path, None, capi.bnns_graph_compile_options_t()))
+    good = np.ones((2, 3), np.float32)
+    read_only = good.copy()
+    read_only.flags.writeable = False
+
+    def status(z: Any, x: Any) -> int:
+        arguments = [capi.bnns_graph_argument_t(data_ptr=each) for each in (z, x)]
+        return capi.BNNSGraphContextExecute(context, None, 2, arguments, 0)
+
+    assert status(good.copy(), read_only) == 0 and status(bytearray(24), good.view(np.uint8)) == 0
+    for z, x, message in [
+        (good, good.astype(np.float64), "x holds float64 items, but the program says float32"),
+        (np.zeros(6, np.int32), good, "z holds int32 items"),
+        (read_only, good, "z is written, but its array is read-only"),
+        (good, np.ones((3, 2), np.float32).T, "x is not a contiguous array"),
+        (good[0], good, "z has 12 bytes, but takes 24"),
+        (good, None, "x is NULL, but is read"),
+    ]:
+        assert status(z, x) == -1 and message in (last_error() or "")
+
+
+def test_shapes_that_fail_change_nothing(tmp_path: Path) -> None:
+    operations = "tensor<fp32, [?, ?]> z = add(x = a, y = b);"
+    context = graph.Context(file(tmp_path, function("tensor<fp32, [?, 2]> a, tensor<fp32, [?, 2]> b", operations, "z")))
+    context.set_dynamic_shapes({"a": (3, 2), "b": (3, 2)})
+    with pytest.raises(BNNSError, match="cannot run with these shapes"):
+        context.set_dynamic_shapes({"a": (3, 2), "b": (4, 2)})
+    assert context.shape("b") == (3, 2) and context.shape("z") == (3, 2)
+
+
 def test_two_functions_and_the_order_of_inputs(tmp_path: Path) -> None:
     """Inputs of a package are sorted by name, as Apple's compiler does it; those of a text are as they stand."""
     ports = "tensor<fp32, [2]> b, tensor<fp32, [2]> a"
@@ -349,3 +382,50 @@ def test_cases_from_macs(case: dict[str, Any], tmp_path: Path) -> None:
     assert context.argument_names() == also.get("argument names", context.argument_names())
     for name, shape in also.get("shapes", {}).items():
         assert context.shape(name) == tuple(shape)
+
+
+def test_gather_with_negative_indices(tmp_path: Path) -> None:
+    """As recorded with Core ML: the program adds the number of rows to negative indices before it gathers."""
+    operations = (
+        "tensor<bool, [1, ?]> below = less(x = indices, y = int32(0));"
+        "tensor<int32, [1, ?]> more = add(x = indices, y = int32(3));"
+        "tensor<int32, [1, ?]> whole = select(a = more, b = indices, cond = below);"
+        "tensor<fp32, [1, ?, 2]> rows = gather(axis = int32(0), indices = whole, x = data);"
+    )
+    inputs = "tensor<fp32, [3, 2]> data, tensor<int32, [1, ?]> indices"
+    context = graph.Context(file(tmp_path, function(inputs, operations, "rows")))
+    data = np.float32([[10, 11], [20, 21], [30, 31]])
+    for count in (1, 2, 3, 4):
+        indices = np.int32([[0, -1, 1, -2]])[:, :count]
+        found = context.execute({"data": data, "indices": indices})["rows"]
+        assert np.array_equal(found, data[[0, 2, 1, 1]][None, :count])
+
+
+def test_subnormal_halves(tmp_path: Path) -> None:
+    """As recorded with Core ML: constants of float16 below the smallest normal number keep their values."""
+    case = next(case for case in CASES if case["id"] == "export/fp16 subnormals")
+    halves = np.array([0x0001, 0x00A8, 0x03FF, 0x0400, 0x80A8], np.uint16).view(np.float16)
+    values = ", ".join(value.hex() for value in halves.astype(float).tolist())
+    operations = (
+        f"tensor<fp16, [5]> held = const()[val = tensor<fp16, [5]>([{values}])];"
+        'tensor<fp32, [5]> wide = cast(dtype = string("fp32"), x = held);'
+        "tensor<fp32, [5]> y = add(x = wide, y = x);"
+    )
+    context = graph.Context(file(tmp_path, function("tensor<fp32, [5]> x", operations, "y")))
+    for given, expected in zip(case["inputs"], case["expected"], strict=True):
+        assert context.execute({"x": np.float32(given)})["y"].tolist() == expected
+
+
+def test_quantized_constant(tmp_path: Path) -> None:
+    """As recorded with Core ML, from a text and from a package."""
+    case = next(case for case in CASES if case["id"] == "export/int8 constexpr")
+    text = """program(1.0) { func main<ios16>(tensor<fp32, [4]> x) {
+        tensor<fp32, [4]> w = constexpr_affine_dequantize()[axis = tensor<int32, []>(0),
+            quantized_data = tensor<int8, [4]>([-128, -1, 0, 127]), scale = tensor<fp32, []>(0x1p-1),
+            zero_point = tensor<int8, []>(-1)];
+        tensor<fp32, [4]> y = add(x = w, y = x); } -> (y); }"""
+    package = coreml.write_package(coreml.make_model(coreml.parse(text)), tmp_path / "model.mlpackage")
+    for path in (file(tmp_path, text), package):
+        context = graph.Context(path)
+        for given, expected in zip(case["inputs"], case["expected"], strict=True):
+            assert context.execute({"x": np.float32(given)})["y"].tolist() == expected

@@ -248,8 +248,8 @@ def at_address(address: int, size: int) -> Bytes:
     return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
 
 
-def bytes_of(data: Any, given: int, needed: int, who: str, name: str, *, writable: bool) -> Bytes:
-    """The first bytes of the memory of an argument, which must have as many as are ``needed``."""
+def bytes_of(data: Any, given: int, needed: int, dtype: np.dtype[Any], who: str, name: str, *, writable: bool) -> Bytes:
+    """The first bytes of the memory of an argument, which must have as many as are ``needed``, of the right type."""
     if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
         if given < needed:
             raise Problem(f"{who}: {name} has {given} bytes, but takes {needed}. Say how many bytes its memory has.")
@@ -257,6 +257,8 @@ def bytes_of(data: Any, given: int, needed: int, who: str, name: str, *, writabl
     array = np.asarray(data)
     if not array.flags.c_contiguous or array.dtype.hasobject:
         raise Problem(f"{who}: {name} is not a contiguous array of numbers. Pass np.ascontiguousarray(...).")
+    if array.dtype not in (dtype, np.uint8):
+        raise Problem(f"{who}: {name} holds {array.dtype} items, but the program says {dtype}.", kind=TypeError)
     if writable and not array.flags.writeable:
         raise Problem(f"{who}: {name} is written, but its array is read-only. Pass a writable one.")
     if array.nbytes < needed or 0 < given < needed:
@@ -339,7 +341,13 @@ class _Pointers:
     def _view(self, shape: tuple[int, ...], writable: bool) -> Any:
         needed = math.prod(shape) * self.dtype.itemsize
         data = bytes_of(
-            self.given.data_ptr, self.given.data_ptr_size, needed, self.who, self.argument.name, writable=writable
+            self.given.data_ptr,
+            self.given.data_ptr_size,
+            needed,
+            self.dtype,
+            self.who,
+            self.argument.name,
+            writable=writable,
         )
         return data.view(self.dtype).reshape(shape)
 
@@ -397,7 +405,7 @@ class _Tensors:
         span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
         needed = span * self.dtype.itemsize
         who, name = self.who, self.argument.name
-        data = bytes_of(tensor.data, tensor.data_size_in_bytes, needed, who, name, writable=writable)
+        data = bytes_of(tensor.data, tensor.data_size_in_bytes, needed, self.dtype, who, name, writable=writable)
         steps = tuple(s * self.dtype.itemsize for s in strides)
         return np.ndarray(shape, self.dtype, data, strides=steps)
 

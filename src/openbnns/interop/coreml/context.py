@@ -317,8 +317,12 @@ class _Run:
         for argument, given in zip(self.signature.arguments, shapes, strict=True):
             if argument.intent != "out":
                 found[argument.name] = self._resolved(argument, given, who)
-        self._shapes = found
-        self._infer(who)
+        before, self._shapes = self._shapes, found
+        try:
+            self._infer(who)
+        except Problem:
+            self._shapes = before
+            raise
         return self.code
 
     def _resolved(self, argument: Argument, given: Sequence[int] | None, who: str) -> Shape:
