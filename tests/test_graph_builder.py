@@ -426,3 +426,53 @@ def test_mistakes() -> None:
         built(lambda b: b.argument("x", np.float32, [3]) + other)
     with pytest.raises(TypeError, match="pass value"):
         built(lambda b: b.constant())
+
+
+# Random graphs.
+
+STEPS: list[Callable[[Any, Any], Any]] = [
+    lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a - b * 2, lambda a, b: a.max(b), lambda a, b: (a > b).select(a, b),
+    lambda a, b: a.tanh(), lambda a, b: a.sigmoid() + a, lambda a, b: a.softmax(axis=-1), lambda a, b: a.abs().sqrt(),
+    lambda a, b: a.layer_norm(axes=[2], epsilon=1e-3), lambda a, b: a.transpose([0, 2, 1]).transpose([0, 2, 1]),
+    lambda a, b: a + a.mean(axes=[1], keep_dimensions=True), lambda a, b: a[:, :2].sum([1], True) + a,
+    lambda a, b: a.builder.concatenate([a[:, 1:], b[:, :1]], axis=1), lambda a, b: a.matmul(b, transpose_other=True).matmul(b),
+    lambda a, b: a.clip(to=(-1, 1)), lambda a, b: a.linear(weight=np.eye(4)[::-1], bias=[1, 0, -1, 0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_graphs_survive_every_form(seed: int, tmp_path: Path) -> None:
+    """The same bits from the program itself, a compiled block, a text, a folder and a package, for several sizes."""
+    from openbnns.interop import coreml
+    from openbnns.interop.coreml.compiled import CompiledGraph, checked_program, compiled
+
+    random = np.random.default_rng(seed)
+    steps = [STEPS[i] for i in random.integers(0, len(STEPS), 8)]
+    places = random.integers(0, 100, (8, 2))
+    constants = random.standard_normal((2, 1, 3, 4)).astype(np.float32)
+
+    def build(b: Builder) -> dict[str, Tensor]:
+        known = [b.argument("x", np.float32, [-1, 3, 4]), b.constant(values=constants[0])]
+        known[1] = known[0] * 0 + known[1]  # with samples
+        for step, (i, j) in zip(steps, places, strict=True):
+            known.append(step(known[i % len(known)], known[j % len(known)]))
+        return {"first": known[-1], "second": known[-2] + constants[1]}
+
+    builder = Builder()
+    program = builder.program(build(builder))
+    model = coreml.make_model(program)
+    (tmp_path / "model.mil").write_text(coreml.render(program))
+    contexts = [
+        graph.make_context(build),
+        graph.Context.of_graph(CompiledGraph(compiled(checked_program(program), lambda n: memoryview(bytearray(n))))),
+        graph.Context(tmp_path / "model.mil"),
+        graph.Context(coreml.write_compiled(model, tmp_path / "m.mlmodelc")),
+        graph.Context(coreml.write_package(model, tmp_path / "m.mlpackage")),
+    ]
+    for count in (1, 5, 2, 5):
+        x = random.standard_normal((count, 3, 4)).astype(np.float32)
+        results = [context.execute({"x": x}) for context in contexts]
+        for found in results:
+            for name in ("first", "second"):
+                assert found[name].shape == (count, 3, 4)
+                assert np.array_equal(found[name], results[0][name], equal_nan=True)
