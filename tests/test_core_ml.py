@@ -1,15 +1,18 @@
-"""Networks as ML programs, read back with coremltools and evaluated in NumPy (``mil_numpy.py``): nothing here can run them."""
+"""Networks as ML programs, run by MLModel, and read back with coremltools and evaluated in NumPy (``mil_numpy.py``)."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import mil_numpy
 from openbnns import nn
+from openbnns.coreml import MLModel
+from openbnns.interop import coreml
 from openbnns.nn import functional as F
 from openbnns.nn.core_ml import NotInCoreML
 from openbnns.nn.preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
@@ -19,6 +22,18 @@ from source_networks import NETWORKS
 RNG = np.random.default_rng(7)
 peers = pytest.mark.peers
 PRECISIONS = {"float32": 1e-5, "float16": 1e-2}
+
+
+def run(path: Path, **inputs: np.ndarray) -> dict[str, Any]:
+    """The outputs of a package in NumPy, which those of MLModel must equal."""
+    found, ours, program = mil_numpy.run(path, **inputs), MLModel(path).predict(inputs), coreml.read(path).program
+    assert program is not None and found.keys() == ours.keys()
+    types = [str(port.type) for operation in program.functions["main"].walk() for port in operation.outputs]
+    tolerance = 2e-2 if any("fp16" in type for type in types) else 1e-4
+    for name, expected in found.items():
+        if isinstance(expected, np.ndarray):
+            np.testing.assert_allclose(ours[name].reshape(expected.shape), expected, atol=tolerance, rtol=tolerance)
+    return found
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -78,7 +93,7 @@ def test_programs_give_what_networks_give(name: str, precision: str, tmp_path: P
     package = net.to_coreml(tmp_path / "n.mlpackage", precision=precision)
     for batch in (1, 3):  # of any size
         x = numbers(batch, *sample)
-        found = mil_numpy.run(package.path, input=x)
+        found = run(package.path, input=x)
         np.testing.assert_allclose(
             found["output"], net.eval()(x), atol=PRECISIONS[precision], rtol=PRECISIONS[precision]
         )
@@ -95,7 +110,7 @@ def test_programs_of_images(tmp_path: Path) -> None:
     net(numbers(4, 4, 9, 12))
     package = net.eval().to_coreml(tmp_path / "n.mlpackage")
     x = numbers(2, 4, 9, 12)
-    np.testing.assert_allclose(mil_numpy.run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
     assert "wide, group: Conv2d + GroupNorm" in package.table() and "conv_transpose" in package.table()
 
 
@@ -104,7 +119,7 @@ def test_programs_of_words(tmp_path: Path) -> None:
     net = Words().build((5,), seed=3).eval()
     package = net.to_coreml(tmp_path / "n.mlpackage", batch_size=2)
     x = RNG.integers(0, 9, (2, 5))
-    found = mil_numpy.run(package.path, input=x.astype(np.int32))["output"]
+    found = run(package.path, input=x.astype(np.int32))["output"]
     np.testing.assert_allclose(found, net(x), atol=1e-5, rtol=1e-5)
 
 
@@ -143,7 +158,7 @@ def test_programs_of_cells(kind: str, lengths: bool, states: bool, precision: st
         part = [array[:batch] for array in given]
         named = {f"input_{i}": a.astype(np.int32 if a.dtype == np.int64 else a.dtype) for i, a in enumerate(part)}
         named = named if len(named) > 1 else {"input": part[0]}
-        found, expected = mil_numpy.run(package.path, **named)["output"], net(*part)
+        found, expected = run(package.path, **named)["output"], net(*part)
         tolerance = PRECISIONS[precision]
         np.testing.assert_allclose(found, expected, atol=tolerance, rtol=tolerance)
 
@@ -170,7 +185,7 @@ def test_programs_with_masks(precision: str, tmp_path: Path) -> None:
     package = net.to_coreml(tmp_path / "n.mlpackage", precision=precision, batch_size=3)
     given = {"x": x, "keys": keys.astype(np.int32), "scores": scores.astype(np.int32)}
     tolerance = PRECISIONS[precision]
-    np.testing.assert_allclose(mil_numpy.run(package.path, **given)["output"], expected, atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(run(package.path, **given)["output"], expected, atol=tolerance, rtol=tolerance)
 
 
 @peers
@@ -186,7 +201,7 @@ def test_programs_with_masks(precision: str, tmp_path: Path) -> None:
 def test_programs_that_resize(layer: nn.Module, sample: tuple[int, ...], tmp_path: Path) -> None:
     net = nn.Sequential(layer).build(sample).eval()
     package, x = net.to_coreml(tmp_path / "n.mlpackage"), numbers(2, *sample)
-    np.testing.assert_allclose(mil_numpy.run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
 
 
 @peers
@@ -208,7 +223,7 @@ def test_functions(function: object, tmp_path: Path) -> None:
     net = Net().build((6,)).eval()
     x = numbers(3, 6)
     package = net.to_coreml(tmp_path / "n.mlpackage")
-    np.testing.assert_allclose(mil_numpy.run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
 
 
 @peers
@@ -224,7 +239,7 @@ def test_a_classifier_has_labels_and_prepares_samples(tmp_path: Path) -> None:
     assert spec.description.predictedFeatureName == "classLabel"
     assert "standard" in spec.description.metadata.userDefined["openbnns.preparation"].lower()
     for sample in samples[:5]:
-        found = mil_numpy.run(package.path, input=sample[None])
+        found = run(package.path, input=sample[None])
         theirs = loaded.predict(sample[None])
         assert found["classLabel"] == theirs.labels[0]
         probabilities = found[spec.description.predictedProbabilitiesName]
@@ -239,7 +254,7 @@ def test_tables(tmp_path: Path) -> None:
     net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), numbers_only))
     package = net.to_coreml(tmp_path / "n.mlpackage")
     x = numbers(3, 2)
-    found = mil_numpy.run(package.path, input=x)["output"]
+    found = run(package.path, input=x)["output"]
     expected = np.asarray(net.predict([{"a": a, "b": b} for a, b in x]))
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-5, atol=1e-6)
     words = TablePreparation([NumberColumn("a", 3.0, 2.0), CategoryColumn("c", ("red",))])
@@ -258,7 +273,7 @@ def test_pixels_and_regression(tmp_path: Path) -> None:
     net.save_model(tmp_path / "m.safetensors", card=card)
     package = net.to_coreml(tmp_path / "n.mlpackage")
     x = RNG.integers(0, 256, (3, 1, 2, 2)).astype(np.uint8)
-    found = mil_numpy.run(package.path, input=x.astype(np.float32))["output"]
+    found = run(package.path, input=x.astype(np.float32))["output"]
     np.testing.assert_allclose(found, np.asarray(net.predict(x)), rtol=1e-5)
 
 
@@ -275,7 +290,7 @@ def test_export_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert said["written"] == [str(tmp_path / "model.mlpackage")]
     assert said["converted"][0] == {"layer": "0, 1: Linear + ReLU", "becomes": "linear, relu"}
     x = numbers(2, 3)
-    found = mil_numpy.run(tmp_path / "model.mlpackage", input=x)["output"]
+    found = run(tmp_path / "model.mlpackage", input=x)["output"]
     np.testing.assert_allclose(found, net(x), atol=1e-2)
 
 

@@ -94,10 +94,12 @@ def _write(path: Path, outputs: dict[str, Any]) -> None:
     from ..nn.weights import write_atomically
 
     data = io.BytesIO()
-    np.savez(
-        data,
-        **{name: np.asarray(_plain(value) if isinstance(value, dict) else value) for name, value in outputs.items()},
-    )
+    arrays: dict[str, Any] = {}
+    for name, value in outputs.items():
+        arrays[name] = np.asarray(list(value.values()) if isinstance(value, dict) else value)
+        if isinstance(value, dict):  # numbers by class
+            arrays[f"{name}.classes"] = np.asarray(list(value))
+    np.savez(data, **arrays)
     write_atomically(path, data.getvalue())
 
 

@@ -14,7 +14,7 @@ from ..interop.coreml import CoreMLError
 from .compute_units import ComputeUnit
 from .inspection import Inspection, inspect
 from .model import MLModel, MLState
-from .network import Network, from_coreml
+from .network import from_coreml
 
 models = _sys.modules[__name__]
 """coremltools has its model at ``coremltools.models.MLModel``."""

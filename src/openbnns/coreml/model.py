@@ -24,7 +24,7 @@ class MLState:
 
     def read_state(self, name: str) -> Array:
         """A copy of a state."""
-        return self._array(name, "read_state").copy()
+        return np.array(self._array(name, "read_state"))
 
     def write_state(self, name: str, value: Any) -> None:
         """Replace a state by an array of its shape."""

@@ -8,7 +8,7 @@ from typing import Any
 from .._spelling import did_you_mean, spelled
 from ..interop import coreml
 from ..interop.coreml.execution import CannotBeRecorded, network_of
-from ..nn.converted.recorded import Recorded as Network
+from ..nn.converted.recorded import Recorded
 
 _TRIALS = ((7, 64), (7, 224), (12, 240), (1, 1))
 """Numbers of samples, and of other sizes that are free, to record with."""
@@ -17,7 +17,7 @@ _TRIALS = ((7, 64), (7, 224), (12, 240), (1, 1))
 @spelled
 def from_coreml(
     path: str | os.PathLike[str], *, function_name: str | None = None, batch_axis: int | None = 0
-) -> Network:
+) -> Recorded:
     """The network that computes what an ML program does, with its weights as parameters under their names in the program.
 
     It is called, trained and saved like any other network, and ``to_coreml`` writes it back; compressed weights are
@@ -25,6 +25,18 @@ def from_coreml(
     has a number for it, mostly 1; ``batch_axis=None`` leaves these numbers. It is in evaluation mode, as the program is:
     ``Trainer`` and ``train()`` switch it. Programs with states, loops, or shapes that follow from numbers raise
     :class:`openbnns.coreml.CoreMLError`; :class:`openbnns.coreml.MLModel` runs these.
+
+    >>> import numpy as np, tempfile
+    >>> from openbnns import nn
+    >>> from openbnns.interop import coreml
+    >>> text = '''program(1.3) { func main<ios17>(tensor<fp32, [1, 2]> x) {
+    ...     tensor<fp32, [1, 2]> w = const()[val = tensor<fp32, [1, 2]>([[3, 4]])];
+    ...     tensor<fp32, [1, 1]> y = linear(x = x, weight = w); } -> (y); }'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = coreml.write_package(coreml.make_model(coreml.parse(text)), f"{folder}/sum.mlpackage")
+    ...     net = nn.from_coreml(path)
+    >>> net(np.float32([[1, 1], [0, 2]])).tolist(), net.w
+    ([[7.0], [8.0]], Parameter(shape=(1, 2)))
     """
     model = coreml.read(path)
     if model.program is None:

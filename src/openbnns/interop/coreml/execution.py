@@ -522,7 +522,8 @@ class _Part:
         if array.dtype.kind != "f" or not array.ndim or array.size < 2 or not np.isfinite(array).all():
             return None
         kind = line.operation.type
-        return in_our_order(kind, array) if kind in ORDERS else array
+        found: Array = in_our_order(kind, array) if kind in ORDERS else array
+        return found
 
     def run(self, values: dict[str, Any]) -> None:
         if not self.results:

@@ -51,7 +51,7 @@ def slice_update(
         first = None if begin_mask is not None and begin_mask[axis] else int(begin[axis])
         last = None if end_mask is not None and end_mask[axis] else int(end[axis])
         keys.append(slice(first, last, 1 if stride is None else stride[axis]))
-    updated = x.copy()
+    updated: Array = x.copy()
     if updated[tuple(keys)].shape != update.shape:
         raise Misfit(f"an update of shape {update.shape} does not fit the part of shape {updated[tuple(keys)].shape}")
     updated[tuple(keys)] = update
@@ -73,7 +73,7 @@ _MODES: dict[str, Any] = {
 
 
 def _scattered(data: Array, places: tuple[Any, ...], updates: Array, mode: str) -> Array:
-    result = data.copy()
+    result: Array = data.copy()
     if mode == "update":
         result[places] = updates
     elif mode == "div" and result.dtype.kind == "i":
@@ -98,7 +98,7 @@ def scatter(
 def scatter_along_axis(
     call: Call, data: Array, indices: Array, updates: Array, axis: int, mode: str, validate_indices: bool
 ) -> Array:
-    places = list(np.indices(indices.shape, sparse=True))
+    places: list[Any] = list(np.indices(indices.shape, sparse=True))
     places[axis % data.ndim] = indices
     return _scattered(data, tuple(places), updates, mode)
 

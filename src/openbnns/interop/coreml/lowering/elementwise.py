@@ -85,7 +85,7 @@ def leaky_relu(call: Call, x: Tensor, alpha: float) -> Tensor:
 
 @operation("prelu")
 def prelu(call: Call, x: Tensor, alpha: Tensor | float) -> Tensor:
-    slope = alpha if isinstance(alpha, Tensor) else Tensor(np.float32([alpha]))
+    slope = alpha if isinstance(alpha, Tensor) else Tensor(np.array([alpha], np.float32))
     return Tensor(F.prelu(x.numbers, slope.held))
 
 

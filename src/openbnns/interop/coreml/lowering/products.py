@@ -129,8 +129,8 @@ def layer_norm(
     chosen = sorted(x.axis(axis) for axis in axes)
     if chosen == list(range(x.rank - len(chosen), x.rank)) and chosen[0] > 0:
         shape = tuple(x.shape[axis] for axis in chosen)
-        held = [None if given is None else given.held for given in (gamma, beta)]
-        return Tensor(F.layer_norm(x.numbers, shape, *held, float(epsilon)))
+        weight, bias = (None if given is None else given.held for given in (gamma, beta))
+        return Tensor(F.layer_norm(x.numbers, shape, weight, bias, float(epsilon)))
     value = x.numbers
     centred = F.sub(value, F.mean(value, chosen, True))
     y = F.mul(centred, F.rsqrt(F.add(F.mean(F.square(centred), chosen, True), epsilon)))
