@@ -53,7 +53,7 @@ def number_type() -> np.dtype[Any]:
     return np.dtype(np.float64 if _active else np.float32)
 
 
-def is_wide(dtype: np.dtype[Any]) -> bool:
+def is_wide(dtype: np.dtype[Any] | None) -> bool:
     """True if arrays of this type currently stand for float32 ones."""
     return dtype == np.float64 and (_active or engines.current() == engines.REFERENCE)
 

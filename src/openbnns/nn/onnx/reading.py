@@ -73,6 +73,7 @@ def from_onnx(
         free = any(isinstance(n, str) for port in model.inputs for n in port.shape or ())
         hint = "\nSizes are free: if only some numbers are possible, pass input_shapes={name: (...)}." if free else ""
         raise Unsupported(f"{problems[0]}{hint}", problems[0].problems) from None
+    assert network._graph is not None
     if written and isinstance(network._graph.sizes.without_guards().get(BATCH), int):
         network = _with_written_sizes(model, declared, written) or network
     network._card = card_of(model.metadata, str(model.path))

@@ -510,9 +510,9 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
         vocabulary = [word for word, count in common.most_common(_VOCABULARY) if count >= 2]
         if vocabulary:
             return TextColumn(name, tuple(sorted(vocabulary)))
-    common = _common_categories(name, known, spelled, found.missing)
-    if common is not None:
-        return common
+    some = _common_categories(name, known, spelled, found.missing)
+    if some is not None:
+        return some
     mixed = ""
     if 0 < sum(map(is_number, there)) < len(there):
         word = next(word for word in there if not is_number(word))
