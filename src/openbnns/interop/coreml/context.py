@@ -356,7 +356,8 @@ class _Run:
         for name, shape in shapes.items():
             argument = self.arguments[name]
             _same_rank(argument, shape, who)
-            shapes = {**shapes, name: self._resolved(argument, shape, who)} if 0 not in shape else shapes
+            if 0 not in shape:  # which would stand for the default
+                self._resolved(argument, shape, who)
         self._shapes = {
             argument.name: self._shapes[argument.name] for argument in self.inputs if argument.name in self._shapes
         }
@@ -408,7 +409,9 @@ class _Run:
         if all(argument.name in self._shapes or decided[argument.name][0] == Sizes.OPEN for argument in outputs):
             return
         bounding = [value for _, value in decided.values() if value]
-        executable = Executable(_with_outputs(self.function, [*self.function.block.outputs, *bounding]))
+        executable = self.executable  # which is then ready to run with these shapes
+        if bounding:
+            executable = Executable(_with_outputs(self.function, [*self.function.block.outputs, *bounding]))
         try:
             found = executable.run(self._zeros("in"), self._held(self._zeros("inout")))
         except ValueError as error:
