@@ -244,7 +244,7 @@ def test_several_labels_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixture
     np.save(tmp_path / "all.npy", x)
     assert run("train", "--data", tmp_path / "all.npy", "--target", tmp_path / "y.npy", *common, "--quiet") == 0
     assert run("train", "--data", tmp_path / "all.npy", *common, "--quiet") == 2
-    assert "Say where their targets are: --target y.npy" in capsys.readouterr().err
+    assert "has samples but no targets. Pass their file: --target y.npy" in capsys.readouterr().err
     np.save(tmp_path / "bad.npy", np.array([{}], object), allow_pickle=True)
     assert run("predict", saved, tmp_path / "bad.npy") == 2
     assert "holds Python objects, which are never unpickled" in capsys.readouterr().err

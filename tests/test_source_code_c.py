@@ -223,7 +223,7 @@ def test_layers_that_bnns_has_not_are_all_named(tmp_path: Path) -> None:
             "Adagrad.*not an optimizer of BNNS. Use SGD, Adam",
         ),
         ({"training": True, "loss": "mse", "optimizer": nn.SGD(momentum=0.5, dampening=0.5)}, "dampening"),
-        ({"training": True, "loss": "nll", "optimizer": "sgd"}, "NLLLoss.*no loss of BNNS"),
+        ({"training": True, "loss": "nll", "optimizer": "sgd"}, "NLLLoss.*not a loss of BNNS"),
         ({"training": True, "loss": nn.CrossEntropyLoss([1, 2]), "optimizer": "sgd"}, "without class weights"),
         ({"training": True, "loss": ["mse", "mse"], "optimizer": "sgd"}, "there are 2 losses"),
     ],
