@@ -19,6 +19,7 @@ import math
 import pprint
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,11 @@ def word(parameter: dict[str, Any]) -> str:
     return "i"
 
 
+def wrapped(text: str, *, indent: int) -> list[str]:
+    """Lines of at most 120 characters."""
+    return textwrap.wrap(text, 120, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4))
+
+
 def interface_source() -> str:
     """Text of c_interface.h."""
     lines = [
@@ -252,15 +258,10 @@ def interface_source() -> str:
     ]
     for name in READ_BY_FIELDS:
         rows = [field_row(f) for f in STRUCTS[name]["fields"]]
-        lines += [
-            "",
-            f"struct {name} {{",
-            f"  enum Index {{ {', '.join(field for field, *_ in rows)} }};",
-            "  static constexpr CField fields[] = {",
-            *(f"      {{\"{field}\", '{field_kind(base)}', {offset}}}," for field, base, offset, _ in rows),
-            "  };",
-            "};",
-        ]
+        fields = ", ".join(f"{{\"{field}\", '{field_kind(base)}', {offset}}}" for field, base, offset, _ in rows)
+        lines += ["", f"struct {name} {{"]
+        lines += wrapped(f"enum Index {{ {', '.join(field for field, *_ in rows)} }};", indent=2)
+        lines += [*wrapped(f"static constexpr CField fields[] = {{{fields}}};", indent=2), "};"]
     rows = [f'    {{"{name}", {name}::fields, std::size({name}::fields)}},' for name in OPTIMIZERS]
     lines += ["", "inline constexpr CStruct kOptimizerStructs[] = {", *rows, "};"]
     words = {name: "".join(map(word, fact["parameters"])) for name, fact in FUNCTIONS.items() if is_alone(fact)}
