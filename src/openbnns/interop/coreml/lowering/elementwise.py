@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.functions.lookups import as_integers
 from ....nn import functional as F
 from ....nn.converted.tensors import Tensor, kind_of
 from ..elements import ELEMENTS
@@ -226,7 +227,7 @@ def in_kind(x: Tensor, kind: str) -> Tensor:
         return Tensor(numbers.astype({"f": np.float32, "i": np.int64, "b": np.bool_}[kind]))
     if kind == "f":
         return Tensor(x.numbers)
-    return Tensor(F.as_integers(x.value) if kind == "i" else F.ne(x.value, 0), kind)
+    return Tensor(as_integers(x.value) if kind == "i" else F.ne(x.value, 0), kind)
 
 
 # Quantized numbers are numbers here, which are whole; a program that gives them out says their type.
