@@ -187,3 +187,13 @@ def test_a_model_that_cannot_run_fails_the_check(tmp_path: Path, capsys: pytest.
     with pytest.raises(CoreMLError, match=r"there is no operation 'reluu'"):
         MLModel(text)
     assert cli.main(["inspect", str(tmp_path / "missing.mlpackage")]) == 2
+
+
+def test_operations_that_cannot_run_are_all_listed(tmp_path: Path) -> None:
+    weight = "tensor<uint8, [1, 1, 1]>([[[1]]])"
+    text = f"""program(1.3) {{ func main<ios17>(tensor<fp32, [1, 1, 2]> x) {{ tensor<fp32, [1, 1, 2]> y = conv_quantized(x = x,
+        weight = {weight}, quantization_type = string("linear"), quant_scale = fp32(1), quant_bias = fp32(0));
+        }} -> (y); }}"""
+    found = inspect(package(tmp_path, text))
+    assert not found.runs
+    assert any("the operation conv_quantized cannot be run here" in line for line in found.lines())

@@ -42,7 +42,7 @@ NETWORKS = {
     "in_and_out": (
         "From PyTorch, ONNX and Core ML",
         "Networks that were made elsewhere, weights included.",
-        ("pytorch", "onnx", "mlmodel"),
+        ("pytorch", "onnx", "mlmodel", "ml_programs"),
     ),
 }
 """Pages of ``openbnns.nn``: file, title, first line, and the modules that their names are defined in."""

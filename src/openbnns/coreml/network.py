@@ -25,18 +25,6 @@ def from_coreml(
     has a number for it, mostly 1; ``batch_axis=None`` leaves these numbers. It is in evaluation mode, as the program is:
     ``Trainer`` and ``train()`` switch it. Programs with states, loops, or shapes that follow from numbers raise
     :class:`openbnns.coreml.CoreMLError`; :class:`openbnns.coreml.MLModel` runs these.
-
-    >>> import numpy as np, tempfile
-    >>> from openbnns import nn
-    >>> from openbnns.interop import coreml
-    >>> text = '''program(1.3) { func main<ios17>(tensor<fp32, [1, 2]> x) {
-    ...     tensor<fp32, [1, 2]> w = const()[val = tensor<fp32, [1, 2]>([[3, 4]])];
-    ...     tensor<fp32, [1, 1]> y = linear(x = x, weight = w); } -> (y); }'''
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = coreml.write_package(coreml.make_model(coreml.parse(text)), f"{folder}/sum.mlpackage")
-    ...     net = nn.from_coreml(path)
-    >>> net(np.float32([[1, 1], [0, 2]])).tolist(), net.w
-    ([[7.0], [8.0]], Parameter(shape=(1, 2)))
     """
     model = coreml.read(path)
     if model.program is None:

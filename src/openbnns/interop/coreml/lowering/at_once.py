@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ....nn import memory_limit
 from ....nn.converted.tensors import Misfit
 from ..elements import ELEMENTS, Array
 from .resizing import positions
@@ -277,7 +279,9 @@ def _generator(seed: int | None) -> np.random.Generator:
 
 
 def _shape(shape: Array) -> tuple[int, ...]:
-    return tuple(int(n) for n in shape.ravel())
+    sizes = tuple(int(n) for n in shape.ravel())
+    memory_limit.check(8 * math.prod(max(n, 1) for n in sizes), f"a tensor of shape {sizes}", Misfit)
+    return sizes
 
 
 @at_once("random_normal")

@@ -9,7 +9,7 @@ import numpy as np
 from ....graph.parameter import Parameter
 from ....graph.sizes import product
 from ....nn import functional as F
-from ....nn.converted.tensors import Misfit, Tensor
+from ....nn.converted.tensors import Tensor
 from .table import Call, operation
 
 _AUTO = {"valid": "VALID", "same": "SAME_UPPER", "same_lower": "SAME_LOWER", "custom": "NOTSET"}
@@ -155,8 +155,3 @@ def local_response_norm(call: Call, x: Tensor, size: int, alpha: float, beta: fl
     squares = F.square(value).reshape((product(x.shape[:axis]), channels, product(x.shape[axis + 1 :])))
     sums = F.matmul(band, squares).reshape(x.shape)
     return Tensor(F.mul(value, F.pow(F.add(sums, k), -beta)))
-
-
-@operation("conv_quantized")
-def conv_quantized(call: Call, **inputs: Any) -> Any:
-    raise Misfit("weights that are quantized inside of a convolution are of a form that no converter writes")
