@@ -323,6 +323,21 @@ def test_an_operation_that_cannot_be_computed_says_where() -> None:
         executable.run({"x": np.zeros((2, 3)), "shape": np.array([4, 2])})
 
 
+def test_too_much_memory_is_refused() -> None:
+    huge = program(
+        "tensor<fp32, [?]> y = pad(x = x, pad = tensor<int32, [2]>([0, 2147483647])); tensor<fp32, [?]> z = tile(x = y, reps ="
+        " tensor<int32, [1]>([100]));",
+        "tensor<fp32, [3]> x", "z",
+    )  # fmt: skip
+    with pytest.raises(coreml.CoreMLError, match=r"pad 'y': .*2147483650.*"):
+        run(huge, x=np.zeros(3, np.float32))
+    state = program(
+        "tensor<fp16, [99999, 99999]> y = read_state(input = s);", "state<tensor<fp16, [99999, 99999]>> s", "y"
+    )
+    with pytest.raises(coreml.CoreMLError, match=r"the state 's' of shape \(99999, 99999\)"):
+        coreml.Executable(state).new_state()
+
+
 # Training.
 
 

@@ -7,6 +7,7 @@ numbers, runs on arrays between the parts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,9 +16,10 @@ import numpy as np
 
 from ..._spelling import did_you_mean
 from ...graph.parameter import Parameter
-from ...graph.sizes import Size
+from ...graph.sizes import Size, number_of
+from ...nn import memory_limit
 from ...nn.converted.recorded import Port, Recorded, computed_at_once
-from ...nn.converted.tensors import Tensor, kind_of
+from ...nn.converted.tensors import Misfit, Tensor, kind_of
 from ...nn.function import Function as NumpyFunction
 from .compression import decompressed
 from .elements import ELEMENTS, Array
@@ -79,7 +81,10 @@ class State:
         for argument in arguments:
             if argument.shape is None or argument.dtype is None or None in argument.shape:
                 raise CoreMLError(f"the state {argument.name!r} is {argument.type}, but must have a fixed shape.")
-            self.arrays[argument.name] = np.zeros([n or 0 for n in argument.shape], argument.dtype)
+            shape = tuple(n or 0 for n in argument.shape)
+            size = math.prod(shape) * argument.dtype.itemsize
+            memory_limit.check(size, f"the state {argument.name!r} of shape {shape}", CoreMLError)
+            self.arrays[argument.name] = np.zeros(shape, argument.dtype)
 
 
 class Executable:
@@ -457,7 +462,12 @@ def _settings(line: _Line, tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _listed_results(results: Any) -> list[Tensor]:
-    return list(results) if isinstance(results, tuple) else [results]
+    """The results of an operation, none of which takes too much memory."""
+    found = list(results) if isinstance(results, tuple) else [results]
+    for tensor in found:
+        count = math.prod(number_of(n) for n in tensor.shape)
+        memory_limit.check(4 * count, f"a tensor of shape {tensor.shape}", Misfit)
+    return found
 
 
 # Parts.
