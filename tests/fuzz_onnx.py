@@ -40,7 +40,28 @@ def models() -> list[Any]:
         ):
             net.build(shape, seed=0).to_onnx(path)
             found.append(onnx.load(path))
+        for write in (_branches, _loop, _quantized):
+            write(path)
+            found.append(onnx.load(path))
     return found
+
+
+def _branches(path: Path) -> None:
+    import test_onnx_control
+
+    test_onnx_control.branching(path, False)
+
+
+def _loop(path: Path) -> None:
+    import test_onnx_control
+
+    test_onnx_control.looping(path, "steps", True)
+
+
+def _quantized(path: Path) -> None:
+    import onnxruntime_cases
+
+    next(case for case in onnxruntime_cases.cases() if case.op == "QLinearConv").write(path)
 
 
 def damaged(model: Any, random: np.random.RandomState) -> bytes:
@@ -57,7 +78,12 @@ _NUMBERS = (-1, 0, 1, 2, 3, 7, 64, 2**31 - 1, 2**31, 2**40, 2**62, -(2**31), -(2
 
 
 def _change(model: Any, random: np.random.RandomState) -> None:
-    graph = model.graph
+    graphs = [model.graph]
+    for graph in graphs:
+        graphs += [entry.g for node in graph.node for entry in node.attribute if entry.type == 5]
+    graph = graphs[random.randint(len(graphs))]
+    if not graph.node:
+        return
     nodes, weights = list(graph.node), list(graph.initializer)
     node = nodes[random.randint(len(nodes))]
     way = random.randint(12)
@@ -68,9 +94,19 @@ def _change(model: Any, random: np.random.RandomState) -> None:
     elif way == 1 and node.input:
         del node.input[random.randint(len(node.input))]
     elif way == 2:
-        node.op_type = ["Conv", "Gather", "Reshape", "LSTM", "Loop", "Slice", "Pad", "Tile", "Expand", "Resize"][
-            random.randint(10)
-        ]
+        node.op_type = [
+            "Conv",
+            "Gather",
+            "Reshape",
+            "LSTM",
+            "Loop",
+            "Slice",
+            "Pad",
+            "Tile",
+            "Expand",
+            "Resize",
+            "NonZero",
+        ][random.randint(11)]
     elif way == 3 and node.attribute:
         entry = node.attribute[random.randint(len(node.attribute))]
         if entry.ints:
@@ -86,12 +122,14 @@ def _change(model: Any, random: np.random.RandomState) -> None:
     elif way == 6 and weights:
         weights[random.randint(len(weights))].data_type = random.randint(25)
     elif way == 7:
-        shape = graph.input[0].type.tensor_type.shape
+        shape = model.graph.input[0].type.tensor_type.shape
         shape.dim[random.randint(len(shape.dim))].dim_value = number
     elif way == 8:
         node.output[0] = names[random.randint(len(names))]
     elif way == 9:
         constants = [n for n in nodes if n.op_type == "Constant"]
+        if not constants and not weights:
+            return
         tensor = constants[random.randint(len(constants))].attribute[0].t if constants else weights[0]
         count = max(1, int(np.prod(tensor.dims)))
         if tensor.data_type == 7 and count < 100:

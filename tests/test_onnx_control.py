@@ -191,6 +191,22 @@ def test_a_loop_whose_length_is_computed(kind: str, tmp_path: Path) -> None:
         net.compile_inference(5)
 
 
+def test_long_loops_take_few_recordings(tmp_path: Path) -> None:
+    """The condition of a step is expected to be that of the step before."""
+    inner = graph(
+        [node("Add", "h one", "g"), node("ReduceMax", "g", "m", keepdims=0), node("Less", "m end", "goes_on")],
+        [info("goes_on", BOOL), info("g")], [info("i", INT64, []), info("before", BOOL, []), info("h")],
+    )  # fmt: skip
+    held = {"yes": np.array(True), "one": np.float32(1), "far": np.int64(500)}
+    path = write(
+        tmp_path / "m.onnx", [node("Loop", "far yes x", "y", body=inner)], {"x": ["N", 3], "end": []}, ["y"], held
+    )
+    net, x = nn.from_onnx(path), np.zeros((2, 3), np.float32)
+    for end in (60, 3, 61, 60):
+        np.testing.assert_array_equal(net(x, np.float32(end)), x + end)
+    assert len(net._recording(False, ((2, 3), ()))._others) <= 10
+
+
 def test_a_loop_that_never_ends(tmp_path: Path) -> None:
     inner = graph(
         [node("Add", "h h", "g"), node("Identity", "before", "goes_on")], [info("goes_on", BOOL), info("g")],

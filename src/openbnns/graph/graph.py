@@ -22,6 +22,12 @@ from .parameter import Parameter
 from .sizes import AnySize, FreeSizes, Size
 from .tensor import FLOAT32, INT64, Array, Value
 
+_EXAMPLES = 32  # of numbers that runs compute, that a recording begins with
+
+
+class TooManyExamples(RuntimeError):
+    """A recording that would rely on more examples of numbers than are worth it before some are known."""
+
 
 class InBranch(Exception):
     """A branch that would compute numbers that sizes depend on, which only the graph around it can."""
@@ -50,6 +56,7 @@ class Graph:
         self.training = training  # the mode of the passes that it is for, unless it serves both
         # Numbers that runs compute, of sizes and conditions, for this recording: those that are known, in their order.
         self.known_numbers: Sequence[int] = ()
+        self._latest_numbers: dict[str, int] = {}  # of these, by place
         self.is_branch = False  # of an operation of another graph
         self.unfinished: Exception | None = None  # why ``forward`` ends early for numbers that are only examples
         self.accuracy = engines.accuracy()  # the accuracy of the layers that programs make
@@ -106,11 +113,20 @@ class Graph:
     # Numbers that runs compute.
 
     def computed_size(self, example: int) -> AnySize:
-        """A whole number that runs compute: the known one, or an example if it is not known yet."""
+        """A whole number that runs compute: the known one, or an example if it is not known yet.
+
+        An example is the latest number of the same place, such as the condition of a loop that goes on. There are at most as
+        many examples as known numbers, so that recordings of longer and longer loops together cost as much as the last one.
+        """
         if self.is_branch:
             raise InBranch
-        place = len(self.sizes.computed)
-        return self.sizes.computed_size(self.known_numbers[place] if place < len(self.known_numbers) else example)
+        number, known = len(self.sizes.computed), self.known_numbers
+        if number - len(known) >= max(_EXAMPLES, len(known)):
+            raise TooManyExamples(f"{number} numbers that sizes or paths depend on are not known yet")
+        place = str(self.sizes.place)
+        found = known[number] if number < len(known) else self._latest_numbers.get(place, example)
+        self._latest_numbers[place] = found
+        return self.sizes.computed_size(found)
 
     @property
     def has_examples(self) -> bool:

@@ -18,7 +18,7 @@ def _elementwise(function: Any) -> Body:
     def body(call: Call, *arrays: Array) -> Any:
         limited(np.broadcast_shapes(*(a.shape for a in arrays)))
         result, kind = function(*arrays), arrays[0].dtype
-        if isinstance(result, Size):
+        if isinstance(result, (Size, int)):  # of sizes
             return result
         return (
             result.astype(kind)
