@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,38 @@ def test_long_loops_take_few_recordings(tmp_path: Path) -> None:
     assert len(net._recording(False, ((2, 3), ()))._others) <= 10
 
 
+def test_a_path_by_numbers_is_trained_and_shared(tmp_path: Path) -> None:
+    """By a trainer, whose batches take different numbers of steps, and by threads that take different paths."""
+    looping(path := tmp_path / "m.onnx", "four", True)
+    model = onnx.load(path)
+    del model.graph.output[1:], model.graph.node[-1]
+    path.write_bytes(model.SerializeToString())
+    net = nn.from_onnx(path)
+    x = floats(48, 3) * np.repeat(np.float32([0.05, 5]), 24)[:, None]
+    trainer = nn.Trainer(net, "mse", nn.SGD(0.1), batch_size=24, quiet=True)
+    for part in (x[:24], x[24:], x[:24]):
+        before, target = net.w.data.copy(), 0.3 * np.tanh(part)
+        net.train().backward(2 * (net(part) - target) / target.size)
+        expected = before - 0.1 * net.w.grad
+        trainer.fit(part, target, epochs=1)
+        np.testing.assert_allclose(net.w.data, expected, 1e-5, 1e-6)
+        assert not np.array_equal(expected, before)
+    net.eval()
+    batches = [x[i : i + 1 + i % 3] for i in range(0, 48, 7)]
+    expected, wrong = [net(one) for one in batches], []
+
+    def work() -> None:
+        for _ in range(10):
+            wrong.extend(not np.array_equal(net(one), y) for one, y in zip(batches, expected, strict=True))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wrong) == 30 * len(batches) and not any(wrong)
+
+
 def test_a_loop_that_never_ends(tmp_path: Path) -> None:
     inner = graph(
         [node("Add", "h h", "g"), node("Identity", "before", "goes_on")], [info("goes_on", BOOL), info("g")],
@@ -348,3 +381,15 @@ def test_random_paths(seed: int, tmp_path: Path) -> None:
     for _ in range(12):
         x = random.uniform(0.5, 5) * random.standard_normal((random.randint(1, 4), 3)).astype(np.float32)
         check(path, x, np.array(random.randint(0, 6)), net=net, function=function)
+
+
+def test_custom_operators_are_named_with_a_cure(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [node("Relu", "x", "y")], {"x": ["N", 3]}, ["y"])
+    model = onnx.load(path)
+    for domain, name in (("com.microsoft", "BeamSearch"), ("my.own", "Thing")):
+        model.graph.node.append(helper.make_node(name, ["y"], [name], name=name, domain=domain))
+        model.graph.output.append(info(name))
+    path.write_bytes(model.SerializeToString())
+    told = r"(?s)com\.microsoft\.BeamSearch 'BeamSearch'.*my\.own\.Thing.*before onnxruntime optimized it.*Those of my\.own are"
+    with pytest.raises(nn.onnx.Unsupported, match=told):
+        nn.from_onnx(path)

@@ -230,6 +230,8 @@ class SegmentedProgram:
 
     def _path_of(self, graph: Graph) -> Path:
         if id(graph) not in self._paths:
+            kept = {id(known) for known in (self.graph, *self._others)}  # of which other programs may have dropped some
+            self._paths = {key: path for key, path in self._paths.items() if key in kept}
             self._paths[id(graph)] = Path(graph, self.training, self._input_gradients)
         return self._paths[id(graph)]
 
@@ -310,8 +312,7 @@ class SegmentedProgram:
         if made.unfinished is not None and not made.has_more(numbers):
             raise made.unfinished
         self._others.append(made)
-        while len(self._others) > _PATHS:
-            self._paths.pop(id(self._others.pop(0)), None)
+        del self._others[:-_PATHS]
         return made
 
     def fill_gradients(self, gradients: Sequence[Array | None]) -> None:

@@ -60,19 +60,25 @@ def from_onnx(
     except Misfit as error:
         raise Unsupported(f"from_onnx: {model.path}: {error}.") from None
     network = _made(model, weights, written)
-    problems = []
+    problems, unfinished = [], list[Shapes]()
     for shapes in _trial_shapes(model.inputs, written.get(BATCH)):
         try:
-            network._recording(False, shapes)
-            break
+            if network._recording(False, shapes).graph.unfinished is None:
+                break
+            unfinished.append(shapes)  # which other sizes may not be
+            network._begin()
         except Unsupported as error:
             problems.append(error)
         except NODE_ERRORS as error:
             problems.append(Unsupported(f"from_onnx: {model.path}: the network cannot be made. {error}"))
     else:
-        free = any(isinstance(n, str) for port in model.inputs for n in port.shape or ())
-        hint = "\nSizes are free: if only some numbers are possible, pass input_shapes={name: (...)}." if free else ""
-        raise Unsupported(f"{problems[0]}{hint}", problems[0].problems) from None
+        if not unfinished:
+            free = any(isinstance(n, str) for port in model.inputs for n in port.shape or ())
+            hint = (
+                "\nSizes are free: if only some numbers are possible, pass input_shapes={name: (...)}." if free else ""
+            )
+            raise Unsupported(f"{problems[0]}{hint}", problems[0].problems) from None
+        network._recording(False, unfinished[0])  # for examples of numbers that runs compute
     assert network._graph is not None
     if written and isinstance(network._graph.sizes.without_guards().get(BATCH), int):
         network = _with_written_sizes(model, declared, written) or network
@@ -113,7 +119,13 @@ def _check_operators(model: Model) -> None:
         if node.op not in OPERATORS or node.op == LINEAR
     ]
     if unknown:
-        raise all_refused("from_onnx", model.path, unknown, "nn.onnx.supported() lists the operators that there are.")
+        cure = "nn.onnx.supported() lists the operators that there are."
+        domains = {str(node.op).rpartition(".")[0] for node in nested(model.nodes) if node.op not in OPERATORS}
+        if "com.microsoft" in domains:
+            cure += " Operators of com.microsoft are onnxruntime's: take the model as it was before onnxruntime optimized it."
+        if others := sorted(domains - {"", "com.microsoft"}):
+            cure += f" Those of {', '.join(others)} are custom ones: define them as functions of the model, or replace them."
+        raise all_refused("from_onnx", model.path, unknown, cure)
 
 
 def _without_unread(model: Model) -> list[Node]:
