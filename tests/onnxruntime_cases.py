@@ -168,6 +168,24 @@ def rotated(interleaved: bool) -> Any:
     return formula
 
 
+def grouped(count: int, fewer: int, rotary: bool) -> Any:
+    def formula(q: Any, k: Any, v: Any, pk: Any, pv: Any, n: Any, t: Any, c: Any = None, s: Any = None) -> Any:
+        a, b, d, before = heads(q, count), heads(k, fewer), heads(v, fewer), pk.shape[2]
+        if rotary:
+            half, cos, sin = c.shape[1], c[before : before + q.shape[1]], s[before : before + q.shape[1]]
+            a, b = (
+                np.concatenate(
+                    [x[..., :half] * cos - x[..., half:] * sin, x[..., :half] * sin + x[..., half:] * cos], -1
+                )
+                for x in (a, b)
+            )
+        b, d = np.concatenate([pk, b], 2), np.concatenate([pv, d], 2)
+        hidden = np.where(np.arange(a.shape[2])[:, None] + before < np.arange(b.shape[2]), -np.inf, 0)
+        return together(attend(a, *(np.repeat(x, count // fewer, 1) for x in (b, d)), hidden)), b, d
+
+    return formula
+
+
 def embedded(ids: Any, seg: Any, w: Any, p: Any, s: Any, g: Any, b: Any, mask: Any) -> Any:
     x = w[ids] + p[: ids.shape[1]] + s[seg]
     return normalized(x, 1e-12) * g + b, mask.sum(1)
@@ -285,6 +303,15 @@ def cases() -> list[Case]:
              {"c": floats(8, 3), "s": floats(8, 3)}, rotated(False), {"num_heads": 2}),
         Case("RotaryEmbedding", "x p c s", {"x": floats(2, 4, 12), "p": np.array([[0, 1, 2, 3], [4, 5, 6, 7]])},
              {"c": floats(8, 3), "s": floats(8, 3)}, rotated(True), {"num_heads": 2, "interleaved": 1}),
+        *(
+            Case("GroupQueryAttention", f"q k v pk pv n t {'c s' if turns else ''}",
+                 {"q": floats(samples, length, 64), "k": floats(samples, length, 32), "v": floats(samples, length, 32),
+                  "pk": floats(samples, 2, past, 16), "pv": floats(samples, 2, past, 16)},
+                 {"n": np.full(samples, past + length - 1, np.int32), "t": np.int32(past + length)}
+                 | ({"c": floats(16, 8), "s": floats(16, 8)} if turns else {}),
+                 grouped(4, 2, turns), {"num_heads": 4, "kv_num_heads": 2, "do_rotary": int(turns)}, "y pk2 pv2")
+            for samples, length, past, turns in ((2, 1, 5, False), (1, 3, 4, True))
+        ),
         few_bits(4, False), few_bits(4, True), few_bits(8, False),
         Case("DynamicQuantizeMatMul", "a b s z", {"a": floats(3, 6)},
              {"b": whole(6, 4), "s": S([0.01]), "z": Z([130], np.uint8)},

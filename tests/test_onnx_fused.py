@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +37,13 @@ def test_formulas(case: Case, tmp_path: Path) -> None:
 def test_gradients(case: Case, tmp_path: Path) -> None:
     net = nn.from_onnx(case.write(tmp_path / "m.onnx"), batch_axis=None).train()
     assert openbnns.gradcheck(net, *case.inputs.values(), verbose=False).passed
+
+
+def test_samples_of_different_lengths_are_refused(tmp_path: Path) -> None:
+    case = next(c for c in CASES if c.op == "GroupQueryAttention")
+    ends = case.weights["n"]
+    net = nn.from_onnx(
+        replace(case, weights=case.weights | {"n": ends - np.int32([0, 1])}).write(tmp_path / "m.onnx"), batch_axis=None
+    )
+    with pytest.raises(ValueError, match=r"seqlens_k is \[5, 4\] for 6 keys"):
+        net(*case.inputs.values())

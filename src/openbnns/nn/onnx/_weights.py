@@ -26,7 +26,7 @@ _SETTINGS = {
     "com.microsoft.QLinearMul": (1, 2, 4, 5, 6, 7), "com.microsoft.QLinearConcat": tuple(range(1000)),
     "com.microsoft.QLinearWhere": (2, 3, 5, 6, 7, 8), "com.microsoft.QAttention": (3, 4, 6, 7),
     "com.microsoft.DynamicQuantizeLSTM": (8, 9, 10, 11), "com.microsoft.MatMulNBits": (1, 2, 3),
-    "com.microsoft.RotaryEmbedding": (2, 3), "RoiAlign": (1, 2),
+    "com.microsoft.RotaryEmbedding": (2, 3), "RoiAlign": (1, 2), "com.microsoft.GroupQueryAttention": (7, 8),
 } | {
     f"com.microsoft.QLinear{name}": (1, 2, 3, 4)
     for name in ("Sigmoid", "LeakyRelu", "GlobalAveragePool", "AveragePool", "Softmax")

@@ -12,11 +12,12 @@ from .... import ActivationFunction
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same
-from ....graph.tensor import Value
+from ....graph.tensor import FLOAT32, Value
 from ... import functional as F
 from ...converted.functions import AsNumbers, Compare
 from ...converted.registry import Handler
 from ...converted.tensors import Misfit, Tensor
+from ...function import Function
 from .._call import Call
 from ._registry import add, operator
 from .normalizations import layer_normalization, rms_normalization
@@ -343,6 +344,79 @@ def rotary(call: Call, x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor
 
 def _is_zero(x: Tensor) -> bool:
     return x.constant and not x.held.any()
+
+
+class WholeLength(Function):
+    """Keys (N, heads, length, width) as they are, if all samples have all of them: ``ends`` are their last ones."""
+
+    @staticmethod
+    def forward(ctx: Any, keys: Any, ends: Any) -> Any:
+        if (ends != keys.shape[2] - 1).any():
+            raise ValueError(
+                f"GroupQueryAttention: seqlens_k is {ends.astype(int).tolist()} for {keys.shape[2]} keys; samples of different "
+                "lengths have no counterpart here. Pass those of the same length, without padding."
+            )
+        return keys
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy, None
+
+    @classmethod
+    def _outputs(cls, arguments: list[Any], inputs: list[Value]) -> tuple[list[Value], bool]:
+        return [Value(inputs[0].graph, inputs[0].shape, FLOAT32)], False
+
+
+@fused("GroupQueryAttention")
+def grouped(
+    call: Call, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None, past_value: Tensor | None,
+    ends: Tensor, total: Tensor, cosines: Tensor | None = None, sines: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """Causal attention with fewer keys than queries, behind a past of the same length for all samples; ``ends`` are the last
+    keys that samples have."""
+    call.only(local_window_size=-1, softcap=0.0, smooth_softmax=0, rotary_interleaved=0, qk_output=0, causal=1)
+    call.ignored("kv_cache_bit_width", "sliding_window_cache", "qk_norm_epsilon", "k_quant_type", "v_quant_type")
+    count, fewer = call.integer("num_heads"), call.integer("kv_num_heads")
+    if count < 1 or fewer < 1 or count % fewer:
+        raise Misfit(f"{count} heads of queries do not share {fewer} of keys")
+    if key is None or value is None:
+        width = int(query.shape[2]) // (count + 2 * fewer)
+        parts = F.split(query.numbers, [count * width, fewer * width, fewer * width], 2)
+    else:
+        parts = [x.numbers for x in (query, key, value)]
+    q, k, v = (_heads(part, n) for part, n in zip(parts, (count, fewer, fewer), strict=True))
+    before = 0 if past_key is None else int(past_key.shape[2])
+    if call.integer("do_rotary", 0):
+        if cosines is None or sines is None:
+            raise Misfit("it turns queries and keys, but has no cosines and sines")
+        q, k = (_turned_by(x, cosines, sines, before) for x in (q, k))
+    if past_key is not None and past_value is not None and before:
+        k, v = F.cat([past_key.numbers, k], 2), F.cat([past_value.numbers, v], 2)
+    k = WholeLength.apply(k, ends.numbers)
+    present = k, v
+    samples, _, length, width = k.shape
+    if count > fewer:
+        wide = (samples, fewer, count // fewer, length, width)
+        k, v = (
+            F.expand(x.reshape((samples, fewer, 1, length, width)), *wide).reshape((samples, count, length, width))
+            for x in (k, v)
+        )
+    here = np.arange(int(q.shape[2]))[:, None] + before < np.arange(int(length))
+    added = np.where(here, np.float32(-np.inf), np.float32(0))
+    scale = call.number("scale", 0.0) or 1 / math.sqrt(int(width))
+    y = _together(F.scaled_dot_product_attention(q, k, v, added, 0.0, False, scale))
+    return (y, *map(Tensor, present))[: max(1, call.outputs)]
+
+
+def _turned_by(value: Value, cosines: Tensor, sines: Tensor, first: int) -> Value:
+    """Pairs of the first and the second half of features, turned by their position from ``first`` on."""
+    half, length = int(cosines.shape[1]), value.shape[2]
+    cos, sin = (F.index(t.numbers, slice(first, first + length)) for t in (cosines, sines))
+    a, b = F.narrow(value, 3, 0, half), F.narrow(value, 3, half, half)
+    parts = [F.sub(F.mul(a, cos), F.mul(b, sin)), F.add(F.mul(a, sin), F.mul(b, cos))]
+    rest = int(value.shape[3]) - 2 * half
+    found: Value = F.cat([*parts, F.narrow(value, 3, 2 * half, rest)] if rest else parts, 3)
+    return found
 
 
 # Weights of a few bits.
