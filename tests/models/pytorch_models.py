@@ -504,8 +504,8 @@ def page(outcomes: list[tuple[Model, Outcome]]) -> str:
         "# PyTorch models that convert\n",
         "`make test-pytorch-models` converts these models with [`nn.from_torch`](from_torch.md) and writes this page. Weights",
         "are random and sizes small. Figures are the largest distances from PyTorch in float64, relative to the largest number",
-        "of the tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of all",
-        "parameters, with smooth activations in place of ReLU and the like, at whose kinks rounding decides.\n",
+        "of the tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of",
+        "all parameters, with smooth activations in place of ReLU and the like, at whose kinks rounding decides.\n",
         f"{passed} of {len(outcomes)} convert (transformers {transformers.__version__}, timm {timm.__version__}, PyTorch "
         f"{torch.__version__.partition('+')[0]}).",
     ]

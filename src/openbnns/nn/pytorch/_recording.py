@@ -417,7 +417,8 @@ class Recorder:
         return _by_steps(self.torch, function, args, kwargs)
 
     def _has_gradient_of_steps(self, function: Any, apply: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        torch, found = self.torch, []
+        torch = self.torch
+        found: list[list[Any]] = []
         for run in (apply, lambda *a, **k: _by_steps(torch, function, a, k)):
             leaves = [
                 x.detach().clone().requires_grad_(x.is_floating_point()) if isinstance(x, torch.Tensor) else x

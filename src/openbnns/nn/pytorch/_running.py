@@ -24,7 +24,8 @@ def _plain(layer: Any, call: Call, first: bool, *inputs: Any, output_size: Any =
     values = [x.elements for x in inputs if not _is_size(x)]
     size = next(filter(_is_size, inputs), output_size)
     if isinstance(layer, Pad):  # which PyTorch does with whatever axes come last
-        return F.pad(values[0], layer.padding, layer.mode, layer.value if layer.mode == "constant" else None)
+        mode: Any = layer.mode
+        return F.pad(values[0], layer.padding, mode, layer.value if layer.mode == "constant" else None)
     if size is None:
         return layer(*values)
     if not type(layer).__name__.startswith("MaxUnpool"):

@@ -46,7 +46,7 @@ def _fourier(kind: str, axes: int | None) -> Any:
         rank = input.rank - (input.kind == "c")
         sizes = s if n is None else n
         sizes = sizes if sizes is None or isinstance(sizes, (tuple, list)) else (sizes,)
-        chosen = dim if dim is None or isinstance(dim, (tuple, list)) else (dim,)
+        chosen: Any = dim if dim is None or isinstance(dim, (tuple, list)) else (dim,)
         if chosen is None:
             chosen = range(-(axes or (rank if sizes is None else len(sizes))), 0)
         if kind == "rfft" and input.kind == "c":

@@ -61,7 +61,8 @@ def _two(call: Call, name: str, a: Any, b: Any) -> Any:
     """A function of two by its name here; of whole numbers if its result is one."""
     if call.kinds[0] == "i" and name in WHOLE:
         return WholeNumbers.apply(_whole_operand(a), _whole_operand(b), name)
-    return getattr(F, name)(operand(a), operand(b))
+    function: Any = getattr(F, name)
+    return function(operand(a), operand(b))
 
 
 def _whole_operand(given: Any) -> Any:
