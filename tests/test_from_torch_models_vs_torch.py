@@ -119,6 +119,7 @@ def attended(s: Any, x: Any) -> Any:
 TRAITS: dict[str, tuple[Callable[..., Any], Any]] = {
     "positions that are counted": (positions, tokens(40, 3, 7)),
     "large whole numbers": (lambda s, ids: s.rows((ids + 7) * 1000003 % 37 + ids // 9), tokens(30, 3, 7, low=9)),
+    "whole numbers and the size of the batch": (lambda s, ids: s.rows((ids * 3 + len(ids)) % 40), tokens(30, 3, 7)),
     "changes through views": (lambda s, x: in_place_through_views(x), floats(3, 5, 6)),
     "a mask of windows": (lambda s, x: mask_of_windows(x), floats(3, 5, 6)),
     "an identity of samples": (

@@ -332,13 +332,17 @@ def _with_weights_everywhere(module: Any) -> None:
 def _without_kinks_and_noise(module: Any) -> None:
     """Prepare a module for a comparison of gradients.
 
-    Rounding decides on which side of a kink a number near it lies, so that single entries of gradients differ much between
-    any two ways to compute them.
+    Rounding decides on which side of a kink a number near it lies, and which of two numbers is the larger, so that single
+    entries of gradients differ much between any two ways to compute them. This holds for all models alike; gradients of ReLU
+    and of max pooling have tests of their own.
     """
     for part in module.modules():
         for name, child in part._modules.items():
             if type(child).__name__ in _SMOOTH:
                 setattr(part, name, _SMOOTH[type(child).__name__]())
+            elif isinstance(child, torch.nn.MaxPool2d) and child.dilation == 1:
+                window = child.kernel_size, child.stride, child.padding, child.ceil_mode
+                setattr(part, name, torch.nn.AvgPool2d(*window))
         for name in ("drop_prob", "drop_rate", *(["p"] if isinstance(part, torch.nn.Dropout) else [])):
             if isinstance(getattr(part, name, None), float):
                 setattr(part, name, 0.0)
@@ -505,7 +509,8 @@ def page(outcomes: list[tuple[Model, Outcome]]) -> str:
         "`make test-pytorch-models` converts these models with [`nn.from_torch`](from_torch.md) and writes this page. Weights",
         "are random and sizes small. Figures are the largest distances from PyTorch in float64, relative to the largest number",
         "of the tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of",
-        "all parameters, with smooth activations in place of ReLU and the like, at whose kinks rounding decides.\n",
+        "all parameters, with smooth activations and mean pooling in place of ReLU, max pooling and the like, at whose kinks",
+        "rounding decides.\n",
         f"{passed} of {len(outcomes)} convert (transformers {transformers.__version__}, timm {timm.__version__}, PyTorch "
         f"{torch.__version__.partition('+')[0]}).",
     ]

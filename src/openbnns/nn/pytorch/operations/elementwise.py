@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.functions import as_integers
 from ....graph.sizes import Size
 from ... import functional as F
 from ...converted.functions import COMPARISONS, WHOLE, Compare, Not, WholeNumbers
@@ -69,7 +70,7 @@ def _whole_operand(given: Any) -> Any:
     if isinstance(given, Tensor):
         return given.whole
     number = plain(given, "a number")
-    return F.as_integers(number) if isinstance(number, Size) else np.int64(number)
+    return as_integers(number) if isinstance(number, Size) else np.int64(number)
 
 
 def _binary(name: str, swapped: bool = False) -> Any:
