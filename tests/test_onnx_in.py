@@ -498,3 +498,12 @@ def test_an_empty_part_may_be_joined(tmp_path: Path) -> None:
     for count in (3, 5):
         x = floats(count, 4, 2)
         np.testing.assert_array_equal(net(x), np.concatenate([x, x], axis=1))
+
+
+def test_a_model_with_single_numbers_says_why_it_refuses_sizes(tmp_path: Path) -> None:
+    nodes = [node("Mul", "x s", "m"), node("Add", "m w", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3], "s": []}, ["y"], {"w": floats(3)})
+    net = nn.from_onnx(path)
+    np.testing.assert_allclose(net(np.ones((2, 3), np.float32), np.float32(2)).shape, (2, 3))
+    with pytest.raises(ValueError, match=r"input 'x' has shape \(2, 4\), but the model takes \(N, 3\)"):
+        net(np.ones((2, 4), np.float32), np.float32(2))

@@ -135,39 +135,37 @@ def _open_onnx(path: Path, options: argparse.Namespace) -> Any:
 
 def _sized(path: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     """Shapes of the inputs that have some of these sizes; other sizes of theirs stay free."""
-    from ..nn.onnx._file import read
+    from ..nn.onnx.contents import contents
 
-    ports = read(path).inputs
-    known = list(dict.fromkeys(n for port in ports for n in port.shape or () if isinstance(n, str)))
+    found = contents(path)
     for name in sizes:
-        if name not in known:
-            has = f"Its free sizes are {', '.join(known)}" if known else "It has no free sizes with names"
+        if name not in found.free_sizes:
+            free = ", ".join(found.free_sizes)
+            has = f"Its free sizes are {free}" if free else "It has no free sizes with names"
             raise ValueError(f"--size {name}={sizes[name]}: {path} has no free size {name!r}. {has}.")
-    named = [port for port in ports if set(port.shape or ()) & set(sizes)]
-    return {port.name: tuple(sizes.get(str(n), n) for n in port.shape or ()) for port in named}
+    return found.shapes_with(sizes)
 
 
 def _onnx_contents(path: Path, options: argparse.Namespace) -> Contents:
     from .. import nn
-    from ..nn.onnx._file import read
+    from ..nn import ports
+    from ..nn.onnx.contents import contents
 
-    model = read(path)
-    found = Contents(
-        f"ONNX, opset {model.opset}",
-        *([Port(p.name, _KINDS[p.kind], p.shape) for p in ports] for ports in (model.inputs, model.outputs)),
-        Counter(node.op for node in model.nodes),
-        sum(array.size for array in model.initializers.values()),
+    said = contents(path)
+    inputs, outputs = (
+        [Port(p.name, _KINDS[p.kind], p.shape) for p in listed] for listed in (said.inputs, said.outputs)
     )
+    found = Contents(f"ONNX, opset {said.opset}", inputs, outputs, said.operators, said.numbers)
     try:
         network = _open_onnx(path, options)
     except nn.onnx.Unsupported as error:
         found.problems = error.problems
         return found
-    found.inputs = [Port(p.name, _KINDS[p.kind], p.shape) for p in network._ports]
-    graph = network._graph
-    if all(isinstance(n, str) for n in graph.sizes.without_guards().values()):  # else they hold for one recording
-        for port, value in zip(found.outputs, graph.outputs, strict=True):
-            port.shape = [n if isinstance(n, int) else str(n) for n in value.shape]
+    for port, made in zip(found.inputs, ports.inputs_of(network), strict=True):
+        port.shape = made.shape
+    for port, made in zip(found.outputs, ports.outputs_of(network), strict=True):
+        if not made.fixed:
+            port.shape = made.shape
     return found
 
 
@@ -188,6 +186,7 @@ def _layers(network: Any) -> Table:
 
 def _mlmodel_contents(path: Path, options: argparse.Namespace) -> Contents:
     from .. import nn
+    from ..nn import ports
 
     title = "Core ML, a neural network"
     try:
@@ -196,11 +195,12 @@ def _mlmodel_contents(path: Path, options: argparse.Namespace) -> Contents:
         refused = Counter(kind for _, kind, _ in error.layers)
         return Contents(title, [], [], refused, 0, [f"{name} ({kind}): {why}" for name, kind, why in error.layers])
     ends = [
-        [Port(f"{end} {i + 1}", "numbers", [n if isinstance(n, int) else str(n) for n in v.shape]) for i, v in enumerate(values)]
-        for end, values in (("input", network._graph.inputs), ("output", network._graph.outputs))
-    ]  # fmt: skip
-    operations = Counter(type(operation).__name__ for operation in network._graph.operations)
-    return Contents(title, ends[0], ends[1], operations, sum(p.size for p in network.parameters()))
+        [Port(port.name, _KINDS["i" if port.is_whole else "f"], port.shape) for port in listed]
+        for listed in (ports.inputs_of(network), ports.outputs_of(network))
+    ]
+    layers = [layer for _, layer in network.named_modules() if not list(layer.children())]
+    kinds = Counter(type(layer).__name__ for layer in layers)
+    return Contents(title, ends[0], ends[1], kinds, sum(p.size for p in network.parameters()))
 
 
 FORMATS = {

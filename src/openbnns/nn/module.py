@@ -268,7 +268,7 @@ class Module(Exports):
         try:
             self._recording(self._training, shapes)
         except (ValueError, TypeError, IndexError) as error:
-            counts = dict.fromkeys(len(array) for array in arrays)
+            counts = dict.fromkeys(len(array) for array in arrays if array.ndim)
             if len(counts) > 1:
                 raise type(error)(f"{error} The inputs have {', '.join(map(str, counts))} samples.") from error
             raise
