@@ -507,3 +507,54 @@ def test_a_model_with_single_numbers_says_why_it_refuses_sizes(tmp_path: Path) -
     np.testing.assert_allclose(net(np.ones((2, 3), np.float32), np.float32(2)).shape, (2, 3))
     with pytest.raises(ValueError, match=r"input 'x' has shape \(2, 4\), but the model takes \(N, 3\)"):
         net(np.ones((2, 4), np.float32), np.float32(2))
+
+
+PATTERNS: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "hard swish": (
+        [node("Add", "x three", "a"), node("Clip", "a zero six", "c"), node("Mul", "x c", "m"), node("Div", "m six", "y")],
+        {"three": np.float32(3), "zero": np.float32(0), "six": np.float32(6)}, "HardSwish",
+    ),
+    "hard swish by hard sigmoid": (
+        [node("Identity", "x", "i"), node("HardSigmoid", "i", "g", alpha=1 / 6, beta=0.5), node("Mul", "g i", "y")],
+        {}, "HardSwish",
+    ),
+    "gelu": (
+        [node("Div", "x root", "d"), node("Erf", "d", "e"), node("Add", "e one", "a"), node("Mul", "x a", "m"),
+         node("Mul", "m half", "y")],
+        {"root": np.float32(np.sqrt(2)), "one": np.float32(1), "half": np.float32(0.5)}, "Gelu",
+    ),
+    "convolution and bias": (
+        [node("Conv", "x w", "c", pads=[1, 1, 1, 1]), node("Add", "c b", "y")],
+        {"w": floats(5, 2, 3, 3), "b": floats(1, 5, 1, 1)}, "Conv",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("read_elsewhere", [False, True])
+def test_nodes_that_are_one_layer(name: str, read_elsewhere: bool, tmp_path: Path) -> None:
+    """The same results, from one operation; a tensor in the middle that something else reads is still there."""
+    nodes, weights, op = PATTERNS[name]
+    outputs = ["y", nodes[-2].output[0]] if read_elsewhere else ["y"]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 2, 4, 3]}, outputs, weights)
+    net, x = nn.from_onnx(path), 3 * floats(6, 2, 4, 3)
+    found = net(x) if read_elsewhere else (net(x),)
+    for got, expected in zip(found, by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(got, expected, 1e-4, 1e-4)
+    if not read_elsewhere:
+        assert [one.op for one in net._nodes if one.op != "Identity"] == [op]
+        assert len(net.converted()) == 1
+
+
+def test_nodes_that_only_look_like_a_layer(tmp_path: Path) -> None:
+    """Other numbers than those of the formula, and a weight that two nodes read."""
+    nodes, weights, _ = PATTERNS["hard swish"]
+    for other in ({"three": np.float32(2.5)}, {"zero": np.float32(-1)}, {"six": np.float32(5)}):
+        path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4]}, ["y"], weights | other)
+        x = 4 * floats(3, 4)
+        np.testing.assert_allclose(nn.from_onnx(path)(x), by_reference(path, [x])[0], 1e-5, 1e-5)
+    nodes, weights, _ = PATTERNS["convolution and bias"]
+    path = write(tmp_path / "m.onnx", [*nodes, node("Mul", "y b", "z")], {"x": ["N", 2, 4, 3]}, ["z"], weights)
+    net, x = nn.from_onnx(path), floats(3, 2, 4, 3)
+    assert net.b.shape == (1, 5, 1, 1)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-4)

@@ -2,43 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
+
+import numpy as np
 
 from ._file import Model, Node
 from .operators.products import LINEAR
 
 
+class _Nodes:
+    """The nodes of a model by what they make, and how often that is read."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.weights = model, model.initializers
+        self.readers: dict[str, int] = {port.name: 1 for port in model.outputs}
+        for node in model.nodes:
+            for name in node.reads:
+                self.readers[name] = self.readers.get(name, 0) + 1
+        self._makers = {name: node for node in model.nodes for name in node.outputs if name}
+
+    def source(self, name: str) -> str:
+        """The name of the same tensor before it was passed on as it is."""
+        node = self._makers.get(name)
+        while node is not None and node.op == "Identity":
+            name = node.inputs[0]
+            node = self._makers.get(name)
+        return name
+
+    def maker(self, name: str, op: str) -> Node | None:
+        """The node that makes a tensor, if it is of this kind."""
+        node = self._makers.get(self.source(name))
+        return node if node is not None and node.op == op else None
+
+    def number(self, name: str) -> float | None:
+        """The only number of a constant."""
+        name = self.source(name)
+        node = self._makers.get(name)
+        array = self.weights.get(name)
+        if node is not None and node.op == "Constant":
+            array = node.attributes.get("value")
+        single = isinstance(array, np.ndarray) and array.size == 1 and array.ndim <= 1 and array.dtype.kind == "f"
+        return float(array.reshape(())) if single and array is not None else None
+
+    def is_number(self, name: str, expected: float) -> bool:
+        found = self.number(name)
+        return found is not None and math.isclose(found, expected, rel_tol=1e-6)
+
+
 def with_layers(model: Model) -> list[Node]:
-    """The nodes of a model with every known pattern as one node."""
-    readers: dict[str, int] = {port.name: 1 for port in model.outputs}
+    """The nodes of a model with every known pattern as one node, and without those that nothing reads any more."""
+    nodes = _Nodes(model)
+    made = []
     for node in model.nodes:
-        for name in node.reads:
-            readers[name] = readers.get(name, 0) + 1
-    makers = {name: node for node in model.nodes for name in node.outputs if name}
-    replaced: dict[int, Node | None] = {}
-    for node in model.nodes:
-        if node.op not in _PATTERNS or len(node.inputs) != 2:
-            continue
-        for inner, other in (node.inputs, node.inputs[::-1]):
-            source = makers.get(inner)
-            if source is None or readers[inner] != 1 or source.index in replaced:
-                continue
-            made = _PATTERNS[node.op](model, makers, node, source, other)
-            if made is not None:
-                replaced[source.index] = None
-                replaced[node.index] = made
-                break
-    nodes = [replaced.get(node.index, node) for node in model.nodes]
-    return [node for node in nodes if node is not None]
+        pairs = [] if len(node.inputs) != 2 else [node.inputs, node.inputs[::-1]]
+        found = (pattern(nodes, node, *pair) for pattern in _PATTERNS.get(node.op, ()) for pair in pairs)
+        made.append(next((layer for layer in found if layer is not None), node))
+    kept, wanted = [], {port.name for port in model.outputs}
+    for node in reversed(made):
+        if wanted.intersection(node.outputs):
+            kept.append(node)
+            wanted.update(node.reads)
+    return kept[::-1]
 
 
-def _linear(model: Model, makers: Mapping[str, Node], add: Node, product: Node, bias: str) -> Node | None:
+def _linear(nodes: _Nodes, add: Node, inner: str, bias: str) -> Node | None:
     """``MatMul`` with a transposed weight, and the ``Add`` of a bias behind it."""
-    weights = model.initializers
-    if product.op != "MatMul" or len(product.inputs) != 2 or bias not in weights:
+    product, weights = nodes.maker(inner, "MatMul"), nodes.weights
+    if product is None or len(product.inputs) != 2 or bias not in weights or nodes.readers[inner] != 1:
         return None
-    turned = makers.get(product.inputs[1])
-    if turned is None or turned.op != "Transpose" or turned.attributes.get("perm", (1, 0)) != (1, 0):
+    turned = nodes.maker(product.inputs[1], "Transpose")
+    if turned is None or turned.attributes.get("perm", (1, 0)) != (1, 0):
         return None
     weight = weights.get(turned.inputs[0]) if turned.inputs else None
     if weight is None or weight.ndim != 2 or weights[bias].shape != weight.shape[:1]:
@@ -49,13 +83,77 @@ def _linear(model: Model, makers: Mapping[str, Node], add: Node, product: Node, 
     return Node(add.name or product.name, LINEAR, inputs, add.outputs, {}, add.index)
 
 
-def _swish(model: Model, makers: Mapping[str, Node], product: Node, sigmoid: Node, x: str) -> Node | None:
+def _convolution(nodes: _Nodes, add: Node, inner: str, bias: str) -> Node | None:
+    """A convolution, and the ``Add`` of a bias (1, channels, 1, 1) behind it, which is (channels,) from then on."""
+    conv, weights = nodes.maker(inner, "Conv"), nodes.weights
+    if conv is None or len(conv.inputs) != 2 or nodes.readers[inner] != 1 or nodes.readers.get(bias) != 1:
+        return None
+    weight, added = weights.get(conv.inputs[1]), weights.get(bias)
+    if weight is None or added is None or weight.dtype.kind != "f" or added.dtype.kind != "f":
+        return None
+    if weight.ndim < 3 or added.shape != (1, weight.shape[0], *(1,) * (weight.ndim - 2)):
+        return None
+    weights[bias] = added.reshape(-1)
+    return Node(conv.name or add.name, "Conv", (*conv.inputs, bias), add.outputs, conv.attributes, add.index)
+
+
+def _swish(nodes: _Nodes, product: Node, inner: str, x: str) -> Node | None:
     """x sigmoid(x), which exporters write for SiLU."""
-    if sigmoid.op != "Sigmoid" or sigmoid.inputs != (x,):
+    sigmoid = nodes.maker(inner, "Sigmoid")
+    if sigmoid is None or nodes.source(sigmoid.inputs[0]) != nodes.source(x):
         return None
     return Node(product.name or sigmoid.name, "Swish", (x,), product.outputs, {}, product.index)
 
 
-_PATTERNS: dict[str, Callable[[Model, Mapping[str, Node], Node, Node, str], Node | None]] = {
-    "Add": _linear, "Mul": _swish,
+def _hard_swish(nodes: _Nodes, quotient: Node, inner: str, six: str) -> Node | None:
+    """x clip(x + 3, 0, 6) / 6."""
+    product = nodes.maker(inner, "Mul")
+    if product is None or quotient.inputs != (inner, six) or not nodes.is_number(six, 6):
+        return None
+    for cut, x in (product.inputs, product.inputs[::-1]):
+        clip = nodes.maker(cut, "Clip")
+        moved = None if clip is None else nodes.maker(clip.inputs[0], "Add")
+        if clip is None or moved is None or _bounds(nodes, clip) != (0, 6):
+            continue
+        for a, three in (moved.inputs, moved.inputs[::-1]):
+            if nodes.source(a) == nodes.source(x) and nodes.is_number(three, 3):
+                return Node(quotient.name, "HardSwish", (x,), quotient.outputs, {}, quotient.index)
+    return None
+
+
+def _bounds(nodes: _Nodes, clip: Node) -> tuple[float | None, float | None]:
+    if len(clip.inputs) == 3:
+        return nodes.number(clip.inputs[1]), nodes.number(clip.inputs[2])
+    return clip.attributes.get("min"), clip.attributes.get("max")
+
+
+def _hard_swish_by_sigmoid(nodes: _Nodes, product: Node, inner: str, x: str) -> Node | None:
+    """x hard_sigmoid(x)."""
+    gate = nodes.maker(inner, "HardSigmoid")
+    if gate is None or nodes.source(gate.inputs[0]) != nodes.source(x) or gate.attributes.get("beta", 0.5) != 0.5:
+        return None
+    if not math.isclose(gate.attributes.get("alpha", 0.2), 1 / 6, rel_tol=1e-5):
+        return None
+    return Node(product.name or gate.name, "HardSwish", (x,), product.outputs, {}, product.index)
+
+
+def _gelu(nodes: _Nodes, product: Node, inner: str, half: str) -> Node | None:
+    """x (1 + erf(x / sqrt(2))) / 2, halved at the end."""
+    whole = nodes.maker(inner, "Mul")
+    if whole is None or not nodes.is_number(half, 0.5):
+        return None
+    for raised, x in (whole.inputs, whole.inputs[::-1]):
+        added = nodes.maker(raised, "Add")
+        for inside, one in () if added is None else (added.inputs, added.inputs[::-1]):
+            erf = nodes.maker(inside, "Erf")
+            scaled = None if erf is None else nodes.maker(erf.inputs[0], "Div")
+            if scaled is None or not nodes.is_number(one, 1) or not nodes.is_number(scaled.inputs[1], math.sqrt(2)):
+                continue
+            if nodes.source(scaled.inputs[0]) == nodes.source(x):
+                return Node(product.name or whole.name, "Gelu", (x,), product.outputs, {}, product.index)
+    return None
+
+
+_PATTERNS: dict[str, tuple[Callable[[_Nodes, Node, str, str], Node | None], ...]] = {
+    "Add": (_linear, _convolution), "Mul": (_swish, _hard_swish_by_sigmoid, _gelu), "Div": (_hard_swish,),
 }  # fmt: skip
