@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -291,7 +292,8 @@ def machine() -> str:
 
     said = about("")
     ours = f"OpenBNNS {openbnns.__version__} ({said['instruction set']})"
-    return f"{ours}, onnxruntime {onnxruntime.__version__}, {said['processor']}, {said['cores']} cores"
+    busy = ", busy with other work" if os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1) else ""
+    return f"{ours}, onnxruntime {onnxruntime.__version__}, {said['processor']}, {said['cores']} cores{busy}"
 
 
 def main() -> int:
