@@ -14,27 +14,14 @@ from ..nn.reading.images import SUFFIXES
 _TABLES = (".csv", ".tsv", ".txt", ".gz")
 
 
-def names_of(network: Any) -> list[str]:
-    """The inputs of a network by name, as its file has them."""
-    from ..nn._places import input_names
-
-    ports = getattr(network, "_ports", None)
-    return [port.name for port in ports] if ports is not None else input_names(network, len(network._graph.inputs))
-
-
-def outputs_of(network: Any, results: Any) -> dict[str, Any]:
-    """The results of a call by name, as the file has them."""
-    listed = list(results) if isinstance(results, (tuple, list)) else [results]
-    known = getattr(network, "_results", None) or [f"output_{i}" if i else "output" for i in range(len(listed))]
-    return dict(zip(known, listed, strict=True))
-
-
 def read(network: Any, source: str, form: Mapping[str, Any]) -> list[Any]:
     """An array for every input of a network, from a file of any kind that fits it."""
-    path, names = Path(source), names_of(network)
+    from ..nn import ports
+
+    path, inputs = Path(source), ports.inputs_of(network)
+    names = [port.name for port in inputs]
     if not path.exists():
         raise DataError(f"{path}: there is no such file.")
-    values = network._graph.inputs
     if path.suffix == ".npz":
         arrays = _archive(path, names)
     elif len(names) > 1:
@@ -42,14 +29,13 @@ def read(network: Any, source: str, form: Mapping[str, Any]) -> list[Any]:
     elif path.suffix == ".npy":
         arrays = [np.load(path, allow_pickle=False)]
     elif path.suffix.lower() in SUFFIXES or path.is_dir():
-        arrays = [_images(path, values[0].shape)]
+        arrays = [_images(path, inputs[0].shape)]
     elif path.suffix.lower() in _TABLES:
         arrays = [_numbers(path, form)]
     else:
         raise DataError(f"{path}: give a .npz, .npy, .csv or .tsv file, an image, or a folder of images.")
     return [
-        np.asarray(array, np.int64 if value.dtype == np.int64 else np.float32)
-        for array, value in zip(arrays, values, strict=True)
+        np.asarray(array, np.int64 if port.is_whole else np.float32) for array, port in zip(arrays, inputs, strict=True)
     ]
 
 
@@ -76,7 +62,8 @@ def _images(path: Path, shape: Sequence[Any]) -> Any:
     modes = {count: mode for mode, count in MODES.items()}
     places = [axis for axis in (1, 3) if len(shape) == 4 and isinstance(shape[axis], int) and shape[axis] in modes]
     if not places:
-        raise DataError(f"{path}: is an image, but the input of the model has shape {tuple(shape)}. Give a .npy file.")
+        sizes = ", ".join(map(str, shape))
+        raise DataError(f"{path}: is an image, but the input of the model has shape ({sizes}). Give a .npy file.")
     last = places[0] == 3
     with pillow().open(files[0]) as first:
         own = (first.height, first.width)
@@ -103,12 +90,14 @@ def _numbers(path: Path, form: Mapping[str, Any]) -> Any:
 
 def call(network: Any, inputs: Sequence[Any], batch_size: int) -> dict[str, Any]:
     """The outputs by name; many samples are run in several batches, if all inputs and outputs have one entry for each."""
+    from ..nn import ports
+
     counts = {array.shape[:1] for array in inputs}
     count = inputs[0].shape[0] if inputs[0].ndim else 1
-    if len(counts) > 1 or count <= batch_size:
-        return outputs_of(network, network(*inputs))
-    parts = [
-        outputs_of(network, network(*(array[first : first + batch_size] for array in inputs)))
-        for first in range(0, count, batch_size)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    step = batch_size if len(counts) == 1 and count > batch_size else max(count, 1)
+    parts = []
+    for first in range(0, max(count, 1), step):
+        results = network(*(inputs if step >= count else (array[first : first + step] for array in inputs)))
+        parts.append(results if isinstance(results, (tuple, list)) else [results])
+    joined = [part[0] if len(parts) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)]
+    return dict(zip(ports.output_names(network), joined, strict=True))

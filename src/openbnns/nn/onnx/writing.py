@@ -9,8 +9,8 @@ from ..._plural import plural
 from ..._spelling import spelled
 from ...graph import operations
 from ...graph.passes import drop_unused
-from .. import _places
 from ..module import Module
+from ..ports import input_names
 from ..weights import write_atomically
 from ._graph_file import IR_VERSION, OPSET, GraphFile
 from ._metadata import metadata_of
@@ -47,7 +47,7 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     if preprocessing and card is not None and can_prepare(card, graph):
         inputs = prepare(file, card, graph.inputs[0])
     else:
-        names_of_inputs = _input_names(network, graph)
+        names_of_inputs = input_names(network)
         inputs = [file.input(value, name) for value, name in zip(graph.inputs, names_of_inputs, strict=True)]
     _write_all(file, graph, who)
     ports = []
@@ -102,11 +102,3 @@ def _write_all(file: GraphFile, graph: Any, who: str) -> None:
 
 def _told(operation: Any) -> str:
     return operation.name if isinstance(operation, operations.CustomFunction) else type(operation).__name__
-
-
-def _input_names(network: Module, graph: Any) -> list[str]:
-    """Those of the arguments of forward, or of the model that it was read from."""
-    ports = getattr(network, "_ports", None)
-    if ports is not None:
-        return [port.name for port in ports]
-    return _places.input_names(network, len(graph.inputs))
