@@ -531,6 +531,40 @@ def _unpooled(x: Any) -> Any:
     return F.max_unpool2d(y * z, places, 2) + F.max_unpool1d(a * b, where, 2).view_as(x)
 
 
+CASES |= {
+    **{
+        f"fft.{kind}{axes}": (
+            lambda x, kind=kind, axes=axes: torch.view_as_real(
+                getattr(torch.fft, kind + axes)(x if kind[0] in "fr" else torch.complex(x, x.cos()), norm="ortho") * (1 + 2j)
+            ),
+            (floats(3, 5, 6),),
+        )
+        for kind in ("fft", "ifft", "rfft", "irfft")
+        for axes in ("", "2")
+    },
+    **{
+        f"fft.{kind}n": (
+            lambda x, kind=kind: torch.view_as_real(
+                getattr(torch.fft, kind + "n")(torch.polar(x.exp(), x) if kind != "rfft" else x, dim=(1, 2)) * 1j
+            ),
+            (floats(3, 5, 6),),
+        )
+        for kind in ("fft", "ifft", "rfft", "irfft")
+    },
+    "conjugates": (
+        lambda x: (
+            torch.complex(x, x.sin()).conj() * torch.view_as_complex(torch.stack([x, x.cos()], -1)).conj_physical()
+        ).resolve_conj().imag,
+        (floats(3, 5, 6),),
+    ),
+    "parts of complex numbers": (lambda x: torch.complex(x, x.exp()).angle() + torch.complex(x, x).real, (floats(3, 5, 6),)),
+    "constants that grow": (
+        lambda x: torch.eye(len(x), dtype=x.dtype) @ x.flatten(1) * torch.arange(1, len(x) + 1)[:, None], (floats(3, 5, 6),),
+    ),
+    "copy_": (lambda x: torch.zeros(len(x), 5, 6, dtype=x.dtype).copy_(x.sin()), (floats(3, 5, 6),)),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_functions(name: str) -> None:
     function, inputs = CASES[name]
