@@ -510,7 +510,8 @@ def page(outcomes: list[tuple[Model, Outcome]]) -> str:
         "are random and sizes small. Figures are the largest distances from PyTorch in float64, relative to the largest number",
         "of the tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of",
         "all parameters, with smooth activations and mean pooling in place of ReLU, max pooling and the like, at whose kinks",
-        "rounding decides.\n",
+        "rounding decides. Two notes: CANINE is compared with float32, since its own code gives NaN in float64, and Longformer",
+        "runs without a mask, since with one its code looks at numbers, which is refused.\n",
         f"{passed} of {len(outcomes)} convert (transformers {transformers.__version__}, timm {timm.__version__}, PyTorch "
         f"{torch.__version__.partition('+')[0]}).",
     ]
