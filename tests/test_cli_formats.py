@@ -73,7 +73,9 @@ def test_inspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_inspect_fails_if_the_model_cannot_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nodes = [helper.make_node(op, ["x"], [f"y{i}"], name=f"n{i}", domain="my.own") for i, op in enumerate(("Foo", "Bar"))]
+    nodes = [
+        helper.make_node(op, ["x"], [f"y{i}"], name=f"n{i}", domain="my.own") for i, op in enumerate(("Foo", "Bar"))
+    ]
     path = write(tmp_path / "odd.onnx", nodes, {"x": (FLOAT, ["N", 8])}, ["y0", "y1"])
     assert run("inspect", path) == 1
     told = capsys.readouterr().out
@@ -96,7 +98,9 @@ def test_predict_takes_arrays_by_the_names_of_inputs(tmp_path: Path, capsys: pyt
             np.testing.assert_allclose(found[name], expected, 1e-5, 1e-6)
     np.savez(tmp_path / "in.npz", word=words, factor=factor)
     assert run("predict", path, tmp_path / "in.npz") == 2
-    assert "has no array 'words', but word, factor. The inputs of the model are words, factor" in capsys.readouterr().err
+    assert (
+        "has no array 'words', but word, factor. The inputs of the model are words, factor" in capsys.readouterr().err
+    )
     np.save(tmp_path / "in.npy", words)
     assert run("predict", path, tmp_path / "in.npy") == 2
     assert "has 2 inputs. Give a .npz file with arrays words, factor" in capsys.readouterr().err

@@ -58,8 +58,8 @@ ENUM_SUMMARIES = {
     "BNNSTargetSystem": "Machine that sparse weights are packed for.",
     "BNNSShuffleType": "Rearrangement between channels and space.",
     "BNNSGraphMessageLevel": "Kind of a message of a graph; masks choose kinds, and are 14 unless set.",
-    "BNNSGraphOptimizationPreference": "What a graph is compiled for: speed, or a small graph.",
-    "BNNSGraphArgumentIntent": "Whether a function of a graph reads an argument, writes it, or both, as for a state.",
+    "BNNSGraphOptimizationPreference": "The aim of a compilation: speed, or a small graph.",
+    "BNNSGraphArgumentIntent": "The use of an argument by a function of a graph: read, written, or both, as for a state.",
     "BNNSGraphArgumentType": "Form of the arguments of an execution.",
 }
 

@@ -212,7 +212,7 @@ def field_row(fact: dict[str, Any]) -> tuple[str, str, int, tuple[int, ...]]:
 
 
 def field_kind(base: str) -> str:
-    """What a field is, by a letter of ``core/bindings/struct_view.h``."""
+    """The kind of a field, by a letter of ``core/bindings/struct_view.h``."""
     return "u" if base in ENUMS else "p" if base.endswith("*") else KINDS.get(base, "(")
 
 
@@ -226,7 +226,7 @@ def members(struct: str) -> str:
 
 
 def word(parameter: dict[str, Any]) -> str:
-    """What an argument is, by the letters of ``core/bindings/known_calls.cpp``; "?" if these calls have none such."""
+    """The kind of an argument, by the letters of ``core/bindings/known_calls.cpp``; "?" if these calls have none such."""
     c_type = plain(parameter["type"])
     if c_type == "BNNSNDArrayDescriptor*":
         return "o" if parameter["nullable"] else "d"

@@ -1,4 +1,4 @@
-"""What the header says about graphs: ML programs that are compiled and executed."""
+"""The text of the header about graphs: ML programs that are compiled and executed."""
 
 from __future__ import annotations
 

@@ -926,7 +926,7 @@ class BNNSGraphMessageLevel(CFlag):
 
 
 class BNNSGraphOptimizationPreference(CEnum):
-    """What a graph is compiled for: speed, or a small graph.
+    """The aim of a compilation: speed, or a small graph.
 
     >>> from openbnns.capi import *
     >>> int(BNNSGraphOptimizationPreferenceIRSize), BNNSGraphOptimizationPreference(1)
@@ -944,7 +944,7 @@ class BNNSGraphOptimizationPreference(CEnum):
 
 
 class BNNSGraphArgumentIntent(CEnum):
-    """Whether a function of a graph reads an argument, writes it, or both, as for a state.
+    """The use of an argument by a function of a graph: read, written, or both, as for a state.
 
     >>> from openbnns.capi import *
     >>> int(BNNSGraphArgumentIntentInOut), BNNSGraphArgumentIntent(3)

@@ -1505,7 +1505,7 @@ class bnns_graph_argument_t(Struct):
 
 
 class bnns_user_message_data_t(Struct):
-    """What a program wants to be passed to its message callback.
+    """Data of a program that is passed to its message callback.
 
     Fields:
         size: its bytes.

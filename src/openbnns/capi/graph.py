@@ -149,7 +149,7 @@ def BNNSGraphCompileOptionsSetTargetSingleThread(options: bnns_graph_compile_opt
 
 
 def BNNSGraphCompileOptionsGetTargetSingleThread(options: bnns_graph_compile_options_t) -> bool:
-    """Whether executions use one thread.
+    """True if executions use one thread.
 
     >>> from openbnns.capi import *
     >>> BNNSGraphCompileOptionsGetTargetSingleThread(BNNSGraphCompileOptionsMakeDefault())
@@ -176,7 +176,7 @@ def BNNSGraphCompileOptionsSetGenerateDebugInfo(options: bnns_graph_compile_opti
 
 
 def BNNSGraphCompileOptionsGetGenerateDebugInfo(options: bnns_graph_compile_options_t) -> bool:
-    """Whether messages of executions say where operations stand in the program.
+    """True if messages of executions say where operations stand in the program.
 
     >>> from openbnns.capi import *
     >>> BNNSGraphCompileOptionsGetGenerateDebugInfo(BNNSGraphCompileOptionsMakeDefault())
@@ -213,7 +213,7 @@ def BNNSGraphCompileOptionsSetOptimizationPreference(
 def BNNSGraphCompileOptionsGetOptimizationPreference(
     options: bnns_graph_compile_options_t,
 ) -> BNNSGraphOptimizationPreference | int:
-    """What is preferred: speed or a small graph.
+    """The preference: speed or a small graph.
 
     >>> from openbnns.capi import *
     >>> BNNSGraphCompileOptionsGetOptimizationPreference(BNNSGraphCompileOptionsMakeDefault())

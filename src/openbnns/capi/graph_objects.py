@@ -1,4 +1,4 @@
-"""What stands behind the functions of BNNSGraph: options, contexts with their callbacks, and the memory of arguments."""
+"""The objects behind the functions of BNNSGraph: options, contexts with their callbacks, and the memory of arguments."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Messages:
 
 
 class Options:
-    """What ``bnns_graph_compile_options_t`` stands for."""
+    """The options behind a ``bnns_graph_compile_options_t``."""
 
     def __init__(self) -> None:
         self.single_thread = self.debug = self.destroyed = False
@@ -91,7 +91,7 @@ class Allocator:
 
 
 class GraphContext:
-    """What ``bnns_graph_context_t`` stands for: a context with its callbacks and the outputs that it has allocated."""
+    """The context behind a ``bnns_graph_context_t``, with its callbacks and the outputs that it has allocated."""
 
     def __init__(self, context: Any, streaming: str | None = None) -> None:
         self.context, self.streaming = context, streaming

@@ -1,4 +1,4 @@
-"""What a model takes, gives and holds, and what of it could not run here or under BNNSGraph."""
+"""Inputs, outputs and operations of a model, and those that could not run here or under BNNSGraph."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FunctionFacts:
 
 @dataclass
 class Inspection:
-    """What :func:`inspect` found; ``problems`` are what keeps a model from running."""
+    """The result of :func:`inspect`; ``problems`` are what keeps a model from running."""
 
     path: str
     kind: str

@@ -17,7 +17,7 @@ from .compute_units import ComputeUnit
 
 
 class MLState:
-    """What a stateful model keeps from one prediction to the next; :meth:`MLModel.make_state` makes it."""
+    """The numbers that a stateful model keeps from one prediction to the next; :meth:`MLModel.make_state` makes it."""
 
     def __init__(self, held: coreml.State) -> None:
         self._held = held
@@ -41,7 +41,7 @@ class MLState:
 
 
 class Descriptions(Mapping[str, str]):
-    """What a model says about its inputs or outputs, by name."""
+    """The descriptions of inputs or outputs of a model, by name."""
 
     def __init__(self, features: list[Feature]) -> None:
         self._features = {feature.name: feature for feature in features}

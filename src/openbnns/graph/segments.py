@@ -201,7 +201,7 @@ class Path:
 
 
 class SegmentedProgram:
-    """What :class:`Program` is for other networks: it is filled, run, and gone back through in the same way.
+    """A graph in segments, with the interface of :class:`Program`: filled, run, and gone back through in the same way.
 
     Results lie where they are from run to run as long as they have the same shapes, which losses rely on.
     ``again`` gives the graph that is recorded for the numbers that a run has found.
@@ -221,7 +221,7 @@ class SegmentedProgram:
         if graph.unfinished is None:
             sizes = graph.sizes.numbers | self.sizes
             self._fixed = [np.zeros(v.concrete(sizes), v.dtype) for v in graph.outputs]
-        self._bound = False  # whether somebody relies on that
+        self._bound = False  # True once losses rely on that
         self._results: list[Array] | None = None
         self._gradients: list[Array | None] = []
         self._fixed_gradients = [np.zeros_like(y) for y in self._fixed] if training else []

@@ -136,7 +136,7 @@ class FreeSizes:
         """By name, the replacement of each free size in a file that cannot hold guards, so that all guards are met.
 
         A size stays free if no guard names it, and has the name of another one that it must equal; any other is fixed to
-        its number in this recording. Guards of what is required need not be held: whoever runs the file fails as well.
+        its number in this recording. Guards of what is required need not be held: running the file fails as well.
         """
         same = {name: name for name in self.numbers}
         fixed: set[str] = set()

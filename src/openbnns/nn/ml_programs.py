@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
+from .._spelling import spelled
 from .module import Module
 
 
+@spelled
 def from_coreml(
     path: str | os.PathLike[str], *, function_name: str | None = None, batch_axis: int | None = 0
 ) -> Module:

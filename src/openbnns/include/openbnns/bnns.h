@@ -2296,7 +2296,7 @@ OPENBNNS_ENUM(BNNSGraphMessageLevel) {
     BNNSGraphMessageLevelError = 0x8,
 };
 
-/** What a graph is compiled for: speed, or a small graph. */
+/** The aim of a compilation: speed, or a small graph. */
 OPENBNNS_ENUM(BNNSGraphOptimizationPreference) {
     BNNSGraphOptimizationPreferencePerformance = 0,
     BNNSGraphOptimizationPreferenceIRSize = 1,
@@ -2320,7 +2320,7 @@ typedef struct bnns_graph_compile_options_t {
     size_t size; /**< not 0 for options that could be made */
 } bnns_graph_compile_options_t;
 
-/** What a program wants to be passed to its message callback. */
+/** Data of a program that is passed to its message callback. */
 typedef struct bnns_user_message_data_t {
     size_t size; /**< its bytes */
     void *OPENBNNS_NULLABLE data; /**< the memory */
@@ -2444,7 +2444,7 @@ bnns_graph_t BNNSGraphCompileFromFile_v2(const char *filename, const char *funct
  * Names belong to the graph. If there is room for fewer than there are, as many are written.
  */
 
-/** Whether a function of a graph reads an argument, writes it, or both, as for a state. */
+/** The use of an argument by a function of a graph: read, written, or both, as for a state. */
 OPENBNNS_ENUM(BNNSGraphArgumentIntent) {
     BNNSGraphArgumentIntentIn = 1,
     BNNSGraphArgumentIntentOut = 2,

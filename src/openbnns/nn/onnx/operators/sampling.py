@@ -249,7 +249,7 @@ class Determinant(Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Any) -> Any:
-        """Cofactors: of U diag(s) V they are det(U V) times the products of all other s."""
+        """Cofactors; those of U diag s V are det(U V) times the products of all other s."""
         (x,) = ctx.saved_tensors
         u, s, v = np.linalg.svd(x.astype(np.float64))
         others = np.stack([np.delete(s, i, -1).prod(-1) for i in range(s.shape[-1])], -1)
