@@ -228,7 +228,7 @@ def test_methods_of_tensors_in_forward() -> None:
         def forward(self, *inputs: Any) -> Any:
             return inputs[0].hardswish()
 
-    with pytest.raises(AttributeError, match=r"A Value has no 'hardswish'.*nn\.functional\.hardswish\(x"):
+    with pytest.raises(AttributeError, match=r"A Tensor has no 'hardswish'.*nn\.functional\.hardswish\(x"):
         Fluent()(np.ones((1, 3), np.float32))
 
 

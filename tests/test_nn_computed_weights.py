@@ -135,7 +135,7 @@ def test_rows_of_padding_get_no_gradient() -> None:
         ),
         (lambda x, v: F.conv2d(x, (v * 1.0)[:, :3, None, None]), "made for 3 channels, but its input has 4"),
         (lambda x, v: F.conv2d(x, "w"), "conv2d: weight is a str. Pass an nn.Parameter, a value or an array"),
-        (lambda x, v: F.embedding(x, v[0]), "looks up|weight is a Value"),
+        (lambda x, v: F.embedding(x, v[0]), "looks up|weight is a Tensor"),
     ],
 )
 def test_what_is_refused(body: Any, message: str) -> None:

@@ -344,7 +344,7 @@ REVEALED = [
     "openbnns.nn.containers.Part", "openbnns.graph.parameter.Parameter", "openbnns.nn.containers.Sequential",
     "numpy.ndarray[Any, numpy.dtype[Any]]", "numpy.ndarray[Any, numpy.dtype[Any]]", "openbnns.graph.parameter.Parameter",
     "openbnns.nn.containers.ModuleList", "openbnns.graph.parameter.Parameter", "openbnns.nn.summary.Summary",
-    "openbnns.graph.tensor.Value", "openbnns.graph.parameter.Parameter", "openbnns.nn.history.History",
+    "openbnns.graph.tensor.Tensor", "openbnns.graph.parameter.Parameter", "openbnns.nn.history.History",
     "tuple[Any, numpy.ndarray[Any, numpy.dtype[Any]]]",
 ]  # fmt: skip
 REFUSED = {

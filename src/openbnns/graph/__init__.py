@@ -10,14 +10,14 @@ from .graph import Graph
 from .operation import Operation
 from .program import Program
 from .sizes import Size
-from .tensor import Value
+from .tensor import Tensor
 
 if TYPE_CHECKING:
     from ..interop.coreml.builder import Builder, make_context
     from ..interop.coreml.context import CompileOptions, Context
 
 __all__ = [
-    "Builder", "CompileOptions", "Context", "Graph", "NumpyCall", "Operation", "PlanCall", "Program", "Size", "Value",
+    "Builder", "CompileOptions", "Context", "Graph", "NumpyCall", "Operation", "PlanCall", "Program", "Size", "Tensor",
     "make_context",
 ]  # fmt: skip
 

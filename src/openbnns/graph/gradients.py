@@ -15,7 +15,7 @@ from typing import Any
 from .graph import Graph
 from .operation import Operation
 from .parameter import Parameter
-from .tensor import Value
+from .tensor import Tensor
 
 
 @dataclass
@@ -37,7 +37,7 @@ class BackwardStep:
     targets: list[Target] = field(default_factory=list)
 
 
-def backward_steps(graph: Graph, wanted: set[Value]) -> list[BackwardStep]:
+def backward_steps(graph: Graph, wanted: set[Tensor]) -> list[BackwardStep]:
     """The steps of a backward pass in the order in which they run; ``wanted`` are the storages that have a gradient."""
     written: set[Any] = {owner(value) for value in graph.outputs}
     steps = []
@@ -58,7 +58,7 @@ def backward_steps(graph: Graph, wanted: set[Value]) -> list[BackwardStep]:
     return steps
 
 
-def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Value], None]) -> None:
+def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Tensor, Tensor], None]) -> None:
     """Mark the targets that are their step's output gradient; ``join(part, whole)`` lays both into the same memory."""
     read = {value: i for i, operation in enumerate(graph.operations) for value in operation.outputs}
     additions: dict[Any, list[int]] = {}
@@ -67,7 +67,7 @@ def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Va
             if target.wanted and target.adds:
                 additions.setdefault(target.owner, []).append(step.index)
 
-    def stay_equal(gradients: Sequence[Value], now: int) -> bool:
+    def stay_equal(gradients: Sequence[Tensor], now: int) -> bool:
         """True if no addition from step ``now`` on, its own included, is to one of these before another is read."""
         return not any(
             read[other] < i
@@ -79,7 +79,7 @@ def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Va
         )
 
     outside = {value.storage for value in [*graph.inputs, *graph.outputs]}
-    groups: dict[Value, list[Value]] = {}  # the gradients that lie in the same memory and are still to be read
+    groups: dict[Tensor, list[Tensor]] = {}  # the gradients that lie in the same memory and are still to be read
     for step in steps:
         whole = step.operation.outputs[0]
         if whole in outside:
@@ -88,7 +88,7 @@ def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Va
         for number in step.operation.passed_on():
             target = step.targets[number]
             part = target.owner
-            if not target.wanted or target.adds or not isinstance(part, Value) or part in outside:
+            if not target.wanted or target.adds or not isinstance(part, Tensor) or part in outside:
                 continue
             if stay_equal([*group, part], step.index):
                 target.shared = True
@@ -97,7 +97,7 @@ def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Va
         groups.update(dict.fromkeys(group, group))
 
 
-def owner(value: Value) -> Any:
+def owner(value: Tensor) -> Any:
     """The parameter or storage that owns a value's gradient."""
     leaf = value.storage.leaf
     return leaf if isinstance(leaf, Parameter) else value.storage

@@ -1,6 +1,6 @@
 """Operations on whole tensors, without memory and without numbers for the sizes that are free.
 
-Functions of a :class:`Value` record :class:`Operation` objects in its :class:`Graph`, in the order in which they run. A
+Functions of a :class:`Tensor` record :class:`Operation` objects in its :class:`Graph`, in the order in which they run. A
 program (``program.py``) then binds the free sizes, gives every value memory and runs the operations.
 """
 
@@ -20,7 +20,7 @@ from . import passes
 from .operation import FunctionCall, Operation
 from .parameter import Parameter
 from .sizes import AnySize, FreeSizes, Size
-from .tensor import FLOAT32, INT64, Array, Value
+from .tensor import FLOAT32, INT64, Array, Tensor
 
 _EXAMPLES = 32  # of numbers that runs compute, that a recording begins with
 
@@ -62,15 +62,15 @@ class Graph:
         self.accuracy = engines.accuracy()  # the accuracy of the layers that programs make
         self.generator = generator  # for the parameters that are made while the graph is recorded
         self.parameters: list[Parameter] = []  # parameters that the operations use, each once
-        self.inputs: list[Value] = []
+        self.inputs: list[Tensor] = []
         self.operations: list[Operation] = []
-        self.outputs: list[Value] = []
+        self.outputs: list[Tensor] = []
         self.modules: list[Any] = []  # modules being called, outermost first
         self.function: FunctionCall | None = None  # the one that the latest module is in, without those that it calls
         self._calls = count()
         # The maker of a replacement for batch normalizations, if any.
         self.batch_normalization: Callable[..., Operation] | None = None
-        self._leaves: dict[int, tuple[object, Value]] = {}  # parameters and constants as values, by identity
+        self._leaves: dict[int, tuple[object, Tensor]] = {}  # parameters and constants as values, by identity
         self._held: set[int] | None = None  # arrays that modules hold, and what was made of them, by identity
         self.followed: list[tuple[Array, Array, Callable[[Array], Array]]] = []
 
@@ -96,7 +96,7 @@ class Graph:
         return ()
 
     @property
-    def output(self) -> Value:
+    def output(self) -> Tensor:
         """The first output, which for most networks is the only one."""
         return self.outputs[0]
 
@@ -105,8 +105,8 @@ class Graph:
         names = {name for v in self.inputs if v.shape and isinstance(v.shape[0], Size) for name in v.shape[0].names()}
         return {name: samples if name in names else number for name, number in self.sizes.numbers.items()}
 
-    def input(self, shape: Sequence[AnySize], dtype: np.dtype[Any] = FLOAT32) -> Value:
-        value = Value(self, shape, dtype)
+    def input(self, shape: Sequence[AnySize], dtype: np.dtype[Any] = FLOAT32) -> Tensor:
+        value = Tensor(self, shape, dtype)
         self.inputs.append(value)
         return value
 
@@ -137,7 +137,7 @@ class Graph:
         """True if runs compute more numbers than these."""
         return len(self.sizes.computed) > len(numbers)
 
-    def part(self, inputs: Sequence[Value], operations: Sequence[Operation], outputs: Sequence[Value]) -> Graph:
+    def part(self, inputs: Sequence[Tensor], operations: Sequence[Operation], outputs: Sequence[Tensor]) -> Graph:
         """A graph of some of its operations, which are ready to run."""
         made = copy(self)
         made.inputs, made.operations, made.outputs = list(inputs), list(operations), list(outputs)
@@ -152,17 +152,17 @@ class Graph:
 
     # Recording.
 
-    def is_fresh_input(self, value: Value) -> bool:
+    def is_fresh_input(self, value: Tensor) -> bool:
         """True for an input that no operation reads yet."""
         given = any(value is one for one in self.inputs)
         return given and not any(v.storage is value for op in self.operations for v in op.inputs)
 
-    def make_whole(self, value: Value) -> bool:
+    def make_whole(self, value: Tensor) -> bool:
         """Let inputs, and what was moved out of them, be whole numbers; False if this value is none of these.
 
         Operations that have computed with them get them as float32, as before.
         """
-        found: dict[Value, None] = {}
+        found: dict[Tensor, None] = {}
         left = [value.storage]
         while left:
             storage = left.pop()
@@ -185,7 +185,7 @@ class Graph:
             storage._dtype = INT64
         return True
 
-    def _convert(self, operation: Operation, whole: Mapping[Value, None]) -> None:
+    def _convert(self, operation: Operation, whole: Mapping[Tensor, None]) -> None:
         """Put a conversion to float32 in front of an operation for each input that is to be whole numbers."""
         from .operations.integers import Convert
 
@@ -202,27 +202,27 @@ class Graph:
                     {name: _exchanged(one, value, made.output) for name, one in named.items()},
                 )
 
-    def parameter(self, parameter: Parameter) -> Value:
+    def parameter(self, parameter: Parameter) -> Tensor:
         """A parameter as a value."""
         if id(parameter) not in self._leaves:
             self.require_own(parameter)
             parameter.make(parameter.shape, self.generator)
             parameter.used = True
-            value = Value(self, parameter.shape, leaf=parameter)
+            value = Tensor(self, parameter.shape, leaf=parameter)
             self._leaves[id(parameter)] = parameter, value
         return self._leaves[id(parameter)][1]
 
-    def constant(self, array: Any) -> Value:
+    def constant(self, array: Any) -> Tensor:
         """An array as a value; contiguous float32 arrays, such as buffers, are read where they lie."""
         given = np.asarray(array)
         if id(given) not in self._leaves:
             numbers = given if given.dtype in (FLOAT32, INT64) else self.following(given, _plain)
-            self._leaves[id(given)] = given, Value(self, numbers.shape, numbers.dtype, leaf=numbers)
+            self._leaves[id(given)] = given, Tensor(self, numbers.shape, numbers.dtype, leaf=numbers)
         return self._leaves[id(given)][1]
 
-    def size(self, size: Size) -> Value:
+    def size(self, size: Size) -> Tensor:
         """A size as a number to compute with, which is known when sizes are bound."""
-        return Value(self, (), leaf=size)
+        return Tensor(self, (), leaf=size)
 
     def following(self, source: Array, convert: Callable[[Array], Array]) -> Array:
         """An array in another form; if a module holds it, every pass converts what it holds then."""
@@ -261,7 +261,7 @@ class Graph:
             if module is not None:
                 self.modules.pop()
 
-    def append(self, operation: Operation) -> Value:
+    def append(self, operation: Operation) -> Tensor:
         """Record an operation; gives its first output."""
         mode = self.own_mode
         if operation.only_trains and (mode is False or (self.frozen and mode is None)):
@@ -274,7 +274,7 @@ class Graph:
         self.operations.append(operation)
         return operation.outputs[0]
 
-    def finish(self, outputs: Sequence[Value]) -> None:
+    def finish(self, outputs: Sequence[Tensor]) -> None:
         """Close the graph: run the passes, and make the layers."""
         self.outputs = list(outputs)
         for run in self.passes:
@@ -291,7 +291,7 @@ class Graph:
         return list(dict.fromkeys(used))
 
 
-def _exchanged(given: Any, old: Value, new: Value) -> Any:
+def _exchanged(given: Any, old: Tensor, new: Tensor) -> Any:
     """An argument with one value in place of another."""
     if isinstance(given, (list, tuple)) and not hasattr(given, "_fields"):
         return type(given)(_exchanged(one, old, new) for one in given)

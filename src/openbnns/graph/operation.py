@@ -9,7 +9,7 @@ import numpy as np
 
 from .calls import Calls
 from .parameter import Parameter
-from .tensor import Array, Value
+from .tensor import Array, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,10 +51,10 @@ class Operation:
         return operation
 
     def __init__(
-        self, inputs: Sequence[Value], outputs: Value | Sequence[Value], parameters: Sequence[Parameter] = ()
+        self, inputs: Sequence[Tensor], outputs: Tensor | Sequence[Tensor], parameters: Sequence[Parameter] = ()
     ) -> None:
         self.inputs = list(inputs)
-        self.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
+        self.outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
         self.parameters = list(parameters)
         self.modules: list[Any] = []  # the modules that recorded it; several once fused
         # Memory and sizes of the program that is being made; scratch of the direction that is being made.
@@ -64,7 +64,7 @@ class Operation:
         self.trains = False  # whether its module is in training mode while the network is not
 
     @property
-    def output(self) -> Value:
+    def output(self) -> Tensor:
         """The first output, which for most operations is the only one."""
         return self.outputs[0]
 

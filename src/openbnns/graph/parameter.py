@@ -16,7 +16,7 @@ from .._spelling import spelled
 from .expression import Expression, numpy_function
 from .lock import making
 from .seeds import next_seed
-from .tensor import Array, Value
+from .tensor import Array, Tensor
 
 
 class ParameterMaker(Protocol):
@@ -287,18 +287,18 @@ class Parameter(Expression):
 
     def _compared(self, name: str, other: Any) -> Any:
         """In ``forward`` a mask; elsewhere what NumPy says about the values."""
-        if _recording() or isinstance(other, Value):
+        if _recording() or isinstance(other, Tensor):
             return super()._compared(name, other)
         return _COMPARISONS[name](self.data, other.data if isinstance(other, Parameter) else other)
 
     def __eq__(self, other: object) -> Any:
         """Compare with numbers, arrays and values as ``<`` does; two parameters are equal only if they are the same."""
-        if isinstance(other, (Value, bool, int, float, np.number, np.ndarray)):
+        if isinstance(other, (Tensor, bool, int, float, np.number, np.ndarray)):
             return self._compared("eq", other)
         return NotImplemented
 
     def __ne__(self, other: object) -> Any:
-        if isinstance(other, (Value, bool, int, float, np.number, np.ndarray)):
+        if isinstance(other, (Tensor, bool, int, float, np.number, np.ndarray)):
             return self._compared("ne", other)
         return NotImplemented
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .graph import Graph
     from .operation import Operation
-    from .tensor import Value
+    from .tensor import Tensor
 
 
 def drop_unused(graph: Graph) -> None:
@@ -24,8 +24,8 @@ def drop_unused(graph: Graph) -> None:
 def fuse(graph: Graph) -> None:
     """Join an operation and the only reader of its output where one layer does the work of both."""
     done: list[Operation] = []
-    producers: dict[Value, Operation] = {}
-    readers: dict[Value, int] = {}
+    producers: dict[Tensor, Operation] = {}
+    readers: dict[Tensor, int] = {}
     for value in [*graph.outputs, *(value for operation in graph.operations for value in operation.inputs)]:
         readers[value.storage] = readers.get(value.storage, 0) + 1
     for operation in graph.operations:

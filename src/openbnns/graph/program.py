@@ -28,7 +28,7 @@ from .operation import NO_MEMORY, Operation
 from .operations import adding
 from .parameter import Parameter
 from .sizes import Size
-from .tensor import FLOAT32, Array, Value
+from .tensor import FLOAT32, Array, Tensor
 
 
 class TimedCall(NamedTuple):
@@ -89,12 +89,12 @@ class Program:
         self._outside = {value: pair for value, pair in zip(graph.inputs, outside, strict=False) if pair is not None}
         numbers = range(len(graph.inputs)) if input_gradients is True else input_gradients or ()
         self._wanted = self._values_with_gradient([graph.inputs[i] for i in numbers]) if training else set()
-        self.value_blocks: dict[Value, Block] = {}
-        self.gradient_blocks: dict[Value, Block] = {}
+        self.value_blocks: dict[Tensor, Block] = {}
+        self.gradient_blocks: dict[Tensor, Block] = {}
         self.added_blocks: dict[tuple[int, int], Block] = {}  # by step and target
         self._backward_steps = backward_steps(graph, self._wanted)
         # By the step that reads it on the way back: where it lies then, and what computes it.
-        self._repeated: dict[tuple[int, Value], tuple[Block, Operation]] = {}
+        self._repeated: dict[tuple[int, Tensor], tuple[Block, Operation]] = {}
         if not self._wide:
             self._find_repeated()
         self._place_values()
@@ -156,7 +156,7 @@ class Program:
 
     # Lives.
 
-    def _values_with_gradient(self, inputs: Sequence[Value]) -> set[Value]:
+    def _values_with_gradient(self, inputs: Sequence[Tensor]) -> set[Tensor]:
         """Storages of the values that depend on parameters or on these inputs."""
         without = {value for value, (_, gradient) in self._outside.items() if gradient is None}
         wanted = {v for v in inputs if v.dtype == FLOAT32 and v not in without}
@@ -169,8 +169,8 @@ class Program:
         return wanted
 
     def _place_values(self) -> None:
-        ends: dict[Value, int] = dict.fromkeys(self.graph.inputs, 0)
-        starts: dict[Value, int] = dict.fromkeys(self.graph.inputs, 0)
+        ends: dict[Tensor, int] = dict.fromkeys(self.graph.inputs, 0)
+        starts: dict[Tensor, int] = dict.fromkeys(self.graph.inputs, 0)
         for i, step in enumerate(self._steps):
             again = self._last - i if self._goes_back(step) else i
             for value in step.outputs:
@@ -193,7 +193,7 @@ class Program:
     def _find_repeated(self) -> None:
         """Values of repeatable operations of which one step keeps its input, for a backward pass that reads it anywhere."""
         producers = {value: step for step in self._steps for value in step.outputs if step.repeatable}
-        keepers: dict[Value, list[int]] = {}
+        keepers: dict[Tensor, list[int]] = {}
         for back in self._backward_steps:
             for value in {v.storage for v in back.operation.inputs if back.operation.keeps_inputs}:
                 keepers.setdefault(value, []).append(back.index)
@@ -218,7 +218,7 @@ class Program:
             for number, target in enumerate(step.targets):
                 if target.wanted and target.adds:
                     self.added_blocks[step.index, number] = Block(self._bytes(target.owner), now, now)
-                elif target.wanted and isinstance(target.owner, Value) and target.owner not in self._outside:
+                elif target.wanted and isinstance(target.owner, Tensor) and target.owner not in self._outside:
                     # Gradients of parameters, and of inputs outside the program, have memory of their own.
                     block = Block(self._bytes(target.owner), now, written.get(target.owner, self._last))
                     self.gradient_blocks[target.owner] = block
@@ -251,17 +251,17 @@ class Program:
     def _kept(self, index: int) -> Array:
         return self._piece(self._kept_blocks[index], self._number) if index in self._kept_blocks else NO_MEMORY
 
-    def _join(self, part: Value, whole: Value) -> None:
+    def _join(self, part: Tensor, whole: Tensor) -> None:
         """Lay the gradients of both into the same memory."""
         block, other = self.gradient_blocks[whole], self.gradient_blocks[part]
         block.start, block.end = min(block.start, other.start), max(block.end, other.end)
         self.gradient_blocks[part] = block
 
-    def _stored(self, value: Value) -> np.dtype[Any]:
+    def _stored(self, value: Tensor) -> np.dtype[Any]:
         """The type of the memory of a value."""
         return self._number if value.dtype == FLOAT32 else value.dtype
 
-    def _bytes(self, value: Value | Parameter) -> int:
+    def _bytes(self, value: Tensor | Parameter) -> int:
         if isinstance(value, Parameter):
             return value.array.nbytes
         return math.prod(value.concrete(self.sizes)) * self._stored(value).itemsize
@@ -274,13 +274,13 @@ class Program:
         self._memory = arena.take(size)
         return size
 
-    def _view(self, block: Block, value: Value) -> Array:
+    def _view(self, block: Block, value: Tensor) -> Array:
         return self._piece(block, self._stored(value)).reshape(value.concrete(self.sizes))
 
     def _piece(self, block: Block, dtype: np.dtype[Any]) -> Array:
         return self._memory[block.offset : block.offset + block.size].view(dtype)
 
-    def _array(self, value: Value) -> Array:
+    def _array(self, value: Tensor) -> Array:
         leaf = value.storage.leaf
         if value.storage in self._outside:
             return self._outside[value.storage][0].reshape(value.concrete(self.sizes))
@@ -298,11 +298,11 @@ class Program:
             self._numbers_of_sizes[number] = np.full((), number, self._number)
         return self._numbers_of_sizes[number]
 
-    def arrays(self, values: list[Value]) -> list[Array]:
+    def arrays(self, values: list[Tensor]) -> list[Array]:
         """The arrays of values."""
         return [self._array(value) for value in values]
 
-    def _gradient(self, value: Value) -> Array | None:
+    def _gradient(self, value: Tensor) -> Array | None:
         leaf = value.storage.leaf
         if is_trained(leaf):
             gradient: Array = leaf.grad
@@ -330,7 +330,7 @@ class Program:
                     self._backward.calls.append(_zeroing(gradient))
                 gradient[...] = 0
 
-    def _bind_step(self, step: BackwardStep, needed: set[Value]) -> None:
+    def _bind_step(self, step: BackwardStep, needed: set[Tensor]) -> None:
         """One backward step. ``needed`` are the storages whose gradients those of the parameters follow from."""
         operation = step.operation
         places = [self._gradient(v) for v in operation.inputs]
@@ -366,7 +366,7 @@ class Program:
         if any(place is not None for place in fewer):
             if any(place is not other for place, other in zip(places, fewer, strict=True)):
                 own = listed(operation.backward_all(x, y, dy, fewer[:count], fewer[count:]))
-            of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
+            of_parameters = [addition for key, addition in sums if not isinstance(key, Tensor) or key in needed]
             self._backward_of_parameters.calls += [*repeated, *own, *of_parameters]
             done = len(self._backward_of_parameters.calls)
             self.finished |= {
@@ -411,7 +411,7 @@ class Program:
 
     def fill_gradients(self, gradients: Sequence[Array | None]) -> None:
         """Copy the gradients of the outputs to where the backward pass reads them; None stands for zeros."""
-        begun: set[Value] = set()  # several outputs may be the same elements in several shapes
+        begun: set[Tensor] = set()  # several outputs may be the same elements in several shapes
         for value, target, gradient in zip(self.graph.outputs, self.output_gradients, gradients, strict=True):
             if target is None:
                 continue

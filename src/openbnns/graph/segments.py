@@ -24,7 +24,7 @@ from .operations.function import Context
 from .parameter import Parameter
 from .program import Program, TimedCall
 from .sizes import Size
-from .tensor import FLOAT32, Array, Value
+from .tensor import FLOAT32, Array, Tensor
 
 _PROGRAMS = 8  # of one segment, each for other sizes, that are kept
 _PATHS = 32  # recordings for other numbers that are kept
@@ -80,7 +80,7 @@ class Path:
         self._latest: list[tuple[Program | None, Context | None, list[Array]]] = []
         self._sizes: dict[str, int] = {}
 
-    def _with_gradient(self, input_gradients: bool) -> set[Value]:
+    def _with_gradient(self, input_gradients: bool) -> set[Tensor]:
         wanted = {v for v in self.graph.inputs if input_gradients and v.dtype == FLOAT32}
         for operation in self.graph.operations:
             trained = any(p.requires_grad for p in operation.parameters) or any(
@@ -94,7 +94,7 @@ class Path:
         self, inputs: Sequence[Array], sizes: Mapping[str, int], weights: int, seed: tuple[int, int] | None
     ) -> list[Array]:
         """The outputs; raises :class:`OtherNumbers` as soon as a guard is not met."""
-        held: dict[Value, Array] = dict(zip(self.graph.inputs, inputs, strict=True))
+        held: dict[Tensor, Array] = dict(zip(self.graph.inputs, inputs, strict=True))
         self._sizes = known = dict(sizes)
         self._latest = []
         self.graph.read_arrays()
@@ -134,7 +134,7 @@ class Path:
         segment.programs[key] = program
         return program
 
-    def _array(self, value: Value, held: Mapping[Value, Array], known: Mapping[str, int]) -> Array:
+    def _array(self, value: Tensor, held: Mapping[Tensor, Array], known: Mapping[str, int]) -> Array:
         leaf = value.storage.leaf
         array = held[value.storage] if leaf is None else leaf.array if isinstance(leaf, Parameter) else leaf
         if isinstance(array, Size):
@@ -143,10 +143,10 @@ class Path:
 
     def backward(self, output_gradients: Sequence[Array | None], input_gradients: bool) -> list[Array | None]:
         """Gradients of all parameters into their ``grad``; gives those of the inputs."""
-        arrived: dict[Value, Array] = {}
+        arrived: dict[Tensor, Array] = {}
         begun: set[Parameter] = set()
 
-        def add(value: Value, gradient: Array | None) -> None:
+        def add(value: Tensor, gradient: Array | None) -> None:
             leaf = value.storage.leaf
             if gradient is None or value.dtype != FLOAT32:
                 return

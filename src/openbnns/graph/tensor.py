@@ -28,7 +28,7 @@ DEPENDS_ON_NUMBERS = (
 )
 
 
-class Value(Expression):
+class Tensor(Expression):
     """A tensor of a network while it is put together. Sizes that differ from call to call, such as that of a batch, have names.
 
     Modules take values and give values. Operators and methods are those of PyTorch's tensors, NumPy's functions of elements
@@ -40,7 +40,7 @@ class Value(Expression):
     ...         print(type(x).__name__, x.shape)
     ...         return x.mean(dim=(2, 3)) * 2
     >>> net = Show().build((3, 8, 8))
-    Value (N, 3, 8, 8)
+    Tensor (N, 3, 8, 8)
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Value(Expression):
         shape: Sequence[AnySize],
         dtype: np.dtype[Any] = FLOAT32,
         *,
-        source: Value | None = None,
+        source: Tensor | None = None,
         leaf: Any = None,
     ) -> None:
         self.graph = graph
@@ -60,7 +60,7 @@ class Value(Expression):
         self.producer: Operation | None = None  # what computes it
 
     @property
-    def storage(self) -> Value:
+    def storage(self) -> Tensor:
         """The value that owns the memory."""
         return self if self.source is None else self.source.storage
 
@@ -91,7 +91,7 @@ class Value(Expression):
         """The shape for these free sizes."""
         return bound(self.shape, sizes)
 
-    def as_indices(self, who: str) -> Value:
+    def as_indices(self, who: str) -> Tensor:
         """The value as whole numbers that look something up; an input of the network becomes one of integers thereby.
 
         So does what was only moved out of inputs, such as ``ids[:, 1:]``.
@@ -103,7 +103,7 @@ class Value(Expression):
             )
         return self
 
-    def reshape(self, *shape: Any) -> Value:
+    def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape; one size may be -1.
 
         Where the size of the first axis is free, sizes that leave it out are those of a sample: ``x.reshape(4, 8)`` of
@@ -124,7 +124,7 @@ class Value(Expression):
             )
         if isinstance(self.leaf, np.ndarray):
             return self.graph.constant(self.leaf.reshape(tuple(map(int, sizes))))
-        return Value(self.graph, sizes, source=self)
+        return Tensor(self.graph, sizes, source=self)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or one size of it."""
@@ -160,7 +160,7 @@ class Value(Expression):
         hint = f" Write nn.functional.{name}(x, ...)." if name in function_names else nearest(name, dir(self))
         if name in ("to", "cpu", "cuda", "double", "half", "type"):
             hint = " Leave it out: everything computes in float32 on the CPU."
-        raise AttributeError(f"A Value has no {name!r}.{hint or ' See dir(x) and nn.functional for what there is.'}")
+        raise AttributeError(f"A Tensor has no {name!r}.{hint or ' See dir(x) and nn.functional for what there is.'}")
 
     __bool__ = __float__ = __int__ = __index__ = Expression._refuse
     __hash__ = object.__hash__
@@ -176,7 +176,7 @@ class Value(Expression):
         return public(super().__dir__(), _UNLISTED)
 
     def __repr__(self) -> str:
-        return f"Value(shape={self.shape})"
+        return f"Tensor(shape={self.shape})"
 
 
 # The names here of functions of NumPy.

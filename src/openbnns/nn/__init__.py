@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .._listing import of_module as _of_module
 from ..graph.parameter import Mismatch, Parameter
 from ..graph.seeds import manual_seed
-from ..graph.tensor import Value
+from ..graph.tensor import Tensor as Value
 from . import (
     checkpoints,
     data,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.structure import Structure, flatten
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from ._parts import is_structure
 from .module import Module
 
@@ -35,7 +35,7 @@ class Call(Module):
         self._arguments, self._form, self._shapes = arguments, form, shapes
         self.apart = False  # whether the result was taken apart
 
-    def forward(self, *inputs: Value) -> Any:
+    def forward(self, *inputs: Tensor) -> Any:
         from .sequences.results import Parts
 
         values = iter(inputs)

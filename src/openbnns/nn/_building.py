@@ -18,7 +18,7 @@ from ..graph.program import Program
 from ..graph.seeds import next_seed, seed_number
 from ..graph.sizes import AnySize, FreeSizes, is_same_shape
 from ..graph.structure import Structure, flatten
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from ._network_graph import NetworkGraph
 from ._recording import Recording, Shapes
 from ._state import State
@@ -379,7 +379,7 @@ class Building(State):
         training: bool,
         modes: frozenset[Module] | None = None,
         numbers: Sequence[int] = (),
-    ) -> tuple[NetworkGraph, list[Value], Structure]:
+    ) -> tuple[NetworkGraph, list[Tensor], Structure]:
         """The same before anything is fused, without layers; and the values that ``forward`` gives.
 
         ``numbers`` are known ones of those that runs compute, in their order.
@@ -392,7 +392,7 @@ class Building(State):
             with recording(graph):
                 output = module(*values)
         outputs, structure = flatten(output)
-        wrong = next((type(value).__name__ for value in outputs if not isinstance(value, Value)), None)
+        wrong = next((type(value).__name__ for value in outputs if not isinstance(value, Tensor)), None)
         if wrong or not outputs:
             raise TypeError(
                 f"{self._who}.forward gave a {wrong or type(output).__name__}, but it must give the value that its last module "

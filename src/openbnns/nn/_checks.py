@@ -6,7 +6,7 @@ from typing import Any
 
 from ..graph.checks import per_axis
 from ..graph.sizes import AnySize
-from ..graph.tensor import Value
+from ..graph.tensor import Tensor
 
 
 def rows_and_columns(value: Any, who: str) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def check_size(who: str, what: str, expected: int | None, got: AnySize, *, last:
         raise ValueError(f"{who}: made for {expected} {what}, but its input has {got}. {cure}")
 
 
-def check_rank(who: str, x: Value, rank: int, axes: str) -> None:
+def check_rank(who: str, x: Tensor, rank: int, axes: str) -> None:
     if x.ndim != rank + 1:
         hint = " Put nn.Flatten() before it." if rank == 1 else " Put nn.Reshape(...) before it."
         if x.ndim == rank:

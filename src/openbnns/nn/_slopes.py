@@ -20,7 +20,7 @@ from ..graph.calls import in_turn, listed
 from ..graph.operation import Operation
 from ..graph.parameter import Parameter
 from ..graph.program import Program
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 
 _SHRINK = (1.0, 1 / 32, 1 / 1024)  # the steps that are tried
 _NOISE = 64 * float(np.finfo(np.float64).eps)  # rounding errors of a network, relative to its outputs
@@ -164,7 +164,7 @@ class Point:
         arrays = [array.ravel() for array in self.program.outputs if array.dtype.kind == "f"]
         return np.concatenate(arrays)
 
-    def first_reader(self, leaf: Parameter | Value) -> int:
+    def first_reader(self, leaf: Parameter | Tensor) -> int:
         """The operation that is the first to read an input or a parameter."""
         for i, (operation, _) in enumerate(self._steps):
             read = [v.storage for v in operation.inputs]

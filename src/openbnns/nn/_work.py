@@ -16,7 +16,7 @@ from ..graph import operations
 from ..graph.operation import Operation
 from ..graph.operations.fused import NormalizedOperation
 from ..graph.sizes import bound
-from ..graph.tensor import Value
+from ..graph.tensor import Tensor
 
 Sizes = Mapping[str, int]
 """Numbers by the names of free sizes."""
@@ -47,7 +47,7 @@ class Work:
         return self.products * (operands if self.gradients is None else self.gradients) + self.others
 
 
-def count(value: Value, sizes: Sizes) -> int:
+def count(value: Tensor, sizes: Sizes) -> int:
     """Elements of a value."""
     return math.prod(value.concrete(sizes))
 

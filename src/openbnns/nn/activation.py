@@ -9,7 +9,7 @@ import numpy as np
 from .. import ActivationFunction
 from ..graph import operations
 from ..graph.parameter import Parameter
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from . import functional
 from ._checks import positive
 from ._tree import options
@@ -20,7 +20,7 @@ class _Activation(Layer):
     def _function(self) -> ActivationFunction:
         raise NotImplementedError
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         return x.graph.append(operations.Activation(x.graph, x, self._function()))
 
@@ -410,7 +410,7 @@ class PReLU(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return (self.num_parameters,)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         if self.num_parameters > 1 and (x.ndim < 2 or x.shape[1] != self.num_parameters):
             raise ValueError(
@@ -433,8 +433,8 @@ class Mish(_InPlace):
     [[-0.3034  1.944 ]]
     """
 
-    def forward(self, input: Value) -> Value:
-        y: Value = functional.mish(input)
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functional.mish(input)
         return y
 
 
@@ -451,8 +451,8 @@ class GLU(Layer):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Value) -> Value:
-        y: Value = functional.glu(input, dim=self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functional.glu(input, dim=self.dim)
         return y
 
     def extra_repr(self) -> str:

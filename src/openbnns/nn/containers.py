@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, overload
 
-from ..graph.tensor import Value
+from ..graph.tensor import Tensor
 from .module import Layer, Module, check_module, nested
 
 if TYPE_CHECKING:
@@ -181,13 +181,13 @@ class Sequential(_Series, Layer):
         def __getattr__(self, name: str) -> Part:
             """Modules that were given by name."""
 
-    def forward(self, *inputs: Value) -> Value:
+    def forward(self, *inputs: Tensor) -> Tensor:
         result: Any = inputs
         for child in self.children():
             result = (child(*result),)
         if len(result) != 1:
             raise ValueError("Sequential: an empty network takes one input.")
-        value: Value = result[0]
+        value: Tensor = result[0]
         return value
 
 
@@ -335,9 +335,9 @@ class Add(Layer):
             check_module(branch, f"Add: branch {i}")
             self._children[str(i)] = branch
 
-    def forward(self, *inputs: Value) -> Value:
+    def forward(self, *inputs: Tensor) -> Tensor:
         parts = [branch(*inputs) for branch in self.children()] or list(inputs)
-        total: Value = parts[0]
+        total: Tensor = parts[0]
         for part in parts[1:]:
             total = total + part
         return total
@@ -362,10 +362,10 @@ class Residual(Layer):
         self.body = body[0] if len(body) == 1 else Sequential(*body)
         self.shortcut = shortcut
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
-        y: Value = self.body(x)
-        straight: Value = x if self.shortcut is None else self.shortcut(x)
+        y: Tensor = self.body(x)
+        straight: Tensor = x if self.shortcut is None else self.shortcut(x)
         if straight.shape[1:] != y.shape[1:]:
             raise ValueError(
                 f"Residual: the body turns {x.shape[1:]} into {y.shape[1:]}, so its input cannot be added to its output. Give a "

@@ -16,7 +16,7 @@ from ..graph.checks import Pair, per_axis
 from ..graph.functions import arrangements
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, are_at_least, number_of
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from . import functional, initialisers
 from ._checks import check_rank, check_size, optional, positive
 from ._tree import options
@@ -117,14 +117,14 @@ class _Convolution(Layer):
         extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
         return (size + sum(self._edges()[axis]) - extent) // self.stride[axis] + 1
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = self.checked(input)
         channels = int(x.shape[1])
         weight = self._fit("weight", self._weights_shape(channels), x.graph.generator)
         bias = self._fit_optional("bias", (self.out_channels,), x.graph.generator)
         return self.applied(x, weight, bias)
 
-    def checked(self, x: Value) -> Value:
+    def checked(self, x: Tensor) -> Tensor:
         """The input, if it has the axes and channels that this layer takes."""
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, AXES[self.axes])
@@ -141,7 +141,7 @@ class _Convolution(Layer):
         self.in_channels = channels
         return x
 
-    def applied(self, x: Value, weight: Parameter | Value, bias: Parameter | Value | None) -> Value:
+    def applied(self, x: Tensor, weight: Parameter | Tensor, bias: Parameter | Tensor | None) -> Tensor:
         """The convolution of a value with this weight and bias: both parameters, or both values."""
         who = type(self).__name__
         edges, sizes = self._edges(), [self._output_size(n, axis) for axis, n in enumerate(x.shape[2:])]
@@ -149,28 +149,28 @@ class _Convolution(Layer):
             x = operations.pad(x, [(0, 0), (0, 0), *edges], self.padding_mode, f"{who}: padding")
             edges = [(0, 0)] * self.axes
         if self.axes == 3:
-            result: Value = self._of_volumes(x, weight, bias, edges, sizes)
+            result: Tensor = self._of_volumes(x, weight, bias, edges, sizes)
             return result
         window = operations.Window(self.kernel_size, self.stride, self.dilation, tuple(edges))
         return self._recorded(x, weight, bias, (x.shape[0], self.out_channels, *sizes), window)
 
     def _recorded(
         self,
-        x: Value,
-        weight: Parameter | Value,
-        bias: Parameter | Value | None,
+        x: Tensor,
+        weight: Parameter | Tensor,
+        bias: Parameter | Tensor | None,
         shape: tuple[AnySize, ...],
         window: operations.Window,
-    ) -> Value:
+    ) -> Tensor:
         if self.transposed and self.groups > 1:
             return x.graph.append(operations.GroupedTransposedConvolution(x, weight, bias, shape, window, self.groups))
         return x.graph.append(operations.Convolution(x, weight, bias, shape, window, self.groups, self.transposed))
 
     def _of_volumes(
         self,
-        x: Value,
-        weight: Parameter | Value,
-        bias: Parameter | Value | None,
+        x: Tensor,
+        weight: Parameter | Tensor,
+        bias: Parameter | Tensor | None,
         edges: list[tuple[int, int]],
         sizes: Sequence[AnySize],
     ) -> Any:

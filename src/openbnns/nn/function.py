@@ -12,7 +12,7 @@ from ..graph.graph import current_graph
 from ..graph.operations.function import Context, as_list
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, Size
-from ..graph.tensor import FLOAT32, INT64, Value
+from ..graph.tensor import FLOAT32, INT64, Tensor
 
 _TRIES = (2, 3)  # for the free size of the inputs
 
@@ -60,7 +60,7 @@ class Function:
         if graph is None:
             return cls.forward(Context(tuple(False for _ in given), False), *given)
         arguments = [graph.value(x) if isinstance(x, (np.ndarray, Parameter)) else x for x in given]
-        inputs = [x for x in arguments if isinstance(x, Value)]
+        inputs = [x for x in arguments if isinstance(x, Tensor)]
         if not inputs:
             raise TypeError(f"{cls.__name__}.apply: there is no value among its arguments.")
         outputs, several = cls._outputs(arguments, inputs)
@@ -69,7 +69,7 @@ class Function:
         return tuple(outputs) if several else outputs[0]
 
     @classmethod
-    def _outputs(cls, arguments: list[Any], inputs: list[Value]) -> tuple[list[Value], bool]:
+    def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
         """Values for the results of trials, and whether there are several.
 
         Trials with two numbers in place of the one free size of the inputs tell which sizes of a result are multiples of it.
@@ -90,13 +90,13 @@ class Function:
             for size in free.values():
                 int(size)  # leaves a guard
             results = [(one.shape, one.dtype) for one in as_list(found[0])]
-        outputs = [Value(graph, shape or (), INT64 if dtype.kind in "iub" else FLOAT32) for shape, dtype in results]
+        outputs = [Tensor(graph, shape or (), INT64 if dtype.kind in "iub" else FLOAT32) for shape, dtype in results]
         return outputs, isinstance(found[0], (tuple, list))
 
     @classmethod
     def _trial(cls, arguments: list[Any], sizes: Mapping[str, int]) -> Any:
         """The results of ``forward``, as arrays, for arguments of ones, because zeros have no logarithm."""
-        trial = [np.ones(x.concrete(sizes), x.dtype) if isinstance(x, Value) else x for x in arguments]
+        trial = [np.ones(x.concrete(sizes), x.dtype) if isinstance(x, Tensor) else x for x in arguments]
         try:
             with np.errstate(all="ignore"):
                 results = cls.forward(Context(tuple(False for _ in arguments), False), *trial)

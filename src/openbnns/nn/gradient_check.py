@@ -23,7 +23,7 @@ from ..graph.graph import Graph
 from ..graph.operations import CustomFunction, Normalization
 from ..graph.parameter import Parameter
 from ..graph.program import Program
-from ..graph.tensor import FLOAT32, Array, Value
+from ..graph.tensor import FLOAT32, Array, Tensor
 from ..tensors.wide import float64_memory
 from ._arguments import arrays_and_call
 from ._parts import is_structure
@@ -209,7 +209,7 @@ class _Tensor:
     """An input or a parameter, where a program reads it, and its gradient."""
 
     name: str
-    leaf: Value | Parameter
+    leaf: Tensor | Parameter
     memory: Array
     gradient: Array
 

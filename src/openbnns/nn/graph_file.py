@@ -53,7 +53,7 @@ from ..graph.passes import drop_unused
 from ..graph.polynomials import Polynomial
 from ..graph.sizes import AnySize, Guard, Size, expression_of, number_of, product
 from ..graph.structure import Structure
-from ..graph.tensor import FLOAT32, INT64, Array, Value
+from ..graph.tensor import FLOAT32, INT64, Array, Tensor
 from . import memory_limit
 from ._description import CannotDescribe, ModelError
 from ._places import input_names, is_of_library
@@ -141,7 +141,7 @@ class _Writer:
                 self._buffers.setdefault((part.ctypes.data, part.nbytes), name)
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}  # constants by their contents
         self._paths = {id(module): path for path, module in network._paths()}
-        self._outputs: list[Value] = []  # outputs of the operation that is being written
+        self._outputs: list[Tensor] = []  # outputs of the operation that is being written
 
     def shared(self) -> list[list[str]]:
         names: dict[int, list[str]] = {}
@@ -166,7 +166,7 @@ class _Writer:
         return found
 
     def _recording(self, graph: Graph, structure: Structure, training: bool | None) -> dict[str, Any]:
-        self._numbers: dict[Value, int] = {value: i for i, value in enumerate(graph.inputs)}
+        self._numbers: dict[Tensor, int] = {value: i for i, value in enumerate(graph.inputs)}
         self._converted = {id(made): source for made, source, _ in graph.followed}
         self._calls: dict[FunctionCall, int] = {}
         return {
@@ -222,7 +222,7 @@ class _Writer:
             return [self.write(part) for part in value]
         if isinstance(value, list):
             return {"list": [self.write(part) for part in value]}
-        if isinstance(value, Value):
+        if isinstance(value, Tensor):
             return self._value(value)
         return self._object(value)
 
@@ -248,7 +248,7 @@ class _Writer:
             return {"function": value.__name__}
         raise CannotDescribe(f"an operation is made with {value!r:.80}, which a file cannot hold")
 
-    def _value(self, value: Value) -> dict[str, Any]:
+    def _value(self, value: Tensor) -> dict[str, Any]:
         owner = value.storage
         said: dict[str, Any]
         if any(owner is output for output in self._outputs):
@@ -441,10 +441,10 @@ class _Replay:
     """Records the contents of a file again, on values of a graph."""
 
     def __init__(
-        self, network: RecordedNetwork, graph: Graph, said: Mapping[str, Any], inputs: Sequence[Value]
+        self, network: RecordedNetwork, graph: Graph, said: Mapping[str, Any], inputs: Sequence[Tensor]
     ) -> None:
         self.network, self.graph, self.said = network, graph, said
-        self.values: list[Value] = []
+        self.values: list[Tensor] = []
         sizes = _matched(said["inputs"], [value.shape for value in inputs])
         assert sizes is not None
         self.sizes = sizes
@@ -556,25 +556,25 @@ class _Replay:
     def _read_function(self, name: str, _: Any) -> Any:
         return _known(Function)[name]
 
-    def _read_output(self, shape: list[Any], said: Mapping[str, Any]) -> Value:
-        return Value(self.graph, [_size(n, self.sizes) for n in shape], _DTYPES[said["dtype"]])
+    def _read_output(self, shape: list[Any], said: Mapping[str, Any]) -> Tensor:
+        return Tensor(self.graph, [_size(n, self.sizes) for n in shape], _DTYPES[said["dtype"]])
 
-    def _read_value(self, number: int, said: Mapping[str, Any]) -> Value:
+    def _read_value(self, number: int, said: Mapping[str, Any]) -> Tensor:
         if type(number) is not int or not 0 <= number < len(self.values):
             raise ValueError(f"value {number!r:.60} is read before it is made")
         return self._shaped(self.values[number], said)
 
-    def _read_number_of(self, terms: Any, said: Mapping[str, Any]) -> Value:
+    def _read_number_of(self, terms: Any, said: Mapping[str, Any]) -> Tensor:
         size = _expression(terms, self.sizes)
         value = self.graph.size(size) if isinstance(size, Size) else self.graph.constant(np.float32(size))
         return self._shaped(value, said)
 
-    def _read_leaf(self, leaf: Any, said: Mapping[str, Any]) -> Value:
+    def _read_leaf(self, leaf: Any, said: Mapping[str, Any]) -> Tensor:
         found = self.read(leaf)
         value = self.graph.parameter(found) if isinstance(found, Parameter) else self.graph.constant(found)
         return self._shaped(value, said)
 
-    def _shaped(self, value: Value, said: Mapping[str, Any]) -> Value:
+    def _shaped(self, value: Tensor, said: Mapping[str, Any]) -> Tensor:
         if "shape" not in said:
             return value
         shape = [_size(n, self.sizes) for n in said["shape"]]
@@ -582,7 +582,7 @@ class _Replay:
             raise ValueError(f"{value.shape} is shown as {tuple(shape)}")
         if isinstance(value.leaf, np.ndarray):
             return self.graph.constant(value.leaf.reshape(tuple(map(int, shape))))
-        return Value(self.graph, shape, source=value)
+        return Tensor(self.graph, shape, source=value)
 
 
 def _structure_of(said: Any) -> Structure:

@@ -14,7 +14,7 @@ import numpy as np
 from ..graph import operations
 from ..graph.checks import probability
 from ..graph.parameter import Parameter
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from . import functional, initialisers
 from ._checks import check_rank, check_size, optional, positive
 from ._tree import options
@@ -68,7 +68,7 @@ class Linear(Layer):
         choice = self.weight_init if name == "weight" else self.bias_init
         return initialisers.find(choice, initialisers.fan_in_uniform(self.in_features or shape[-1]))(shape, generator)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         if x.ndim < 2:
             raise ValueError(
@@ -103,7 +103,7 @@ class Dropout(Layer):
         super().__init__()
         self.p = probability(p, f"{type(self).__name__}: p")
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         return x.graph.append(operations.Dropout(x.graph, x, self.p)) if self.p else x
 
@@ -123,7 +123,7 @@ class Dropout2d(Dropout):
 
     axes = "(channels, height, width)"
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         check_rank(type(self).__name__, x, self.axes.count(",") + 1, self.axes)
         return x.graph.append(operations.Dropout(x.graph, x, self.p, channels=True)) if self.p else x
@@ -177,7 +177,7 @@ class Embedding(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return (self.num_embeddings, self.embedding_dim)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         x = x.as_indices("Embedding")
         weight = self._fit("weight", (self.num_embeddings, self.embedding_dim), x.graph.generator)
@@ -239,7 +239,7 @@ class EmbeddingBag(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return (self.num_embeddings, self.embedding_dim)
 
-    def forward(self, input: Value, per_sample_weights: Value | None = None) -> Value:
+    def forward(self, input: Tensor, per_sample_weights: Tensor | None = None) -> Tensor:
         x, shares = input, per_sample_weights
         check_rank("EmbeddingBag", x, 1, "(bag,) of whole numbers")
         if shares is not None and (self.mode != "sum" or shares.shape[1:] != x.shape[1:]):
@@ -255,15 +255,15 @@ class EmbeddingBag(Layer):
             return functional.amax(rows, 1)  # type: ignore[no-any-return]
         if self.mode == "mean" and self.padding_idx is None:
             return functional.mean(rows, 1)  # type: ignore[no-any-return]
-        total: Value = functional.sum(rows, 1)
+        total: Tensor = functional.sum(rows, 1)
         return total / self._counts(x) if self.mode == "mean" else total
 
-    def _counts(self, x: Value) -> Value:
+    def _counts(self, x: Tensor) -> Tensor:
         """How many rows of each bag take part, but at least 1: those that are not ``padding_idx``, looked up in a table."""
         table = np.ones((self.num_embeddings, 1), np.float32)
         table[self.padding_idx] = 0
         known = x.graph.append(operations.Embedding(x.graph, x, Parameter(table, requires_grad=False), None))
-        counts: Value = functional.clamp(functional.sum(known, 1), 1.0)
+        counts: Tensor = functional.clamp(functional.sum(known, 1), 1.0)
         return counts
 
     def extra_repr(self) -> str:
@@ -297,7 +297,7 @@ class Bilinear(Layer):
         sizes = (self.out_features, self.in1_features, self.in2_features)
         return sizes if name == "weight" else sizes[:1]
 
-    def forward(self, *inputs: Value) -> Value:
+    def forward(self, *inputs: Tensor) -> Tensor:
         if len(inputs) != 2:
             raise TypeError(f"Bilinear takes two inputs, not {len(inputs)}.")
         a, b = inputs
@@ -315,7 +315,7 @@ class Bilinear(Layer):
         # (..., i) x (o, i, j) -> (..., o, j), times b and summed over j.
         turned = functional.permute(graph.parameter(weight), 1, 0, 2).reshape(i, o * j)
         products = functional.matmul(a, turned).reshape(*a.shape[:-1], o, j) * b.reshape(*b.shape[:-1], 1, j)
-        y: Value = functional.sum(products, -1)
+        y: Tensor = functional.sum(products, -1)
         return y if bias is None else y + graph.parameter(bias)
 
     def extra_repr(self) -> str:
@@ -337,11 +337,11 @@ class Flatten(Layer):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         if x.ndim < 2 and self.start_dim == 1:
             return x.reshape(x.shape[0], 1)
-        y: Value = functional.flatten(x, self.start_dim, self.end_dim)
+        y: Tensor = functional.flatten(x, self.start_dim, self.end_dim)
         return y
 
     def extra_repr(self) -> str:
@@ -363,8 +363,8 @@ class Unflatten(Layer):
         super().__init__()
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-    def forward(self, input: Value) -> Value:
-        y: Value = functional.unflatten(input, self.dim, self.unflattened_size)
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functional.unflatten(input, self.dim, self.unflattened_size)
         return y
 
     def extra_repr(self) -> str:
@@ -384,7 +384,7 @@ class Reshape(Layer):
         super().__init__()
         self.shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         return x.reshape(x.shape[0], *self.shape)
 
@@ -401,7 +401,7 @@ class Identity(Layer):
     [[1.0, 2.0]]
     """
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         return input
 
 
@@ -424,14 +424,14 @@ class Concatenate(Layer):
         for i, branch in enumerate(branches):
             self._children[str(i)] = branch
 
-    def forward(self, *inputs: Value) -> Value:
+    def forward(self, *inputs: Tensor) -> Tensor:
         parts = [branch(*inputs) for branch in self.children()] or list(inputs)
         rank = parts[0].ndim - 1
         if not -rank <= self.axis < rank:
             raise ValueError(
                 f"Concatenate: axis {self.axis} is not one of the {rank} axes of a sample {parts[0].shape[1:]}."
             )
-        joined: Value = functional.cat(parts, self.axis % rank + 1)
+        joined: Tensor = functional.cat(parts, self.axis % rank + 1)
         return joined
 
     def extra_repr(self) -> str:

@@ -30,7 +30,7 @@ from .._spelling import spelled
 from ..graph.graph import current_graph
 from ..graph.program import Program
 from ..graph.structure import Structure, flatten
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from . import _turns
 from ._exports import Exports
 from ._parts import is_plain
@@ -523,7 +523,7 @@ class Layer(Module):
     if TYPE_CHECKING:
 
         @overload
-        def __call__(self, *inputs: Value, **named: Value) -> Value: ...
+        def __call__(self, *inputs: Tensor, **named: Tensor) -> Tensor: ...
 
         @overload
         def __call__(self, *inputs: Array, **named: Array) -> Array: ...

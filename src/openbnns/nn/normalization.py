@@ -17,7 +17,7 @@ from ..graph import operations
 from ..graph.graph import Graph
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from . import functional
 from ._checks import check_rank, check_size, optional, positive
 from ._tree import options
@@ -25,9 +25,9 @@ from .module import Layer
 
 
 def record_normalization(
-    graph: Graph, x: Value, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
+    graph: Graph, x: Tensor, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
     beta: Parameter | None, momentum: float, epsilon: float,
-) -> Value:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Append a normalization, which takes these arguments, or what a module in another mode than its network has instead."""
     if graph.own_mode is False and type.case in ("batch", "instance") and type.moving_mean is not None:
         return _as_it_is(x, type, gamma, beta, epsilon)
@@ -37,8 +37,8 @@ def record_normalization(
 
 
 def _as_it_is(
-    x: Value, kind: NormalizationType, weight: Parameter | None, bias: Parameter | None, epsilon: float
-) -> Value:
+    x: Tensor, kind: NormalizationType, weight: Parameter | None, bias: Parameter | None, epsilon: float
+) -> Tensor:
     """Normalization by moving statistics in a training pass: they are constants for the gradient."""
 
     def of_channel(values: Any) -> Any:
@@ -48,7 +48,7 @@ def _as_it_is(
     if weight is not None:
         factor = factor * weight
     y = (x - of_channel(x.graph.constant(kind.moving_mean))) * of_channel(factor)
-    result: Value = y if bias is None else y + of_channel(x.graph.parameter(bias))
+    result: Tensor = y if bias is None else y + of_channel(x.graph.parameter(bias))
     return result
 
 
@@ -78,7 +78,7 @@ class _Normalization(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return self._shape()
 
-    def _record(self, x: Value, kind: NormalizationType, shape: tuple[int, ...], sample: Sequence[AnySize]) -> Value:
+    def _record(self, x: Tensor, kind: NormalizationType, shape: tuple[int, ...], sample: Sequence[AnySize]) -> Tensor:
         """``shape`` is that of the parameters, ``sample`` what the layer sees."""
         weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
         return record_normalization(x.graph, x, kind, sample, weight, bias, 1 - self.momentum, self.eps)
@@ -87,7 +87,7 @@ class _Normalization(Layer):
         return f"eps={self.eps:g}"
 
 
-def _as_image(x: Value) -> tuple[AnySize, ...]:
+def _as_image(x: Tensor) -> tuple[AnySize, ...]:
     """The shape of a sample as a layer normalizes it: signals are images of one row, volumes of all rows of all frames."""
     if x.ndim == 3:
         return (x.shape[1], 1, x.shape[2])
@@ -134,7 +134,7 @@ class _ChannelNorm(_Normalization):
     def _lazy(self) -> bool:
         return super()._lazy() or self._lacks_statistics()
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         who = type(self).__name__
         if x.ndim - 1 not in self.ranks:
@@ -275,7 +275,7 @@ class GroupNorm(_Normalization):
     def _shape(self) -> tuple[int, ...] | None:
         return None if self.num_channels is None else (self.num_channels,)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         if x.ndim not in (2, 3, 4, 5):
             raise ValueError(
@@ -314,7 +314,7 @@ class LayerNorm(_Normalization):
     def _shape(self) -> tuple[int, ...] | None:
         return self.normalized_shape
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "LayerNorm")
         count = int(np.prod(shape, dtype=np.int64))
@@ -356,12 +356,12 @@ class RMSNorm(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return self.normalized_shape
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "RMSNorm")
         weight = self._fit_optional("weight", shape, x.graph.generator)
         axes = tuple(range(-len(shape), 0))
-        y: Value = x * functional.rsqrt(functional.mean(functional.square(x), axes, keepdim=True) + self.eps)
+        y: Tensor = x * functional.rsqrt(functional.mean(functional.square(x), axes, keepdim=True) + self.eps)
         return y if weight is None else y * x.graph.parameter(weight)
 
     def extra_repr(self) -> str:
@@ -378,7 +378,7 @@ def sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] |
     return shape
 
 
-def fitting_end(sizes: tuple[int, ...] | None, x: Value, who: str) -> tuple[int, ...]:
+def fitting_end(sizes: tuple[int, ...] | None, x: Tensor, who: str) -> tuple[int, ...]:
     """The last axes of a value, which must be of these sizes; one axis if there are none."""
     shape = tuple(map(int, x.shape[-1:])) if sizes is None else sizes
     if x.ndim <= len(shape) or x.shape[x.ndim - len(shape) :] != shape or not shape:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ..graph import operations
-from ..graph.tensor import Value
+from ..graph.tensor import Tensor
 from ._checks import check_rank
 from .module import Layer
 
@@ -31,7 +31,7 @@ class Pad(Layer):
             )
         self.padding = sides
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, _AXES[self.axes])

@@ -15,7 +15,7 @@ from .. import PoolingType
 from ..graph import operations
 from ..graph.checks import Pair, per_axis
 from ..graph.sizes import AnySize, are_at_least, product
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from . import functional
 from ._checks import check_rank, positive
 from ._tree import options
@@ -32,12 +32,12 @@ def _max(window: operations.Window) -> PoolingType:
 
 
 def _pooled(
-    x: Value,
+    x: Tensor,
     kind: Callable[[operations.Window], PoolingType],
     shape: Sequence[AnySize],
     window: operations.Window,
-    factors: Callable[[Value, Sequence[AnySize], operations.Window], Array | float | None] = lambda *_: None,
-) -> Value:
+    factors: Callable[[Tensor, Sequence[AnySize], operations.Window], Array | float | None] = lambda *_: None,
+) -> Tensor:
     """The pooling of a value to a shape; ``kind`` and ``factors`` are asked for windows of at most two axes."""
     if len(window.kernel) < 3:
         return x.graph.append(operations.Pooling(x, kind(window), shape, window, factors(x, shape, window)))
@@ -80,7 +80,7 @@ class _Windows(Layer):
         edges = tuple((p, p) for p in self.padding)
         return operations.Window(self.kernel_size, self.stride, self.dilation, edges)
 
-    def _output_shape(self, x: Value) -> tuple[AnySize, ...]:
+    def _output_shape(self, x: Tensor) -> tuple[AnySize, ...]:
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, _AXES[self.axes])
         sizes = []
@@ -113,7 +113,7 @@ class _MaxPool(_Windows):
         super().__init__(kernel_size, stride, padding, dilation, ceil_mode)
         self.return_indices = bool(return_indices)
 
-    def forward(self, input: Value) -> Any:
+    def forward(self, input: Tensor) -> Any:
         x = input
         shape, window = self._output_shape(x), self._window()
         if self.return_indices:
@@ -183,18 +183,18 @@ class _AvgPool(_Windows):
     count_include_pad = True
     divisor_override: int | None = None
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         shape, window = self._output_shape(x), self._window()
         divided = self.count_include_pad or self.divisor_override is not None
         kind = PoolingType.average(count_includes_padding=divided)
         if self.divisor_override is not None and self.axes == 3:
             whole = _pooled(x, lambda _: kind, shape, window)
-            result: Value = whole * (math.prod(self.kernel_size) / self.divisor_override)
+            result: Tensor = whole * (math.prod(self.kernel_size) / self.divisor_override)
             return result
         return _pooled(x, lambda _: kind, shape, window, self._factors if divided else lambda *_: None)
 
-    def _factors(self, x: Value, shape: Sequence[AnySize], window: operations.Window) -> Array | float | None:
+    def _factors(self, x: Tensor, shape: Sequence[AnySize], window: operations.Window) -> Array | float | None:
         """The factors of means over whole windows where the divisor is another one: ``divisor_override``, or less at the end."""
         if self.divisor_override is not None:
             return math.prod(self.kernel_size) / self.divisor_override
@@ -289,10 +289,10 @@ class GlobalAvgPool2d(Layer):
     [[1.5, 5.5]]
     """
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         check_rank("GlobalAvgPool2d", x, 3, "(channels, height, width)")
-        means: Value = functional.mean(x, (2, 3))
+        means: Tensor = functional.mean(x, (2, 3))
         return means
 
 
@@ -313,7 +313,7 @@ class _Adaptive(Layer):
             raise ValueError(f"{who}: output_size is {output_size!r}. Pass one number or {self.axes}.")
         self.output_size = tuple(None if n is None else positive(n, f"{who}: output_size") for n in sizes)
 
-    def _parts(self, x: Value) -> list[tuple[Array, Array]]:
+    def _parts(self, x: Tensor) -> list[tuple[Array, Array]]:
         """The first entry of every part and the one behind its last, along each axis."""
         check_rank(type(self).__name__, x, self.axes + 1, _AXES[self.axes])
         parts = []
@@ -324,7 +324,7 @@ class _Adaptive(Layer):
             parts.append((numbers * n // m, -(-(numbers + 1) * n // m)))
         return parts
 
-    def _even(self, x: Value, parts: list[tuple[Array, Array]]) -> operations.Window | None:
+    def _even(self, x: Tensor, parts: list[tuple[Array, Array]]) -> operations.Window | None:
         """The window of a plain pooling that does the same, if all parts along an axis are of one size."""
         kernel = []
         for n, (starts, _) in zip(x.shape[2:], parts, strict=True):
@@ -338,7 +338,7 @@ class _Adaptive(Layer):
 
 
 class _AdaptiveAvg(_Adaptive):
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         parts = self._parts(x)
         window = self._even(x, parts)
@@ -397,7 +397,7 @@ class _AdaptiveMax(_Adaptive):
         super().__init__(output_size)
         self.return_indices = bool(return_indices)
 
-    def forward(self, input: Value) -> Any:
+    def forward(self, input: Tensor) -> Any:
         x = input
         parts = self._parts(x)
         window = self._even(x, parts)
@@ -468,7 +468,7 @@ class _LPPool(_Windows):
             raise ValueError(f"{type(self).__name__}: norm_type is {norm_type!r}. Pass a positive number.")
         self.norm_type = float(norm_type)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         shape, window, p = self._output_shape(x), self._window(), self.norm_type
         factors = None
@@ -480,7 +480,7 @@ class _LPPool(_Windows):
         sums = math.prod(self.kernel_size) * (1.0 if factors is None else factors)
         powers = x if p == 1 else functional.pow(x, p)
         total = x.graph.append(operations.Pooling(powers, PoolingType.average(), shape, window, sums))
-        result: Value = total if p == 1 else functional.pow(total, 1 / p)
+        result: Tensor = total if p == 1 else functional.pow(total, 1 / p)
         return result
 
     def extra_repr(self) -> str:
@@ -513,7 +513,7 @@ class _MaxUnpool(_Windows):
     def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> None:
         super().__init__(kernel_size, stride, padding, 1, False)
 
-    def forward(self, *inputs: Value, output_size: Sequence[int] | None = None) -> Value:
+    def forward(self, *inputs: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         who = type(self).__name__
         if len(inputs) != 2:
             raise TypeError(f"{who} takes two inputs: values, and the indices of a pooling with return_indices=True.")

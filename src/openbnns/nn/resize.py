@@ -11,7 +11,7 @@ import numpy as np
 from .._flags import optional_flag
 from ..graph import operations
 from ..graph.checks import per_axis
-from ..graph.tensor import Array, Value
+from ..graph.tensor import Array, Tensor
 from . import functional
 from ._checks import check_rank, positive
 from ._tree import options
@@ -66,7 +66,7 @@ class Upsample(Layer):
         self.mode, self.align_corners = mode, bool(aligned)
         self.recompute_scale_factor = bool(recomputed)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         who, axes = type(self).__name__, x.ndim - 2
         if axes not in _MODES[self.mode]:
@@ -145,7 +145,7 @@ def _cubic(t: Array, a: float = -0.75) -> list[tuple[int, Array]]:
     return [(-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t))]
 
 
-def resampled(x: Value, weights: Sequence[Array]) -> Value:
+def resampled(x: Tensor, weights: Sequence[Array]) -> Tensor:
     """Every axis behind the channels as sums of its entries: ``weights`` holds a matrix (new, old) per axis."""
     if len(weights) == 3:
         *leading, depth, height, width = x.shape
@@ -153,7 +153,7 @@ def resampled(x: Value, weights: Sequence[Array]) -> Value:
         x = frames.reshape((*leading, len(weights[0]), height, width))
     if len(weights) > 1:
         x = functional.matmul(weights[-2], x)
-    y: Value = functional.matmul(x, np.ascontiguousarray(weights[-1].T))
+    y: Tensor = functional.matmul(x, np.ascontiguousarray(weights[-1].T))
     return y
 
 
@@ -200,7 +200,7 @@ class PixelShuffle(Layer):
         super().__init__()
         self.upscale_factor = positive(upscale_factor, "PixelShuffle: upscale_factor")
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         check_rank("PixelShuffle", x, 3, _AXES[2])
         (c, h, w), r = x.shape[1:], self.upscale_factor
@@ -227,7 +227,7 @@ class PixelUnshuffle(Layer):
         super().__init__()
         self.downscale_factor = positive(downscale_factor, "PixelUnshuffle: downscale_factor")
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         check_rank("PixelUnshuffle", x, 3, _AXES[2])
         (c, h, w), r = x.shape[1:], self.downscale_factor
@@ -254,14 +254,14 @@ class ChannelShuffle(Layer):
         super().__init__()
         self.groups = positive(groups, "ChannelShuffle: groups")
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         if x.ndim < 2 or x.shape[1] % self.groups:
             raise ValueError(
                 f"ChannelShuffle: {self.groups} groups do not divide the channels of {x.shape}. Choose another number."
             )
         apart = x.reshape(x.shape[0], self.groups, -1, *x.shape[2:])
-        mixed: Value = functional.transpose(apart, 1, 2)
+        mixed: Tensor = functional.transpose(apart, 1, 2)
         return mixed.reshape(x.shape)
 
     def extra_repr(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph.tensor import Value
+from ..graph.tensor import Tensor
 from . import functional
 from ._checks import check_rank
 from .module import Layer
@@ -21,8 +21,8 @@ class Softmax(Layer):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Value) -> Value:
-        y: Value = functional.softmax(input, dim=self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functional.softmax(input, dim=self.dim)
         return y
 
     def extra_repr(self) -> str:
@@ -38,8 +38,8 @@ class LogSoftmax(Softmax):
     [[-0.6931 -0.6931]]
     """
 
-    def forward(self, input: Value) -> Value:
-        y: Value = functional.log_softmax(input, dim=self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functional.log_softmax(input, dim=self.dim)
         return y
 
 
@@ -52,8 +52,8 @@ class Softmin(Softmax):
     [[0.5, 0.5, 0.0]]
     """
 
-    def forward(self, input: Value) -> Value:
-        y: Value = functional.softmin(input, dim=self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functional.softmin(input, dim=self.dim)
         return y
 
 
@@ -66,8 +66,8 @@ class Softmax2d(Layer):
     [0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25]
     """
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Tensor) -> Tensor:
         x = input
         check_rank("Softmax2d", x, 3, "(channels, height, width)")
-        y: Value = functional.softmax(x, dim=1)
+        y: Tensor = functional.softmax(x, dim=1)
         return y

@@ -9,38 +9,38 @@ import numpy as np
 from ... import ActivationFunction
 from .. import operations
 from ..parameter import Parameter
-from ..tensor import Value
+from ..tensor import Tensor
 from .arithmetic import mul, sub
-from .base import Tensor, axis_of, function, numbers
+from .base import TensorLike, axis_of, function, numbers
 
 _F = ActivationFunction
 
 
-def _activated(f: ActivationFunction, input: Tensor, who: str, axis: int = -1) -> Value:
+def _activated(f: ActivationFunction, input: TensorLike, who: str, axis: int = -1) -> Tensor:
     x = numbers(input, who)
     return x.graph.append(operations.Activation(x.graph, x, f, axis))
 
 
 @function
-def relu(input: Tensor, inplace: bool = False) -> Any:
+def relu(input: TensorLike, inplace: bool = False) -> Any:
     """max(x, 0)."""
     return _activated(_F.rectified_linear(), input, "relu")
 
 
 @function
-def relu6(input: Tensor, inplace: bool = False) -> Any:
+def relu6(input: TensorLike, inplace: bool = False) -> Any:
     """min(max(x, 0), 6)."""
     return _activated(_F.clamp(bounds=(0.0, 6.0)), input, "relu6")
 
 
 @function
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+def leaky_relu(input: TensorLike, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """x for x > 0, else negative_slope x."""
     return _activated(_F.leaky_rectified_linear(alpha=float(negative_slope)), input, "leaky_relu")
 
 
 @function
-def prelu(input: Tensor, weight: Tensor) -> Any:
+def prelu(input: TensorLike, weight: TensorLike) -> Any:
     """x for x > 0, else weight x; one weight, or one per channel, which is axis 1."""
     x, slope = numbers(input, "prelu"), numbers(weight, "prelu")
     channels = x.shape[1] if x.ndim > 1 else 1
@@ -58,25 +58,25 @@ def prelu(input: Tensor, weight: Tensor) -> Any:
 
 
 @function
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x for x > 0, else alpha (exp(x) - 1)."""
     return _activated(_F.elu(alpha=float(alpha)), input, "elu")
 
 
 @function
-def selu(input: Tensor, inplace: bool = False) -> Any:
+def selu(input: TensorLike, inplace: bool = False) -> Any:
     """Scaled ELU."""
     return _activated(_F.selu(), input, "selu")
 
 
 @function
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+def celu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x for x > 0, else alpha (exp(x / alpha) - 1)."""
     return _activated(_F.celu(alpha=float(alpha)), input, "celu")
 
 
 @function
-def gelu(input: Tensor, approximate: Literal["none", "tanh"] = "none") -> Any:
+def gelu(input: TensorLike, approximate: Literal["none", "tanh"] = "none") -> Any:
     """x times the normal distribution function of x; ``approximate="tanh"`` for the formula with tanh."""
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate is {approximate!r}. Use 'none' or 'tanh'.")
@@ -84,91 +84,91 @@ def gelu(input: Tensor, approximate: Literal["none", "tanh"] = "none") -> Any:
 
 
 @function
-def silu(input: Tensor, inplace: bool = False) -> Any:
+def silu(input: TensorLike, inplace: bool = False) -> Any:
     """x sigmoid(x)."""
     return _activated(_F.silu(), input, "silu")
 
 
 @function
-def mish(input: Tensor, inplace: bool = False) -> Any:
+def mish(input: TensorLike, inplace: bool = False) -> Any:
     """x tanh(softplus(x))."""
     return mul(input, tanh(softplus(input)))
 
 
 @function
-def sigmoid(input: Tensor) -> Any:
+def sigmoid(input: TensorLike) -> Any:
     """1 / (1 + exp(-x))."""
     return _activated(_F.sigmoid(), input, "sigmoid")
 
 
 @function
-def logsigmoid(input: Tensor) -> Any:
+def logsigmoid(input: TensorLike) -> Any:
     """log(sigmoid(x))."""
     return _activated(_F.log_sigmoid(), input, "logsigmoid")
 
 
 @function
-def tanh(input: Tensor) -> Any:
+def tanh(input: TensorLike) -> Any:
     """The hyperbolic tangent."""
     return _activated(_F.tanh(), input, "tanh")
 
 
 @function
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """x between two bounds."""
     return _activated(_F.clamp(bounds=(float(min_val), float(max_val))), input, "hardtanh")
 
 
 @function
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Any:
+def hardsigmoid(input: TensorLike, inplace: bool = False) -> Any:
     """min(max(x / 6 + 1 / 2, 0), 1)."""
     return _activated(_F.hard_sigmoid(alpha=1.0 / 6.0, beta=0.5), input, "hardsigmoid")
 
 
 @function
-def hardswish(input: Tensor, inplace: bool = False) -> Any:
+def hardswish(input: TensorLike, inplace: bool = False) -> Any:
     """x hardsigmoid(x)."""
     return _activated(_F.hard_swish(), input, "hardswish")
 
 
 @function
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Any:
+def hardshrink(input: TensorLike, lambd: float = 0.5) -> Any:
     """x beyond ``lambd`` on either side, else 0."""
     return _activated(_F.hard_shrink(alpha=float(lambd)), input, "hardshrink")
 
 
 @function
-def softshrink(input: Tensor, lambd: float = 0.5) -> Any:
+def softshrink(input: TensorLike, lambd: float = 0.5) -> Any:
     """x moved towards 0 by ``lambd``, and 0 where it would pass it."""
     return _activated(_F.soft_shrink(alpha=float(lambd)), input, "softshrink")
 
 
 @function
-def tanhshrink(input: Tensor) -> Any:
+def tanhshrink(input: TensorLike) -> Any:
     """x - tanh(x)."""
     return _activated(_F.tanh_shrink(), input, "tanhshrink")
 
 
 @function
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
+def threshold(input: TensorLike, threshold: float, value: float, inplace: bool = False) -> Any:
     """x above ``threshold``, else ``value``."""
     return _activated(_F.threshold(alpha=float(threshold), beta=float(value)), input, "threshold")
 
 
 @function
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta x)) / beta; computed without overflow, so that ``threshold`` makes no difference."""
     return _activated(_F.softplus(alpha=1.0 / float(beta), beta=float(beta)), input, "softplus")
 
 
 @function
-def softsign(input: Tensor) -> Any:
+def softsign(input: TensorLike) -> Any:
     """x / (1 + |x|)."""
     return _activated(_F.softsign(), input, "softsign")
 
 
 @function
-def glu(input: Tensor, dim: int = -1) -> Any:
+def glu(input: TensorLike, dim: int = -1) -> Any:
     """The first half along ``dim`` times the sigmoid of the second."""
     from .shapes import chunk
 
@@ -179,14 +179,14 @@ def glu(input: Tensor, dim: int = -1) -> Any:
     return mul(a, sigmoid(b))
 
 
-def _along(f: ActivationFunction, input: Tensor, dim: int | None, who: str) -> Value:
+def _along(f: ActivationFunction, input: TensorLike, dim: int | None, who: str) -> Tensor:
     x = numbers(input, who)
     axis = axis_of(x, -1 if dim is None else dim, who)
     return _activated(f, x, who, axis)
 
 
 @function
-def softmax(input: Tensor, dim: int | None = None) -> Any:
+def softmax(input: TensorLike, dim: int | None = None) -> Any:
     """exp(x) / Σ exp(x) along ``dim``, the last axis if left out.
 
     >>> import numpy as np
@@ -198,12 +198,12 @@ def softmax(input: Tensor, dim: int | None = None) -> Any:
 
 
 @function
-def log_softmax(input: Tensor, dim: int | None = None) -> Any:
+def log_softmax(input: TensorLike, dim: int | None = None) -> Any:
     """x - log Σ exp(x) along ``dim``, the last axis if left out."""
     return _along(_F.log_softmax(), input, dim, "log_softmax")
 
 
 @function
-def softmin(input: Tensor, dim: int | None = None) -> Any:
+def softmin(input: TensorLike, dim: int | None = None) -> Any:
     """Softmax of -x."""
     return softmax(mul(input, -1.0), dim)

@@ -9,37 +9,37 @@ import numpy as np
 from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from .. import operations
 from ..sizes import Size, is_same_shape
-from ..tensor import Array, Value
-from .base import Tensor, function, numbers, value
+from ..tensor import Array, Tensor
+from .base import TensorLike, function, numbers, value
 
 _ONE, _TWO = ArithmeticUnaryFunction, ArithmeticBinaryFunction
 _POWERS = {2: _ONE.SQUARE, 0.5: _ONE.SQUARE_ROOT, -1: _ONE.RECIPROCAL, -0.5: _ONE.RECIPROCAL_SQUARE_ROOT}
 
 
-def _unary(function_: ArithmeticUnaryFunction, x: Tensor, who: str) -> Value:
+def _unary(function_: ArithmeticUnaryFunction, x: TensorLike, who: str) -> Tensor:
     operand = numbers(x, who)
     return operand.graph.append(operations.Arithmetic(function_, [operand]))
 
 
-def _binary(function_: ArithmeticBinaryFunction, a: Tensor, b: Tensor, who: str) -> Value:
+def _binary(function_: ArithmeticBinaryFunction, a: TensorLike, b: TensorLike, who: str) -> Tensor:
     return _arithmetic(function_, [numbers(a, who), numbers(b, who)])
 
 
-def _arithmetic(function_: ArithmeticBinaryFunction | ArithmeticTernaryFunction, operands: list[Value]) -> Value:
+def _arithmetic(function_: ArithmeticBinaryFunction | ArithmeticTernaryFunction, operands: list[Tensor]) -> Tensor:
     """A function of several values; a layer takes the same memory once, or in one shape."""
     graph = operands[0].graph
     for i, x in enumerate(operands):
         if any(x.storage is y.storage and not is_same_shape(x.shape, y.shape) for y in operands[:i]):
-            operands[i] = graph.append(operations.Expand(x, Value(graph, x.shape)))
+            operands[i] = graph.append(operations.Expand(x, Tensor(graph, x.shape)))
     return graph.append(operations.Arithmetic(function_, operands))
 
 
-def _elementwise(name: str, *given: Tensor) -> Value:
+def _elementwise(name: str, *given: TensorLike) -> Tensor:
     operands = [numbers(x, name) for x in given]
     return operands[0].graph.append(operations.Elementwise(name, operands))
 
 
-def _line(input: Tensor, slope: float, start: float, who: str) -> Value:
+def _line(input: TensorLike, slope: float, start: float, who: str) -> Tensor:
     """``slope * input + start``: an activation, which the layer in front may take over."""
     x = numbers(input, who)
     if start == 0:
@@ -49,12 +49,12 @@ def _line(input: Tensor, slope: float, start: float, who: str) -> Value:
     return x.graph.append(operations.Activation(x.graph, x, line))
 
 
-def _is_number(given: Tensor) -> bool:
+def _is_number(given: TensorLike) -> bool:
     return isinstance(given, (int, float, np.floating, np.integer)) and not isinstance(given, Size)
 
 
 @function
-def add(input: Tensor, other: Tensor, *, alpha: float = 1) -> Any:
+def add(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Any:
     """``input + alpha * other``."""
     if _is_number(other):
         return _line(input, 1, alpha * other, "add")
@@ -64,7 +64,7 @@ def add(input: Tensor, other: Tensor, *, alpha: float = 1) -> Any:
 
 
 @function
-def sub(input: Tensor, other: Tensor, *, alpha: float = 1) -> Any:
+def sub(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Any:
     """``input - alpha * other``."""
     if _is_number(other):
         return _line(input, 1, -alpha * other, "sub")
@@ -74,7 +74,7 @@ def sub(input: Tensor, other: Tensor, *, alpha: float = 1) -> Any:
 
 
 @function
-def mul(input: Tensor, other: Tensor) -> Any:
+def mul(input: TensorLike, other: TensorLike) -> Any:
     """``input * other``."""
     if _is_number(other):
         return _line(input, other, 0, "mul")
@@ -84,7 +84,7 @@ def mul(input: Tensor, other: Tensor) -> Any:
 
 
 @function
-def div(input: Tensor, other: Tensor) -> Any:
+def div(input: TensorLike, other: TensorLike) -> Any:
     """``input / other``."""
     if _is_number(other) and other:
         return _line(input, 1 / other, 0, "div")
@@ -92,7 +92,7 @@ def div(input: Tensor, other: Tensor) -> Any:
 
 
 @function
-def pow(input: Tensor, exponent: Tensor) -> Any:
+def pow(input: TensorLike, exponent: TensorLike) -> Any:
     """``input ** exponent``."""
     if _is_number(exponent):
         if exponent in _POWERS:
@@ -105,199 +105,199 @@ def pow(input: Tensor, exponent: Tensor) -> Any:
 
 
 @function
-def maximum(input: Tensor, other: Tensor) -> Any:
+def maximum(input: TensorLike, other: TensorLike) -> Any:
     """The larger of two, element by element."""
     return _binary(_TWO.MAX, input, other, "maximum")
 
 
 @function
-def minimum(input: Tensor, other: Tensor) -> Any:
+def minimum(input: TensorLike, other: TensorLike) -> Any:
     """The smaller of two, element by element."""
     return _binary(_TWO.MIN, input, other, "minimum")
 
 
 @function
-def neg(input: Tensor) -> Any:
+def neg(input: TensorLike) -> Any:
     """``-input``."""
     return _line(input, -1, 0, "neg")
 
 
 @function
-def abs(input: Tensor) -> Any:
+def abs(input: TensorLike) -> Any:
     """The absolute value; its gradient at 0 is 0."""
     return _unary(_ONE.ABS, input, "abs")
 
 
 @function
-def exp(input: Tensor) -> Any:
+def exp(input: TensorLike) -> Any:
     """e to the power of the input."""
     return _unary(_ONE.EXP, input, "exp")
 
 
 @function
-def exp2(input: Tensor) -> Any:
+def exp2(input: TensorLike) -> Any:
     """2 to the power of the input."""
     return _unary(_ONE.EXP2, input, "exp2")
 
 
 @function
-def log(input: Tensor) -> Any:
+def log(input: TensorLike) -> Any:
     """The natural logarithm."""
     return _unary(_ONE.LOG, input, "log")
 
 
 @function
-def log2(input: Tensor) -> Any:
+def log2(input: TensorLike) -> Any:
     """The logarithm to base 2."""
     return _unary(_ONE.LOG2, input, "log2")
 
 
 @function
-def sqrt(input: Tensor) -> Any:
+def sqrt(input: TensorLike) -> Any:
     """The square root."""
     return _unary(_ONE.SQUARE_ROOT, input, "sqrt")
 
 
 @function
-def rsqrt(input: Tensor) -> Any:
+def rsqrt(input: TensorLike) -> Any:
     """One over the square root."""
     return _unary(_ONE.RECIPROCAL_SQUARE_ROOT, input, "rsqrt")
 
 
 @function
-def square(input: Tensor) -> Any:
+def square(input: TensorLike) -> Any:
     """The square."""
     return _unary(_ONE.SQUARE, input, "square")
 
 
 @function
-def reciprocal(input: Tensor) -> Any:
+def reciprocal(input: TensorLike) -> Any:
     """One over the input."""
     return _unary(_ONE.RECIPROCAL, input, "reciprocal")
 
 
 @function
-def sin(input: Tensor) -> Any:
+def sin(input: TensorLike) -> Any:
     """The sine."""
     return _unary(_ONE.SIN, input, "sin")
 
 
 @function
-def cos(input: Tensor) -> Any:
+def cos(input: TensorLike) -> Any:
     """The cosine."""
     return _unary(_ONE.COS, input, "cos")
 
 
 @function
-def tan(input: Tensor) -> Any:
+def tan(input: TensorLike) -> Any:
     """The tangent."""
     return _unary(_ONE.TAN, input, "tan")
 
 
 @function
-def asin(input: Tensor) -> Any:
+def asin(input: TensorLike) -> Any:
     """The inverse sine."""
     return _unary(_ONE.ASIN, input, "asin")
 
 
 @function
-def acos(input: Tensor) -> Any:
+def acos(input: TensorLike) -> Any:
     """The inverse cosine."""
     return _unary(_ONE.ACOS, input, "acos")
 
 
 @function
-def atan(input: Tensor) -> Any:
+def atan(input: TensorLike) -> Any:
     """The inverse tangent."""
     return _unary(_ONE.ATAN, input, "atan")
 
 
 @function
-def sinh(input: Tensor) -> Any:
+def sinh(input: TensorLike) -> Any:
     """The hyperbolic sine."""
     return _unary(_ONE.SINH, input, "sinh")
 
 
 @function
-def cosh(input: Tensor) -> Any:
+def cosh(input: TensorLike) -> Any:
     """The hyperbolic cosine."""
     return _unary(_ONE.COSH, input, "cosh")
 
 
 @function
-def asinh(input: Tensor) -> Any:
+def asinh(input: TensorLike) -> Any:
     """The inverse hyperbolic sine."""
     return _unary(_ONE.ASINH, input, "asinh")
 
 
 @function
-def acosh(input: Tensor) -> Any:
+def acosh(input: TensorLike) -> Any:
     """The inverse hyperbolic cosine."""
     return _unary(_ONE.ACOSH, input, "acosh")
 
 
 @function
-def atanh(input: Tensor) -> Any:
+def atanh(input: TensorLike) -> Any:
     """The inverse hyperbolic tangent."""
     return _unary(_ONE.ATANH, input, "atanh")
 
 
 @function
-def erf(input: Tensor) -> Any:
+def erf(input: TensorLike) -> Any:
     """The error function."""
     return _unary(_ONE.ERF, input, "erf")
 
 
 @function
-def erfc(input: Tensor) -> Any:
+def erfc(input: TensorLike) -> Any:
     """One less the error function, exact where that is nearly one."""
     return _elementwise("erfc", input)
 
 
 @function
-def log1p(input: Tensor) -> Any:
+def log1p(input: TensorLike) -> Any:
     """log(1 + x), exact near 0."""
     return _elementwise("log1p", input)
 
 
 @function
-def log10(input: Tensor) -> Any:
+def log10(input: TensorLike) -> Any:
     """The logarithm to base 10."""
     return _elementwise("log10", input)
 
 
 @function
-def expm1(input: Tensor) -> Any:
+def expm1(input: TensorLike) -> Any:
     """exp(x) - 1, exact near 0."""
     return _elementwise("expm1", input)
 
 
 @function
-def sinc(input: Tensor) -> Any:
+def sinc(input: TensorLike) -> Any:
     """sin(πx) / (πx), and 1 at 0."""
     return _elementwise("sinc", input)
 
 
 @function
-def atan2(input: Tensor, other: Tensor) -> Any:
+def atan2(input: TensorLike, other: TensorLike) -> Any:
     """The angle of the point with y = ``input`` and x = ``other``."""
     return _elementwise("atan2", input, other)
 
 
 @function
-def hypot(input: Tensor, other: Tensor) -> Any:
+def hypot(input: TensorLike, other: TensorLike) -> Any:
     """The length of the hypotenuse: sqrt(input² + other²)."""
     return _elementwise("hypot", input, other)
 
 
 @function
-def logaddexp(input: Tensor, other: Tensor) -> Any:
+def logaddexp(input: TensorLike, other: TensorLike) -> Any:
     """log(exp(input) + exp(other)), without overflow."""
     return _elementwise("logaddexp", input, other)
 
 
 @function
-def remainder(input: Tensor, other: Tensor) -> Any:
+def remainder(input: TensorLike, other: TensorLike) -> Any:
     """``input % other``: what is left of a division, with the sign of ``other``.
 
     >>> import numpy as np
@@ -309,31 +309,31 @@ def remainder(input: Tensor, other: Tensor) -> Any:
 
 
 @function
-def fmod(input: Tensor, other: Tensor) -> Any:
+def fmod(input: TensorLike, other: TensorLike) -> Any:
     """The remainder of a division, with the sign of ``input``."""
     return _elementwise("fmod", input, other)
 
 
 @function
-def floor_divide(input: Tensor, other: Tensor) -> Any:
+def floor_divide(input: TensorLike, other: TensorLike) -> Any:
     """``input // other``: the quotient rounded down, through which no gradient goes."""
     return _elementwise("floor_divide", input, other)
 
 
 @function
-def trunc(input: Tensor) -> Any:
+def trunc(input: TensorLike) -> Any:
     """The whole number towards 0, through which no gradient goes."""
     return _elementwise("trunc", input)
 
 
 @function
-def frac(input: Tensor) -> Any:
+def frac(input: TensorLike) -> Any:
     """The fraction behind the point: x - trunc(x)."""
     return _elementwise("frac", input)
 
 
 @function
-def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+def nan_to_num(input: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """The input with NaN and infinities replaced, the latter by the largest and the smallest number of float32 if left out."""
     x, largest = numbers(input, "nan_to_num"), float(np.finfo(np.float32).max)
     replaced = where(_elementwise("isnan", x), float(nan), x)
@@ -342,31 +342,31 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
 
 
 @function
-def floor(input: Tensor) -> Any:
+def floor(input: TensorLike) -> Any:
     """The largest whole number that is not above the input; its gradient is 0, as that of all rounding."""
     return _unary(_ONE.FLOOR, input, "floor")
 
 
 @function
-def ceil(input: Tensor) -> Any:
+def ceil(input: TensorLike) -> Any:
     """The smallest whole number that is not below the input."""
     return _unary(_ONE.CEIL, input, "ceil")
 
 
 @function
-def round(input: Tensor) -> Any:
+def round(input: TensorLike) -> Any:
     """The nearest whole number."""
     return _unary(_ONE.ROUND, input, "round")
 
 
 @function
-def sign(input: Tensor) -> Any:
+def sign(input: TensorLike) -> Any:
     """-1, 0 or 1."""
     return _unary(_ONE.SIGN, input, "sign")
 
 
 @function
-def clamp(input: Tensor, min: Tensor = None, max: Tensor = None) -> Any:
+def clamp(input: TensorLike, min: TensorLike = None, max: TensorLike = None) -> Any:
     """The input with what lies below ``min`` or above ``max`` set to these.
 
     >>> import numpy as np
@@ -388,19 +388,19 @@ clip = clamp
 
 
 @function
-def clamp_min(input: Tensor, min: Tensor) -> Any:
+def clamp_min(input: TensorLike, min: TensorLike) -> Any:
     """The input with what lies below ``min`` set to it."""
     return clamp(input, min=min)
 
 
 @function
-def clamp_max(input: Tensor, max: Tensor) -> Any:
+def clamp_max(input: TensorLike, max: TensorLike) -> Any:
     """The input with what lies above ``max`` set to it."""
     return clamp(input, max=max)
 
 
 @function
-def where(condition: Tensor, input: Tensor, other: Tensor) -> Any:
+def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Any:
     """``input`` where the condition, a mask of zeros and other numbers, is not zero, and ``other`` elsewhere.
 
     >>> import numpy as np
@@ -426,13 +426,13 @@ def _as_mask(array: Array) -> Array:
 
 
 @function
-def masked_fill(input: Tensor, mask: Tensor, value: float) -> Any:
+def masked_fill(input: TensorLike, mask: TensorLike, value: float) -> Any:
     """The input with ``value`` where the mask is not zero."""
     return where(mask, value, input)
 
 
 @function
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Any:
+def addcmul(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: float = 1) -> Any:
     """``input + value * tensor1 * tensor2``."""
     if value != 1:
         return add(input, mul(mul(tensor1, tensor2), value))
@@ -441,6 +441,6 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
 
 
 @function
-def lerp(input: Tensor, end: Tensor, weight: Tensor) -> Any:
+def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Any:
     """``input + weight * (end - input)``."""
     return add(input, mul(weight, sub(end, input)))

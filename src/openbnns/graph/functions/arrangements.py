@@ -12,9 +12,9 @@ import numpy as np
 from .. import operations
 from ..checks import Pair, per_axis
 from ..sizes import AnySize, Size, is_same, product
-from ..tensor import Value
+from ..tensor import Tensor
 from .arithmetic import mul, sub, where
-from .base import Tensor, axis_of, function, numbers, value
+from .base import TensorLike, axis_of, function, numbers, value
 from .comparisons import eq
 from .creation import arange
 from .reductions import norm, sum
@@ -22,7 +22,7 @@ from .shapes import cat, expand, flip, index_select, narrow, permute, split, tra
 
 
 @function
-def movedim(input: Tensor, source: Any, destination: Any) -> Any:
+def movedim(input: TensorLike, source: Any, destination: Any) -> Any:
     """Move axes to other positions; the others keep their order."""
     x = value(input, "movedim")
     sources, targets = ([d] if hasattr(d, "__index__") else list(d) for d in (source, destination))
@@ -39,13 +39,13 @@ moveaxis = movedim
 
 
 @function
-def swapdims(input: Tensor, dim0: int, dim1: int) -> Any:
+def swapdims(input: TensorLike, dim0: int, dim1: int) -> Any:
     """Exchange two axes; the same as ``transpose``."""
     return transpose(input, dim0, dim1)
 
 
 @function
-def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
+def rot90(input: TensorLike, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
     """Rotate by 90 degrees ``k`` times, from the first of two axes towards the second."""
     x = value(input, "rot90")
     if len(dims) != 2 or axis_of(x, dims[0], "rot90") == axis_of(x, dims[1], "rot90"):
@@ -59,13 +59,13 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
 
 
 @function
-def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Any:
+def repeat_interleave(input: TensorLike, repeats: Any, dim: int | None = None) -> Any:
     """Every element repeated so many times, one number or one for each entry; of the flattened input if ``dim`` is left out."""
     x = value(input, "repeat_interleave")
     if dim is None:
         x, dim = x.reshape((product(x.shape),)), 0
     axis = axis_of(x, dim, "repeat_interleave")
-    if isinstance(repeats, Value):
+    if isinstance(repeats, Tensor):
         raise TypeError(
             "repeat_interleave: repeats is a value, so that the shape of the result would depend on numbers. Pass an integer or "
             "a list of integers."
@@ -85,7 +85,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> An
 
 
 @function
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
+def tensor_split(input: TensorLike, indices_or_sections: Any, dim: int = 0) -> Any:
     """Split along ``dim``: into so many parts, as equal as possible, or before the positions of a list."""
     x = value(input, "tensor_split")
     axis = axis_of(x, dim, "tensor_split")
@@ -105,7 +105,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
 
 
 @function
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonals of the matrices along two axes, as a last axis; ``offset`` counts to the right of the main one.
 
     >>> import numpy as np
@@ -130,7 +130,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> An
 
 
 @function
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices along two new axes, with the last axis of the input as their diagonals and zeros elsewhere."""
     x = numbers(input, "diag_embed")
     if x.ndim < 1:
@@ -146,7 +146,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 
 @function
-def trace(input: Tensor) -> Any:
+def trace(input: TensorLike) -> Any:
     """The sum of the diagonal of a matrix."""
     x = numbers(input, "trace")
     if x.ndim != 2:
@@ -155,7 +155,7 @@ def trace(input: Tensor) -> Any:
 
 
 @function
-def meshgrid(*tensors: Tensor, indexing: Literal["ij", "xy"] = "ij") -> Any:
+def meshgrid(*tensors: TensorLike, indexing: Literal["ij", "xy"] = "ij") -> Any:
     """The coordinates of a grid, one value for each of several vectors; with "xy" the first two axes are exchanged."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     vectors = [value(x, "meshgrid") for x in given]
@@ -173,7 +173,7 @@ def meshgrid(*tensors: Tensor, indexing: Literal["ij", "xy"] = "ij") -> Any:
 
 
 @function
-def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor = None, append: Tensor = None) -> Any:
+def diff(input: TensorLike, n: int = 1, dim: int = -1, prepend: TensorLike = None, append: TensorLike = None) -> Any:
     """The differences of neighbours along ``dim``, ``n`` times over."""
     x = numbers(input, "diff")
     axis = axis_of(x, dim, "diff")
@@ -188,7 +188,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor = None, appen
 
 
 @function
-def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Any:
+def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Any:
     """The cross product of vectors of three along ``dim``, the first axis of size 3 if left out."""
     a, b = numbers(input, "cross"), numbers(other, "cross")
     axis = next((i for i, n in enumerate(a.shape) if is_same(n, 3)), None) if dim is None else axis_of(a, dim, "cross")
@@ -201,7 +201,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Any:
 
 
 @function
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Any:
+def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Any:
     """The p-norm of the difference of each row of one with each row of the other: (..., P, M), (..., R, M) -> (..., P, R)."""
     a, b = numbers(x1, "cdist"), numbers(x2, "cdist")
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
@@ -209,15 +209,15 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Any:
     return norm(sub(unsqueeze(a, -2), unsqueeze(b, -3)), p, -1)
 
 
-def windows_along(x: Value, axis: int, size: int, stride: int, dilation: int = 1) -> Value:
+def windows_along(x: Tensor, axis: int, size: int, stride: int, dilation: int = 1) -> Tensor:
     """An axis as two: the entries of a window, and the windows."""
     count = (int(x.shape[axis]) - dilation * (size - 1) - 1) // stride + 1
     entries = dilation * np.arange(size)[:, None] + stride * np.arange(count)
-    picked: Value = index_select(x, axis, entries.ravel())
+    picked: Tensor = index_select(x, axis, entries.ravel())
     return picked.reshape((*x.shape[:axis], size, count, *x.shape[axis + 1 :]))
 
 
-def unwindowed(x: Value, axis: int, length: AnySize, stride: int, dilation: int = 1) -> Value:
+def unwindowed(x: Tensor, axis: int, length: AnySize, stride: int, dilation: int = 1) -> Tensor:
     """The way back: the axes of entries and windows as one of a length, with windows that overlap added up."""
     size, count = int(x.shape[axis]), int(x.shape[axis + 1])
     entries = dilation * np.arange(size)[:, None] + stride * np.arange(count)
@@ -243,7 +243,7 @@ def _fitting(
 
 
 @function
-def unfold(input: Tensor, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1) -> Any:
+def unfold(input: TensorLike, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1) -> Any:
     """Windows of images as columns: (N, C, H, W) -> (N, C KH KW, L), where L is the number of windows.
 
     >>> import numpy as np
@@ -270,7 +270,7 @@ def unfold(input: Tensor, kernel_size: Pair, dilation: Pair = 1, padding: Pair =
 
 @function
 def fold(
-    input: Tensor, output_size: Pair, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1
+    input: TensorLike, output_size: Pair, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1
 ) -> Any:
     """Columns as windows of images, which are added up where they overlap: (N, C KH KW, L) -> (N, C, H, W)."""
     x = numbers(input, "fold")
@@ -296,7 +296,7 @@ def fold(
 
 
 @function
-def windows(input: Tensor, dimension: int, size: int, step: int) -> Any:
+def windows(input: TensorLike, dimension: int, size: int, step: int) -> Any:
     """``x.unfold(dimension, size, step)``: windows along an axis, whose entries are a new last axis."""
     x = value(input, "unfold")
     axis, length, stride = axis_of(x, dimension, "unfold"), operator.index(size), operator.index(step)

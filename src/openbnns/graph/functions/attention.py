@@ -10,10 +10,10 @@ import numpy as np
 from .. import operations
 from ..checks import probability
 from ..sizes import is_same, is_same_shape
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from .activations import softmax
 from .arithmetic import add, where
-from .base import Tensor, function, numbers
+from .base import TensorLike, function, numbers
 from .lookups import dropout
 from .products import matmul, product
 from .shapes import permute, transpose
@@ -23,10 +23,10 @@ _WHO = "scaled_dot_product_attention"
 
 @function
 def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor = None,
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    attn_mask: TensorLike = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
@@ -64,14 +64,14 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         if isinstance(attn_mask, np.ndarray) and attn_mask.dtype == np.bool_:
             attn_mask = np.where(attn_mask, np.float32(0), np.float32(-np.inf))
-        elif isinstance(attn_mask, Value) and attn_mask.is_mask:
+        elif isinstance(attn_mask, Tensor) and attn_mask.is_mask:
             attn_mask = where(attn_mask, 0.0, -np.inf)
         scores = add(scores, attn_mask)
     weights = softmax(scores, -1)
     return matmul(dropout(weights, rate) if rate else weights, v)
 
 
-def _fit(q: Value, k: Value, v: Value) -> bool:
+def _fit(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """True if the operation supports these inputs: matching heads and sizes, and contiguous arrays."""
     if min(q.ndim, k.ndim, v.ndim) < 3 or any(is_same(n, 0) for x in (q, k, v) for n in x.shape):
         return False
@@ -81,7 +81,7 @@ def _fit(q: Value, k: Value, v: Value) -> bool:
     return plain and heads and is_same(q.shape[-1], k.shape[-1])
 
 
-def _mask(mask: Array, q: Value, k: Value) -> Array | None:
+def _mask(mask: Array, q: Tensor, k: Tensor) -> Array | None:
     """A mask of all samples as the operation takes it; None if it is not one."""
     whole = (int(q.shape[-2]), int(k.shape[-2]))
     leading = tuple(map(int, q.shape[1:-2]))
@@ -101,10 +101,10 @@ def _mask(mask: Array, q: Value, k: Value) -> Array | None:
     return np.ascontiguousarray(np.broadcast_to(forbidden, (*leading, *whole))).reshape(-1, *whole)
 
 
-def _heads(q: Value, k: Value, v: Value, scale: float, added: Array | None, causal: bool, rate: float) -> Value:
+def _heads(q: Tensor, k: Tensor, v: Tensor, scale: float, added: Array | None, causal: bool, rate: float) -> Tensor:
     operation = operations.AttentionHeads(q.graph, operations.parts_of([q, k, v]), scale, added, causal, rate)
     y = q.graph.append(operation)
     if operation.by_position and q.ndim == 4:
-        result: Value = permute(y, 0, 2, 1, 3)
+        result: Tensor = permute(y, 0, 2, 1, 3)
         return result
     return y.reshape((*q.shape[:-1], v.shape[-1]))

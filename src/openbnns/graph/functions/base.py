@@ -14,10 +14,10 @@ from .. import operations
 from ..graph import current_graph
 from ..parameter import Parameter
 from ..sizes import Size
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 
-Tensor = Any
-"""An argument of a function: a Value, a Parameter, an array or a number."""
+TensorLike = Any
+"""An argument of a function: a Tensor, a Parameter, an array or a number."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -58,9 +58,9 @@ def creating(body: Callable[_P, _T]) -> Callable[_P, _T]:
     return alone
 
 
-def value(given: Tensor, who: str) -> Value:
+def value(given: TensorLike, who: str) -> Tensor:
     """A value for what a function was given."""
-    if isinstance(given, Value):
+    if isinstance(given, Tensor):
         return given
     graph = current_graph()
     assert graph is not None
@@ -81,7 +81,7 @@ def _as_float32(array: Array) -> Array:
     return array.astype(np.float32)
 
 
-def numbers(given: Tensor, who: str) -> Value:
+def numbers(given: TensorLike, who: str) -> Tensor:
     """A value to compute with: whole numbers become float32."""
     found = value(given, who)
     if found.dtype == FLOAT32:
@@ -91,12 +91,12 @@ def numbers(given: Tensor, who: str) -> Value:
     return found.graph.append(operations.Convert(found, whole=False))
 
 
-def indices(given: Tensor, who: str) -> Value:
+def indices(given: TensorLike, who: str) -> Tensor:
     """A value of whole numbers that name entries."""
     return value(given, who).as_indices(who)
 
 
-def axis_of(x: Value, dim: Any, who: str, *, extra: int = 0) -> int:
+def axis_of(x: Tensor, dim: Any, who: str, *, extra: int = 0) -> int:
     """The axis that ``dim`` means, counted from 0; ``extra`` for one that is to be made."""
     rank = x.ndim + extra
     if isinstance(dim, bool) or not hasattr(dim, "__index__") or not -rank <= int(dim) < rank:
@@ -104,7 +104,7 @@ def axis_of(x: Value, dim: Any, who: str, *, extra: int = 0) -> int:
     return int(dim) % rank
 
 
-def axes_of(x: Value, dim: Any, who: str) -> tuple[int, ...]:
+def axes_of(x: Tensor, dim: Any, who: str) -> tuple[int, ...]:
     """Several axes, each once; None stands for all."""
     if dim is None:
         return tuple(range(x.ndim))

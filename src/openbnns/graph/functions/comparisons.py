@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..tensor import Value
-from .base import Tensor, function, value
+from ..tensor import Tensor
+from .base import TensorLike, function, value
 from .reductions import amax, amin
 
 
-def elementwise(name: str, *given: Tensor) -> Value:
+def elementwise(name: str, *given: TensorLike) -> Tensor:
     """A function of elements that takes whole numbers as they are."""
     operands = [value(np.int64(x) if _is_whole(x) else x, name) for x in given]
     return operands[0].graph.append(operations.Elementwise(name, operands))
 
 
-def _is_whole(given: Tensor) -> bool:
+def _is_whole(given: TensorLike) -> bool:
     return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
 
 
 @function
-def gt(input: Tensor, other: Tensor) -> Any:
+def gt(input: TensorLike, other: TensorLike) -> Any:
     """``input > other``.
 
     >>> import numpy as np
@@ -35,60 +35,60 @@ def gt(input: Tensor, other: Tensor) -> Any:
 
 
 @function
-def ge(input: Tensor, other: Tensor) -> Any:
+def ge(input: TensorLike, other: TensorLike) -> Any:
     """``input >= other``."""
     return elementwise("ge", input, other)
 
 
 @function
-def lt(input: Tensor, other: Tensor) -> Any:
+def lt(input: TensorLike, other: TensorLike) -> Any:
     """``input < other``."""
     return elementwise("lt", input, other)
 
 
 @function
-def le(input: Tensor, other: Tensor) -> Any:
+def le(input: TensorLike, other: TensorLike) -> Any:
     """``input <= other``."""
     return elementwise("le", input, other)
 
 
 @function
-def eq(input: Tensor, other: Tensor) -> Any:
+def eq(input: TensorLike, other: TensorLike) -> Any:
     """``input == other``."""
     return elementwise("eq", input, other)
 
 
 @function
-def ne(input: Tensor, other: Tensor) -> Any:
+def ne(input: TensorLike, other: TensorLike) -> Any:
     """``input != other``."""
     return elementwise("ne", input, other)
 
 
 @function
-def logical_and(input: Tensor, other: Tensor) -> Any:
+def logical_and(input: TensorLike, other: TensorLike) -> Any:
     """1 where neither is 0; ``a & b`` for masks."""
     return elementwise("logical_and", input, other)
 
 
 @function
-def logical_or(input: Tensor, other: Tensor) -> Any:
+def logical_or(input: TensorLike, other: TensorLike) -> Any:
     """1 where one of them is not 0; ``a | b`` for masks."""
     return elementwise("logical_or", input, other)
 
 
 @function
-def logical_xor(input: Tensor, other: Tensor) -> Any:
+def logical_xor(input: TensorLike, other: TensorLike) -> Any:
     """1 where exactly one of them is not 0; ``a ^ b`` for masks."""
     return elementwise("logical_xor", input, other)
 
 
 @function
-def logical_not(input: Tensor) -> Any:
+def logical_not(input: TensorLike) -> Any:
     """1 where the input is 0; ``~a`` for masks."""
     return elementwise("logical_not", input)
 
 
-def of_masks(name: str, *given: Tensor) -> Value:
+def of_masks(name: str, *given: TensorLike) -> Tensor:
     """An operator of masks, which Python writes like one of bits."""
     operands = [value(x, name) for x in given]
     for x in operands:
@@ -98,7 +98,7 @@ def of_masks(name: str, *given: Tensor) -> Value:
                 f"{sign}: acts on masks, such as x > 0, but {x!r} holds integers. There are no operations on single bits; use "
                 f"nn.functional.{name} for what is not 0."
             )
-    result: Value = _LOGIC[name](*operands)
+    result: Tensor = _LOGIC[name](*operands)
     return result
 
 
@@ -108,30 +108,30 @@ _LOGIC: dict[str, Any] = {
 
 
 @function
-def isnan(input: Tensor) -> Any:
+def isnan(input: TensorLike) -> Any:
     """1 where the input is NaN."""
     return elementwise("isnan", input)
 
 
 @function
-def isinf(input: Tensor) -> Any:
+def isinf(input: TensorLike) -> Any:
     """1 where the input is infinite."""
     return elementwise("isinf", input)
 
 
 @function
-def isfinite(input: Tensor) -> Any:
+def isfinite(input: TensorLike) -> Any:
     """1 where the input is neither infinite nor NaN."""
     return elementwise("isfinite", input)
 
 
 @function
-def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def any(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """1 where any element along ``dim`` is not 0; of all elements if left out."""
     return ne(amax(ne(input, 0), dim, keepdim), 0)
 
 
 @function
-def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def all(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """1 where no element along ``dim`` is 0; of all elements if left out."""
     return ne(amin(ne(input, 0), dim, keepdim), 0)

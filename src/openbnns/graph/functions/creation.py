@@ -11,8 +11,8 @@ import numpy as np
 from .. import operations
 from ..graph import Graph, current_graph
 from ..sizes import AnySize, Size, is_plain
-from ..tensor import Value
-from .base import Tensor, creating, function, numbers, value
+from ..tensor import Tensor
+from .base import TensorLike, creating, function, numbers, value
 from .shapes import expand
 
 
@@ -32,21 +32,21 @@ def _sizes(given: Sequence[Any], who: str) -> tuple[AnySize, ...]:
 
 
 def _index(n: Any, who: str) -> int:
-    if isinstance(n, (bool, Value)) or not hasattr(n, "__index__"):
+    if isinstance(n, (bool, Tensor)) or not hasattr(n, "__index__"):
         raise TypeError(f"{who}: {n!r} is not a size. Pass integers, or sizes of values such as x.shape[0].")
     return operator.index(n)
 
 
-def _filled(sizes: tuple[AnySize, ...], number: Any) -> Value:
+def _filled(sizes: tuple[AnySize, ...], number: Any) -> Tensor:
     graph = _graph()
     if is_plain(sizes):
         return graph.constant(np.full([int(n) for n in sizes], number, np.float32))
-    result: Value = expand(graph.constant(np.float32(number)), *sizes)
+    result: Tensor = expand(graph.constant(np.float32(number)), *sizes)
     return result
 
 
 def _number(given: Any, who: str) -> float:
-    if isinstance(given, Value) or not isinstance(given, (bool, int, float, np.number, np.bool_)):
+    if isinstance(given, Tensor) or not isinstance(given, (bool, int, float, np.number, np.bool_)):
         raise TypeError(f"{who}: fill_value is {given!r}. Pass a number; a value is repeated with expand.")
     return float(given)
 
@@ -70,19 +70,19 @@ def full(size: Any, fill_value: float) -> Any:
 
 
 @function
-def zeros_like(input: Tensor) -> Any:
+def zeros_like(input: TensorLike) -> Any:
     """Zeros in the shape of the input."""
     return _filled(value(input, "zeros_like").shape, 0)
 
 
 @function
-def ones_like(input: Tensor) -> Any:
+def ones_like(input: TensorLike) -> Any:
     """Ones in the shape of the input."""
     return _filled(value(input, "ones_like").shape, 1)
 
 
 @function
-def full_like(input: Tensor, fill_value: float) -> Any:
+def full_like(input: TensorLike, fill_value: float) -> Any:
     """One number in the shape of the input."""
     return _filled(value(input, "full_like").shape, _number(fill_value, "full_like"))
 
@@ -100,7 +100,7 @@ def arange(start: Any, end: Any = None, step: Any = 1) -> Any:
     [[0.0, 1.0, 2.0]]
     """
     first, last = (0, start) if end is None else (start, end)
-    wrong = next((n for n in (first, last, step) if isinstance(n, (bool, Value)) or not _is_number(n)), None)
+    wrong = next((n for n in (first, last, step) if isinstance(n, (bool, Tensor)) or not _is_number(n)), None)
     if wrong is not None:
         raise TypeError(f"arange: {wrong!r} is not a number. Pass numbers, or sizes of values such as x.shape[0].")
     if step == 0:
@@ -121,7 +121,7 @@ def _is_number(given: Any) -> bool:
     return isinstance(given, (int, float, np.number, Size))
 
 
-def _random(sizes: Sequence[AnySize], *, normal: bool) -> Value:
+def _random(sizes: Sequence[AnySize], *, normal: bool) -> Tensor:
     graph = _graph()
     return graph.append(operations.RandomNumbers(graph, sizes, normal=normal))
 
@@ -142,13 +142,13 @@ def randn(*size: Any) -> Any:
 
 
 @creating
-def rand_like(input: Tensor) -> Any:
+def rand_like(input: TensorLike) -> Any:
     """Random numbers, uniform on [0, 1), in the shape of the input."""
     return _random(value(input, "rand_like").shape, normal=False)
 
 
 @creating
-def randn_like(input: Tensor) -> Any:
+def randn_like(input: TensorLike) -> Any:
     """Random numbers of the standard normal distribution in the shape of the input; see :func:`randn`.
 
     >>> from openbnns import nn
@@ -160,7 +160,7 @@ def randn_like(input: Tensor) -> Any:
 
 
 @creating
-def bernoulli(input: Tensor) -> Any:
+def bernoulli(input: TensorLike) -> Any:
     """1 with the probability that each element of the input is, else 0; no gradient goes through."""
     from .comparisons import lt
 

@@ -11,13 +11,13 @@ from typing import Any, Literal
 from .. import operations
 from ..operations.fourier import Kind
 from ..sizes import AnySize, Size, is_same
-from ..tensor import Value
-from .base import Tensor, function, numbers
+from ..tensor import Tensor
+from .base import TensorLike, function, numbers
 
 Norm = Literal["backward", "ortho", "forward"]
 
 
-def _transformed(kind: Kind, input: Tensor, n: Any, dim: Any, norm: str | None, who: str) -> Value:
+def _transformed(kind: Kind, input: TensorLike, n: Any, dim: Any, norm: str | None, who: str) -> Tensor:
     x = numbers(input, who)
     rank = x.ndim if kind == "rfft" else x.ndim - 1
     if kind != "rfft" and (x.ndim < 1 or not is_same(x.shape[-1], 2)):
@@ -36,7 +36,7 @@ def _transformed(kind: Kind, input: Tensor, n: Any, dim: Any, norm: str | None, 
     size: AnySize = x.shape[axis]
     if n is None:
         n = 2 * (size - 1) if kind == "irfft" else size
-    elif isinstance(n, (bool, Value)) or not hasattr(n, "__index__"):
+    elif isinstance(n, (bool, Tensor)) or not hasattr(n, "__index__"):
         raise TypeError(f"{who}: n is {n!r}. Pass an integer.")
     n = n if isinstance(n, Size) else int(n)
     if n < 1:
@@ -45,19 +45,19 @@ def _transformed(kind: Kind, input: Tensor, n: Any, dim: Any, norm: str | None, 
 
 
 @function
-def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Any:
+def fft(input: TensorLike, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Any:
     """The Fourier transform of complex numbers (..., 2) along ``dim``, cut or filled up with zeros to ``n`` entries."""
     return _transformed("fft", input, n, dim, norm, "fft")
 
 
 @function
-def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Any:
+def ifft(input: TensorLike, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Any:
     """The way back from :func:`fft`."""
     return _transformed("ifft", input, n, dim, norm, "ifft")
 
 
 @function
-def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Any:
+def rfft(input: TensorLike, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Any:
     """The Fourier transform of real numbers along ``dim``: n entries become n // 2 + 1 complex ones, (..., 2).
 
     >>> import numpy as np
@@ -69,7 +69,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: Norm | None =
 
 
 @function
-def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Any:
+def irfft(input: TensorLike, n: int | None = None, dim: int = -1, norm: Norm | None = None) -> Any:
     """The way back from :func:`rfft`, to ``n`` real numbers: 2 (m - 1) of m if left out."""
     return _transformed("irfft", input, n, dim, norm, "irfft")
 
@@ -82,28 +82,28 @@ def _pair(s: Any, dim: Any, who: str) -> tuple[Sequence[Any], Sequence[Any]]:
 
 
 @function
-def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: Norm | None = None) -> Any:
+def fft2(input: TensorLike, s: Any = None, dim: Any = (-2, -1), norm: Norm | None = None) -> Any:
     """The Fourier transform of complex numbers (..., 2) along two axes."""
     (rows, columns), (first, second) = _pair(s, dim, "fft2")
     return fft(fft(input, columns, second, norm), rows, first, norm)
 
 
 @function
-def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: Norm | None = None) -> Any:
+def ifft2(input: TensorLike, s: Any = None, dim: Any = (-2, -1), norm: Norm | None = None) -> Any:
     """The way back from :func:`fft2`."""
     (rows, columns), (first, second) = _pair(s, dim, "ifft2")
     return ifft(ifft(input, rows, first, norm), columns, second, norm)
 
 
 @function
-def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: Norm | None = None) -> Any:
+def rfft2(input: TensorLike, s: Any = None, dim: Any = (-2, -1), norm: Norm | None = None) -> Any:
     """The Fourier transform of real numbers along two axes, of which the last is halved; see :func:`rfft`."""
     (rows, columns), (first, second) = _pair(s, dim, "rfft2")
     return fft(rfft(input, columns, second, norm), rows, first, norm)
 
 
 @function
-def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: Norm | None = None) -> Any:
+def irfft2(input: TensorLike, s: Any = None, dim: Any = (-2, -1), norm: Norm | None = None) -> Any:
     """The way back from :func:`rfft2`."""
     (rows, columns), (first, second) = _pair(s, dim, "irfft2")
     return irfft(ifft(input, rows, first, norm), columns, second, norm)

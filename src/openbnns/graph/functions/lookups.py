@@ -9,12 +9,12 @@ import numpy as np
 from .. import operations
 from ..checks import probability
 from ..parameter import Parameter
-from ..tensor import Value
-from .base import Tensor, function, numbers, value
+from ..tensor import Tensor
+from .base import TensorLike, function, numbers, value
 
 
 @function
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout(input: TensorLike, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """In training every element is 0 with probability p, else x / (1 - p); at inference y = x.
 
     Whether the network trains is known by the network itself; ``training=False`` switches dropout off for good.
@@ -24,27 +24,27 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 @function
-def detach(input: Tensor) -> Any:
+def detach(input: TensorLike) -> Any:
     """The same numbers, through which no gradient goes back."""
     x = numbers(input, "detach")
     return x.graph.append(operations.Detach(x))
 
 
 @function
-def as_numbers(input: Tensor) -> Any:
+def as_numbers(input: TensorLike) -> Any:
     """The input as numbers to compute with: whole numbers become float32."""
     return numbers(input, "float")
 
 
 @function
-def as_integers(input: Tensor) -> Any:
+def as_integers(input: TensorLike) -> Any:
     """The input as whole numbers that may look something up; what stands behind the point is dropped."""
     x = value(input, "long")
     return x if x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))
 
 
 @function
-def embedding(input: Tensor, weight: Any, padding_idx: int | None = None) -> Any:
+def embedding(input: TensorLike, weight: Any, padding_idx: int | None = None) -> Any:
     """Rows of a parameter, a value or an array that stays as it is, by whole numbers; row ``padding_idx`` gets no gradient."""
     from .arithmetic import where
     from .comparisons import eq
@@ -56,7 +56,7 @@ def embedding(input: Tensor, weight: Any, padding_idx: int | None = None) -> Any
         weight = Parameter(weight, requires_grad=False)
     elif isinstance(weight, Parameter):
         x.graph.parameter(weight)
-    elif isinstance(weight, Value) and weight.ndim == 2:
+    elif isinstance(weight, Tensor) and weight.ndim == 2:
         rows = weight
         if padding_idx is not None:
             fixed = eq(arange(weight.shape[0]), padding_idx % weight.shape[0])
@@ -68,7 +68,7 @@ def embedding(input: Tensor, weight: Any, padding_idx: int | None = None) -> Any
 
 
 @function
-def one_hot(input: Tensor, num_classes: int) -> Any:
+def one_hot(input: TensorLike, num_classes: int) -> Any:
     """Rows of zeros with a 1 at the place that each whole number names: (...) -> (..., num_classes).
 
     >>> import numpy as np

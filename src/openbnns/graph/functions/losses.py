@@ -12,10 +12,10 @@ import numpy as np
 from .. import operations
 from ..parameter import Parameter
 from ..sizes import AnySize
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from .activations import log_softmax, relu, softplus
 from .arithmetic import abs, add, clamp, div, exp, log, mul, neg, sqrt, square, sub
-from .base import Tensor, function, numbers, value
+from .base import TensorLike, function, numbers, value
 from .lookups import detach
 from .reductions import mean, sum
 from .shapes import permute
@@ -23,14 +23,14 @@ from .shapes import permute
 Reduction = Literal["none", "sum", "mean"]
 
 
-def _reduced(losses: Value, reduction: str, who: str) -> Any:
+def _reduced(losses: Tensor, reduction: str, who: str) -> Any:
     if reduction not in ("none", "sum", "mean"):
         raise ValueError(f"{who}: reduction is {reduction!r}. Use 'none', 'sum' or 'mean'.")
     return losses if reduction == "none" else mean(losses) if reduction == "mean" else sum(losses)
 
 
 @function
-def mse_loss(input: Tensor, target: Tensor, *, reduction: Reduction = "mean") -> Any:
+def mse_loss(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Any:
     """(input - target)².
 
     >>> import numpy as np
@@ -42,12 +42,12 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: Reduction = "mean") ->
 
 
 @function
-def l1_loss(input: Tensor, target: Tensor, *, reduction: Reduction = "mean") -> Any:
+def l1_loss(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Any:
     """|input - target|."""
     return _reduced(abs(sub(input, target)), reduction, "l1_loss")
 
 
-def _huber(input: Tensor, target: Tensor, delta: float, who: str) -> Any:
+def _huber(input: TensorLike, target: TensorLike, delta: float, who: str) -> Any:
     if not delta > 0:
         raise ValueError(f"{who}: the bound between square and line is {delta}. It must be above 0.")
     error = abs(sub(input, target))
@@ -56,19 +56,21 @@ def _huber(input: Tensor, target: Tensor, delta: float, who: str) -> Any:
 
 
 @function
-def huber_loss(input: Tensor, target: Tensor, *, reduction: Reduction = "mean", delta: float = 1.0) -> Any:
+def huber_loss(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean", delta: float = 1.0) -> Any:
     """Half the squared error up to ``delta``, a line behind it."""
     return _reduced(_huber(input, target, delta, "huber_loss"), reduction, "huber_loss")
 
 
 @function
-def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
+def smooth_l1_loss(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
     """The Huber loss divided by ``beta``."""
     return _reduced(div(_huber(input, target, beta, "smooth_l1_loss"), float(beta)), reduction, "smooth_l1_loss")
 
 
 @function
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor = None, *, reduction: Reduction = "mean") -> Any:
+def binary_cross_entropy(
+    input: TensorLike, target: TensorLike, weight: TensorLike = None, *, reduction: Reduction = "mean"
+) -> Any:
     """-target log(input) - (1 - target) log(1 - input) of probabilities; logarithms end at -100.
 
     The gradient of the input is (input - target) / max(input (1 - input), 1e-12), which is finite at 0 and 1 as well.
@@ -84,7 +86,12 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor = None, *
 
 @function
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor = None, *, reduction: Reduction = "mean", pos_weight: Tensor = None
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike = None,
+    *,
+    reduction: Reduction = "mean",
+    pos_weight: TensorLike = None,
 ) -> Any:
     """The same of scores, through a sigmoid; ``pos_weight`` multiplies what targets of 1 cost."""
     x, t = numbers(input, "binary_cross_entropy_with_logits"), numbers(target, "binary_cross_entropy_with_logits")
@@ -99,7 +106,7 @@ def binary_cross_entropy_with_logits(
 
 @function
 def kl_div(
-    input: Tensor, target: Tensor, *, reduction: Literal["none", "sum", "mean", "batchmean"] = "mean",
+    input: TensorLike, target: TensorLike, *, reduction: Literal["none", "sum", "mean", "batchmean"] = "mean",
     log_target: bool = False,
 ) -> Any:  # fmt: skip
     """target (log(target) - input), where the input is a logarithm, and with ``log_target`` the target too."""
@@ -111,7 +118,9 @@ def kl_div(
 
 
 @function
-def hinge_embedding_loss(input: Tensor, target: Tensor, *, margin: float = 1.0, reduction: Reduction = "mean") -> Any:
+def hinge_embedding_loss(
+    input: TensorLike, target: TensorLike, *, margin: float = 1.0, reduction: Reduction = "mean"
+) -> Any:
     """The input where the target is 1, max(0, margin - input) where it is -1."""
     x, t = numbers(input, "hinge_embedding_loss"), numbers(target, "hinge_embedding_loss")
     near, far = mul(add(t, 1.0), 0.5), mul(sub(1.0, t), 0.5)
@@ -120,7 +129,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, *, margin: float = 1.0, 
 
 @function
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, *, margin: float = 0.0, reduction: Reduction = "mean"
+    input1: TensorLike, input2: TensorLike, target: TensorLike, *, margin: float = 0.0, reduction: Reduction = "mean"
 ) -> Any:
     """1 - cos of the last axes where the target is 1, max(0, cos - margin) where it is -1."""
     a, t = numbers(input1, "cosine_embedding_loss"), numbers(target, "cosine_embedding_loss")
@@ -136,7 +145,7 @@ def cosine_embedding_loss(
 
 @function
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Array | None = None, *, ignore_index: int | None = None,
+    input: TensorLike, target: TensorLike, weight: Array | None = None, *, ignore_index: int | None = None,
     reduction: Reduction = "mean",
 ) -> Any:  # fmt: skip
     """-input at the class of the target, of logarithms of probabilities (N, classes, ...) and class numbers (N, ...).
@@ -150,7 +159,7 @@ def nll_loss(
 
 @function
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Array | None = None, *, ignore_index: int | None = None,
+    input: TensorLike, target: TensorLike, weight: Array | None = None, *, ignore_index: int | None = None,
     reduction: Reduction = "mean", label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
     """Softmax cross entropy of scores (N, classes, ...) and class numbers (N, ...), or probabilities like the scores.
@@ -183,7 +192,7 @@ def _weights(weight: Any, number: AnySize, who: str) -> Array:
 
 
 def _of_classes(
-    scores: Value, target: Tensor, weight: Any, ignored: int | None, reduction: str, smoothing: float, who: str
+    scores: Tensor, target: TensorLike, weight: Any, ignored: int | None, reduction: str, smoothing: float, who: str
 ) -> Any:
     """Losses of scores and class numbers: the labels of every class are rows of a table."""
     if scores.ndim < 2:
@@ -206,6 +215,6 @@ def _of_classes(
     return _reduced(losses, reduction, who)
 
 
-def _looked_up(indices: Value, table: Array) -> Value:
+def _looked_up(indices: Tensor, table: Array) -> Tensor:
     rows = Parameter(table, requires_grad=False)
     return indices.graph.append(operations.Embedding(indices.graph, indices, rows, None))

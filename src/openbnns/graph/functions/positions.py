@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from .. import operations
 from ..sizes import Size, is_same
-from ..tensor import Value
+from ..tensor import Tensor
 from .arithmetic import add, mul
-from .base import Tensor, axis_of, function, indices, numbers, value
+from .base import TensorLike, axis_of, function, indices, numbers, value
 from .shapes import expand
 
 
@@ -20,7 +20,7 @@ class Ordered(NamedTuple):
 
 
 @function
-def cumsum(input: Tensor, dim: int) -> Any:
+def cumsum(input: TensorLike, dim: int) -> Any:
     """The sums of all elements up to each along ``dim``.
 
     >>> import numpy as np
@@ -33,13 +33,13 @@ def cumsum(input: Tensor, dim: int) -> Any:
 
 
 @function
-def cumprod(input: Tensor, dim: int) -> Any:
+def cumprod(input: TensorLike, dim: int) -> Any:
     """The products of all elements up to each along ``dim``."""
     x = numbers(input, "cumprod")
     return x.graph.append(operations.Cumulative(x, axis_of(x, dim, "cumprod"), product=True))
 
 
-def _along(x: Value, places: Value, axis: int, who: str) -> None:
+def _along(x: Tensor, places: Tensor, axis: int, who: str) -> None:
     """Refuse whole numbers that do not name elements of the value, each at its own place along the other axes."""
     if places.ndim != x.ndim:
         raise ValueError(f"{who}: index {places.shape} must have as many axes as {x.shape}.")
@@ -51,7 +51,7 @@ def _along(x: Value, places: Value, axis: int, who: str) -> None:
 
 
 @function
-def gather(input: Tensor, dim: int, index: Tensor) -> Any:
+def gather(input: TensorLike, dim: int, index: TensorLike) -> Any:
     """Elements by their numbers along ``dim``: ``y[i][j] = x[i][index[i][j]]`` for ``dim=1``. Shaped like ``index``.
 
     >>> import numpy as np
@@ -66,7 +66,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Any:
 
 
 @function
-def take_along_dim(input: Tensor, indices: Tensor, dim: int) -> Any:
+def take_along_dim(input: TensorLike, indices: TensorLike, dim: int) -> Any:
     """:func:`gather` with the axes other than ``dim`` repeated where one of both has size 1."""
     from ..sizes import broadcast
 
@@ -84,7 +84,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int) -> Any:
     return gather(x, dim, places)
 
 
-def _put(input: Tensor, dim: int, index: Tensor, source: Tensor, adds: bool, who: str) -> Value:
+def _put(input: TensorLike, dim: int, index: TensorLike, source: TensorLike, adds: bool, who: str) -> Tensor:
     x, places = numbers(input, who), indices(index, f"{who}: index")
     axis = axis_of(x, dim, who)
     _along(x, places, axis, who)
@@ -99,7 +99,7 @@ def _put(input: Tensor, dim: int, index: Tensor, source: Tensor, adds: bool, who
 
 
 @function
-def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
+def scatter(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Any:
     """The input with elements of ``src``, or one number, in the places that ``index`` names along ``dim``.
 
     Of several elements for one place, the last stays.
@@ -113,13 +113,13 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
 
 
 @function
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
+def scatter_add(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Any:
     """The input with elements of ``src`` added in the places that ``index`` names along ``dim``."""
     return _put(input, dim, index, src, True, "scatter_add")
 
 
 @function
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Any:
+def index_add(input: TensorLike, dim: int, index: TensorLike, source: TensorLike, *, alpha: float = 1) -> Any:
     """The input with entries of ``source`` along ``dim``, times ``alpha``, added to those that ``index`` names.
 
     In a graph network, ``F.index_add(zeros, 0, targets, messages)`` sums the messages that arrive at each node.
@@ -136,7 +136,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return add(x, sums if alpha == 1 else mul(sums, alpha))
 
 
-def _ordered(input: Tensor, dim: int, descending: bool, who: str, count: Any = None) -> Ordered:
+def _ordered(input: TensorLike, dim: int, descending: bool, who: str, count: Any = None) -> Ordered:
     x = numbers(input, who)
     operation = operations.Sort(x, axis_of(x, dim, who), descending=descending, count=count)
     x.graph.append(operation)
@@ -144,7 +144,7 @@ def _ordered(input: Tensor, dim: int, descending: bool, who: str, count: Any = N
 
 
 @function
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def sort(input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The elements along ``dim`` in order, and where they stood: (values, indices). Equal ones always keep their order.
 
     >>> import numpy as np
@@ -157,17 +157,17 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 @function
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def argsort(input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The positions of the elements along ``dim`` in sorted order."""
     return _ordered(input, dim, descending, "argsort").indices
 
 
 @function
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The ``k`` largest elements along ``dim``, or the smallest, and where they stand: (values, indices), always in order."""
     x = value(input, "topk")
     size = x.shape[axis_of(x, dim, "topk")]
-    if isinstance(k, bool) or not hasattr(k, "__index__") or isinstance(k, Value):
+    if isinstance(k, bool) or not hasattr(k, "__index__") or isinstance(k, Tensor):
         raise TypeError(f"topk: k is {k!r}. Pass an integer.")
     if k < 1 or (not is_same(k, size) and k > size):
         raise ValueError(f"topk: k is {k}, but axis {dim} of {x.shape} has {size} elements. Choose from 1 to {size}.")

@@ -9,13 +9,13 @@ from ..._plural import plural
 from .. import operations
 from ..parameter import Parameter
 from ..sizes import AnySize, broadcast, is_same
-from ..tensor import Value
+from ..tensor import Tensor
 from .arithmetic import add
-from .base import Tensor, function, numbers
+from .base import TensorLike, function, numbers
 
 
 @function
-def matmul(input: Tensor, other: Tensor) -> Any:
+def matmul(input: TensorLike, other: TensorLike) -> Any:
     """The matrix product over the last two axes, as ``input @ other``; axes in front of them are broadcast.
 
     >>> import numpy as np
@@ -26,7 +26,7 @@ def matmul(input: Tensor, other: Tensor) -> Any:
     return product(numbers(input, "matmul"), numbers(other, "matmul"))
 
 
-def product(a: Value, b: Value, alpha: float = 1.0) -> Value:
+def product(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
     """``alpha a @ b``; where an operand is another one transposed, that is read as it lies."""
     if min(a.ndim, b.ndim) < 1:
         raise ValueError(f"matmul: {a.shape} and {b.shape} must both have at least one axis.")
@@ -46,21 +46,21 @@ def product(a: Value, b: Value, alpha: float = 1.0) -> Value:
             f"matmul: the axes in front of the matrices of {_named(a, a_swapped)} and {_named(b, b_swapped)} do not fit "
             "together. They are matched from the last one, where sizes are equal or 1."
         )
-    output = Value(a.graph, (*leading, rows, columns))
+    output = Tensor(a.graph, (*leading, rows, columns))
     return a.graph.append(operations.MatrixProduct(a, b, output, (a_swapped, b_swapped), alpha))
 
 
-def _vector_product(a: Value, b: Value, alpha: float) -> Value:
+def _vector_product(a: Tensor, b: Tensor, alpha: float) -> Tensor:
     """A vector is a matrix of one row on the left, of one column on the right."""
     left = a.reshape((1, *a.shape)) if a.ndim == 1 else a
     right = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
     result = product(left, right, alpha)
     *leading, rows, columns = result.shape
     kept = [*leading, *([] if a.ndim == 1 else [rows]), *([] if b.ndim == 1 else [columns])]
-    return Value(result.graph, kept, source=result)
+    return Tensor(result.graph, kept, source=result)
 
 
-def _untransposed(value: Value) -> tuple[Value, bool]:
+def _untransposed(value: Tensor) -> tuple[Tensor, bool]:
     """The input of a transpose and True, or the value itself and False if it is not a transpose."""
     producer = value.producer
     if isinstance(producer, operations.Permute) and producer.swaps_last_two:
@@ -68,18 +68,18 @@ def _untransposed(value: Value) -> tuple[Value, bool]:
     return value, False
 
 
-def _named(value: Value, swapped: bool) -> str:
+def _named(value: Tensor, swapped: bool) -> str:
     return f"{value.shape} transposed" if swapped else str(value.shape)
 
 
 @function
-def bmm(input: Tensor, mat2: Tensor) -> Any:
+def bmm(input: TensorLike, mat2: TensorLike) -> Any:
     """The products of matrices, one per sample."""
     return matmul(input, mat2)
 
 
 @function
-def linear(input: Tensor, weight: Tensor, bias: Tensor = None) -> Any:
+def linear(input: TensorLike, weight: TensorLike, bias: TensorLike = None) -> Any:
     """``input @ weight.T + bias``; a weight that is used elsewhere as well is trained by both uses."""
     x = numbers(input, "linear")
     if isinstance(weight, Parameter) and (bias is None or isinstance(bias, Parameter)):
@@ -97,7 +97,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor = None) -> Any:
 
 
 @function
-def einsum(equation: str, *operands: Tensor) -> Any:
+def einsum(equation: str, *operands: TensorLike) -> Any:
     """Sums of products over named axes: ``einsum("nid,njd->nij", a, b)``; ``...`` stands for all further axes.
 
     >>> import numpy as np
@@ -116,7 +116,7 @@ def einsum(equation: str, *operands: Tensor) -> Any:
     return _contracted(values, letters, result, equation)
 
 
-def _letters(equation: str, values: list[Value]) -> tuple[list[str], str]:
+def _letters(equation: str, values: list[Tensor]) -> tuple[list[str], str]:
     """The letters of every operand and of the result, without dots."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     parts = left.split(",")
@@ -145,7 +145,7 @@ def _letters(equation: str, values: list[Value]) -> tuple[list[str], str]:
     return found, right.replace("...", dots)
 
 
-def _contracted(values: list[Value], letters: list[str], result: str, equation: str) -> Value:
+def _contracted(values: list[Tensor], letters: list[str], result: str, equation: str) -> Tensor:
     sizes: dict[str, AnySize] = {}
     for part, x in zip(letters, values, strict=True):
         for letter, size in zip(part, x.shape, strict=True):
@@ -174,7 +174,7 @@ def _lower(letters: str) -> dict[int, int]:
 
 
 @function
-def outer(input: Tensor, vec2: Tensor) -> Any:
+def outer(input: TensorLike, vec2: TensorLike) -> Any:
     """All products of an element of the last axis of one with one of the other."""
     a, b = numbers(input, "outer"), numbers(vec2, "outer")
     from .arithmetic import mul

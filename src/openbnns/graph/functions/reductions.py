@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 from ... import ReductionFunction
 from .. import operations
 from ..sizes import AnySize, Size, product
-from ..tensor import Value
+from ..tensor import Tensor
 from .arithmetic import add, div, mul, sqrt, square, sub
-from .base import Tensor, axes_of, axis_of, function, numbers
+from .base import TensorLike, axes_of, axis_of, function, numbers
 
 
-def _reduced(f: ReductionFunction, input: Tensor, dim: Any, keepdim: bool, who: str) -> Value:
+def _reduced(f: ReductionFunction, input: TensorLike, dim: Any, keepdim: bool, who: str) -> Tensor:
     x = numbers(input, who)
     return x.graph.append(operations.Reduction(x, f, axes_of(x, dim, who), bool(keepdim)))
 
 
 @function
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def sum(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """The sum along ``dim``, an axis or several; of all elements if left out."""
     return _reduced(ReductionFunction.sum(), input, dim, keepdim, "sum")
 
 
 @function
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def mean(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """The mean along ``dim``.
 
     >>> import numpy as np
@@ -37,13 +37,13 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @function
-def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def amax(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element along ``dim``; the gradient goes to the first of equal ones."""
     return _reduced(ReductionFunction.max(), input, dim, keepdim, "amax")
 
 
 @function
-def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def amin(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element along ``dim``."""
     return _reduced(ReductionFunction.min(), input, dim, keepdim, "amin")
 
@@ -56,7 +56,7 @@ class Extreme(NamedTuple):
 
 
 @function
-def max(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def max(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Any:
     """The largest element of all; with ``dim`` the pair (values, indices) along that axis."""
     if dim is None:
         return amax(input)
@@ -64,7 +64,7 @@ def max(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @function
-def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def min(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest element of all; with ``dim`` the pair (values, indices) along that axis."""
     if dim is None:
         return amin(input)
@@ -72,18 +72,18 @@ def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @function
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Any:
     """The position of the largest element along ``dim``; in the flattened input if left out."""
     return _position(ReductionFunction.arg_max(), input, dim, keepdim, "argmax")
 
 
 @function
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmin(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Any:
     """The position of the smallest element along ``dim``."""
     return _position(ReductionFunction.arg_min(), input, dim, keepdim, "argmin")
 
 
-def _position(f: ReductionFunction, input: Tensor, dim: int | None, keepdim: bool, who: str) -> Value:
+def _position(f: ReductionFunction, input: TensorLike, dim: int | None, keepdim: bool, who: str) -> Tensor:
     x = numbers(input, who)
     if dim is None:
         flat = x.reshape((product(x.shape),))
@@ -93,19 +93,19 @@ def _position(f: ReductionFunction, input: Tensor, dim: int | None, keepdim: boo
 
 
 @function
-def prod(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def prod(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """The product along ``dim``."""
     return _reduced(ReductionFunction.product(), input, dim, keepdim, "prod")
 
 
 @function
-def logsumexp(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def logsumexp(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """The logarithm of the sum of exponentials along ``dim``."""
     return _reduced(ReductionFunction.log_sum_exp(), input, dim, keepdim, "logsumexp")
 
 
 @function
-def norm(input: Tensor, p: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
+def norm(input: TensorLike, p: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
     """The p-norm along ``dim``: 1, 2 or infinity."""
     if p == 2:
         return _reduced(ReductionFunction.l2_norm(), input, dim, keepdim, "norm")
@@ -119,7 +119,7 @@ def norm(input: Tensor, p: float = 2, dim: Any = None, keepdim: bool = False) ->
 
 
 @function
-def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
+def var(input: TensorLike, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
     """The variance along ``dim``; the sum of squares is divided by the number of elements less ``correction``."""
     x = numbers(input, "var")
     axes = axes_of(x, dim, "var")
@@ -129,13 +129,13 @@ def var(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = 
     return div(sum(squares, axes, keepdim), _count(x, axes) - correction)
 
 
-def _count(x: Value, axes: tuple[int, ...]) -> AnySize:
+def _count(x: Tensor, axes: tuple[int, ...]) -> AnySize:
     """The number of elements along axes."""
     return product(x.shape[axis] for axis in axes)
 
 
 @function
-def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
+def std(input: TensorLike, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Any:
     """The standard deviation along ``dim``; see :func:`var`. Its gradient is 0 where all elements are equal."""
     x = numbers(input, "std")
     axes = axes_of(x, dim, "std")
@@ -148,7 +148,7 @@ def std(input: Tensor, dim: Any = None, *, correction: int = 1, keepdim: bool = 
 
 
 @function
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
+def normalize(input: TensorLike, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
     """The input divided by its norm along ``dim``, or by ``eps`` if that is larger."""
     from .arithmetic import clamp
 
@@ -156,7 +156,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
 
 
 @function
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between two vectors along ``dim``."""
     from .arithmetic import clamp
 
@@ -165,6 +165,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 @function
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+def pairwise_distance(x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The norm of ``x1 - x2 + eps`` along the last axis."""
     return norm(add(sub(x1, x2), eps), p, -1, keepdim)

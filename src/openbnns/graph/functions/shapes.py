@@ -10,18 +10,18 @@ import numpy as np
 
 from .. import operations
 from ..sizes import AnySize, Size, agree, are_at_least, broadcast, is_same, is_same_shape, product
-from ..tensor import DEPENDS_ON_NUMBERS, INT64, Value
-from .base import Tensor, axes_of, axis_of, function, numbers, value
+from ..tensor import DEPENDS_ON_NUMBERS, INT64, Tensor
+from .base import TensorLike, axes_of, axis_of, function, numbers, value
 
 
 @function
-def reshape(input: Tensor, *shape: Any) -> Any:
+def reshape(input: TensorLike, *shape: Any) -> Any:
     """The same elements in another shape; one size may be -1."""
     return value(input, "reshape").reshape(*shape)
 
 
 @function
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(input: TensorLike, start_dim: int = 0, end_dim: int = -1) -> Any:
     """The axes from ``start_dim`` to ``end_dim`` as one."""
     x = value(input, "flatten")
     first, last = axis_of(x, start_dim, "flatten"), axis_of(x, end_dim, "flatten")
@@ -32,7 +32,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 @function
-def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Any:
+def unflatten(input: TensorLike, dim: int, sizes: Sequence[int]) -> Any:
     """An axis as several; one of ``sizes`` may be -1."""
     x = value(input, "unflatten")
     axis = axis_of(x, dim, "unflatten")
@@ -40,7 +40,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Any:
 
 
 @function
-def squeeze(input: Tensor, dim: Any = None) -> Any:
+def squeeze(input: TensorLike, dim: Any = None) -> Any:
     """Remove the axes of size 1, or those of ``dim`` that have size 1."""
     x = value(input, "squeeze")
     axes = axes_of(x, dim, "squeeze")
@@ -49,7 +49,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Any:
 
 
 @function
-def unsqueeze(input: Tensor, dim: int) -> Any:
+def unsqueeze(input: TensorLike, dim: int) -> Any:
     """Add an axis of size 1 at ``dim``."""
     x = value(input, "unsqueeze")
     axis = axis_of(x, dim, "unsqueeze", extra=1)
@@ -57,7 +57,7 @@ def unsqueeze(input: Tensor, dim: int) -> Any:
 
 
 @function
-def permute(input: Tensor, *dims: Any) -> Any:
+def permute(input: TensorLike, *dims: Any) -> Any:
     """The axes in another order: axis k of the result is axis ``dims[k]`` of the input."""
     x = value(input, "permute")
     given = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
@@ -75,7 +75,7 @@ def permute(input: Tensor, *dims: Any) -> Any:
 
 
 @function
-def transpose(input: Tensor, dim0: int, dim1: int) -> Any:
+def transpose(input: TensorLike, dim0: int, dim1: int) -> Any:
     """Exchange two axes."""
     x = value(input, "transpose")
     order = list(range(x.ndim))
@@ -85,7 +85,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Any:
 
 
 @function
-def expand(input: Tensor, *sizes: Any) -> Any:
+def expand(input: TensorLike, *sizes: Any) -> Any:
     """Repeat along axes of size 1 up to these sizes, and along further axes in front; -1 keeps a size.
 
     ``token.expand(x.shape[0], -1, -1)`` gives a parameter (1, 1, D) to every sample of a batch.
@@ -98,11 +98,11 @@ def expand(input: Tensor, *sizes: Any) -> Any:
         raise ValueError(f"expand: {x.shape} cannot be repeated to {tuple(given)}. Only axes of size 1 can.")
     if is_same_shape(wanted, x.shape):
         return x
-    return x.graph.append(operations.Expand(x, Value(x.graph, wanted, x.dtype)))
+    return x.graph.append(operations.Expand(x, Tensor(x.graph, wanted, x.dtype)))
 
 
 @function
-def repeat(input: Tensor, *sizes: Any) -> Any:
+def repeat(input: TensorLike, *sizes: Any) -> Any:
     """Copies side by side, so many along each axis: PyTorch's ``repeat``, NumPy's ``tile``."""
     x = value(input, "repeat")
     given = list(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
@@ -122,7 +122,7 @@ def repeat(input: Tensor, *sizes: Any) -> Any:
 
 
 @function
-def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
+def cat(tensors: Sequence[TensorLike], dim: int = 0) -> Any:
     """Join tensors along ``dim``.
 
     Where the size of the first axis is free, a part that has 1 there, or lacks it, is given to every sample: a class token
@@ -150,13 +150,13 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
 concat = cat
 
 
-def _of_one_kind(tensors: Sequence[Tensor], who: str) -> list[Value]:
+def _of_one_kind(tensors: Sequence[TensorLike], who: str) -> list[Tensor]:
     """Values of whole numbers if all are, else of numbers to compute with."""
     parts = [value(x, who) for x in tensors]
     return parts if all(part.dtype.kind == "i" for part in parts) else [numbers(part, who) for part in parts]
 
 
-def _for_all_samples(parts: list[Value], dim: Any = None) -> list[Value]:
+def _for_all_samples(parts: list[Tensor], dim: Any = None) -> list[Tensor]:
     """Values of which those that are alike for all samples are repeated; ``dim`` is the axis along which sizes may differ."""
     many = next((p for p in parts if p.shape and isinstance(p.shape[0], Size)), None)
     if many is None or dim in (0, -many.ndim):
@@ -171,14 +171,14 @@ def _for_all_samples(parts: list[Value], dim: Any = None) -> list[Value]:
 
 
 @function
-def stack(tensors: Sequence[Tensor], dim: int = 0) -> Any:
+def stack(tensors: Sequence[TensorLike], dim: int = 0) -> Any:
     """Join tensors along a new axis at ``dim``."""
     parts = _for_all_samples(_of_one_kind(tensors, "stack"))
     return cat([unsqueeze(p, axis_of(p, dim, "stack", extra=1)) for p in parts], dim)
 
 
 @function
-def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
+def split(input: TensorLike, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Parts along ``dim``: all of one size but perhaps the last, or of the sizes in a list."""
     x = value(input, "split")
     axis = axis_of(x, dim, "split")
@@ -202,7 +202,7 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
 
 
 @function
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+def chunk(input: TensorLike, chunks: int, dim: int = 0) -> Any:
     """``chunks`` parts of one size along ``dim``, but perhaps the last."""
     x = value(input, "chunk")
     total = x.shape[axis_of(x, dim, "chunk")]
@@ -210,7 +210,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
 
 
 @function
-def unbind(input: Tensor, dim: int = 0) -> Any:
+def unbind(input: TensorLike, dim: int = 0) -> Any:
     """The entries along ``dim``, without that axis."""
     x = value(input, "unbind")
     axis = axis_of(x, dim, "unbind")
@@ -218,31 +218,31 @@ def unbind(input: Tensor, dim: int = 0) -> Any:
 
 
 @function
-def narrow(input: Tensor, dim: int, start: int, length: int) -> Any:
+def narrow(input: TensorLike, dim: int, start: int, length: int) -> Any:
     """``length`` entries along ``dim`` from ``start`` on."""
     x = value(input, "narrow")
     return _part(x, (slice(None),) * axis_of(x, dim, "narrow") + (slice(start, start + length),))
 
 
 @function
-def select(input: Tensor, dim: int, index: int) -> Any:
+def select(input: TensorLike, dim: int, index: int) -> Any:
     """The entry ``index`` along ``dim``, without that axis."""
     x = value(input, "select")
     return _part(x, (slice(None),) * axis_of(x, dim, "select") + (operator.index(index),))
 
 
 @function
-def index_select(input: Tensor, dim: int, index: Any) -> Any:
+def index_select(input: TensorLike, dim: int, index: Any) -> Any:
     """The entries along ``dim`` whose numbers ``index``, a list, an array or a value of integers, holds."""
     x = value(input, "index_select")
-    listed = index if isinstance(index, Value) else np.asarray(index)
+    listed = index if isinstance(index, Tensor) else np.asarray(index)
     if listed.ndim != 1:
         raise ValueError(f"index_select: index has shape {listed.shape}, but must be a row of integers.")
     return _part(x, (slice(None),) * axis_of(x, dim, "index_select") + (listed,))
 
 
 @function
-def flip(input: Tensor, dims: Any) -> Any:
+def flip(input: TensorLike, dims: Any) -> Any:
     """Reverse the order along ``dims``."""
     x = value(input, "flip")
     axes = axes_of(x, dims, "flip")
@@ -254,7 +254,7 @@ def flip(input: Tensor, dims: Any) -> Any:
 
 
 @function
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Any:
+def roll(input: TensorLike, shifts: Any, dims: Any = None) -> Any:
     """Shift along axes by ``shifts`` places; elements that leave at one end enter at the other.
 
     One number and one axis, or as many of both; without ``dims`` the elements are moved as if they were one row.
@@ -279,18 +279,18 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Any:
 
 
 @function
-def tril(input: Tensor, diagonal: int = 0) -> Any:
+def tril(input: TensorLike, diagonal: int = 0) -> Any:
     """Zeros above the diagonal of the last two axes."""
     return _band(input, diagonal, np.tril, "tril")
 
 
 @function
-def triu(input: Tensor, diagonal: int = 0) -> Any:
+def triu(input: TensorLike, diagonal: int = 0) -> Any:
     """Zeros below the diagonal of the last two axes."""
     return _band(input, diagonal, np.triu, "triu")
 
 
-def _band(input: Tensor, diagonal: int, part: Any, who: str) -> Value:
+def _band(input: TensorLike, diagonal: int, part: Any, who: str) -> Tensor:
     from .arithmetic import mul
     from .comparisons import ge, le
     from .creation import arange
@@ -304,12 +304,12 @@ def _band(input: Tensor, diagonal: int, part: Any, who: str) -> Value:
         mask: Any = (ge if part is np.tril else le)(last, arange(columns))
     else:
         mask = part(np.ones((rows, columns), np.float32), diagonal)
-    result: Value = mul(x, mask)
+    result: Tensor = mul(x, mask)
     return result
 
 
 @function
-def index(input: Tensor, key: Any) -> Any:
+def index(input: TensorLike, key: Any) -> Any:
     """``input[key]``: numbers, slices, ``...``, ``None``, and whole numbers as lists, arrays or values, side by side.
 
     ``scores[F.arange(n), targets]`` has one element of each row; the gradients of what is named twice add up.
@@ -325,7 +325,7 @@ def index(input: Tensor, key: Any) -> Any:
     return _part(value(input, "indexing"), key)
 
 
-def _part(x: Value, key: Any) -> Value:
+def _part(x: Tensor, key: Any) -> Tensor:
     """The part of a value that an index names."""
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(k is Ellipsis for k in keys) > 1:
@@ -338,7 +338,7 @@ def _part(x: Value, key: Any) -> Value:
     return _indexed(x, keys)
 
 
-def _indexed(x: Value, keys: list[Any]) -> Value:
+def _indexed(x: Tensor, keys: list[Any]) -> Tensor:
     """The part that ``keys``, one for every axis and None for new ones, name."""
     cut: list[slice] = []  # what is kept of each axis
     sizes: list[AnySize | None] = []  # sizes of the result; None for each axis that is indexed by integers
@@ -351,7 +351,7 @@ def _indexed(x: Value, keys: list[Any]) -> Value:
             continue
         size = x.shape[axis]
         if isinstance(key, slice):
-            if any(isinstance(end, Value) for end in (key.start, key.stop, key.step)):
+            if any(isinstance(end, Tensor) for end in (key.start, key.stop, key.step)):
                 raise TypeError("indexing: the ends of a slice are numbers, not values.")
             part, count = _span(key, size)
             if not are_at_least(1, [count]):
@@ -359,7 +359,7 @@ def _indexed(x: Value, keys: list[Any]) -> Value:
             cut.append(part)
             sizes.append(count)
             shape.append(count)
-        elif isinstance(key, (list, np.ndarray, Value)):
+        elif isinstance(key, (list, np.ndarray, Tensor)):
             picks.append((axis, _chosen(key, axis, x)))
             cut.append(slice(None))
             sizes.append(None)
@@ -387,12 +387,12 @@ def _indexed(x: Value, keys: list[Any]) -> Value:
         y, chosen = _picked(y, picks)
         sizes[place : place + len(picks)] = chosen
     result = [n for n in sizes if n is not None]
-    return y if is_same_shape(result, y.shape) else Value(y.graph, result, source=y)
+    return y if is_same_shape(result, y.shape) else Tensor(y.graph, result, source=y)
 
 
-def _chosen(key: Any, axis: int, x: Value) -> Any:
+def _chosen(key: Any, axis: int, x: Tensor) -> Any:
     """Whole numbers that index an axis: those that are known, counted from the front, or a value of integers."""
-    if isinstance(key, Value):
+    if isinstance(key, Tensor):
         if key.is_mask:
             raise TypeError(f"indexing: x[mask] with the mask {key!r}. {DEPENDS_ON_NUMBERS}")
         return key.as_indices("indexing")
@@ -410,7 +410,7 @@ def _chosen(key: Any, axis: int, x: Value) -> Any:
     return chosen % size if chosen.min() < 0 else chosen
 
 
-def _picked(x: Value, picks: list[tuple[int, Any]]) -> tuple[Value, Sequence[AnySize]]:
+def _picked(x: Tensor, picks: list[tuple[int, Any]]) -> tuple[Tensor, Sequence[AnySize]]:
     """Entries of axes side by side by whole numbers, which are matched like operands; and the shape of these numbers."""
     (axis, first), *others = picks
     if not others and isinstance(first, np.ndarray) and first.ndim == 1:
@@ -423,7 +423,7 @@ def _picked(x: Value, picks: list[tuple[int, Any]]) -> tuple[Value, Sequence[Any
         raise IndexError(f"indexing: numbers of shapes {', '.join(str(v.shape) for v in values)} do not fit together.")
     behind = axis + len(picks)
     sizes = x.shape[axis:behind]
-    flat = operations.FlatIndex(values, sizes, Value(x.graph, shape, INT64))
+    flat = operations.FlatIndex(values, sizes, Tensor(x.graph, shape, INT64))
     merged = x.reshape((*x.shape[:axis], product(sizes), *x.shape[behind:]))
     return x.graph.append(operations.Take(merged, axis, x.graph.append(flat))), shape
 

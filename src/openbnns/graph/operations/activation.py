@@ -10,7 +10,7 @@ from ...layers import skip
 from ..calls import Calls, PlanCall
 from ..graph import Graph
 from ..operation import Operation
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import can_fuse
 from ._shaped import Sizes
 
@@ -20,12 +20,12 @@ _ALONG_AXIS = ("softmax", "log_softmax")
 class Activation(Operation):
     """Elementwise, or for softmax and log softmax along an axis, the last one if none is named."""
 
-    def __init__(self, graph: Graph, x: Value, function: ActivationFunction, axis: int = -1) -> None:
+    def __init__(self, graph: Graph, x: Tensor, function: ActivationFunction, axis: int = -1) -> None:
         self.function = function
         self.along_axis, self.axis = function.case in _ALONG_AXIS, axis % max(1, x.ndim)
         self.keeps_output = self.along_axis or can_fuse(function)
         self.keeps_inputs = self.repeatable = not self.keeps_output
-        super().__init__([x], Value(graph, x.shape))
+        super().__init__([x], Tensor(graph, x.shape))
 
     def _block(self, shape: Sizes) -> Sizes:
         """The elements of one application of the function: those behind the first axis, or an axis and those behind it."""

@@ -17,7 +17,7 @@ from .. import sizes
 from ..calls import Calls, PlanCall
 from ..operation import Operation
 from ..sizes import is_same
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 from ._base import IDENTITY, ActivatedOperation, wanted
 from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 
@@ -39,7 +39,7 @@ class Arithmetic(ShapedOperation, ActivatedOperation):
     Sums and differences take over an activation behind them: like their own gradient, its slope needs no operand.
     """
 
-    def __init__(self, function: Function, operands: Sequence[Value]) -> None:
+    def __init__(self, function: Function, operands: Sequence[Tensor]) -> None:
         self.function = function
         self.keeps_inputs = function not in _LINEAR
         super().__init__(operands, broadcast(operands, function.name.lower()))
@@ -78,7 +78,7 @@ class Arithmetic(ShapedOperation, ActivatedOperation):
         return [array.reshape(sizes) for array, sizes in zip([*x, y], shapes, strict=True)]
 
 
-def broadcast(operands: Sequence[Value], who: str) -> Value:
+def broadcast(operands: Sequence[Tensor], who: str) -> Tensor:
     """The result of operands that are repeated along axes of size 1 and along those that they lack in front."""
     shape = sizes.broadcast(*(value.shape for value in operands))
     if shape is None:
@@ -86,4 +86,4 @@ def broadcast(operands: Sequence[Value], who: str) -> Value:
         raise ValueError(
             f"{who}: {shapes} do not fit together. Axes are matched from the last one, where sizes are equal or 1."
         )
-    return Value(operands[0].graph, shape, FLOAT32)
+    return Tensor(operands[0].graph, shape, FLOAT32)

@@ -13,7 +13,7 @@ from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
 from ..sizes import is_same
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 from ._base import IN_PLACE, draw_number, wanted
 
 
@@ -27,9 +27,9 @@ class Attention(Operation):
     """
 
     def __init__(
-        self, graph: Graph, inputs: list[Value], heads: int, pieces: list[tuple[Parameter, tuple[str, ...]]],
-        dropout: float, causal: bool, *, add_zero_attn: bool = False, key_mask: Value | None = None,
-        added: Sequence[Value] = (),
+        self, graph: Graph, inputs: list[Tensor], heads: int, pieces: list[tuple[Parameter, tuple[str, ...]]],
+        dropout: float, causal: bool, *, add_zero_attn: bool = False, key_mask: Tensor | None = None,
+        added: Sequence[Tensor] = (),
     ) -> None:  # fmt: skip
         self.heads, self.pieces, self.dropout, self.causal = heads, pieces, dropout, causal
         self.add_zero_attn, self.key_mask, self.added = add_zero_attn, key_mask, list(added)
@@ -39,7 +39,7 @@ class Attention(Operation):
         self.places = [next(i for i, known in enumerate(unique) if known is v) for v in inputs]
         self.source = inputs[1].shape[1]
         masks = [*([] if key_mask is None else [key_mask]), *self.added]
-        super().__init__([*unique, *masks], Value(graph, query.shape), [parameter for parameter, _ in pieces])
+        super().__init__([*unique, *masks], Tensor(graph, query.shape), [parameter for parameter, _ in pieces])
 
     layer: Any
 
@@ -165,8 +165,8 @@ class Forbidden(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value) -> None:
-        super().__init__([x], Value(x.graph, x.shape, FLOAT32))
+    def __init__(self, x: Tensor) -> None:
+        super().__init__([x], Tensor(x.graph, x.shape, FLOAT32))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         def call() -> None:

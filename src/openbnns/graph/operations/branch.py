@@ -10,7 +10,7 @@ import numpy as np
 from ...tensors import wide
 from ..calls import Calls, NumpyCall
 from ..operation import Operation
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 
 if TYPE_CHECKING:
     from ..graph import Graph
@@ -24,7 +24,7 @@ class Branch(Operation):
 
     takes_integers = True
 
-    def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], graphs: Sequence[Graph]) -> None:
+    def __init__(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], graphs: Sequence[Graph]) -> None:
         self.graphs = list(graphs)
         parameters = dict.fromkeys(p for graph in graphs for p in graph.parameters)
         super().__init__(inputs, outputs, list(parameters))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..calls import Calls
 from ..operation import Operation
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import clearing, copying
 
 
@@ -13,8 +13,8 @@ class Choice(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, training: Value, inference: Value) -> None:
-        super().__init__([training, inference], Value(training.graph, training.shape))
+    def __init__(self, training: Tensor, inference: Tensor) -> None:
+        super().__init__([training, inference], Tensor(training.graph, training.shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return copying(y, x[0] if training else x[1])

@@ -14,7 +14,7 @@ from ..calls import Call, Calls, NumpyCall, PlanCall
 from ..operation import Operation
 from ..parameter import Parameter
 from ..sizes import AnySize
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import IN_PLACE, wanted
 from ._window import Sizes, Window, as_images, image_shape
 from .fused import MadeLayer, NormalizedOperation
@@ -34,10 +34,12 @@ def _kernels(weights: Array) -> Array:
     return weights if weights.ndim == 4 else weights[:, :, None, :]
 
 
-def _inputs(x: Value, weight: Parameter | Value, bias: Parameter | Value | None) -> tuple[list[Value], list[Parameter]]:
+def _inputs(
+    x: Tensor, weight: Parameter | Tensor, bias: Parameter | Tensor | None
+) -> tuple[list[Tensor], list[Parameter]]:
     """The inputs and the parameters of an operation whose weight and bias are either."""
     given = [weight] if bias is None else [weight, bias]
-    inputs = [x, *(one for one in given if isinstance(one, Value))]
+    inputs = [x, *(one for one in given if isinstance(one, Tensor))]
     return inputs, [one for one in given if isinstance(one, Parameter)]
 
 
@@ -45,7 +47,7 @@ class Convolution(NormalizedOperation):
     """``weight`` and ``bias`` are both parameters, or both values that the network computes."""
 
     def __init__(
-        self, x: Value, weight: Parameter | Value, bias: Parameter | Value | None, output_shape: Sequence[AnySize],
+        self, x: Tensor, weight: Parameter | Tensor, bias: Parameter | Tensor | None, output_shape: Sequence[AnySize],
         window: Window, groups: int, transposed: bool,
     ) -> None:  # fmt: skip
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
@@ -53,7 +55,7 @@ class Convolution(NormalizedOperation):
         self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
         self.output_axis = 1 if transposed else 0
         inputs, parameters = _inputs(x, weight, bias)
-        super().__init__(inputs, Value(x.graph, output_shape), parameters)
+        super().__init__(inputs, Tensor(x.graph, output_shape), parameters)
 
     def make(self, x: Sizes, y: Sizes, weights: Array, bias: Array | None) -> MadeLayer:
         result = y if self.pooling is None else self.pooling.unpooled_shape(self.bound_sizes)
@@ -114,9 +116,9 @@ class GroupedTransposedConvolution(Operation):
 
     def __init__(
         self,
-        x: Value,
-        weight: Parameter | Value,
-        bias: Parameter | Value | None,
+        x: Tensor,
+        weight: Parameter | Tensor,
+        bias: Parameter | Tensor | None,
         output_shape: Sequence[AnySize],
         window: Window,
         groups: int,
@@ -124,13 +126,13 @@ class GroupedTransposedConvolution(Operation):
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
         self.window, self.groups = window, groups
         inputs, parameters = _inputs(x, weight, bias)
-        super().__init__(inputs, Value(x.graph, output_shape), parameters)
+        super().__init__(inputs, Tensor(x.graph, output_shape), parameters)
 
     def _layer(self, x: list[Array], y: Array) -> Any:
         large, small = image_shape(y.shape[1:]), image_shape(x[0].shape[1:])
 
         def make() -> ConvolutionLayer:
-            weights = x[1] if isinstance(self.weight, Value) else self.weight.array
+            weights = x[1] if isinstance(self.weight, Tensor) else self.weight.array
             return ConvolutionLayer(
                 input=Shape.image_chw(*large[::-1]),
                 output=Shape.image_chw(*small[::-1]),
@@ -139,7 +141,7 @@ class GroupedTransposedConvolution(Operation):
                 **self.options,
             )
 
-        return make() if isinstance(self.weight, Value) else self.made((large, small), make)
+        return make() if isinstance(self.weight, Tensor) else self.made((large, small), make)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         result = as_images(y)
@@ -151,12 +153,12 @@ class GroupedTransposedConvolution(Operation):
         )
         if self.bias is None:
             return spread
-        bias = x[2] if isinstance(self.bias, Value) else self.bias.array
+        bias = x[2] if isinstance(self.bias, Tensor) else self.bias.array
         return [spread, NumpyCall(np.add, result, bias[:, None, None], out=result)]
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         arriving, small, layer = as_images(dy), as_images(x[0]), self._layer(x, dy)
-        if isinstance(self.weight, Value):
+        if isinstance(self.weight, Tensor):
             dp = dx[1:]
         calls: list[Call] = []
         if dx[0] is not None:

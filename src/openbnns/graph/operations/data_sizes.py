@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..operation import Operation
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 from .function import Context, as_list
 
 
@@ -23,7 +23,7 @@ class SizedByData(Operation):
     takes_integers = True
 
     def __init__(
-        self, function: Any, arguments: Sequence[Any], inputs: list[Value], outputs: list[Value],
+        self, function: Any, arguments: Sequence[Any], inputs: list[Tensor], outputs: list[Tensor],
         sizes: Mapping[str, tuple[int, int | None, int]],
     ) -> None:  # fmt: skip
         self.function, self.arguments, self.sizes = function, list(arguments), dict(sizes)
@@ -31,10 +31,10 @@ class SizedByData(Operation):
 
     def run(self, arrays: Sequence[Array], training: bool) -> tuple[list[Array], dict[str, int], Context]:
         """The results, the numbers of the sizes that they tell, and what the backward pass needs."""
-        given, needs = iter(arrays), [isinstance(x, Value) and x.dtype == FLOAT32 for x in self.arguments]
+        given, needs = iter(arrays), [isinstance(x, Tensor) and x.dtype == FLOAT32 for x in self.arguments]
         context = Context(tuple(needs), training)
         results = as_list(
-            self.function.forward(context, *(next(given) if isinstance(x, Value) else x for x in self.arguments))
+            self.function.forward(context, *(next(given) if isinstance(x, Tensor) else x for x in self.arguments))
         )
         arrays = [np.asarray(y, v.dtype) for y, v in zip(results, self.outputs, strict=True)]
         found = {
@@ -49,4 +49,4 @@ class SizedByData(Operation):
         if len(found) == len(self.inputs):
             return found
         pairs = zip(self.arguments, found, strict=True)
-        return [gradient for argument, gradient in pairs if isinstance(argument, Value)]
+        return [gradient for argument, gradient in pairs if isinstance(argument, Tensor)]

@@ -10,7 +10,7 @@ from ...layers import skip
 from ..calls import Calls, PlanCall
 from ..graph import Graph
 from ..operation import Operation
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import copying, draw_number
 from ._shaped import Sizes
 
@@ -24,10 +24,10 @@ class Dropout(Operation):
     keeps_inputs = False
     only_trains = True
 
-    def __init__(self, graph: Graph, x: Value, rate: float, channels: bool = False) -> None:
+    def __init__(self, graph: Graph, x: Tensor, rate: float, channels: bool = False) -> None:
         self.rate, self.random, self.channels = rate, rate != 1, channels
         self._draws = int(graph.generator.randint(2**31))  # the number of the first draw
-        super().__init__([x], Value(graph, x.shape))
+        super().__init__([x], Tensor(graph, x.shape))
 
     def _layer(self, shape: Sizes) -> tuple[Any, Sizes]:
         """The layer for a sample of a value of this shape, and the shape that it sees: of channels, each dropped as one."""

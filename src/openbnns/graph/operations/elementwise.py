@@ -10,7 +10,7 @@ import numpy as np
 
 from ..calls import Calls
 from ..operation import Operation
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._numpy import computing, summed
 from .arithmetic import broadcast
 
@@ -66,7 +66,7 @@ MASKS = {
 class Elementwise(Operation):
     """y = f(a) or f(a, b); ``function`` is one of ``FORMULAS``."""
 
-    def __init__(self, function: str, operands: Sequence[Value]) -> None:
+    def __init__(self, function: str, operands: Sequence[Tensor]) -> None:
         self.function = function
         self.stops_gradient = not FORMULAS[function].slopes
         self.keeps_inputs = self.keeps_output = not self.stops_gradient

@@ -10,14 +10,14 @@ from ..calls import Calls, PlanCall
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 from ._base import IN_PLACE, wanted
 
 
 class Embedding(Operation):
-    def __init__(self, graph: Graph, x: Value, weight: Parameter, padding_index: int | None) -> None:
+    def __init__(self, graph: Graph, x: Tensor, weight: Parameter, padding_index: int | None) -> None:
         self.weight, self.padding_index = weight, padding_index
-        super().__init__([x], Value(graph, (*x.shape, weight.shape[1]), FLOAT32), [weight])
+        super().__init__([x], Tensor(graph, (*x.shape, weight.shape[1]), FLOAT32), [weight])
 
     def _layer(self, count: int) -> Any:
         """The layer that looks up so many rows at a time."""

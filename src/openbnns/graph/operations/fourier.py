@@ -9,7 +9,7 @@ import numpy as np
 from ..calls import Calls
 from ..operation import Operation
 from ..sizes import AnySize, bound
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._numpy import computing
 
 Kind = Literal["fft", "ifft", "rfft", "irfft"]
@@ -25,11 +25,11 @@ class FourierTransform(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, kind: Kind, axis: int, n: AnySize, norm: str) -> None:
+    def __init__(self, x: Tensor, kind: Kind, axis: int, n: AnySize, norm: str) -> None:
         self.kind, self.axis, self.n, self.norm = kind, axis, n, norm
         sizes = list(x.shape if kind == "rfft" else x.shape[:-1])
         sizes[axis] = n // 2 + 1 if kind == "rfft" else n
-        super().__init__([x], Value(x.graph, sizes if kind == "irfft" else [*sizes, 2]))
+        super().__init__([x], Tensor(x.graph, sizes if kind == "irfft" else [*sizes, 2]))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         (n,) = bound((self.n,), self.bound_sizes)

@@ -10,7 +10,7 @@ import numpy as np
 from ..._plural import plural
 from ..calls import Calls, NumpyCall
 from ..operation import Operation
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 
 
 class Context:
@@ -32,7 +32,7 @@ class Context:
 class CustomFunction(Operation):
     """``forward`` and ``backward`` of a class on arrays; what they give is copied to where the network needs it."""
 
-    def __init__(self, function: Any, arguments: Sequence[Any], inputs: list[Value], outputs: list[Value]) -> None:
+    def __init__(self, function: Any, arguments: Sequence[Any], inputs: list[Tensor], outputs: list[Tensor]) -> None:
         self.function, self.arguments = function, list(arguments)
         super().__init__(inputs, outputs)
         # Contexts of forward passes that await backward, by the address of the results.
@@ -45,11 +45,11 @@ class CustomFunction(Operation):
     def _given(self, x: list[Array]) -> list[Any]:
         """The arguments of the call, with arrays in place of values."""
         arrays = iter(x)
-        return [next(arrays) if isinstance(argument, Value) else argument for argument in self.arguments]
+        return [next(arrays) if isinstance(argument, Tensor) else argument for argument in self.arguments]
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         given = self._given(x)
-        needs = tuple(isinstance(argument, Value) and argument.dtype == FLOAT32 for argument in self.arguments)
+        needs = tuple(isinstance(argument, Tensor) and argument.dtype == FLOAT32 for argument in self.arguments)
         exact = any(array.dtype == np.float64 for array in x)
 
         def call() -> None:
@@ -73,7 +73,7 @@ class CustomFunction(Operation):
         arriving = [
             np.zeros_like(result) if gradient is None else gradient for gradient, result in zip(dy, y, strict=True)
         ]
-        places = [i for i, argument in enumerate(self.arguments) if isinstance(argument, Value)]
+        places = [i for i, argument in enumerate(self.arguments) if isinstance(argument, Tensor)]
         asked = {i for i, target in zip(places, dx, strict=True) if target is not None}
         needs = tuple(i in asked for i in range(len(self.arguments)))
 

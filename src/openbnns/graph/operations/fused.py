@@ -16,7 +16,7 @@ from ...layers import FusedNormalizationParameters, skip
 from ..calls import Call, Calls, NumpyCall, PlanCall, in_turn
 from ..operation import Operation
 from ..sizes import is_plain, is_same_shape, number_of
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from ._kept import CHEAP, KeepingPlan
 from ._shaped import Sizes
@@ -52,7 +52,7 @@ class NormalizedOperation(ActivatedOperation):
 
     @property
     def computed(self) -> bool:
-        return isinstance(self.weight, Value)
+        return isinstance(self.weight, Tensor)
 
     def make(self, x: Sizes, y: Sizes, weights: Array, bias: Array | None) -> MadeLayer:
         """The layer from arrays of one shape to those of another."""

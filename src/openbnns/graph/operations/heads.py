@@ -17,7 +17,7 @@ from ..calls import Calls, PlanCall
 from ..graph import Graph
 from ..operation import Operation
 from ..sizes import AnySize, bound, is_same, product
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import draw_number
 from .heads_formulas import attend, attend_backward
 from .moves import Permute, Split
@@ -31,7 +31,7 @@ _SEED = 1
 class Part:
     """Rows of all heads inside the samples of a value: where they begin, and the steps from head to head and row to row."""
 
-    value: Value
+    value: Tensor
     heads: AnySize
     length: AnySize  # rows of a head
     width: AnySize
@@ -76,7 +76,7 @@ class BoundPart:
         return as_strided(flat, (samples, self.heads, self.length, self.width), steps)
 
 
-def part_of(value: Value) -> Part:
+def part_of(value: Tensor) -> Part:
     """The heads of (samples, ..., length, width). Of those that are permuted, they are read where they come from."""
     length, width = value.shape[-2:]
     heads = product(value.shape[1:-2])
@@ -86,7 +86,7 @@ def part_of(value: Value) -> Part:
     return Part(value, heads, length, width, 0, width if is_same(heads, 1) else length * width, width)
 
 
-def parts_of(values: Sequence[Value]) -> list[Part]:
+def parts_of(values: Sequence[Tensor]) -> list[Part]:
     """The heads of query, key and value. The three parts of a tensor along its features are read where they come from."""
     found = [part_of(value) for value in values]
     owners = [part.value.storage for part in found]
@@ -136,11 +136,11 @@ class AttentionHeads(Operation):
         self.by_position = is_same(q.head, q.width) and not is_same(q.row, q.width)  # (T, heads, V), else (heads, T, V)
         sample = (q.length, q.heads, v.width) if self.by_position else (q.heads, q.length, v.width)
         samples = q.value.shape[0]
-        output = Value(graph, (samples, *sample))
+        output = Tensor(graph, (samples, *sample))
         steps = (v.width, q.heads * v.width) if self.by_position else (q.length * v.width, v.width)
         self.result = Part(output, q.heads, q.length, v.width, 0, *steps)
         inputs = [q.value] if shared else [part.value for part in parts]
-        super().__init__(inputs, [output, Value(graph, (samples, q.heads, q.length))])
+        super().__init__(inputs, [output, Tensor(graph, (samples, q.heads, q.length))])
 
     def reseed(self, seed: int, step: int, index: int) -> None:
         self.counter[0] = draw_number(seed, step, index)

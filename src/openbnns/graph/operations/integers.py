@@ -10,7 +10,7 @@ from ..calls import Calls
 from ..graph import Graph
 from ..operation import Operation
 from ..sizes import AnySize, bound
-from ..tensor import FLOAT32, INT64, Array, Value
+from ..tensor import FLOAT32, INT64, Array, Tensor
 from ._base import copying
 from ._numpy import computing
 
@@ -22,9 +22,9 @@ class Convert(Operation):
     stops_gradient = True
     takes_integers = True
 
-    def __init__(self, x: Value, *, whole: bool) -> None:
+    def __init__(self, x: Tensor, *, whole: bool) -> None:
         self.whole = whole
-        super().__init__([x], Value(x.graph, x.shape, INT64 if whole else FLOAT32))
+        super().__init__([x], Tensor(x.graph, x.shape, INT64 if whole else FLOAT32))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return computing(y, np.trunc if self.whole and x[0].dtype.kind == "f" else np.asarray, x[0])
@@ -37,7 +37,7 @@ class Range(Operation):
         self, graph: Graph, start: AnySize | float, step: AnySize | float, count: AnySize, *, whole: bool
     ) -> None:
         self.start, self.step = start, step
-        super().__init__([], Value(graph, (count,), INT64 if whole else FLOAT32))
+        super().__init__([], Tensor(graph, (count,), INT64 if whole else FLOAT32))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         start, step = (n if isinstance(n, float) else bound((n,), self.bound_sizes)[0] for n in (self.start, self.step))
@@ -53,7 +53,7 @@ class FlatIndex(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, numbers: Sequence[Value], sizes: Sequence[AnySize], output: Value) -> None:
+    def __init__(self, numbers: Sequence[Tensor], sizes: Sequence[AnySize], output: Tensor) -> None:
         self.sizes = tuple(sizes)
         super().__init__(numbers, output)
 

@@ -7,7 +7,7 @@ from ..calls import Calls
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import IN_PLACE
 from ._shaped import Sizes
 from .fused import MadeLayer, NormalizedOperation
@@ -15,10 +15,10 @@ from .normalization import Normalization
 
 
 class Linear(NormalizedOperation):
-    def __init__(self, graph: Graph, x: Value, weight: Parameter, bias: Parameter | None) -> None:
+    def __init__(self, graph: Graph, x: Tensor, weight: Parameter, bias: Parameter | None) -> None:
         self.weight, self.bias = weight, bias
         parameters = [weight] if bias is None else [weight, bias]
-        super().__init__([x], Value(graph, (*x.shape[:-1], weight.shape[0])), parameters)
+        super().__init__([x], Tensor(graph, (*x.shape[:-1], weight.shape[0])), parameters)
 
     def fuse(self, following: Operation) -> bool:
         # The layer sees vectors, which are not what channels of signals and images are normalized over.

@@ -13,7 +13,7 @@ from ..calls import Call, Calls, NumpyCall, PlanCall
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import IN_PLACE, adding, copying, wanted
 from .states import InitialState, require_lengths, values
 
@@ -32,20 +32,20 @@ class Lstm(Operation):
     def __init__(
         self,
         graph: Graph,
-        x: Value,
+        x: Tensor,
         weights: tuple[Parameter, Parameter],
         biases: list[Parameter],
         *,
         reverse: bool = False,
         initial: Sequence[InitialState] = (),
-        lengths: Value | None = None,
+        lengths: Tensor | None = None,
     ) -> None:
         self.weights, self.biases = weights, biases
         self.reverse, self.initial, self.lengths = reverse, list(initial), lengths
         self.hidden = weights[1].shape[1]
         samples, steps, _ = x.shape
         states = (samples, self.hidden)
-        outputs = [Value(graph, shape) for shape in ((samples, steps, self.hidden), states, states)]
+        outputs = [Tensor(graph, shape) for shape in ((samples, steps, self.hidden), states, states)]
         super().__init__([x, *values(self.initial, lengths)], outputs, [*weights, *biases])
 
     def prepare(self) -> None:

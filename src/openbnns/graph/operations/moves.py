@@ -11,7 +11,7 @@ from ... import PermuteLayer, ReductionFunction, ReductionLayer, scatter
 from ..calls import Calls, NumpyCall, PlanCall
 from ..operation import Operation
 from ..sizes import AnySize, bound
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import clearing, copying
 from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 
@@ -22,9 +22,9 @@ class Permute(ShapedOperation):
     keeps_inputs = False
     moves = True
 
-    def __init__(self, x: Value, order: tuple[int, ...]) -> None:
+    def __init__(self, x: Tensor, order: tuple[int, ...]) -> None:
         self.order = order
-        super().__init__([x], Value(x.graph, [x.shape[axis] for axis in order], x.dtype))
+        super().__init__([x], Tensor(x.graph, [x.shape[axis] for axis in order], x.dtype))
 
     @property
     def swaps_last_two(self) -> bool:
@@ -50,9 +50,9 @@ class Slice(Operation):
     keeps_inputs = False
     moves = True
 
-    def __init__(self, x: Value, index: tuple[slice, ...], shape: Sequence[AnySize]) -> None:
+    def __init__(self, x: Tensor, index: tuple[slice, ...], shape: Sequence[AnySize]) -> None:
         self.index = index
-        super().__init__([x], Value(x.graph, shape, x.dtype))
+        super().__init__([x], Tensor(x.graph, shape, x.dtype))
 
     def _bound_index(self) -> tuple[slice, ...]:
         """The slices for the sizes of the program being made."""
@@ -78,9 +78,9 @@ class Pick(Operation):
     keeps_inputs = False
     moves = True
 
-    def __init__(self, x: Value, axis: int, numbers: Array) -> None:
+    def __init__(self, x: Tensor, axis: int, numbers: Array) -> None:
         self.axis, self.numbers = axis, numbers
-        super().__init__([x], Value(x.graph, (*x.shape[:axis], len(numbers), *x.shape[axis + 1 :]), x.dtype))
+        super().__init__([x], Tensor(x.graph, (*x.shape[:axis], len(numbers), *x.shape[axis + 1 :]), x.dtype))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return NumpyCall(np.take, x[0], self.numbers, self.axis, y)
@@ -103,9 +103,9 @@ class Split(Operation):
     keeps_inputs = False
     moves = True
 
-    def __init__(self, x: Value, axis: int, sizes: Sequence[int]) -> None:
+    def __init__(self, x: Tensor, axis: int, sizes: Sequence[int]) -> None:
         self.axis, self.sizes = axis, tuple(sizes)
-        parts = [Value(x.graph, (*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype) for size in sizes]
+        parts = [Tensor(x.graph, (*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype) for size in sizes]
         super().__init__([x], parts)
 
     def _parts(self, whole: Array) -> list[Array]:
@@ -127,11 +127,11 @@ class Concatenate(Operation):
     keeps_inputs = False
     moves = True
 
-    def __init__(self, parts: Sequence[Value], axis: int) -> None:
+    def __init__(self, parts: Sequence[Tensor], axis: int) -> None:
         self.axis = axis
         first, total = parts[0], sum(part.shape[axis] for part in parts)
         shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
-        super().__init__(parts, Value(first.graph, shape, first.dtype))
+        super().__init__(parts, Tensor(first.graph, shape, first.dtype))
 
     def _parts(self, x: list[Array], whole: Array) -> list[Array]:
         return np.split(whole, np.cumsum([part.shape[self.axis] for part in x])[:-1], self.axis)
@@ -149,7 +149,7 @@ class Expand(ShapedOperation):
     keeps_inputs = False
     moves = True
 
-    def __init__(self, x: Value, output: Value) -> None:
+    def __init__(self, x: Tensor, output: Tensor) -> None:
         super().__init__([x], output)
 
     def make(self, x: list[Sizes], y: Sizes) -> Any:
@@ -173,8 +173,8 @@ class Detach(Operation):
     keeps_inputs = False
     stops_gradient = True
 
-    def __init__(self, x: Value) -> None:
-        super().__init__([x], Value(x.graph, x.shape))
+    def __init__(self, x: Tensor) -> None:
+        super().__init__([x], Tensor(x.graph, x.shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return copying(y, x[0])

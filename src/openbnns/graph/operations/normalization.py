@@ -14,7 +14,7 @@ from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
 from ..sizes import AnySize, bound, is_same_shape
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from ._kept import CHEAP, KeepingPlan
 from ._shaped import Sizes
@@ -45,12 +45,12 @@ class Normalization(ActivatedOperation):
     repeatable = True
 
     def __init__(
-        self, graph: Graph, x: Value, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
+        self, graph: Graph, x: Tensor, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
         beta: Parameter | None, momentum: float, epsilon: float,
     ) -> None:  # fmt: skip
         self.type, self.sample, self.gamma, self.beta = type, tuple(sample), gamma, beta
         self.momentum, self.epsilon = momentum, epsilon
-        super().__init__([x], Value(graph, x.shape), [p for p in (beta, gamma) if p is not None])
+        super().__init__([x], Tensor(graph, x.shape), [p for p in (beta, gamma) if p is not None])
 
     @property
     def takes_whole_samples(self) -> bool:

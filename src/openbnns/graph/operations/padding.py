@@ -10,7 +10,7 @@ import numpy as np
 from ... import PaddingLayer, PaddingMode
 from ..calls import Calls, PlanCall
 from ..sizes import are_at_least
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._shaped import ShapedOperation, Sizes, shape
 from .moves import Pick, Slice
 
@@ -20,7 +20,7 @@ PADDINGS = ("reflect", "replicate", "circular")
 """Padding modes other than constants: mirrored values, the edge value, and values from the opposite side."""
 
 
-def pad(x: Value, widths: Widths, mode: str, who: str, value: float = 0.0) -> Value:
+def pad(x: Tensor, widths: Widths, mode: str, who: str, value: float = 0.0) -> Tensor:
     """Add (before, after) elements along every axis; negative numbers remove elements."""
     grown = [(max(before, 0), max(after, 0)) for before, after in widths]
     kept = [n + min(before, 0) + min(after, 0) for n, (before, after) in zip(x.shape, widths, strict=True)]
@@ -53,10 +53,10 @@ class Padding(ShapedOperation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, widths: Widths, mode: str, value: float) -> None:
+    def __init__(self, x: Tensor, widths: Widths, mode: str, value: float) -> None:
         self.widths = list(widths)
         self.mode = PaddingMode.reflect() if mode == "reflect" else PaddingMode.constant_scalar(value)
-        super().__init__([x], Value(x.graph, [n + sum(pair) for n, pair in zip(x.shape, widths, strict=True)]))
+        super().__init__([x], Tensor(x.graph, [n + sum(pair) for n, pair in zip(x.shape, widths, strict=True)]))
 
     def _samples(self, shape: Sizes) -> Sizes:
         """A shape without the first axis, which counts samples, unless elements are added to it."""

@@ -10,7 +10,7 @@ from ... import PoolingLayer, PoolingType, Shape
 from ..calls import Calls, NumpyCall, PlanCall
 from ..operation import Operation
 from ..sizes import AnySize, is_same_shape
-from ..tensor import INT64, Array, Value
+from ..tensor import INT64, Array, Tensor
 from ._base import wanted
 from ._window import Sizes, Window, as_images, image_shape
 
@@ -31,7 +31,7 @@ class Pooling(Operation):
 
     def __init__(
         self,
-        x: Value,
+        x: Tensor,
         type: PoolingType,
         output_shape: Sequence[AnySize],
         window: Window,
@@ -39,7 +39,7 @@ class Pooling(Operation):
     ) -> None:
         self.type, self.window, self.factors = type, window, factors
         self.keeps_inputs = type.case != "average"
-        super().__init__([x], Value(x.graph, output_shape))
+        super().__init__([x], Tensor(x.graph, output_shape))
 
     @property
     def is_pairs(self) -> bool:
@@ -88,9 +88,9 @@ class MaxPoolingWithIndices(Operation):
     keeps_inputs = False
     keeps_output = True
 
-    def __init__(self, x: Value, output_shape: Sequence[AnySize], window: Window) -> None:
+    def __init__(self, x: Tensor, output_shape: Sequence[AnySize], window: Window) -> None:
         self.window = window
-        super().__init__([x], [Value(x.graph, output_shape), Value(x.graph, output_shape, INT64)])
+        super().__init__([x], [Tensor(x.graph, output_shape), Tensor(x.graph, output_shape, INT64)])
 
     def _layer(self, x: Array, places: Array) -> PoolingLayer:
         """A layer holds the memory of the indices, so every program has one of its own."""
@@ -111,8 +111,8 @@ class MaxPoolingWithIndices(Operation):
 class MaxUnpooling(Operation):
     """Values at the places that a maximum pooling found them at, zeros elsewhere."""
 
-    def __init__(self, x: Value, indices: Value, output_shape: Sequence[AnySize]) -> None:
-        super().__init__([x, indices], Value(x.graph, output_shape))
+    def __init__(self, x: Tensor, indices: Tensor, output_shape: Sequence[AnySize]) -> None:
+        super().__init__([x, indices], Tensor(x.graph, output_shape))
 
     def _layer(self, places: Array, y: Array) -> PoolingLayer:
         kind = PoolingType.un_max(indices=as_images(places))

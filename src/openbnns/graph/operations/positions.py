@@ -10,7 +10,7 @@ from ... import ReductionFunction, scatter
 from ..calls import Calls, NumpyCall
 from ..operation import Operation
 from ..sizes import AnySize
-from ..tensor import INT64, Array, Value
+from ..tensor import INT64, Array, Tensor
 from ._base import clearing, copying
 from ._numpy import computing
 from .integers import require_range
@@ -24,10 +24,10 @@ class Take(Operation):
 
     keeps_inputs = True
 
-    def __init__(self, x: Value, axis: int, indices: Value) -> None:
+    def __init__(self, x: Tensor, axis: int, indices: Tensor) -> None:
         self.axis = axis
         shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-        super().__init__([x, indices], Value(x.graph, shape, x.dtype))
+        super().__init__([x, indices], Tensor(x.graph, shape, x.dtype))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         whole, indices = x
@@ -52,9 +52,9 @@ class TakeAlong(Operation):
 
     keeps_inputs = True
 
-    def __init__(self, x: Value, axis: int, indices: Value) -> None:
+    def __init__(self, x: Tensor, axis: int, indices: Tensor) -> None:
         self.axis = axis
-        super().__init__([x, indices], Value(x.graph, indices.shape, x.dtype))
+        super().__init__([x, indices], Tensor(x.graph, indices.shape, x.dtype))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         whole, indices = x
@@ -72,9 +72,9 @@ class PutAlong(Operation):
     Of several elements for one place, the last in C order stays.
     """
 
-    def __init__(self, x: Value, axis: int, indices: Value, source: Value, *, adds: bool) -> None:
+    def __init__(self, x: Tensor, axis: int, indices: Tensor, source: Tensor, *, adds: bool) -> None:
         self.axis, self.adds = axis, adds
-        super().__init__([x, indices, source], Value(x.graph, x.shape))
+        super().__init__([x, indices, source], Tensor(x.graph, x.shape))
 
     @property
     def _who(self) -> str:
@@ -117,10 +117,10 @@ class PutAlong(Operation):
 class AddEntries(Operation):
     """Zeros, of ``size`` along an axis, to which the entries of ``source`` are added where ``indices``, one for each, say."""
 
-    def __init__(self, source: Value, axis: int, indices: Value, size: AnySize) -> None:
+    def __init__(self, source: Tensor, axis: int, indices: Tensor, size: AnySize) -> None:
         self.axis = axis
         shape = (*source.shape[:axis], size, *source.shape[axis + 1 :])
-        super().__init__([source, indices], Value(source.graph, shape))
+        super().__init__([source, indices], Tensor(source.graph, shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         source, indices = x
@@ -142,10 +142,10 @@ class Sort(Operation):
     keeps_inputs = False
     keeps_output = True
 
-    def __init__(self, x: Value, axis: int, *, descending: bool, count: AnySize | None = None) -> None:
+    def __init__(self, x: Tensor, axis: int, *, descending: bool, count: AnySize | None = None) -> None:
         self.axis, self.descending = axis, descending
         shape = (*x.shape[:axis], x.shape[axis] if count is None else count, *x.shape[axis + 1 :])
-        super().__init__([x], [Value(x.graph, shape), Value(x.graph, shape, INT64)])
+        super().__init__([x], [Tensor(x.graph, shape), Tensor(x.graph, shape, INT64)])
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         (given,), (values, indices) = x, y
@@ -173,10 +173,10 @@ class Sort(Operation):
 class Cumulative(Operation):
     """Sums, or with ``product`` products, of all elements up to each along an axis."""
 
-    def __init__(self, x: Value, axis: int, *, product: bool) -> None:
+    def __init__(self, x: Tensor, axis: int, *, product: bool) -> None:
         self.axis, self.product = axis, product
         self.keeps_inputs = self.keeps_output = product
-        super().__init__([x], Value(x.graph, x.shape))
+        super().__init__([x], Tensor(x.graph, x.shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return computing(y, np.cumprod if self.product else np.cumsum, x[0], self.axis)

@@ -11,7 +11,7 @@ from ... import ActivationFunction, ActivationLayer, Shape
 from ..calls import Calls, NumpyCall, PlanCall
 from ..operation import Operation
 from ..parameter import Parameter
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import wanted
 from ._shaped import Sizes
 
@@ -19,9 +19,9 @@ from ._shaped import Sizes
 class Prelu(Operation):
     """x where x > 0, slope x elsewhere; one slope, or one for each entry of axis 1."""
 
-    def __init__(self, x: Value, weight: Parameter) -> None:
+    def __init__(self, x: Tensor, weight: Parameter) -> None:
         self.weight = weight
-        super().__init__([x], Value(x.graph, x.shape), [weight])
+        super().__init__([x], Tensor(x.graph, x.shape), [weight])
 
     def _layer(self, shape: Sizes) -> tuple[Any, Sizes]:
         """The layer, and the channels and pixels that it sees; if all share one slope, everything is one channel."""

@@ -9,7 +9,7 @@ from typing import Any
 from ... import BroadcastMatrixMultiplyLayer, TensorContractionLayer
 from ..calls import Calls, PlanCall
 from ..sizes import AnySize
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 from ._base import wanted
 from ._shaped import ShapedOperation, Sizes, shape
 
@@ -20,7 +20,7 @@ class MatrixProduct(ShapedOperation):
     ``transposed`` says for each operand whether its last two axes are swapped first.
     """
 
-    def __init__(self, a: Value, b: Value, output: Value, transposed: tuple[bool, bool], alpha: float = 1.0) -> None:
+    def __init__(self, a: Tensor, b: Tensor, output: Tensor, transposed: tuple[bool, bool], alpha: float = 1.0) -> None:
         self.transposed, self.alpha = transposed, alpha
         super().__init__([a, b], output)
 
@@ -56,11 +56,11 @@ class MatrixProduct(ShapedOperation):
 class Contraction(ShapedOperation):
     """The sum of products of one or two operands over the axes whose letters the result lacks."""
 
-    def __init__(self, operands: list[Value], letters: list[str], result: str, shape: Sequence[AnySize]) -> None:
+    def __init__(self, operands: list[Tensor], letters: list[str], result: str, shape: Sequence[AnySize]) -> None:
         self.letters, self.result = letters, result  # letters of the axes of each operand, and of the result
         names = [f"{name}_{indices}" for name, indices in zip("ab", letters, strict=False)]
         self.expression = f"{', '.join(names)} -> c_{result}"
-        super().__init__(operands, Value(operands[0].graph, shape, FLOAT32))
+        super().__init__(operands, Tensor(operands[0].graph, shape, FLOAT32))
 
     def make(self, x: list[Sizes], y: Sizes) -> Any:
         second = shape(x[1]) if len(x) == 2 else None

@@ -9,7 +9,7 @@ from ..calls import Calls, NumpyCall
 from ..graph import Graph
 from ..operation import Operation
 from ..sizes import AnySize
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import draw_number
 
 
@@ -22,7 +22,7 @@ class RandomNumbers(Operation):
     def __init__(self, graph: Graph, shape: Sequence[AnySize], *, normal: bool) -> None:
         self.normal = normal
         self._generator = RandomGenerator(seed=int(graph.generator.randint(2**31)))
-        super().__init__([], Value(graph, shape))
+        super().__init__([], Tensor(graph, shape))
 
     def reseed(self, seed: int, step: int, index: int) -> None:
         self._generator = RandomGenerator(seed=draw_number(seed, step, index))

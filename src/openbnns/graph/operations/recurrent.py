@@ -12,7 +12,7 @@ from ..calls import Calls, NumpyCall
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 from ._base import IN_PLACE, wanted
 from .recurrent_formulas import Cells
 from .states import InitialState, require_lengths, values
@@ -34,14 +34,14 @@ class Recurrent(Operation):
     def __init__(
         self,
         graph: Graph,
-        x: Value,
+        x: Tensor,
         kind: str,
         weights: tuple[Parameter, Parameter],
         biases: list[Parameter],
         *,
         reverse: bool = False,
         initial: Sequence[InitialState] = (),
-        lengths: Value | None = None,
+        lengths: Tensor | None = None,
     ) -> None:
         self.kind, self.weights, self.biases = kind, weights, biases
         self.reverse, self.initial, self.lengths = reverse, list(initial), lengths
@@ -56,7 +56,7 @@ class Recurrent(Operation):
         shapes = [(steps, self.hidden), (self.hidden,), (steps, weights[1].shape[0])]
         shapes += [(steps, self.hidden)] if kind == "gru" else []
         shapes += [(steps, inputs)] if lengths is not None else []
-        outputs = [Value(graph, (samples, *shape)) for shape in shapes]
+        outputs = [Tensor(graph, (samples, *shape)) for shape in shapes]
         super().__init__([x, *values(self.initial, lengths)], outputs, [*weights, *biases])
 
     def prepare(self) -> None:

@@ -6,19 +6,19 @@ from typing import Any
 
 from ... import DataType, ReductionFunction, ReductionLayer
 from ..calls import Calls, PlanCall
-from ..tensor import FLOAT32, INT64, Array, Value
+from ..tensor import FLOAT32, INT64, Array, Tensor
 from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 
 
 class Reduction(ShapedOperation):
     """The values along some axes made one; the axes are gone from the result, or have size 1 with ``keep``."""
 
-    def __init__(self, x: Value, function: ReductionFunction, axes: tuple[int, ...], keep: bool) -> None:
+    def __init__(self, x: Tensor, function: ReductionFunction, axes: tuple[int, ...], keep: bool) -> None:
         self.function, self.axes = function, axes
         self.keeps_inputs = function.case not in ("sum", "mean")
         kept = [1 if axis in axes else n for axis, n in enumerate(x.shape) if keep or axis not in axes]
         dtype = INT64 if function.case in ("arg_max", "arg_min") else FLOAT32
-        super().__init__([x], Value(x.graph, kept, dtype))
+        super().__init__([x], Tensor(x.graph, kept, dtype))
 
     def _sizes(self, x: Sizes) -> list[Sizes]:
         """The shapes of result and input with their axes merged."""

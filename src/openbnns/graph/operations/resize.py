@@ -8,7 +8,7 @@ from ... import InterpolationMethod, ResizeLayer, Shape, ShuffleType, shuffle
 from ..calls import Calls, PlanCall
 from ..operation import Operation
 from ..sizes import AnySize
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 
 
 class Resize(Operation):
@@ -16,10 +16,10 @@ class Resize(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, output_shape: Sequence[AnySize], linear: bool, align_corners: bool) -> None:
+    def __init__(self, x: Tensor, output_shape: Sequence[AnySize], linear: bool, align_corners: bool) -> None:
         self.method = InterpolationMethod.LINEAR if linear else InterpolationMethod.NEAREST_NEIGHBOR
         self.align_corners = align_corners
-        super().__init__([x], Value(x.graph, output_shape))
+        super().__init__([x], Tensor(x.graph, output_shape))
 
     def _layer(self, x: Array, y: Array) -> ResizeLayer:
         shapes = x.shape[1:], y.shape[1:]
@@ -46,10 +46,10 @@ class PixelShuffle(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, output_shape: Sequence[AnySize], back: bool) -> None:
+    def __init__(self, x: Tensor, output_shape: Sequence[AnySize], back: bool) -> None:
         ways = (ShuffleType.PIXEL_SHUFFLE_NCHW, ShuffleType.PIXEL_UNSHUFFLE_NCHW)
         self.way, self.other_way = ways[::-1] if back else ways
-        super().__init__([x], Value(x.graph, output_shape))
+        super().__init__([x], Tensor(x.graph, output_shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return PlanCall(shuffle, self.way, x[0], y)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..calls import Calls, NumpyCall
 from ..operation import Operation
-from ..tensor import Array, Value
+from ..tensor import Array, Tensor
 
 
 class Rotate(Operation):
@@ -17,7 +17,7 @@ class Rotate(Operation):
 
     keeps_inputs = False
 
-    def __init__(self, x: Value, angles: Array, interleaved: bool) -> None:
+    def __init__(self, x: Tensor, angles: Array, interleaved: bool) -> None:
         pairs = angles.shape[1]
         cosine, sine = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
         self.whole, self.sine = 2 * pairs, sine
@@ -25,7 +25,7 @@ class Rotate(Operation):
             self.cosine, self.halves = np.repeat(cosine, 2, 1), (slice(0, self.whole, 2), slice(1, self.whole, 2))
         else:
             self.cosine, self.halves = np.tile(cosine, 2), (slice(0, pairs), slice(pairs, self.whole))
-        super().__init__([x], Value(x.graph, x.shape))
+        super().__init__([x], Tensor(x.graph, x.shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return self._turning(x[0], y, self.sine)

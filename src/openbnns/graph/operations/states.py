@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..sizes import is_same_shape
-from ..tensor import FLOAT32, Array, Value
+from ..tensor import FLOAT32, Array, Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class InitialState:
     """Entry ``index`` of a value (..., n, H), or all of one (..., H) without it; repeated if it is one for all samples."""
 
-    value: Value
+    value: Tensor
     index: int | None
 
     def _part(self, array: Array) -> Array:
@@ -34,9 +34,9 @@ class InitialState:
         part[...] = gradient if part.shape == gradient.shape else gradient.sum(0)
 
 
-def for_samples(value: Any, x: Value, sample: tuple[int, ...]) -> bool:
+def for_samples(value: Any, x: Tensor, sample: tuple[int, ...]) -> bool:
     """True for a value of such samples, one for each sample of x or one for all."""
-    if not isinstance(value, Value) or value.dtype != FLOAT32:
+    if not isinstance(value, Tensor) or value.dtype != FLOAT32:
         return False
     return is_same_shape(value.shape, sample) or (
         value.ndim == len(sample) + 1 and value.shape == (x.shape[0], *sample)
@@ -54,6 +54,6 @@ def require_lengths(lengths: Array, steps: int, who: str) -> None:
         )
 
 
-def values(initial: Sequence[InitialState], lengths: Value | None) -> list[Value]:
+def values(initial: Sequence[InitialState], lengths: Tensor | None) -> list[Tensor]:
     """The values behind x that a recurrent operation reads."""
     return [state.value for state in initial] + ([] if lengths is None else [lengths])

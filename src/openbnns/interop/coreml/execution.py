@@ -19,7 +19,7 @@ from ...graph.parameter import Parameter
 from ...graph.sizes import Size, number_of
 from ...nn import memory_limit
 from ...nn.converted.recorded import Port, Recorded, computed_at_once
-from ...nn.converted.tensors import Misfit, Tensor, kind_of
+from ...nn.converted.tensors import ForeignTensor, Misfit, kind_of
 from ...nn.function import Function as NumpyFunction
 from .compression import decompressed
 from .elements import ELEMENTS, Array
@@ -353,7 +353,7 @@ class _Steps:
             return found if isinstance(found, tuple) else (found,)
         tensors = {name: self._tensors(value, values) for name, value in line.inputs.items()}
 
-        def body() -> list[Tensor]:
+        def body() -> list[ForeignTensor]:
             return _listed_results(RECORDED[kind](call, **_settings(line, tensors)))
 
         return computed_at_once(body)[: len(operation.outputs)]
@@ -429,12 +429,12 @@ def _setting(constant: Constant) -> Any:
     return found.tolist() if isinstance(found, np.ndarray) else found
 
 
-def _tensor(array: Any) -> Tensor:
+def _tensor(array: Any) -> ForeignTensor:
     """A constant tensor of the kinds that the graph computes with."""
     held = np.asarray(array)
     if held.dtype.kind == "f":
-        return Tensor(np.ascontiguousarray(held, np.float32).reshape(held.shape))
-    return Tensor(held) if held.dtype.kind == "b" else Tensor(held.astype(np.int64))
+        return ForeignTensor(np.ascontiguousarray(held, np.float32).reshape(held.shape))
+    return ForeignTensor(held) if held.dtype.kind == "b" else ForeignTensor(held.astype(np.int64))
 
 
 def _is_setting(rule: Input, constant: Constant) -> bool:
@@ -461,7 +461,7 @@ def _settings(line: _Line, tensors: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _listed_results(results: Any) -> list[Tensor]:
+def _listed_results(results: Any) -> list[ForeignTensor]:
     """The results of an operation, none of which takes too much memory."""
     found = list(results) if isinstance(results, tuple) else [results]
     for tensor in found:
@@ -547,7 +547,9 @@ class _Part:
         for (name, type), array in zip(self.results, found, strict=True):
             values[name] = _stored(array, type, self.steps.owner.precision)
 
-    def record(self, held: dict[str, Tensor], freed: Mapping[int, Size], *, at_once: bool = False) -> list[Tensor]:
+    def record(
+        self, held: dict[str, ForeignTensor], freed: Mapping[int, Size], *, at_once: bool = False
+    ) -> list[ForeignTensor]:
         """Record all operations; gives the results. ``at_once``: there is no network that holds the weights."""
         for line in self.lines:
             try:
@@ -559,8 +561,8 @@ class _Part:
         return [held[name] for name, _ in self.results]
 
     def _recorded(
-        self, line: _Line, held: Mapping[str, Tensor], freed: Mapping[int, Size], at_once: bool
-    ) -> list[Tensor]:
+        self, line: _Line, held: Mapping[str, ForeignTensor], freed: Mapping[int, Size], at_once: bool
+    ) -> list[ForeignTensor]:
         operation = line.operation
         call = Call(operation.type, line.opset, len(operation.outputs), freed)
         tensors = {name: self._given(line, name, value, held, at_once) for name, value in line.inputs.items()}
@@ -569,7 +571,7 @@ class _Part:
             raise ValueError(f"it gives {len(results)} results, but {len(operation.outputs)} are named")
         return [self._conforming(tensor, port.type) for tensor, port in zip(results, operation.outputs, strict=False)]
 
-    def _given(self, line: _Line, name: str, value: Any, held: Mapping[str, Tensor], at_once: bool) -> Any:
+    def _given(self, line: _Line, name: str, value: Any, held: Mapping[str, ForeignTensor], at_once: bool) -> Any:
         if isinstance(value, tuple):
             return [self._given(line, name, one, held, at_once) for one in value]
         if value is None:
@@ -578,14 +580,14 @@ class _Part:
         if self.weights and name in (*_WEIGHTS.get(kind, ()), *_STATISTICS.get(kind, ())) and not at_once:
             key = weight_name(line.operation, name)
             if key in self.weights and (isinstance(value, Constant) or value.name in self.steps.expressions):
-                return Tensor(self.weights[key])
+                return ForeignTensor(self.weights[key])
         if isinstance(value, Constant):
             return value
         if value.name in self.steps.expressions:
             return _tensor(self.steps.constant(value.name))
         return held[value.name]
 
-    def _conforming(self, tensor: Tensor, type: ValueType) -> Tensor:
+    def _conforming(self, tensor: ForeignTensor, type: ValueType) -> ForeignTensor:
         """A result of the kind that the program says, and as precise."""
         if not isinstance(type, TensorType):
             return tensor
@@ -596,8 +598,8 @@ class _Part:
         if element.name == "fp16" and self.steps.owner.precision == "float16":
             if tensor.constant:
                 with np.errstate(over="ignore"):
-                    return Tensor(tensor.held.astype(np.float16).astype(np.float32))
-            return Tensor(RoundedToHalf.apply(tensor.numbers))
+                    return ForeignTensor(tensor.held.astype(np.float16).astype(np.float32))
+            return ForeignTensor(RoundedToHalf.apply(tensor.numbers))
         return tensor
 
 
@@ -653,7 +655,7 @@ def network_of(function: Function, title: str, batch: int | None) -> tuple[Recor
         raise CoreMLError(f"{title}: outputs that are inputs or constants, {_listed(sorted(set(names) - set(made)))}.")
     by_name = {argument.name: argument for argument in executable.inputs}
 
-    def body(held: dict[str, Tensor], freed: Mapping[int, Size]) -> list[Tensor]:
+    def body(held: dict[str, ForeignTensor], freed: Mapping[int, Size]) -> list[ForeignTensor]:
         results = dict(zip(made, part.record(held, freed), strict=True))
         return [results[name] for name in names]
 

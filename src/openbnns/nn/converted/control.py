@@ -20,10 +20,10 @@ import numpy as np
 from ...graph import operations
 from ...graph.graph import Graph, InBranch, current_graph, recording
 from ...graph.sizes import AnySize, Size, is_same_shape, product
-from ...graph.tensor import FLOAT32, INT64, Value
+from ...graph.tensor import FLOAT32, INT64, Tensor
 from .._network_graph import NetworkGraph
 from ..function import Function
-from .tensors import NODE_ERRORS, Misfit, Tensor
+from .tensors import NODE_ERRORS, ForeignTensor, Misfit
 
 MOST_STEPS = 1_000
 """Steps of all loops of a network that are unrolled while it is recorded."""
@@ -40,7 +40,7 @@ class _Numbers(Function):
         return np.rint(x).astype(np.int64).reshape(-1)
 
 
-def read_numbers(x: Tensor, what: str, example: int = _EXAMPLE) -> list[AnySize]:
+def read_numbers(x: ForeignTensor, what: str, example: int = _EXAMPLE) -> list[AnySize]:
     """The elements of a tensor of whole numbers or booleans: numbers, or sizes that a run computes.
 
     Each number decides which recording a run takes as soon as something depends on it as a number; as a size of a shape it
@@ -59,7 +59,7 @@ def read_numbers(x: Tensor, what: str, example: int = _EXAMPLE) -> list[AnySize]
     first = len(graph.sizes.computed)
     found = [graph.computed_size(example) for _ in range(count)]
     names = graph.sizes.computed[first:]
-    output = Value(graph, (count,), INT64)
+    output = Tensor(graph, (count,), INT64)
     places = {name: (0, None, i) for i, name in enumerate(names)}
     graph.append(operations.SizedByData(_Numbers, [value], [value], [output], places))
     return found
@@ -67,10 +67,10 @@ def read_numbers(x: Tensor, what: str, example: int = _EXAMPLE) -> list[AnySize]
 
 def sized_by_data(
     function: type[Function], *arguments: Any, shapes: Sequence[Sequence[AnySize | str]], kinds: str
-) -> tuple[Tensor, ...]:
+) -> tuple[ForeignTensor, ...]:
     """Record a function in NumPy; text in a shape names a size that its results tell. ``kinds`` are those of the results."""
     graph = _graph()
-    given = [x.value if isinstance(x, Tensor) else x for x in arguments]
+    given = [x.value if isinstance(x, ForeignTensor) else x for x in arguments]
     sizes: dict[str, AnySize] = {}
     places: dict[str, tuple[int, int | None, int]] = {}
     outputs = []
@@ -81,17 +81,19 @@ def sized_by_data(
                 sizes[n] = graph.computed_size(_EXAMPLE)
                 places[graph.sizes.computed[-1]] = number, axis, 0
             known.append(sizes[n] if isinstance(n, str) else n)
-        outputs.append(Value(graph, known, FLOAT32 if kind == "f" else INT64))
-    inputs = [x for x in given if isinstance(x, Value)]
+        outputs.append(Tensor(graph, known, FLOAT32 if kind == "f" else INT64))
+    inputs = [x for x in given if isinstance(x, Tensor)]
     graph.append(operations.SizedByData(function, given, inputs, outputs, places))
-    return tuple(Tensor(y, kind) for y, kind in zip(outputs, kinds, strict=True))
+    return tuple(ForeignTensor(y, kind) for y, kind in zip(outputs, kinds, strict=True))
 
 
-Ways = Callable[[Mapping[str, Tensor]], Sequence[Tensor]]
+Ways = Callable[[Mapping[str, ForeignTensor]], Sequence[ForeignTensor]]
 """Records one way that a condition may come out, on tensors by name; gives its results."""
 
 
-def branch(condition: Tensor, captured: Mapping[str, Tensor], ways: Sequence[Ways]) -> list[Tensor]:
+def branch(
+    condition: ForeignTensor, captured: Mapping[str, ForeignTensor], ways: Sequence[Ways]
+) -> list[ForeignTensor]:
     """The results of the first way if a condition holds, else of the second.
 
     ``captured`` are the tensors that they read. A condition that is known decides at once. Otherwise both are recorded, each as
@@ -107,7 +109,7 @@ def branch(condition: Tensor, captured: Mapping[str, Tensor], ways: Sequence[Way
     return list(ways[0 if number != 0 else 1](captured))
 
 
-def holds(condition: Tensor) -> bool:
+def holds(condition: ForeignTensor) -> bool:
     """True if a condition holds, which a recording relies on if a run computes it."""
     if condition.constant:
         return _single(condition)
@@ -115,26 +117,28 @@ def holds(condition: Tensor) -> bool:
     return bool(number != 0)
 
 
-def _single(condition: Tensor) -> bool:
+def _single(condition: ForeignTensor) -> bool:
     if condition.held.size != 1:
         raise Misfit(f"a condition has one element, not {condition.shape}")
     return bool(condition.held.reshape(-1)[0])
 
 
-def _one(condition: Tensor) -> Tensor:
-    return Tensor(condition.value.reshape(()), condition.kind if condition.kind != "f" else "b")
+def _one(condition: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(condition.value.reshape(()), condition.kind if condition.kind != "f" else "b")
 
 
-def _both(condition: Tensor, captured: Mapping[str, Tensor], ways: Sequence[Ways]) -> list[Tensor] | None:
+def _both(
+    condition: ForeignTensor, captured: Mapping[str, ForeignTensor], ways: Sequence[Ways]
+) -> list[ForeignTensor] | None:
     """Both ways as graphs of their own; None if their results differ in shape, or sizes in them depend on numbers."""
     outer = _graph()
-    changing = {name: x for name, x in captured.items() if isinstance(x, Tensor) and isinstance(x.held, Value)}
-    if any(not isinstance(x, Tensor) for x in captured.values()):
+    changing = {name: x for name, x in captured.items() if isinstance(x, ForeignTensor) and isinstance(x.held, Tensor)}
+    if any(not isinstance(x, ForeignTensor) for x in captured.values()):
         return None
     graphs, results = [], []
     for way in ways:
         graph = outer.branch()
-        own = {name: Tensor(graph.input(x.shape, x.held.dtype), x.kind) for name, x in changing.items()}
+        own = {name: ForeignTensor(graph.input(x.shape, x.held.dtype), x.kind) for name, x in changing.items()}
         try:
             with recording(graph):
                 found = list(way({**captured, **own}))
@@ -148,10 +152,10 @@ def _both(condition: Tensor, captured: Mapping[str, Tensor], ways: Sequence[Ways
         results.append([(v.shape, x.kind, v.dtype) for x, v in zip(found, values, strict=True)])
     if len(results[0]) != len(results[1]) or any(map(_differ, *results)):
         return None
-    outputs = [Value(outer, shape, dtype) for shape, _, dtype in results[0]]
+    outputs = [Tensor(outer, shape, dtype) for shape, _, dtype in results[0]]
     inputs = [_one(condition).value, *(x.value for x in changing.values())]
     outer.append(operations.Branch(inputs, outputs, graphs))
-    return [Tensor(y, kind) for y, (_, kind, _) in zip(outputs, results[0], strict=True)]
+    return [ForeignTensor(y, kind) for y, (_, kind, _) in zip(outputs, results[0], strict=True)]
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -11,17 +11,17 @@ from ...graph.graph import Graph, current_graph, recording
 from ...graph.parameter import Parameter
 from ...graph.program import Program
 from ...graph.sizes import AnySize, FreeSizes, Size
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .._recording import Shapes
 from .parts import ForeignPart
-from .tensors import Tensor
+from .tensors import ForeignTensor
 
-Body = Callable[[dict[str, Tensor], Mapping[int, Size]], list[Tensor]]
+Body = Callable[[dict[str, ForeignTensor], Mapping[int, Size]], list[ForeignTensor]]
 """The steps: the results, from inputs by name; and free sizes by the number that a file has in their place."""
 
 
 class Port(NamedTuple):
-    """An input: ``kind`` is "f", "i" or "b" as in :class:`Tensor`, and a size is a number, or None if it is free."""
+    """An input: ``kind`` is "f", "i" or "b" as in :class:`ForeignTensor`, and a size is a number, or None if it is free."""
 
     name: str
     kind: str
@@ -51,7 +51,7 @@ class Recorded(ForeignPart):
         for port, value in zip(self._ports, inputs, strict=True):
             if port.kind != "f":
                 value.as_indices(port.name)
-            held[port.name] = Tensor(value, port.kind)
+            held[port.name] = ForeignTensor(value, port.kind)
         freed = {} if self._batch is None or "N" not in graph.sizes.numbers else {self._batch: graph.sizes.size("N")}
         values = [_as_value(x) for x in self._body(held, freed)]
         return values[0] if len(values) == 1 else tuple(values)
@@ -86,11 +86,11 @@ class Recorded(ForeignPart):
         return array if array.ndim == 0 and array.dtype.kind in "fiub" else super()._input_array(x, index)
 
 
-def _as_value(x: Tensor) -> Value:
+def _as_value(x: ForeignTensor) -> Tensor:
     return x.numbers if x.kind == "f" else x.value
 
 
-def computed_at_once(body: Callable[[], list[Tensor]]) -> list[Array]:
+def computed_at_once(body: Callable[[], list[ForeignTensor]]) -> list[Array]:
     """The results of steps on constants, without a network around them; whole numbers and masks may be float32."""
     graph = Graph(np.random.RandomState(0))
     with recording(graph):

@@ -10,7 +10,7 @@ import numpy as np
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import Shape, is_plain, is_same, is_same_shape, product
-from ...graph.tensor import FLOAT32, Value, equal_here, filled
+from ...graph.tensor import FLOAT32, Tensor, equal_here, filled
 from .. import functional as F
 from .functions import AsNumbers
 
@@ -34,7 +34,7 @@ NODE_ERRORS = (
 """What a node of a file that is not as it should be may raise while it is recorded."""
 
 
-class Tensor:
+class ForeignTensor:
     """``held`` is a value, a parameter or an array; free sizes that are computed with stand in an array of objects.
 
     ``kind`` is "f" for numbers, "i" for whole numbers and "b" for booleans. ``shape`` is given for a tensor that is repeated
@@ -57,46 +57,46 @@ class Tensor:
         return isinstance(self.held, np.ndarray) and not self._is_repeated
 
     @property
-    def value(self) -> Value:
+    def value(self) -> Tensor:
         """As a value; arrays and parameters become one."""
         if self._is_repeated:
-            repeated: Value = F.expand(self.whole if self.kind == "i" else self.broadcast, *self.shape)
+            repeated: Tensor = F.expand(self.whole if self.kind == "i" else self.broadcast, *self.shape)
             return repeated
-        if isinstance(self.held, Value):
+        if isinstance(self.held, Tensor):
             return self.held
         graph = current_graph()
         assert graph is not None
         if self.constant and self.held.dtype == object:
             parts = [F.mul(graph.value(np.ones((), np.float32)), n) for n in self.held.ravel()]
-            sizes: Value = F.stack(parts).reshape(self.shape)
+            sizes: Tensor = F.stack(parts).reshape(self.shape)
             return sizes
-        found: Value = graph.value(self.held)
+        found: Tensor = graph.value(self.held)
         return found
 
     @property
-    def numbers(self) -> Value:
+    def numbers(self) -> Tensor:
         """As a value to compute with."""
         return F.expand(self.broadcast, *self.shape) if self._is_repeated else self.broadcast
 
     @property
-    def broadcast(self) -> Value:
+    def broadcast(self) -> Tensor:
         """As a value to compute with that meets others element by element: not repeated."""
-        value = Tensor(self.held, self.kind).value if self._is_repeated else self.value
+        value = ForeignTensor(self.held, self.kind).value if self._is_repeated else self.value
         if value.dtype == FLOAT32:
             return value
         if isinstance(value.leaf, np.ndarray):
             return value.graph.constant(value.leaf.astype(np.float32))
-        result: Value = AsNumbers.apply(value)
+        result: Tensor = AsNumbers.apply(value)
         return result
 
     @property
-    def whole(self) -> Value:
+    def whole(self) -> Tensor:
         """As a value of whole numbers that meets others element by element: not repeated."""
-        value = Tensor(self.held, self.kind).value if self._is_repeated else self.value
+        value = ForeignTensor(self.held, self.kind).value if self._is_repeated else self.value
         return value if value.dtype.kind == "i" else value.long()
 
     @property
-    def elements(self) -> Value:
+    def elements(self) -> Tensor:
         """As a value of its own kind, to be moved, or to look something up."""
         if self.kind == "f":
             return self.numbers
@@ -116,13 +116,13 @@ class Tensor:
         return dim % self.rank
 
 
-class TensorList(Sequence[Tensor]):
+class TensorList(Sequence[ForeignTensor]):
     """Tensors in a row whose number is known: a sequence of ONNX, a list of Core ML."""
 
     kind = "list"
     constant = False
 
-    def __init__(self, tensors: Iterable[Tensor]) -> None:
+    def __init__(self, tensors: Iterable[ForeignTensor]) -> None:
         self._tensors = tuple(tensors)
 
     def __len__(self) -> int:
@@ -134,10 +134,10 @@ class TensorList(Sequence[Tensor]):
 
 def without_elements(x: Any) -> Any:
     """A tensor that has no elements as a constant, which needs no computing; any other as it is."""
-    if not isinstance(x, Tensor) or x.constant or not any(isinstance(n, int) and n == 0 for n in x.shape):
+    if not isinstance(x, ForeignTensor) or x.constant or not any(isinstance(n, int) and n == 0 for n in x.shape):
         return x
     dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[x.kind]
-    return Tensor(np.zeros([int(n) for n in x.shape], dtype), x.kind)
+    return ForeignTensor(np.zeros([int(n) for n in x.shape], dtype), x.kind)
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
@@ -155,7 +155,7 @@ def sizes_array(sizes: Sequence[Any]) -> Any:
     return array
 
 
-def reshaped(x: Tensor, sizes: Sequence[Any]) -> Any:
+def reshaped(x: ForeignTensor, sizes: Sequence[Any]) -> Any:
     """The elements in another shape, in which one size may be -1."""
     count = product(x.shape)
     shape = filled(sizes, count, is_same) or filled(sizes, count, equal_here)
@@ -164,14 +164,14 @@ def reshaped(x: Tensor, sizes: Sequence[Any]) -> Any:
     if x.constant:
         return x.held.reshape(tuple(map(int, shape)))
     value = x.value
-    return value if is_same_shape(shape, value.shape) else Value(value.graph, shape, source=value)
+    return value if is_same_shape(shape, value.shape) else Tensor(value.graph, shape, source=value)
 
 
 def held_parameter(given: Any) -> Any:
     """What layers take as weights: a parameter, an array or None."""
     if given is None:
         return None
-    if isinstance(given, Tensor) and isinstance(given.held, (Parameter, np.ndarray)):
+    if isinstance(given, ForeignTensor) and isinstance(given.held, (Parameter, np.ndarray)):
         return given.held
     raise Misfit("weights must be parameters or constants of the module as they are, but are computed")
 

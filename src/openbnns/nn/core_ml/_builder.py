@@ -12,7 +12,7 @@ from ...graph.operation import Operation
 from ...graph.parameter import Parameter
 from ...graph.polynomials import Factor, Polynomial
 from ...graph.sizes import AnySize, Size, expression_of
-from ...graph.tensor import FLOAT32, Array, Value
+from ...graph.tensor import FLOAT32, Array, Tensor
 
 Var = Any  # a value of the program
 
@@ -44,7 +44,7 @@ class Builder:
         self._axes: dict[str, tuple[Var, int]] = {}  # the input and the axis that have a free size
         self.made: list[str] = []  # kinds of operations that the present step has become
         self._vars: dict[int, Var] = {}
-        self._held: list[Value] = []  # whose identities must stay theirs
+        self._held: list[Tensor] = []  # whose identities must stay theirs
         self._name = "layer"
         self._taken: set[str] = set()
 
@@ -67,12 +67,12 @@ class Builder:
 
     # Values.
 
-    def set(self, value: Value, var: Var) -> None:
+    def set(self, value: Tensor, var: Var) -> None:
         """What stands for a value of the network."""
         self._vars[id(value)] = var
         self._held.append(value)
 
-    def begin(self, value: Value, var: Var) -> None:
+    def begin(self, value: Tensor, var: Var) -> None:
         """The record that stands for an input of the network."""
         self.set(value, var)
         for axis, size in enumerate(value.shape):
@@ -80,7 +80,7 @@ class Builder:
             if not isinstance(known, int):
                 self._axes.setdefault(str(known), (var, axis))
 
-    def get(self, value: Value) -> Var:
+    def get(self, value: Tensor) -> Var:
         """What stands for a value, in its shape."""
         if id(value) not in self._vars:
             leaf = value.leaf

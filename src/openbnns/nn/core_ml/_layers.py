@@ -19,13 +19,13 @@ from ...graph.operations import (
 )
 from ...graph.operations.fused import NormalizedOperation
 from ...graph.sizes import AnySize, is_same, product
-from ...graph.tensor import Value
+from ...graph.tensor import Tensor
 from ._builder import Builder, Refused, Var, writes
 from ._functions import activated
 
 
 def _array(parameter: Any) -> Any:
-    if isinstance(parameter, Value):
+    if isinstance(parameter, Tensor):
         raise Refused("its weights are computed, but Core ML takes numbers that stay as they are. Compute them before")
     return None if parameter is None else parameter.data.astype(np.float32)
 

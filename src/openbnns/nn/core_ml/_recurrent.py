@@ -10,7 +10,7 @@ import numpy as np
 
 from ...graph.operations import Lstm, Recurrent
 from ...graph.operations.states import InitialState
-from ...graph.tensor import Value
+from ...graph.tensor import Tensor
 from ._builder import Builder, Var, writes
 
 
@@ -109,7 +109,7 @@ def _loop(b: Builder, op: Lstm | Recurrent, kind: str, states: int) -> None:
         b.set(value, var)
 
 
-def _lengths(b: Builder, lengths: Value) -> Var:
+def _lengths(b: Builder, lengths: Tensor) -> Var:
     """(N, 1)"""
     return b("reshape", x=b.get(lengths), shape=[-1, 1])
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...graph.operations import Attention, AttentionHeads, Forbidden
 from ...graph.operations.heads import Part
 from ...graph.sizes import AnySize, is_same
-from ...graph.tensor import Value
+from ...graph.tensor import Tensor
 from ._builder import Builder, Refused, Var, writes
 from ._shapes import product
 
@@ -37,7 +37,7 @@ def _to_add(mask: Any) -> Any:
     return np.where(mask != 0, _LEAST, np.float32(0))
 
 
-def _mask(b: Builder, op: Attention, value: Value) -> Any:
+def _mask(b: Builder, op: Attention, value: Tensor) -> Any:
     """A mask as numbers to add, in the shape of scores (N, heads, target, source) or of their last axes."""
     samples, target, source = *op.output.shape[:2], op.source
     leaf = value.storage.leaf

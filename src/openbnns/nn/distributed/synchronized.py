@@ -19,7 +19,7 @@ from ...graph.graph import Graph
 from ...graph.operation import Operation
 from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 
 
 class Meeting:
@@ -38,13 +38,13 @@ class SynchronizedNormalization(Operation):
     keeps_inputs = True
 
     def __init__(
-        self, graph: Graph, x: Value, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
+        self, graph: Graph, x: Tensor, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
         beta: Parameter | None, momentum: float, epsilon: float,
     ) -> None:  # fmt: skip
         self.gamma, self.beta, self.keep, self.epsilon = gamma, beta, momentum, epsilon
         self.running = type.moving_mean, type.moving_variance
         self.channels = int(sample[0])
-        super().__init__([x], Value(graph, x.shape), [p for p in (beta, gamma) if p is not None])
+        super().__init__([x], Tensor(graph, x.shape), [p for p in (beta, gamma) if p is not None])
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         assert training, "inference has no need of others"

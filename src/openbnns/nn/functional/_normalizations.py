@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...graph.functions.base import Tensor
+from ...graph.functions.base import TensorLike
 from ...graph.tensor import Array
 from ._given import with_parameters
 
 
-def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def layer_norm(
+    input: TensorLike, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
     """Each sample normalized over its last axes; see LayerNorm.
 
     >>> import numpy as np
@@ -23,7 +25,7 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: A
     return with_parameters(input, layer, "layer_norm", weight=weight, bias=bias)
 
 
-def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+def rms_norm(input: TensorLike, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Each sample divided by its root mean square over its last axes; see RMSNorm."""
     from ..normalization import RMSNorm
 
@@ -31,7 +33,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: floa
     return with_parameters(input, layer, "rms_norm", weight=weight)
 
 
-def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def group_norm(input: TensorLike, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Each group of channels of a sample normalized; see GroupNorm."""
     from ..normalization import GroupNorm
 
@@ -40,7 +42,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = N
 
 
 def batch_norm(
-    input: Tensor, running_mean: Array | None, running_var: Array | None, weight: Any = None, bias: Any = None,
+    input: TensorLike, running_mean: Array | None, running_var: Array | None, weight: Any = None, bias: Any = None,
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
     """Channels normalized over the batch; see BatchNorm1d and BatchNorm2d.
@@ -56,7 +58,7 @@ def batch_norm(
 
 
 def instance_norm(
-    input: Tensor, running_mean: Array | None = None, running_var: Array | None = None, weight: Any = None,
+    input: TensorLike, running_mean: Array | None = None, running_var: Array | None = None, weight: Any = None,
     bias: Any = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
     """Each channel of a sample normalized; see InstanceNorm1d and InstanceNorm2d."""
@@ -67,7 +69,7 @@ def instance_norm(
     return _with_statistics(input, layer, running_mean, running_var, "instance_norm", weight=weight, bias=bias)
 
 
-def _with_statistics(input: Tensor, layer: Any, mean: Any, variance: Any, who: str, **parameters: Any) -> Any:
+def _with_statistics(input: TensorLike, layer: Any, mean: Any, variance: Any, who: str, **parameters: Any) -> Any:
     if (mean is None) != (variance is None):
         raise ValueError(f"{who}: running_mean and running_var belong together. Give both, or neither.")
     if mean is not None:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from ...graph import operations
-from ...graph.functions.base import Tensor, function, numbers
+from ...graph.functions.base import TensorLike, function, numbers
 
 PadMode = Literal["constant", "reflect", "replicate", "circular"]
 ResizeMode = Literal["nearest", "nearest-exact", "linear", "bilinear", "bicubic"]
 
 
 @function
-def pad(input: Tensor, pad: Sequence[int], mode: PadMode = "constant", value: float | None = None) -> Any:
+def pad(input: TensorLike, pad: Sequence[int], mode: PadMode = "constant", value: float | None = None) -> Any:
     """Elements added around the last axes: pairs (before, after), those of the last axis first; negative ones take away.
 
     ``mode`` is "constant" with ``value``, or "reflect", "replicate" or "circular".
@@ -36,8 +36,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: PadMode = "constant", value: fl
 
 @function
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: ResizeMode = "nearest", align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
+    input: TensorLike, size: Any = None, scale_factor: Any = None, mode: ResizeMode = "nearest", align_corners: bool | None =
+    None, recompute_scale_factor: bool | None = None,
 ) -> Any:  # fmt: skip
     """Signals or images sampled anew; see Upsample.
 
@@ -53,7 +53,7 @@ def interpolate(
 
 
 @function
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
+def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Any:
     """Channels as pixels; see PixelShuffle."""
     from ..resize import PixelShuffle
 
@@ -61,7 +61,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
 
 
 @function
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Any:
     """Pixels as channels; see PixelUnshuffle."""
     from ..resize import PixelUnshuffle
 
@@ -69,7 +69,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
 
 
 @function
-def channel_shuffle(input: Tensor, groups: int) -> Any:
+def channel_shuffle(input: TensorLike, groups: int) -> Any:
     """Channels of all groups in turn; see ChannelShuffle."""
     from ..resize import ChannelShuffle
 

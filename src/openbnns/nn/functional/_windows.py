@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...graph.checks import Pair
-from ...graph.functions.base import Tensor, function, numbers
+from ...graph.functions.base import TensorLike, function, numbers
 from ._given import convolved, given_shape
 
 
 @function
 def max_pool1d(
-    input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
+    input: TensorLike, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """The largest value of every window of a signal; see MaxPool1d."""
@@ -24,7 +24,7 @@ def max_pool1d(
 
 @function
 def max_pool2d(
-    input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
+    input: TensorLike, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """The largest value of every window of an image; see MaxPool2d.
@@ -42,7 +42,7 @@ def max_pool2d(
 
 @function
 def max_pool3d(
-    input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
+    input: TensorLike, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
     ceil_mode: bool = False,
 ) -> Any:  # fmt: skip
     """The largest value of every window of a volume; see MaxPool3d."""
@@ -53,7 +53,7 @@ def max_pool3d(
 
 @function
 def avg_pool1d(
-    input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
+    input: TensorLike, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:  # fmt: skip
     """The mean of every window of a signal; see AvgPool1d."""
@@ -64,7 +64,7 @@ def avg_pool1d(
 
 @function
 def avg_pool2d(
-    input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
+    input: TensorLike, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
     """The mean of every window of an image; see AvgPool2d."""
@@ -76,7 +76,7 @@ def avg_pool2d(
 
 @function
 def avg_pool3d(
-    input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
+    input: TensorLike, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
     """The mean of every window of a volume; see AvgPool3d."""
@@ -88,7 +88,7 @@ def avg_pool3d(
 
 @function
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
+    input: TensorLike, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
 ) -> Any:
     """The p-norm of every window of a signal; see LPPool1d."""
     from ..pooling import LPPool1d
@@ -98,7 +98,7 @@ def lp_pool1d(
 
 @function
 def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
+    input: TensorLike, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
 ) -> Any:
     """The p-norm of every window of an image; see LPPool2d."""
     from ..pooling import LPPool2d
@@ -107,7 +107,7 @@ def lp_pool2d(
 
 
 @function
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
+def adaptive_avg_pool1d(input: TensorLike, output_size: Any) -> Any:
     """The means of so many parts of a signal; see AdaptiveAvgPool1d."""
     from ..pooling import AdaptiveAvgPool1d
 
@@ -115,7 +115,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
 
 
 @function
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
+def adaptive_avg_pool2d(input: TensorLike, output_size: Any) -> Any:
     """The means of so many parts of an image; see AdaptiveAvgPool2d."""
     from ..pooling import AdaptiveAvgPool2d
 
@@ -123,7 +123,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
 
 
 @function
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
+def adaptive_avg_pool3d(input: TensorLike, output_size: Any) -> Any:
     """The means of so many parts of a volume; see AdaptiveAvgPool3d."""
     from ..pooling import AdaptiveAvgPool3d
 
@@ -131,7 +131,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
 
 
 @function
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(input: TensorLike, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of so many parts of a signal; see AdaptiveMaxPool1d."""
     from ..pooling import AdaptiveMaxPool1d
 
@@ -139,7 +139,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 @function
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(input: TensorLike, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of so many parts of an image; see AdaptiveMaxPool2d."""
     from ..pooling import AdaptiveMaxPool2d
 
@@ -147,7 +147,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 @function
-def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Any:
+def adaptive_max_pool3d(input: TensorLike, output_size: Any) -> Any:
     """The largest values of so many parts of a volume; see AdaptiveMaxPool3d."""
     from ..pooling import AdaptiveMaxPool3d
 
@@ -156,7 +156,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Any:
 
 @function
 def max_unpool1d(
-    input: Tensor, indices: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0,
+    input: TensorLike, indices: TensorLike, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0,
     output_size: Any = None,
 ) -> Any:  # fmt: skip
     """Values where the indices of a maximum pooling say, zeros elsewhere; see MaxUnpool1d."""
@@ -167,7 +167,7 @@ def max_unpool1d(
 
 @function
 def max_unpool2d(
-    input: Tensor, indices: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0,
+    input: TensorLike, indices: TensorLike, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0,
     output_size: Any = None,
 ) -> Any:  # fmt: skip
     """Values where the indices of a maximum pooling say, zeros elsewhere; see MaxUnpool2d."""
@@ -177,7 +177,7 @@ def max_unpool2d(
 
 
 def conv1d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Pair = 1, padding: Any = 0, dilation: Pair = 1,
+    input: TensorLike, weight: Any, bias: Any = None, stride: Pair = 1, padding: Any = 0, dilation: Pair = 1,
     groups: int = 1,
 ) -> Any:  # fmt: skip
     """Convolution of signals with ``weight`` (O, C / groups, K) and ``bias`` (O,); see Conv1d."""
@@ -190,7 +190,7 @@ def conv1d(
 
 
 def conv2d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Pair = 1, padding: Any = 0, dilation: Pair = 1,
+    input: TensorLike, weight: Any, bias: Any = None, stride: Pair = 1, padding: Any = 0, dilation: Pair = 1,
     groups: int = 1,
 ) -> Any:  # fmt: skip
     """Convolution of images with ``weight`` (O, C / groups, KH, KW) and ``bias`` (O,); see Conv2d.
@@ -210,7 +210,7 @@ def conv2d(
 
 
 def conv3d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Pair = 1, padding: Any = 0, dilation: Pair = 1,
+    input: TensorLike, weight: Any, bias: Any = None, stride: Pair = 1, padding: Any = 0, dilation: Pair = 1,
     groups: int = 1,
 ) -> Any:  # fmt: skip
     """Convolution of volumes with ``weight`` (O, C / groups, KD, KH, KW) and ``bias`` (O,); see Conv3d."""
@@ -223,7 +223,7 @@ def conv3d(
 
 
 def conv_transpose1d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
+    input: TensorLike, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
     groups: int = 1, dilation: Pair = 1,
 ) -> Any:  # fmt: skip
     """Transposed convolution of signals with ``weight`` (C, O / groups, K); see ConvTranspose1d."""
@@ -237,7 +237,7 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
+    input: TensorLike, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
     groups: int = 1, dilation: Pair = 1,
 ) -> Any:  # fmt: skip
     """Transposed convolution of images with ``weight`` (C, O / groups, KH, KW); see ConvTranspose2d."""
@@ -251,7 +251,7 @@ def conv_transpose2d(
 
 
 def conv_transpose3d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
+    input: TensorLike, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
     groups: int = 1, dilation: Pair = 1,
 ) -> Any:  # fmt: skip
     """Transposed convolution of volumes with ``weight`` (C, O / groups, KD, KH, KW); see ConvTranspose3d."""

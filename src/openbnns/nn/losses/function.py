@@ -12,7 +12,7 @@ from ..._spelling import spelled
 from ...graph.program import Program
 from ...graph.sizes import Size, product
 from ...graph.structure import Structure, flatten
-from ...graph.tensor import FLOAT32, Array, Value
+from ...graph.tensor import FLOAT32, Array, Tensor
 from .._parts import Key, called, joined, keys_of, parts_of
 from ..module import Module
 from ._base import BoundLoss, Loss, LossAndGradient
@@ -127,7 +127,7 @@ class _Network(Module):
         super().__init__()
         self._loss, self._form, self._count, self._keys = loss, structure, count, list(keys)
 
-    def forward(self, *inputs: Value) -> Value:
+    def forward(self, *inputs: Tensor) -> Tensor:
         from .. import functional
 
         loss = self._loss
@@ -135,16 +135,16 @@ class _Network(Module):
         if loss.takes_targets and (self._keys or loss.needs_targets):
             given.append(joined(self._keys, inputs[self._count :]))
         result = loss.function(*given)
-        if not isinstance(result, Value) or not _is_loss(result):
-            what = f"{result.shape}" if isinstance(result, Value) else f"a {type(result).__name__}"
+        if not isinstance(result, Tensor) or not _is_loss(result):
+            what = f"{result.shape}" if isinstance(result, Tensor) else f"a {type(result).__name__}"
             raise TypeError(
                 f"{loss._name}: a loss gives one number, or one per sample, but this one gives {what}. Use mean()."
             )
-        mean: Value = functional.mean(result)
+        mean: Tensor = functional.mean(result)
         return mean
 
 
-def _is_loss(result: Value) -> bool:
+def _is_loss(result: Tensor) -> bool:
     """True for one number, or one for each sample."""
     return product(result.shape[1:] if result.shape and isinstance(result.shape[0], Size) else result.shape) == 1
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .. import functional as F
 from ..activation import ELU, Hardsigmoid, LeakyReLU, PReLU, ReLU, Sigmoid, Softplus, Softsign, Tanh
 from ..containers import Sequential
@@ -230,7 +230,7 @@ def _flatten(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     return (math.prod(shapes[0]),)
 
 
-def _elementwise(function: Callable[[Value, Value], Value], number: Callable[[Value, float], Value] | None) -> Any:
+def _elementwise(function: Callable[[Tensor, Tensor], Tensor], number: Callable[[Tensor, float], Tensor] | None) -> Any:
     def convert(step: Step, m: Message, shapes: list[Shape]) -> Shape:
         if len(shapes) == 1 and number is not None:
             alpha, one = m.number(1), number
@@ -239,7 +239,7 @@ def _elementwise(function: Callable[[Value, Value], Value], number: Callable[[Va
         if len(shapes) < 2 or any(shape != shapes[0] for shape in shapes):
             raise Refused(f"its inputs are {', '.join(map(str, shapes))}; only equal ones are taken over.")
 
-        def run(*values: Value) -> Value:
+        def run(*values: Tensor) -> Tensor:
             y = values[0]
             for value in values[1:]:
                 y = function(y, value)

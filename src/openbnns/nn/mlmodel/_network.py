@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...graph.parameter import Parameter
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from ..containers import ModuleDict
 from ..module import Module
 
@@ -20,7 +20,7 @@ class Affine(Module):
         self.scale = None if scale is None else Parameter(scale)
         self.bias = None if bias is None else Parameter(bias)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: Tensor) -> Tensor:
         y = x if self.scale is None else x * self.scale
         return y if self.bias is None else y + self.bias
 
@@ -33,8 +33,8 @@ class CoreMLNetwork(Module):
         self.layers = ModuleDict({step.path: step.module for step in steps if step.module is not None})
         self._recipe, self._names_in, self._names_out = steps, inputs, outputs
 
-    def forward(self, *inputs: Value) -> Any:
-        values: dict[str, Value] = dict(zip(self._names_in, inputs, strict=True))
+    def forward(self, *inputs: Tensor) -> Any:
+        values: dict[str, Tensor] = dict(zip(self._names_in, inputs, strict=True))
         for step in self._recipe:
             given = [values[name] for name in step.inputs]
             if step.module is not None:
@@ -56,5 +56,5 @@ class Step:
     inputs: list[str]
     output: str
     module: Module | None = None
-    function: Callable[..., Value] | None = None
+    function: Callable[..., Tensor] | None = None
     weights: dict[str, Array] = field(default_factory=dict)  # of the module, by path

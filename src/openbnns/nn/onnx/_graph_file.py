@@ -12,7 +12,7 @@ from ...graph.operation import Operation
 from ...graph.parameter import Parameter
 from ...graph.polynomials import Factor, Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, expression_of
-from ...graph.tensor import INT64, Array, Value
+from ...graph.tensor import INT64, Array, Tensor
 
 OPSET, IR_VERSION = 21, 10
 _LISTED = 64  # bytes of constants that are written once for all that use them
@@ -32,7 +32,7 @@ class GraphFile:
         self.nodes: list[Any] = []
         self.weights: dict[str, Array] = {}
         self._taken: set[str] = set(names.values())
-        self._values: dict[Value, str] = {}  # by what owns the memory
+        self._values: dict[Tensor, str] = {}  # by what owns the memory
         self._shown: dict[tuple[str, ShapeInFile], str] = {}  # in other shapes
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self.place = ""  # of the layer that is being written
@@ -50,10 +50,10 @@ class GraphFile:
         self._taken.add(name)
         return name
 
-    def bind(self, value: Value, name: str) -> None:
+    def bind(self, value: Tensor, name: str) -> None:
         self._values[value.storage] = name
 
-    def use(self, value: Value) -> str:
+    def use(self, value: Tensor) -> str:
         """The name of a value, in its shape."""
         owner = value.storage
         if owner.leaf is not None:
@@ -142,7 +142,7 @@ class GraphFile:
         number = expression.constant
         return expression if number is None else number
 
-    def shape_of(self, value: Value) -> ShapeInFile:
+    def shape_of(self, value: Tensor) -> ShapeInFile:
         return tuple(map(self.size, value.shape))
 
     def sizes(self, sizes: Sequence[AnySize]) -> str:
@@ -195,13 +195,13 @@ class GraphFile:
 
     # Inputs.
 
-    def input(self, value: Value, name: str) -> Any:
+    def input(self, value: Tensor, name: str) -> Any:
         """Declare an input of the graph that is one of the network; gives what the file says about it."""
         chosen, declared = self.declare(name, self.kind(value), self.dimensions(value.shape))
         self._begin(value, chosen)
         return declared
 
-    def _begin(self, value: Value, name: str) -> None:
+    def _begin(self, value: Tensor, name: str) -> None:
         self.bind(value, name)
         for axis, size in enumerate(value.shape):
             known = self.size(size)
@@ -213,23 +213,23 @@ class GraphFile:
         chosen = self.fresh(name)
         return chosen, self.onnx.helper.make_tensor_value_info(chosen, kind, dimensions)
 
-    def begin(self, value: Value, source: str) -> None:
+    def begin(self, value: Tensor, source: str) -> None:
         """The network begins with this value, which nodes have made of the inputs of the graph."""
         name = self.named("prepared", source)
         self._begin(value, name)
         self.bounds["input"] = self.described(value, name)
 
-    def end(self, value: Value, source: str) -> str:
+    def end(self, value: Tensor, source: str) -> str:
         """The network ends with this value, of which nodes make an output of the graph."""
         name = self.named("scores", source)
         self.bounds["output"] = self.described(value, name)
         return name
 
-    def described(self, value: Value, name: str) -> Any:
+    def described(self, value: Tensor, name: str) -> Any:
         """What the file says about a value."""
         return self.onnx.helper.make_tensor_value_info(name, self.kind(value), self.dimensions(value.shape))
 
-    def kind(self, value: Value) -> int:
+    def kind(self, value: Tensor) -> int:
         """Of elements."""
         types = self.onnx.TensorProto
         return int(types.INT64 if value.dtype == INT64 else types.FLOAT)

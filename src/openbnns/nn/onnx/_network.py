@@ -13,12 +13,12 @@ from ..._plural import plural
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, FreeSizes, Size
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .. import memory_limit
 from .._recording import Recording, Shapes
 from ..converted.control import Steps
 from ..converted.parts import ForeignPart
-from ..converted.tensors import NODE_ERRORS, Misfit, Tensor, TensorList, without_elements
+from ..converted.tensors import NODE_ERRORS, ForeignTensor, Misfit, TensorList, without_elements
 from . import _numpy
 from ._call import Call
 from ._file import Graph, Node, Port
@@ -176,7 +176,7 @@ class Network(OnnxPart):
             port.name: without_elements(_input(port, value, self._kind))
             for port, value in zip(self._ports, inputs, strict=True)
         }
-        held |= {name: Tensor(part) for name, part in (self._named | self._constants).items()}
+        held |= {name: ForeignTensor(part) for name, part in (self._named | self._constants).items()}
         freed = {
             number: graph.sizes.size(name) for name, number in self._written.items() if name in graph.sizes.numbers
         }
@@ -250,7 +250,7 @@ class Network(OnnxPart):
         if missing:
             raise Misfit(f"its output {missing[0]!r} has no counterpart here")
 
-    def _account(self, tensor: Tensor) -> None:
+    def _account(self, tensor: ForeignTensor) -> None:
         """Refuse tensors, and constants that together take too much memory."""
         if isinstance(tensor, TensorList):
             return
@@ -258,7 +258,7 @@ class Network(OnnxPart):
             self._folded += tensor.held.nbytes
             weights = sum(array.nbytes for array in self._constants.values())
             memory_limit.check(self._folded, "what is computed from constants up to here", Misfit, weights)
-        elif isinstance(tensor.held, Value):
+        elif isinstance(tensor.held, Tensor):
             check_memory(tensor.held.shape)
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> inspect.BoundArguments:
@@ -273,17 +273,17 @@ class Network(OnnxPart):
             raise TypeError(f"{self._kind}: {error}. It takes {', '.join(names)}.") from None
 
 
-def _output(name: str, x: Any) -> Value:
+def _output(name: str, x: Any) -> Tensor:
     if isinstance(x, TensorList):
         raise Misfit(f"output {name!r} is a sequence of tensors, which networks do not give")
-    value: Value = x.value if x.kind != "f" else x.numbers
+    value: Tensor = x.value if x.kind != "f" else x.numbers
     return value
 
 
-def _input(port: Port, value: Any, who: str) -> Tensor:
+def _input(port: Port, value: Any, who: str) -> ForeignTensor:
     if port.kind != "f":
         value.as_indices(who)
-    return Tensor(value, port.kind)
+    return ForeignTensor(value, port.kind)
 
 
 def shown_shape(shape: Sequence[Any]) -> str:
@@ -291,17 +291,17 @@ def shown_shape(shape: Sequence[Any]) -> str:
     return f"({', '.join('?' if n is None else str(n) for n in shape)})"
 
 
-def result_of(call: Call, tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
+def result_of(call: Call, tensors: list[ForeignTensor | None]) -> tuple[ForeignTensor, ...]:
     """The results of an operator on tensors: folded, computed in NumPy, or recorded."""
     _require(call, tensors)
     for place in _SHAPING.get(call.op, ()):
         x = tensors[place] if place < len(tensors) else None
         if x is not None and not x.constant:
-            tensors[place] = Tensor(constant_of(x, f"input {place}"))
+            tensors[place] = ForeignTensor(constant_of(x, f"input {place}"))
     given = [x for x in tensors if x is not None]
     by_size = call.op in _FILLING and any(x.constant and x.held.dtype == object for x in given)
     if call.op in _numpy.TABLE and call.op not in _NEVER_FOLDED and all(x.constant for x in given) and not by_size:
-        return tuple(map(Tensor, _numpy.compute(call, [None if x is None else x.held for x in tensors])))
+        return tuple(map(ForeignTensor, _numpy.compute(call, [None if x is None else x.held for x in tensors])))
     changing = {x.kind for x in given if not x.constant}
     of_numbers = any(x.kind == "f" for x in given[: 3 if call.op == "Where" else 1])
     if (
@@ -329,7 +329,7 @@ def _arity(op: str) -> tuple[int, float, tuple[int, ...]]:
     return sum(p.default is p.empty for p in parameters), float(len(parameters)), there
 
 
-def _require(call: Call, tensors: list[Tensor | None]) -> None:
+def _require(call: Call, tensors: list[ForeignTensor | None]) -> None:
     least, most, there = _arity(call.op)
     if len(tensors) < least or len(tensors) > most or any(tensors[i] is None for i in there):
         raise Misfit(f"has {plural(len(tensors), 'input')}, or one of them left out, but needs {least}")

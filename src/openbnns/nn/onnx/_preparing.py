@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...graph.sizes import AnySize, is_same_shape
-from ...graph.tensor import INT64, Value
+from ...graph.tensor import INT64, Tensor
 from ..model_file import ModelCard
 from ..preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from ..preprocessing.tables import CategoryColumn, NumberColumn
@@ -30,7 +30,7 @@ def can_prepare(card: ModelCard, graph: Any) -> bool:
     return isinstance(prepare, ImagePreparation)
 
 
-def prepare(file: GraphFile, card: ModelCard, value: Value) -> list[Any]:
+def prepare(file: GraphFile, card: ModelCard, value: Tensor) -> list[Any]:
     """Write nodes that make the input of the network; gives what the file says about the inputs of the graph."""
     file.place = "preprocessing"
     samples = value.shape[0]
@@ -46,7 +46,7 @@ def prepare(file: GraphFile, card: ModelCard, value: Value) -> list[Any]:
     return inputs
 
 
-def give_units(file: GraphFile, card: ModelCard, value: Value) -> str:
+def give_units(file: GraphFile, card: ModelCard, value: Tensor) -> str:
     """Numbers in the units of the data; a network learns them with mean 0 and deviation 1."""
     scores = file.end(value, file.use(value))
     file.place, first = "postprocessing", len(file.nodes)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...graph.sizes import Size
-from ..converted.tensors import Tensor
+from ..converted.tensors import ForeignTensor
 from ._call import Call
 from ._file import NEWEST, Node
 from ._network import result_of
 
 
 def apply(
-    op: str, *tensors: Tensor | None, outputs: int = 1, freed: Mapping[int, Size] | None = None, cells: Any = None,
+    op: str, *tensors: ForeignTensor | None, outputs: int = 1, freed: Mapping[int, Size] | None = None, cells: Any = None,
     **attributes: Any,
 ) -> Any:  # fmt: skip
     """The result of an operator of the newest version, or a tuple of ``outputs`` if there are several.

@@ -10,12 +10,12 @@ from typing import Any
 from ..._plural import plural
 from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape
-from ...graph.tensor import Value
+from ...graph.tensor import Tensor
 from .. import functional as F
 from .._recording import Recording, Shapes
 from ..converted.functions import SampleNumbers
 from ..converted.parts import ForeignPart
-from ..converted.tensors import Misfit, Tensor
+from ..converted.tensors import ForeignTensor, Misfit
 from ..module import Module
 from . import _running
 from ._layers import KINDS
@@ -59,7 +59,7 @@ class Network(Part):
         for value, whole in zip(inputs, self._interface.whole, strict=True):
             if whole:
                 value.as_indices(self._kind)
-        held: dict[int, Tensor] = {}
+        held: dict[int, ForeignTensor] = {}
         parts = dict(self._paths())
         for step in self._steps:
             self._take(step, inputs, held, parts)
@@ -93,7 +93,9 @@ class Network(Part):
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
         return str(error)
 
-    def _take(self, step: Record, inputs: tuple[Any, ...], held: dict[int, Tensor], parts: dict[str, Module]) -> None:
+    def _take(
+        self, step: Record, inputs: tuple[Any, ...], held: dict[int, ForeignTensor], parts: dict[str, Module]
+    ) -> None:
         free = inputs[0].graph.sizes
         made = list(refs(step.outputs))
         shapes = tuple(tuple(_bound(n, free) for n in step.shapes[ref.index]) for ref in made)
@@ -117,7 +119,7 @@ class Network(Part):
         held[made[0].index] = _of_shape(self._leaf(step, inputs, parts), shapes[0], kinds[0])
 
     def _called(self, step: Record, call: Call, args: Any, kwargs: dict[str, Any], parts: dict[str, Module]) -> Any:
-        given = [x for x in _flat([args, list(kwargs.values())]) if isinstance(x, Tensor)]
+        given = [x for x in _flat([args, list(kwargs.values())]) if isinstance(x, ForeignTensor)]
         if "c" in call.kinds or any(x.kind == "c" for x in given):
             if step.target not in OF_COMPLEX:
                 raise Misfit("complex numbers have no counterpart in it")
@@ -179,14 +181,14 @@ def full_name(name: str) -> str:
 
 
 def _flat(results: Any) -> Iterator[Any]:
-    if type(results) in (tuple, list) or (isinstance(results, tuple) and not isinstance(results, Value)):
+    if type(results) in (tuple, list) or (isinstance(results, tuple) and not isinstance(results, Tensor)):
         for part in results:
             yield from _flat(part)
     else:
         yield results
 
 
-def _filled(given: Any, held: dict[int, Tensor], free: FreeSizes) -> Any:
+def _filled(given: Any, held: dict[int, ForeignTensor], free: FreeSizes) -> Any:
     """Arguments with tensors in place of Refs, and sizes in place of expressions."""
     if isinstance(given, Ref):
         return held[given.index]
@@ -206,23 +208,23 @@ def _bound(n: Any, free: FreeSizes) -> Any:
     return Size(free, n) if isinstance(n, Polynomial) else n
 
 
-def _of_shape(held: Any, shape: tuple[Any, ...], kind: str) -> Tensor:
+def _of_shape(held: Any, shape: tuple[Any, ...], kind: str) -> ForeignTensor:
     """The result of a step, if it has the shape that it has in PyTorch; axes with one entry in place of many are repeated."""
-    if isinstance(held, Tensor):
+    if isinstance(held, ForeignTensor):
         held = held.held if is_same_shape(held.held.shape, held.shape) else held.value
     own = tuple(held.shape)
     shape = (*shape, 2) if kind == "c" else shape
     if is_same_shape(own, shape):
-        return Tensor(held, kind)
+        return ForeignTensor(held, kind)
     pairs = list(zip(own, shape, strict=False))
     if len(own) != len(shape) or any(
         not is_same(n, m) and not (is_same(n, 1) and isinstance(m, Size)) for n, m in pairs
     ):
         raise Misfit(f"its result is {own} here, but {shape} in PyTorch")
-    return Tensor(held, kind, shape)
+    return ForeignTensor(held, kind, shape)
 
 
-def _result(structure: Any, held: dict[int, Tensor]) -> Any:
+def _result(structure: Any, held: dict[int, ForeignTensor]) -> Any:
     if isinstance(structure, Ref):
         return held[structure.index].elements
     if isinstance(structure, dict):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import functional as F
-from ..converted.tensors import Misfit, Tensor
+from ..converted.tensors import ForeignTensor, Misfit
 from ..module import Module
 from ..padding import Pad
 from ._layers import Kind
@@ -34,11 +34,11 @@ def _plain(layer: Any, call: Call, first: bool, *inputs: Any, output_size: Any =
 
 
 def _is_size(x: Any) -> bool:
-    return isinstance(x, (tuple, list)) and not any(isinstance(n, Tensor) for n in x)
+    return isinstance(x, (tuple, list)) and not any(isinstance(n, ForeignTensor) for n in x)
 
 
 def _bag(
-    layer: Any, call: Call, first: bool, input: Tensor, offsets: Any = None, per_sample_weights: Any = None
+    layer: Any, call: Call, first: bool, input: ForeignTensor, offsets: Any = None, per_sample_weights: Any = None
 ) -> Any:
     if offsets is not None or input.rank != 2:
         raise Misfit("bags must be rows (N, length) of one input, without offsets")
@@ -47,14 +47,14 @@ def _bag(
     return layer(input.value, per_sample_weights.numbers)
 
 
-def _turned(x: Tensor, first: bool) -> Any:
+def _turned(x: ForeignTensor, first: bool) -> Any:
     """A sequence with the samples in front of the steps."""
     if x.rank != 3:
         raise Misfit(f"a sequence without a batch, {x.shape}, has no counterpart here")
     return x.numbers if first else F.transpose(x.numbers, 0, 1)
 
 
-def _sequence(layer: Any, call: Call, first: bool, input: Tensor, hx: Any = None) -> Any:
+def _sequence(layer: Any, call: Call, first: bool, input: ForeignTensor, hx: Any = None) -> Any:
     state = None
     if hx is not None:
         state = tuple(map(_state, hx)) if isinstance(hx, (tuple, list)) else _state(hx)
@@ -64,22 +64,22 @@ def _sequence(layer: Any, call: Call, first: bool, input: Tensor, hx: Any = None
     return output, (tuple(states) if len(states) > 1 else states[0])
 
 
-def _state(x: Tensor) -> Any:
+def _state(x: ForeignTensor) -> Any:
     """(layers, N, H) as one value (N, H) for every layer and direction."""
     if x.rank != 3:
         raise Misfit(f"an initial state is {x.shape}, but must be (layers, N, hidden)")
     return tuple(F.unbind(x.numbers, 0))
 
 
-def _cell(layer: Any, call: Call, first: bool, input: Tensor, hx: Any = None) -> Any:
+def _cell(layer: Any, call: Call, first: bool, input: ForeignTensor, hx: Any = None) -> Any:
     if hx is None:
         return layer(input.numbers)
     return layer(input.numbers, tuple(x.numbers for x in hx) if isinstance(hx, (tuple, list)) else hx.numbers)
 
 
 def _attention(
-    layer: Any, call: Call, first: bool, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Any = None,
-    need_weights: bool = True, attn_mask: Any = None, average_attn_weights: bool = True, is_causal: bool = False,
+    layer: Any, call: Call, first: bool, query: ForeignTensor, key: ForeignTensor, value: ForeignTensor, key_padding_mask: Any =
+    None, need_weights: bool = True, attn_mask: Any = None, average_attn_weights: bool = True, is_causal: bool = False,
 ) -> Any:  # fmt: skip
     turned = {id(x): _turned(x, first) for x in (query, key, value)}  # the same value for what is the same tensor
     output, weights = layer(
@@ -92,7 +92,7 @@ def _attention(
     return output if first else F.transpose(output, 0, 1), weights
 
 
-def _mask(x: Tensor) -> Any:
+def _mask(x: ForeignTensor) -> Any:
     return x.held if isinstance(x.held, np.ndarray) and x.constant else x.value
 
 

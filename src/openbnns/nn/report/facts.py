@@ -13,7 +13,7 @@ import numpy as np
 from ..._plural import plural
 from ...graph.parameter import Parameter
 from ...graph.sizes import number_of
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .._places import places
 from . import scores
 from .explanation import Explanation, saliency
@@ -352,7 +352,7 @@ def _parts(
     return tuple(found)
 
 
-def _sample_shape(value: Value) -> tuple[int, ...]:
+def _sample_shape(value: Tensor) -> tuple[int, ...]:
     """The shape of one sample, without the batch axis."""
     return tuple(map(number_of, value.shape[1:]))
 

@@ -11,7 +11,7 @@ from ...graph.checks import probability
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import Size, is_same, is_same_shape
-from ...graph.tensor import FLOAT32, Array, Value
+from ...graph.tensor import FLOAT32, Array, Tensor
 from .. import functional as F
 from .. import initialisers
 from .._checks import check_rank, check_size, optional, positive
@@ -108,7 +108,7 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query: Value,
+        query: Tensor,
         key: Any = None,
         value: Any = None,
         key_padding_mask: Any = None,
@@ -116,7 +116,7 @@ class MultiheadAttention(Module):
         attn_mask: Any = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> Value:
+    ) -> Tensor:
         """The output, and behind it the weights unless ``need_weights`` is False."""
         if (key is None) != (value is None):
             raise ValueError("MultiheadAttention: takes one input, or query, key and value.")
@@ -170,7 +170,7 @@ class MultiheadAttention(Module):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_observer": None}
 
-    def _check(self, three: list[Value]) -> None:
+    def _check(self, three: list[Tensor]) -> None:
         for x, width in zip(three, (self.embed_dim, self.kdim, self.vdim), strict=True):
             check_rank("MultiheadAttention", x, 2, "(length, features)")
             check_size("MultiheadAttention", "features", width, x.shape[2])
@@ -206,7 +206,7 @@ class MultiheadAttention(Module):
 
     # All at once, by the layer.
 
-    def _layer(self, three: list[Value], masks: Masks) -> Value:
+    def _layer(self, three: list[Tensor], masks: Masks) -> Tensor:
         pieces = [
             (self._parameters["in_proj_weight"], ("query_weights", "key_weights", "value_weights")),
             (self.out_proj._parameters["weight"], ("output_weights",)),
@@ -229,18 +229,18 @@ class MultiheadAttention(Module):
 
     # Step by step, where the layer does not support it: other widths of key and value, gradients of masks, weights.
 
-    def _projected(self, x: Value, number: int) -> Value:
+    def _projected(self, x: Tensor, number: int) -> Tensor:
         """Query, key or value, (N, length, D)."""
         d = self.embed_dim
         part = slice(number * d, (number + 1) * d)
         names = self._projections()
         if len(names) == 1:
-            y: Value = F.linear(x, x.graph.parameter(self._parameters[names[0]])[part])
+            y: Tensor = F.linear(x, x.graph.parameter(self._parameters[names[0]])[part])
         else:
             y = F.linear(x, self._parameters[names[number]])
         return y if self.in_proj_bias is None else y + x.graph.parameter(self.in_proj_bias)[part]
 
-    def _heads(self, x: Value, row: Parameter | None) -> Value:
+    def _heads(self, x: Tensor, row: Parameter | None) -> Tensor:
         """(N, heads, length, D / heads), with the rows that are added behind."""
         d, h = self.embed_dim, self.num_heads
         rows: list[Any] = [x]
@@ -248,12 +248,12 @@ class MultiheadAttention(Module):
             rows.append(x.graph.parameter(row))
         if self.add_zero_attn:
             rows.append(np.zeros((1, 1, d), np.float32))
-        joined: Value = F.cat(rows, 1)
+        joined: Tensor = F.cat(rows, 1)
         shaped = joined.reshape(joined.shape[0], joined.shape[1], h, d // h)
-        result: Value = F.permute(shaped, 0, 2, 1, 3)
+        result: Tensor = F.permute(shaped, 0, 2, 1, 3)
         return result
 
-    def _weights(self, three: list[Value], masks: Masks) -> Value:
+    def _weights(self, three: list[Tensor], masks: Masks) -> Tensor:
         """(N, heads, T, S and the rows that are added)."""
         d, h = self.embed_dim, self.num_heads
         q = self._projected(three[0], 0) * float(np.sqrt(h / d))
@@ -262,16 +262,16 @@ class MultiheadAttention(Module):
         scores = F.matmul(query, F.transpose(key, -1, -2))
         for mask in masks.to_add(scores.shape[-1]):
             scores = scores + mask
-        weights: Value = F.softmax(scores, -1)
+        weights: Tensor = F.softmax(scores, -1)
         return weights
 
-    def _read(self, weights: Value, x: Value) -> Value:
+    def _read(self, weights: Tensor, x: Tensor) -> Tensor:
         """The output from the weights and the value."""
-        heads: Value = F.matmul(weights, self._heads(self._projected(x, 2), self.bias_v))
-        joined: Value = F.permute(heads, 0, 2, 1, 3)
+        heads: Tensor = F.matmul(weights, self._heads(self._projected(x, 2), self.bias_v))
+        joined: Tensor = F.permute(heads, 0, 2, 1, 3)
         flat = joined.reshape(joined.shape[0], joined.shape[1], self.embed_dim)
         bias = self.out_proj._parameters.get("bias")
-        y: Value = F.linear(flat, self.out_proj._parameters["weight"], bias)
+        y: Tensor = F.linear(flat, self.out_proj._parameters["weight"], bias)
         return y
 
     def extra_repr(self) -> str:
@@ -284,11 +284,11 @@ class MultiheadAttention(Module):
 class Masks:
     """The masks of a call: ``keys`` and ``scores`` for the layer, and all of them as numbers to add."""
 
-    def __init__(self, heads: int, query: Value, key: Value, causal: bool) -> None:
+    def __init__(self, heads: int, query: Tensor, key: Tensor, causal: bool) -> None:
         self.heads, self.query, self.causal = heads, query, causal
         self.target, self.source = query.shape[1], key.shape[1]
-        self.keys: Value | None = None
-        self.scores: list[Value] = []
+        self.keys: Tensor | None = None
+        self.scores: list[Tensor] = []
         self.in_layer = True  # whether the layer does all that is asked for
 
     def take_keys(self, given: Any) -> None:
@@ -317,15 +317,15 @@ class Masks:
             )
         self._add(mask)
 
-    def _add(self, mask: Value) -> None:
+    def _add(self, mask: Tensor) -> None:
         self.scores.append(mask)
         constant = isinstance(mask.storage.leaf, np.ndarray)
         self.in_layer = self.in_layer and (mask.dtype != FLOAT32 or constant)
 
-    def _value(self, given: Any, name: str) -> Value:
+    def _value(self, given: Any, name: str) -> Tensor:
         """Integers for true and false, or numbers to add."""
         mask = self.query.graph.value(given)
-        if not isinstance(mask, Value):
+        if not isinstance(mask, Tensor):
             raise TypeError(f"MultiheadAttention: {name} is a {type(given).__name__}. Pass a value or an array.")
         if mask.is_mask:
             return mask.long()
@@ -346,7 +346,7 @@ class Masks:
             masks.append(self._padded(np.where(ahead, np.float32(-np.inf), np.float32(0)), width))
         return masks
 
-    def _numbers(self, mask: Value) -> Value:
+    def _numbers(self, mask: Tensor) -> Tensor:
         shaped, samples = mask, self.query.shape[0]
         if mask.ndim == 3 and self.heads > 1 and is_same(mask.shape[0], samples * self.heads):
             shaped = mask.reshape((samples, self.heads, *mask.shape[1:]))
@@ -392,8 +392,8 @@ class _Observer(Module):
         self.attention, self.training = attention, False
         self._who = type(attention).__name__
 
-    def forward(self, *inputs: Any, **named: Any) -> Value:
-        weights: Value = self.attention(*inputs, **named)[1]
+    def forward(self, *inputs: Any, **named: Any) -> Tensor:
+        weights: Tensor = self.attention(*inputs, **named)[1]
         return weights
 
 

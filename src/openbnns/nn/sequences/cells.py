@@ -9,7 +9,7 @@ import numpy as np
 from ...graph import operations
 from ...graph.operations.states import InitialState, for_samples
 from ...graph.parameter import Parameter
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .. import initialisers
 from .._checks import check_rank, check_size, optional, positive
 from .._tree import options
@@ -43,7 +43,7 @@ class _Cell(Module):
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         return initialisers.fan_in_uniform(self.hidden_size)(shape, generator)
 
-    def _step(self, input: Value, given: Any) -> list[Value]:
+    def _step(self, input: Tensor, given: Any) -> list[Tensor]:
         """The states after the step."""
         who = type(self).__name__
         check_rank(who, input, 1, "(features,)")
@@ -57,15 +57,15 @@ class _Cell(Module):
         x = input.reshape(input.shape[0], 1, self.input_size)
         operation = self._operation(x, (weights[0], weights[1]), weights[2:], self._states(input, given))
         x.graph.append(operation)
-        after: list[Value] = operation.outputs[1 : 1 + self.states]
+        after: list[Tensor] = operation.outputs[1 : 1 + self.states]
         return after
 
-    def _states(self, x: Value, given: Any) -> list[InitialState]:
+    def _states(self, x: Tensor, given: Any) -> list[InitialState]:
         if given is None:
             return []
         states = [x.graph.value(state) for state in (given if self.states > 1 else (given,))]
         for state in states:
-            if not isinstance(state, Value) or not for_samples(state, x, (self.hidden_size,)):
+            if not isinstance(state, Tensor) or not for_samples(state, x, (self.hidden_size,)):
                 got = getattr(state, "shape", type(state).__name__)
                 raise ValueError(
                     f"{type(self).__name__}: a state must be a value (N, {self.hidden_size}), as the step before gave it, but is "
@@ -74,7 +74,7 @@ class _Cell(Module):
         return [InitialState(state, None) for state in states]
 
     def _operation(
-        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
+        self, x: Tensor, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
     ) -> Any:
         raise NotImplementedError
 
@@ -116,14 +116,14 @@ class LSTMCell(_Cell):
         super().__init__()
         self._set_up(input_size, hidden_size, bias)
 
-    def forward(self, input: Value, hx: Any = None) -> tuple[Value, Value]:
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
         if hx is not None and not (isinstance(hx, (tuple, list)) and len(hx) == 2):
             raise ValueError("LSTMCell: hx must be (h, c), the states of the step before.")
         h, c = self._step(input, hx)
         return h, c
 
     def _operation(
-        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
+        self, x: Tensor, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
     ) -> Any:
         return operations.Lstm(x.graph, x, weights, biases, initial=initial)
 
@@ -150,11 +150,11 @@ class GRUCell(_Cell):
         super().__init__()
         self._set_up(input_size, hidden_size, bias)
 
-    def forward(self, input: Value, hx: Any = None) -> Value:
+    def forward(self, input: Tensor, hx: Any = None) -> Tensor:
         return self._step(input, hx)[0]
 
     def _operation(
-        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
+        self, x: Tensor, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
     ) -> Any:
         return operations.Recurrent(x.graph, x, "gru", weights, biases, initial=initial)
 
@@ -198,11 +198,11 @@ class RNNCell(_Cell):
         self.nonlinearity = nonlinearity
         self._set_up(input_size, hidden_size, bias)
 
-    def forward(self, input: Value, hx: Any = None) -> Value:
+    def forward(self, input: Tensor, hx: Any = None) -> Tensor:
         return self._step(input, hx)[0]
 
     def _operation(
-        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
+        self, x: Tensor, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
     ) -> Any:
         return operations.Recurrent(x.graph, x, self.nonlinearity, weights, biases, initial=initial)
 

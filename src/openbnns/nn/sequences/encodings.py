@@ -8,7 +8,7 @@ import numpy as np
 
 from ...graph import operations
 from ...graph.parameter import Parameter
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .. import initialisers
 from .._checks import check_rank, check_size, optional, positive
 from .._tree import changed, options
@@ -19,8 +19,8 @@ from ..module import Module
 class _AddedEncoding(Module):
     """An encoding (T, D) that is added to every sample, and dropout behind the sum."""
 
-    def _add(self, x: Value, encoding: Any) -> Value:
-        y: Value = self.dropout(x + encoding)
+    def _add(self, x: Tensor, encoding: Any) -> Tensor:
+        y: Tensor = self.dropout(x + encoding)
         return y
 
     dropout: Dropout
@@ -44,7 +44,7 @@ class SinusoidalEncoding(_AddedEncoding):
         self.d_model, self.base = optional(d_model, "SinusoidalEncoding: d_model"), _positive_base(base, self)
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: Tensor) -> Tensor:
         check_rank("SinusoidalEncoding", x, 2, "(length, features)")
         check_size("SinusoidalEncoding", "features", self.d_model, x.shape[2])
         steps, width = map(int, x.shape[1:])
@@ -84,7 +84,7 @@ class LearnedEncoding(_AddedEncoding):
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         return initialisers.normal(0.0, self.standard_deviation)(shape, generator)
 
-    def forward(self, x: Value) -> Value:
+    def forward(self, x: Tensor) -> Tensor:
         check_rank("LearnedEncoding", x, 2, "(length, features)")
         check_size("LearnedEncoding", "features", self.d_model, x.shape[2])
         steps, self.d_model = x.shape[1], int(x.shape[2])
@@ -132,11 +132,11 @@ class RotaryEncoding(Module):
         self.dim, self.base = optional(dim, "RotaryEncoding: dim"), _positive_base(base, self)
         self.interleaved, self.offset = bool(interleaved), int(offset)
 
-    def forward(self, query: Value, key: Any = None) -> Any:
+    def forward(self, query: Tensor, key: Any = None) -> Any:
         """The query, or query and key, turned."""
         return self._turned(query) if key is None else (self._turned(query), self._turned(key))
 
-    def _turned(self, x: Value) -> Value:
+    def _turned(self, x: Tensor) -> Tensor:
         if x.ndim < 3:
             raise ValueError(f"RotaryEncoding: needs samples (..., length, features), but gets {x.shape[1:]}.")
         steps, width = map(int, x.shape[-2:])

@@ -16,7 +16,7 @@ from ...graph.graph import current_graph
 from ...graph.operations.states import InitialState, for_samples
 from ...graph.parameter import Parameter
 from ...graph.sizes import is_same_shape
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .. import functional, initialisers
 from .._checks import check_rank, check_size, optional, positive
 from .._tree import options
@@ -75,7 +75,7 @@ class Recurrent(Module):
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         return initialisers.fan_in_uniform(self.hidden_size)(shape, generator)
 
-    def forward(self, input: Value, hx: Any = None, lengths: Any = None) -> Value:
+    def forward(self, input: Tensor, hx: Any = None, lengths: Any = None) -> Tensor:
         """Run the cells from the states ``hx``, zeros if left out, over ``lengths`` steps, all if left out."""
         x, who = input, type(self).__name__
         check_rank(who, x, 2, "(length, features)")
@@ -83,8 +83,8 @@ class Recurrent(Module):
         self.input_size = int(x.shape[2])
         until = None if lengths is None else self._lengths(x, lengths)
         initial = self._initial_states(x, hx)
-        finals: list[list[Value]] = []
-        directions: list[Value] = []
+        finals: list[list[Tensor]] = []
+        directions: list[Tensor] = []
         for number, (layer, ending) in enumerate(self._cells()):
             if ending == "":
                 x = _side_by_side(directions) if directions else x
@@ -166,8 +166,8 @@ class Recurrent(Module):
         return y, parts[0] if kinds == 1 else tuple(parts)
 
     def _direction(
-        self, x: Value, layer: int, ending: str, initial: list[InitialState], lengths: Value | None
-    ) -> list[Value]:
+        self, x: Tensor, layer: int, ending: str, initial: list[InitialState], lengths: Tensor | None
+    ) -> list[Tensor]:
         """Outputs and final states of one layer in one direction."""
         weights = []
         for name in self._names(layer, ending):
@@ -176,27 +176,27 @@ class Recurrent(Module):
             weights.append(self._fit(name, shape, x.graph.generator))
         operation = self._operation(x, (weights[0], weights[1]), weights[2:], bool(ending), initial, lengths)
         x.graph.append(operation)
-        outputs: list[Value] = operation.outputs[: 1 + len(self.state_names)]
+        outputs: list[Tensor] = operation.outputs[: 1 + len(self.state_names)]
         return outputs
 
     def _operation(
-        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
-        initial: list[InitialState], lengths: Value | None,
+        self, x: Tensor, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
+        initial: list[InitialState], lengths: Tensor | None,
     ) -> Any:  # fmt: skip
         """The cells of one layer in one direction."""
         raise NotImplementedError
 
-    def _lengths(self, x: Value, lengths: Any) -> Value:
+    def _lengths(self, x: Tensor, lengths: Any) -> Tensor:
         who = type(self).__name__
-        if not isinstance(lengths, Value) or lengths.shape not in (x.shape[:1], (x.shape[0], 1)):
-            got = f"of shape {lengths.shape}" if isinstance(lengths, Value) else f"a {type(lengths).__name__}"
+        if not isinstance(lengths, Tensor) or lengths.shape not in (x.shape[:1], (x.shape[0], 1)):
+            got = f"of shape {lengths.shape}" if isinstance(lengths, Tensor) else f"a {type(lengths).__name__}"
             raise ValueError(
                 f"{who}: lengths must be one integer per sample, (N,), but is {got}. Make it an input of the network: "
                 "def forward(self, x, lengths)."
             )
         return lengths.as_indices(f"{who}: lengths").reshape(x.shape[0])
 
-    def _initial_states(self, x: Value, hx: Any) -> list[list[InitialState]]:
+    def _initial_states(self, x: Tensor, hx: Any) -> list[list[InitialState]]:
         """For every layer and direction the states to begin with, or none."""
         cells, names = len(self._cells()), self.state_names
         if hx is None:
@@ -207,7 +207,7 @@ class Recurrent(Module):
         kinds = [self._one_per_cell(x, state, name) for state, name in zip(given, names, strict=True)]
         return [list(states) for states in zip(*kinds, strict=True)]
 
-    def _one_per_cell(self, x: Value, state: Any, name: str) -> list[InitialState]:
+    def _one_per_cell(self, x: Tensor, state: Any, name: str) -> list[InitialState]:
         cells, h = len(self._cells()), self.hidden_size
         if isinstance(state, (tuple, list)):
             states = [x.graph.value(part) for part in state]
@@ -217,7 +217,7 @@ class Recurrent(Module):
             value = x.graph.value(state)
             if cells == 1 and for_samples(value, x, (h,)):
                 return [InitialState(value, None)]
-            if isinstance(value, Value) and is_same_shape(value.shape, (cells, 1, h)):
+            if isinstance(value, Tensor) and is_same_shape(value.shape, (cells, 1, h)):
                 value = value.reshape((cells, h))
             if for_samples(value, x, (cells, h)):
                 return [InitialState(value, cell) for cell in range(cells)]
@@ -233,8 +233,8 @@ class Recurrent(Module):
         )
 
 
-def _side_by_side(values: list[Value]) -> Value:
-    joined: Value = functional.cat(values, -1)
+def _side_by_side(values: list[Tensor]) -> Tensor:
+    joined: Tensor = functional.cat(values, -1)
     return joined
 
 
@@ -303,8 +303,8 @@ class LSTM(Recurrent):
             )
 
     def _operation(
-        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
-        initial: list[InitialState], lengths: Value | None,
+        self, x: Tensor, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
+        initial: list[InitialState], lengths: Tensor | None,
     ) -> Any:  # fmt: skip
         return operations.Lstm(x.graph, x, weights, biases, reverse=reverse, initial=initial, lengths=lengths)
 
@@ -352,8 +352,8 @@ class GRU(Recurrent):
         self._set_up(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, last_only)
 
     def _operation(
-        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
-        initial: list[InitialState], lengths: Value | None,
+        self, x: Tensor, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
+        initial: list[InitialState], lengths: Tensor | None,
     ) -> Any:  # fmt: skip
         return operations.Recurrent(
             x.graph, x, "gru", weights, biases, reverse=reverse, initial=initial, lengths=lengths
@@ -401,8 +401,8 @@ class RNN(Recurrent):
         self.nonlinearity = nonlinearity
 
     def _operation(
-        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
-        initial: list[InitialState], lengths: Value | None,
+        self, x: Tensor, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
+        initial: list[InitialState], lengths: Tensor | None,
     ) -> Any:  # fmt: skip
         return operations.Recurrent(
             x.graph, x, self.nonlinearity, weights, biases, reverse=reverse, initial=initial, lengths=lengths

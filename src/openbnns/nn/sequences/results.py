@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .. import functional
 
 
-class Parts(Value):
+class Parts(Tensor):
     """The output of a module that PyTorch returns together with something else.
 
     It is used as the output itself, ``x = self.lstm(x)``, or taken apart, ``x, (h, c) = self.lstm(x)``; ``[0]`` is the
     output and ``[1]`` the rest. All other indices are those of the output.
     """
 
-    def __init__(self, output: Value, rest: Callable[[], Any]) -> None:
+    def __init__(self, output: Tensor, rest: Callable[[], Any]) -> None:
         super().__init__(output.graph, output.shape, source=output)
         self._rest = cache(rest)  # recorded only if it is asked for
 
@@ -66,7 +66,7 @@ class Output(np.ndarray[Any, np.dtype[Any]]):
         return self.view(np.ndarray).__reduce__()
 
 
-class States(tuple[Value, ...]):
+class States(tuple[Tensor, ...]):
     """The states of all layers and directions of a recurrent module, one value (N, H) each, in PyTorch's order.
 
     Where PyTorch has an array (layers * directions, N, H), ``states[-1]`` is the same value, as are ``squeeze(0)`` of one
@@ -78,7 +78,7 @@ class States(tuple[Value, ...]):
         """(layers * directions, N, H)"""
         return (len(self), *self[0].shape)
 
-    def squeeze(self, dim: int = 0) -> Value:
+    def squeeze(self, dim: int = 0) -> Tensor:
         """The state of a module with one layer and one direction."""
         if dim not in (0, -3) or len(self) != 1:
             raise ValueError(
@@ -87,16 +87,16 @@ class States(tuple[Value, ...]):
             )
         return self[0]
 
-    def transpose(self, dim0: int, dim1: int) -> Value:
+    def transpose(self, dim0: int, dim1: int) -> Tensor:
         """All states side by side with the batch in front, (N, layers * directions, H)."""
         if {dim0 % 3, dim1 % 3} != {0, 1}:
             raise ValueError(
                 f"transpose: dims are {dim0} and {dim1}, but only 0 and 1 are possible: the batch comes first."
             )
-        joined: Value = functional.stack(self, 1)
+        joined: Tensor = functional.stack(self, 1)
         return joined
 
-    def permute(self, *dims: int) -> Value:
+    def permute(self, *dims: int) -> Tensor:
         """``permute(1, 0, 2)`` is ``transpose(0, 1)``."""
         order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
         if order != (1, 0, 2):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .._checks import positive
 from .._tree import options
 from ..activation import GELU, ReLU
@@ -19,7 +19,7 @@ from ..normalization import LayerNorm
 from .attention import MultiheadAttention
 from .recurrent import require_batch_first
 
-Activation = Literal["relu", "gelu"] | Module | Callable[[Value], Value]
+Activation = Literal["relu", "gelu"] | Module | Callable[[Tensor], Tensor]
 
 
 class _Layer(Module):
@@ -49,14 +49,14 @@ class _Layer(Module):
         setattr(self, f"norm{number}", LayerNorm(d_model, eps, bias=bias))
         setattr(self, f"dropout{number}", Dropout(dropout))
 
-    def _residual(self, number: int, x: Value, part: Callable[[Value], Value]) -> Value:
+    def _residual(self, number: int, x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
         """One part with its residual connection, normalized before or after."""
         norm, dropout = self._children[f"norm{number}"], self._children[f"dropout{number}"]
-        y: Value = x + dropout(part(norm(x))) if self.norm_first else norm(x + dropout(part(x)))
+        y: Tensor = x + dropout(part(norm(x))) if self.norm_first else norm(x + dropout(part(x)))
         return y
 
-    def _feed(self, x: Value) -> Value:
-        y: Value = self.linear2(self.dropout(self.activation(self.linear1(x))))
+    def _feed(self, x: Tensor) -> Tensor:
+        y: Tensor = self.linear2(self.dropout(self.activation(self.linear1(x))))
         return y
 
     def extra_repr(self) -> str:
@@ -103,10 +103,10 @@ class TransformerEncoderLayer(_Layer):
             self._add_part(number)
 
     def forward(
-        self, src: Value, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
-    ) -> Value:
-        def attend(x: Value) -> Value:
-            y: Value = self.self_attn(
+        self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
+    ) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
+            y: Tensor = self.self_attn(
                 x,
                 x,
                 x,
@@ -158,23 +158,23 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(
         self,
-        tgt: Value,
-        memory: Value,
+        tgt: Tensor,
+        memory: Tensor,
         tgt_mask: Any = None,
         memory_mask: Any = None,
         tgt_key_padding_mask: Any = None,
         memory_key_padding_mask: Any = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Value:
-        def attend(x: Value) -> Value:
-            y: Value = self.self_attn(
+    ) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
+            y: Tensor = self.self_attn(
                 x, x, x, tgt_key_padding_mask, attn_mask=tgt_mask, is_causal=tgt_is_causal, need_weights=False
             )
             return y
 
-        def look(x: Value) -> Value:
-            y: Value = self.multihead_attn(
+        def look(x: Tensor) -> Tensor:
+            y: Tensor = self.multihead_attn(
                 x, memory, memory, memory_key_padding_mask, attn_mask=memory_mask, is_causal=memory_is_causal,
                 need_weights=False,
             )  # fmt: skip
@@ -200,7 +200,7 @@ class _Stack(Module):
             check_module(norm, f"{who}: norm")
             self.norm = norm
 
-    def _finish(self, x: Value) -> Value:
+    def _finish(self, x: Tensor) -> Tensor:
         norm = self._children.get("norm")
         return x if norm is None else norm(x)
 
@@ -222,7 +222,9 @@ class TransformerEncoder(_Stack):
         super().__init__()
         self._set_up(encoder_layer, num_layers, norm)
 
-    def forward(self, src: Value, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Value:
+    def forward(
+        self, src: Tensor, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
+    ) -> Tensor:
         x = src
         for layer in self.layers:
             x = layer(x, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=bool(is_causal))
@@ -245,15 +247,15 @@ class TransformerDecoder(_Stack):
 
     def forward(
         self,
-        tgt: Value,
-        memory: Value,
+        tgt: Tensor,
+        memory: Tensor,
         tgt_mask: Any = None,
         memory_mask: Any = None,
         tgt_key_padding_mask: Any = None,
         memory_key_padding_mask: Any = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Value:
+    ) -> Tensor:
         x = tgt
         for layer in self.layers:
             x = layer(
@@ -308,8 +310,8 @@ class Transformer(Module):
 
     def forward(
         self,
-        src: Value,
-        tgt: Value,
+        src: Tensor,
+        tgt: Tensor,
         src_mask: Any = None,
         tgt_mask: Any = None,
         memory_mask: Any = None,
@@ -319,9 +321,9 @@ class Transformer(Module):
         src_is_causal: bool = False,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Value:
+    ) -> Tensor:
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
-        y: Value = self.decoder(
+        y: Tensor = self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,

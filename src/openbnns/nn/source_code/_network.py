@@ -13,7 +13,7 @@ from ...graph.operation import Operation
 from ...graph.operations import AttentionHeads, Recurrent
 from ...graph.program import Program as NetworkProgram
 from ...graph.sizes import is_same_shape
-from ...graph.tensor import Array, Value
+from ...graph.tensor import Array, Tensor
 from .. import _places as user_places
 from .._optimizer import Optimizer
 from ..losses import BoundLoss, Loss
@@ -137,7 +137,13 @@ class _Writing:
         return program
 
     def _place(
-        self, program: NetworkProgram, block: Block, value: Value | None, wish: str, group: str, seen: dict[int, Buffer]
+        self,
+        program: NetworkProgram,
+        block: Block,
+        value: Tensor | None,
+        wish: str,
+        group: str,
+        seen: dict[int, Buffer],
     ) -> None:
         if id(block) in seen or not block.size:
             return
@@ -156,9 +162,9 @@ class _Writing:
             buffers[-1].constant = True
         return buffers
 
-    def _outputs(self, program: NetworkProgram) -> list[tuple[Buffer, Value | None]]:
+    def _outputs(self, program: NetworkProgram) -> list[tuple[Buffer, Tensor | None]]:
         """The results, written where the caller wants them; or to be copied there, if they lie elsewhere."""
-        found: list[tuple[Buffer, Value | None]] = []
+        found: list[tuple[Buffer, Tensor | None]] = []
         taken: set[int] = set()
         for i, value in enumerate(self.graph.outputs):
             name = "output" if len(self.graph.outputs) == 1 else f"output_{i}"
@@ -171,7 +177,7 @@ class _Writing:
                 taken.add(id(storage))
         return found
 
-    def _take_over(self, program: NetworkProgram, value: Value, name: str) -> Buffer:
+    def _take_over(self, program: NetworkProgram, value: Tensor, name: str) -> Buffer:
         """Let a value of a program lie in memory of the caller."""
         address = int(program._memory.ctypes.data) + program.value_blocks[value].offset
         for low, _, buffer in self.places._shared[id(program)]:
@@ -201,7 +207,9 @@ class _Writing:
         cure = next((cure for kind, cure in _CURES.items() if isinstance(operation, kind)), None)
         self.problems[note, f"{cure or reason}."] = None
 
-    def _copy_outputs(self, program: NetworkProgram, outputs: list[tuple[Buffer, Value | None]], into: Program) -> None:
+    def _copy_outputs(
+        self, program: NetworkProgram, outputs: list[tuple[Buffer, Tensor | None]], into: Program
+    ) -> None:
         self.places.program, self.places.now = program, 2 * len(self.graph.operations)
         for (buffer, value), array in zip(outputs, program.outputs, strict=True):
             if value is not None:

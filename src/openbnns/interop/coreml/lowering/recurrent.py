@@ -8,7 +8,7 @@ import numpy as np
 
 from ....graph.parameter import Parameter
 from ....nn import functional as F
-from ....nn.converted.tensors import Misfit, Tensor
+from ....nn.converted.tensors import ForeignTensor, Misfit
 from ....nn.onnx.operators.cells import Cells
 from .table import Call, operation
 
@@ -23,14 +23,20 @@ def in_our_order(kind: str, rows: Any) -> Any:
     return np.concatenate([parts[gate] for gate in gates])
 
 
-def _held(kind: str, given: Tensor) -> Parameter:
+def _held(kind: str, given: ForeignTensor) -> Parameter:
     """A weight as a parameter: one of the network has the order of our layers already."""
     if isinstance(given.held, Parameter):
         return given.held
     return Parameter(in_our_order(kind, np.asarray(given.array, np.float32)), requires_grad=False)
 
 
-def _cells(kind: str, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | None, other: Tensor | None = None) -> Cells:
+def _cells(
+    kind: str,
+    weight_ih: ForeignTensor,
+    weight_hh: ForeignTensor,
+    bias: ForeignTensor | None,
+    other: ForeignTensor | None = None,
+) -> Cells:
     biases: tuple[Parameter, ...] = ()
     if bias is not None:
         first = _held(kind, bias)
@@ -43,37 +49,37 @@ def _ways(direction: str) -> list[bool]:
     return {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
 
 
-def _states(state: Tensor, count: int) -> Tensor:
+def _states(state: ForeignTensor, count: int) -> ForeignTensor:
     """(N, D * H) as ONNX's (D, N, H)."""
     value = state.numbers
     samples, width = value.shape
-    return Tensor(F.transpose(value.reshape((samples, count, width // count)), 0, 1))
+    return ForeignTensor(F.transpose(value.reshape((samples, count, width // count)), 0, 1))
 
 
-def _flat_states(states: Tensor) -> Tensor:
+def _flat_states(states: ForeignTensor) -> ForeignTensor:
     """(D, N, H) as (N, D * H)."""
     value = states.numbers
     count, samples, width = value.shape
-    return Tensor(F.transpose(value, 0, 1).reshape((samples, count * width)))
+    return ForeignTensor(F.transpose(value, 0, 1).reshape((samples, count * width)))
 
 
-def _flat_outputs(y: Tensor, last: Tensor, direction: str, sequence: bool) -> Tensor:
+def _flat_outputs(y: ForeignTensor, last: ForeignTensor, direction: str, sequence: bool) -> ForeignTensor:
     """(T, D, N, H) as (T, N, D * H) in the order in which cells saw the steps, or only the last step."""
     if not sequence:
         samples, width = last.shape
-        return Tensor(last.numbers.reshape((1, samples, width)))
+        return ForeignTensor(last.numbers.reshape((1, samples, width)))
     value = y.numbers
     steps, count, samples, width = value.shape
     flat = F.transpose(value, 1, 2).reshape((steps, samples, count * width))
-    return Tensor(F.flip(flat, 0) if direction == "reverse" else flat)
+    return ForeignTensor(F.flip(flat, 0) if direction == "reverse" else flat)
 
 
 @operation("lstm")
 def lstm(
-    call: Call, x: Tensor, initial_h: Tensor, initial_c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias: Tensor | None, peephole: Tensor | None, weight_ih_back: Tensor | None, weight_hh_back: Tensor | None,
-    bias_back: Tensor | None, peephole_back: Tensor | None, direction: str, output_sequence: bool,
-    recurrent_activation: str, cell_activation: str, activation: str, clip: float | None,
+    call: Call, x: ForeignTensor, initial_h: ForeignTensor, initial_c: ForeignTensor, weight_ih: ForeignTensor, weight_hh:
+    ForeignTensor, bias: ForeignTensor | None, peephole: ForeignTensor | None, weight_ih_back: ForeignTensor | None,
+    weight_hh_back: ForeignTensor | None, bias_back: ForeignTensor | None, peephole_back: ForeignTensor | None, direction: str,
+    output_sequence: bool, recurrent_activation: str, cell_activation: str, activation: str, clip: float | None,
 ) -> Any:  # fmt: skip
     ways = _ways(direction)
     backs = [(weight_ih_back, weight_hh_back, bias_back)] if len(ways) > 1 else []
@@ -99,13 +105,13 @@ def lstm(
         outputs[::-1] if reverse and len(ways) > 1 else outputs
         for (outputs, _), reverse in zip(found, ways, strict=True)
     ]
-    last = [Tensor(_side_by_side([state[i] for _, state in found])) for i in range(2)]
+    last = [ForeignTensor(_side_by_side([state[i] for _, state in found])) for i in range(2)]
     if not output_sequence:
-        return Tensor(last[0].numbers.reshape((1, *last[0].shape))), *last
-    return Tensor(_side_by_side([F.stack(outputs, 0) for outputs in ordered])), *last
+        return ForeignTensor(last[0].numbers.reshape((1, *last[0].shape))), *last
+    return ForeignTensor(_side_by_side([F.stack(outputs, 0) for outputs in ordered])), *last
 
 
-def _lstm_step(cells: Cells, acts: list[Any], peephole: Tensor | None, clip: float | None) -> Any:
+def _lstm_step(cells: Cells, acts: list[Any], peephole: ForeignTensor | None, clip: float | None) -> Any:
     n = int(cells.recurrent.shape[1])
     seen = [0.0, 0.0, 0.0] if peephole is None else F.split(peephole.numbers, n, 0)  # by gates i, f, o
 
@@ -122,9 +128,9 @@ def _lstm_step(cells: Cells, acts: list[Any], peephole: Tensor | None, clip: flo
 
 @operation("gru")
 def gru(
-    call: Call, x: Tensor, initial_h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | None, direction: str,
-    output_sequence: bool, recurrent_activation: str, activation: str, reset_after: bool | None,
-    input_bias: Tensor | None,
+    call: Call, x: ForeignTensor, initial_h: ForeignTensor, weight_ih: ForeignTensor, weight_hh: ForeignTensor, bias:
+    ForeignTensor | None, direction: str, output_sequence: bool, recurrent_activation: str, activation: str, reset_after: bool |
+    None, input_bias: ForeignTensor | None,
 ) -> Any:  # fmt: skip
     cells = _cells("gru", weight_ih, weight_hh, bias, input_bias)
     (reverse,) = _ways(direction)
@@ -151,13 +157,13 @@ def gru(
         return [F.add(F.mul(F.sub(1.0, update), acts[1](F.add(zo, seen))), F.mul(update, h))]
 
     outputs, state = _unrolled(x, cells, reverse, [initial_h.numbers], step)
-    return _joined(outputs, output_sequence), Tensor(state[0])
+    return _joined(outputs, output_sequence), ForeignTensor(state[0])
 
 
 @operation("rnn")
 def rnn(
-    call: Call, x: Tensor, initial_h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | None, direction: str,
-    output_sequence: bool, activation: str,
+    call: Call, x: ForeignTensor, initial_h: ForeignTensor, weight_ih: ForeignTensor, weight_hh: ForeignTensor, bias:
+    ForeignTensor | None, direction: str, output_sequence: bool, activation: str,
 ) -> Any:  # fmt: skip
     cells = _cells("rnn", weight_ih, weight_hh, bias)
     (reverse,) = _ways(direction)
@@ -174,7 +180,7 @@ def rnn(
         return [act(F.add(z, F.linear(state[0], _value(cells.recurrent))))]
 
     outputs, state = _unrolled(x, cells, reverse, [initial_h.numbers], step)
-    return _joined(outputs, output_sequence), Tensor(state[0])
+    return _joined(outputs, output_sequence), ForeignTensor(state[0])
 
 
 # Cells that BNNS does not have, step by step.
@@ -196,7 +202,9 @@ def _value(parameter: Parameter) -> Any:
     return parameter if parameter.requires_grad else parameter.data
 
 
-def _unrolled(x: Tensor, cells: Cells, reverse: bool, state: list[Any], step: Any) -> tuple[list[Any], list[Any]]:
+def _unrolled(
+    x: ForeignTensor, cells: Cells, reverse: bool, state: list[Any], step: Any
+) -> tuple[list[Any], list[Any]]:
     """The outputs in the order in which the steps were seen, and the last state."""
     bias = _value(cells.biases[0]) if cells.biases else None
     inputs = F.linear(x.numbers, _value(cells.weight), bias)
@@ -207,7 +215,7 @@ def _unrolled(x: Tensor, cells: Cells, reverse: bool, state: list[Any], step: An
     return outputs, state
 
 
-def _parts(state: Tensor, count: int) -> list[Any]:
+def _parts(state: ForeignTensor, count: int) -> list[Any]:
     """The states of all directions, which stand side by side."""
     return [state.numbers] if count == 1 else list(F.chunk(state.numbers, count, 1))
 
@@ -216,5 +224,5 @@ def _side_by_side(parts: list[Any]) -> Any:
     return F.cat(parts, -1) if len(parts) > 1 else parts[0]
 
 
-def _joined(outputs: list[Any], sequence: bool) -> Tensor:
-    return Tensor(F.stack(outputs if sequence else outputs[-1:], 0))
+def _joined(outputs: list[Any], sequence: bool) -> ForeignTensor:
+    return ForeignTensor(F.stack(outputs if sequence else outputs[-1:], 0))

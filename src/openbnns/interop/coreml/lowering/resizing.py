@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....nn import functional as F
-from ....nn.converted.tensors import Tensor, sizes_array
+from ....nn.converted.tensors import ForeignTensor, sizes_array
 from ....nn.onnx.operators.elementwise import along
 from .table import Call, operation, sizes_of, whole
 
@@ -18,21 +18,23 @@ def _scaled(n: Any, factor: float) -> Any:
 
 
 @operation("upsample_nearest_neighbor")
-def upsample_nearest_neighbor(call: Call, x: Tensor, scale_factor_height: float, scale_factor_width: float) -> Any:
+def upsample_nearest_neighbor(
+    call: Call, x: ForeignTensor, scale_factor_height: float, scale_factor_width: float
+) -> Any:
     return _by_lengths(call, x, [scale_factor_height, scale_factor_width], "nearest", "asymmetric")
 
 
-def _by_lengths(call: Call, x: Tensor, factors: list[float], mode: str, coordinates: str) -> Any:
+def _by_lengths(call: Call, x: ForeignTensor, factors: list[float], mode: str, coordinates: str) -> Any:
     """Core ML computes positions from the lengths that a factor leads to, not from the factor."""
     lengths = [_scaled(n, factor) for n, factor in zip(x.shape[-2:], factors, strict=True)]
-    sizes = Tensor(sizes_array([*x.shape[:-2], *lengths]))
+    sizes = ForeignTensor(sizes_array([*x.shape[:-2], *lengths]))
     options = {"mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": "floor"}
     return call.onnx("Resize", x, None, None, sizes, **options)
 
 
 @operation("upsample_bilinear")
 def upsample_bilinear(
-    call: Call, x: Tensor, scale_factor_height: float, scale_factor_width: float, align_corners: bool,
+    call: Call, x: ForeignTensor, scale_factor_height: float, scale_factor_width: float, align_corners: bool,
     half_pixel_centers: bool | None,
 ) -> Any:  # fmt: skip
     factors = [scale_factor_height, scale_factor_width]
@@ -43,17 +45,21 @@ def upsample_bilinear(
 
 
 @operation("resize_nearest_neighbor")
-def resize_nearest_neighbor(call: Call, x: Tensor, target_size_height: int, target_size_width: int) -> Any:
+def resize_nearest_neighbor(call: Call, x: ForeignTensor, target_size_height: int, target_size_width: int) -> Any:
     return _resized(call, x, [target_size_height, target_size_width], "DEFAULT", np.floor)
 
 
 @operation("resize_bilinear")
-def resize_bilinear(call: Call, x: Tensor, target_size_height: int, target_size_width: int, sampling_mode: str) -> Any:
+def resize_bilinear(
+    call: Call, x: ForeignTensor, target_size_height: int, target_size_width: int, sampling_mode: str
+) -> Any:
     return _resized(call, x, [target_size_height, target_size_width], sampling_mode)
 
 
 @operation("resize")
-def resize(call: Call, x: Tensor, shape: Tensor, resized_dims: int, interpolation_mode: str, sampling_mode: str) -> Any:
+def resize(
+    call: Call, x: ForeignTensor, shape: ForeignTensor, resized_dims: int, interpolation_mode: str, sampling_mode: str
+) -> Any:
     sizes = [int(n) for n in sizes_of(shape, "shape")]
     sizes = sizes[len(sizes) - resized_dims :]
     own = x.shape[x.rank - resized_dims :]
@@ -78,7 +84,7 @@ def positions(n: float, m: int, mode: str) -> Any:
     return found
 
 
-def _resized(call: Call, x: Tensor, sizes: list[Any], mode: str, nearest: Any = None) -> Any:
+def _resized(call: Call, x: ForeignTensor, sizes: list[Any], mode: str, nearest: Any = None) -> Any:
     """The last axes sampled anew, linearly or with a rounding to the nearest entry."""
     native = {
         "UNALIGN_CORNERS": "half_pixel",
@@ -107,8 +113,8 @@ def _resized(call: Call, x: Tensor, sizes: list[Any], mode: str, nearest: Any = 
         np.add.at(matrix, (np.arange(m), low), 1 - part)
         np.add.at(matrix, (np.arange(m), np.minimum(low + 1, n - 1)), part)
         value = along(value, axis, matrix)
-    return Tensor(value)
+    return ForeignTensor(value)
 
 
-def _plain(x: Tensor, sizes: list[Any]) -> bool:
+def _plain(x: ForeignTensor, sizes: list[Any]) -> bool:
     return all(isinstance(n, int) for n in (*x.shape, *sizes))

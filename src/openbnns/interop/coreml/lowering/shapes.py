@@ -8,19 +8,19 @@ import numpy as np
 
 from ....graph.sizes import Size, is_same, product
 from ....nn import functional as F
-from ....nn.converted.tensors import Misfit, Tensor, reshaped, sizes_array
+from ....nn.converted.tensors import ForeignTensor, Misfit, reshaped, sizes_array
 from .table import Call, operation, sizes_of, whole
 
 _FAR = 2**31 - 1
 
 
 @operation("shape")
-def shape(call: Call, x: Tensor) -> Tensor:
-    return Tensor(sizes_array(x.shape))
+def shape(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(sizes_array(x.shape))
 
 
 @operation("reshape")
-def reshape(call: Call, x: Tensor, shape: Tensor) -> Any:
+def reshape(call: Call, x: ForeignTensor, shape: ForeignTensor) -> Any:
     sizes = sizes_of(shape, "shape")
     zeros = [axis for axis, n in enumerate(sizes) if is_same(n, 0)]
     if zeros and len(sizes) != x.rank and x.held is not None:
@@ -28,49 +28,54 @@ def reshape(call: Call, x: Tensor, shape: Tensor) -> Any:
         extra = len(sizes) - x.rank
         for axis in zeros:
             sizes[axis] = x.shape[axis - extra] if axis >= extra else 1
-        return call.onnx("Reshape", x, Tensor(sizes_array(sizes)))
+        return call.onnx("Reshape", x, ForeignTensor(sizes_array(sizes)))
     return call.onnx("Reshape", x, shape)
 
 
 @operation("reshape_like")
 def reshape_like(
-    call: Call, x: Tensor, ref_tensors: list[Tensor], begins: list[Tensor], ends: list[Tensor], end_masks: list[Tensor]
-) -> Tensor:
+    call: Call,
+    x: ForeignTensor,
+    ref_tensors: list[ForeignTensor],
+    begins: list[ForeignTensor],
+    ends: list[ForeignTensor],
+    end_masks: list[ForeignTensor],
+) -> ForeignTensor:
     sizes: list[Any] = []
     for ref, begin, end, mask in zip(ref_tensors, begins, ends, end_masks, strict=True):
         stop = None if bool(mask.array) else int(end.array)
         sizes += ref.shape[slice(int(begin.array), stop)]
-    return Tensor(reshaped(x, sizes), x.kind)
+    return ForeignTensor(reshaped(x, sizes), x.kind)
 
 
 @operation("flatten2d")
-def flatten2d(call: Call, x: Tensor, axis: int) -> Any:
+def flatten2d(call: Call, x: ForeignTensor, axis: int) -> Any:
     return call.onnx("Flatten", x, axis=axis)
 
 
 @operation("squeeze")
-def squeeze(call: Call, x: Tensor, axes: list[int] | None) -> Any:
+def squeeze(call: Call, x: ForeignTensor, axes: list[int] | None) -> Any:
     return call.onnx("Squeeze", x, None if axes is None else whole(axes))
 
 
 @operation("expand_dims")
-def expand_dims(call: Call, x: Tensor, axes: list[int]) -> Any:
+def expand_dims(call: Call, x: ForeignTensor, axes: list[int]) -> Any:
     return call.onnx("Unsqueeze", x, whole(axes))
 
 
 @operation("transpose")
-def transpose(call: Call, x: Tensor, perm: list[int]) -> Any:
+def transpose(call: Call, x: ForeignTensor, perm: list[int]) -> Any:
     return call.onnx("Transpose", x, perm=[axis % x.rank for axis in perm])
 
 
 @operation("tile")
-def tile(call: Call, x: Tensor, reps: Tensor) -> Any:
+def tile(call: Call, x: ForeignTensor, reps: ForeignTensor) -> Any:
     sizes_of(reps, "reps")
     return call.onnx("Tile", x, reps)
 
 
 @operation("fill")
-def fill(call: Call, shape: Tensor, value: Any) -> Any:
+def fill(call: Call, shape: ForeignTensor, value: Any) -> Any:
     sizes_of(shape, "shape")
     return call.onnx("ConstantOfShape", shape, value=np.array([value], _fitting(value)))
 
@@ -80,68 +85,70 @@ def _fitting(value: Any) -> Any:
 
 
 @operation("fill_like")
-def fill_like(call: Call, ref_tensor: Tensor, value: Any) -> Any:
-    return fill(call, Tensor(sizes_array(ref_tensor.shape)), value)
+def fill_like(call: Call, ref_tensor: ForeignTensor, value: Any) -> Any:
+    return fill(call, ForeignTensor(sizes_array(ref_tensor.shape)), value)
 
 
 @operation("range_1d")
-def range_1d(call: Call, end: Tensor, start: Tensor, step: Tensor) -> Any:
+def range_1d(call: Call, end: ForeignTensor, start: ForeignTensor, step: ForeignTensor) -> Any:
     if not (end.constant and start.constant and step.constant):
         raise Misfit("end, start or step is computed")
     given = [x.held if x.held.dtype != object else np.array(int(x.held.item())) for x in (start, end, step)]
-    return call.onnx("Range", *(Tensor(x.astype(np.float32 if x.dtype.kind == "f" else np.int64)) for x in given))
+    return call.onnx(
+        "Range", *(ForeignTensor(x.astype(np.float32 if x.dtype.kind == "f" else np.int64)) for x in given)
+    )
 
 
 @operation("reverse")
-def reverse(call: Call, x: Tensor, axes: list[int] | None) -> Any:
+def reverse(call: Call, x: ForeignTensor, axes: list[int] | None) -> Any:
     chosen = list(range(x.rank)) if axes is None else [x.axis(axis) for axis in axes]
     if x.constant:
-        return Tensor(np.flip(x.held, tuple(chosen)))
-    return Tensor(F.flip(x.value, chosen), x.kind) if chosen else x
+        return ForeignTensor(np.flip(x.held, tuple(chosen)))
+    return ForeignTensor(F.flip(x.value, chosen), x.kind) if chosen else x
 
 
 # Channels and pixels.
 
 
 @operation("pixel_shuffle")
-def pixel_shuffle(call: Call, x: Tensor, upscale_factor: int) -> Any:
+def pixel_shuffle(call: Call, x: ForeignTensor, upscale_factor: int) -> Any:
     return call.onnx("DepthToSpace", x, blocksize=upscale_factor, mode="CRD")
 
 
 @operation("pixel_unshuffle")
-def pixel_unshuffle(call: Call, x: Tensor, downscale_factor: int) -> Any:
+def pixel_unshuffle(call: Call, x: ForeignTensor, downscale_factor: int) -> Any:
     return call.onnx("SpaceToDepth", x, blocksize=downscale_factor, mode="CRD")
 
 
 @operation("depth_to_space")
-def depth_to_space(call: Call, x: Tensor, block_size: int) -> Any:
+def depth_to_space(call: Call, x: ForeignTensor, block_size: int) -> Any:
     return call.onnx("DepthToSpace", x, blocksize=block_size, mode="DCR")
 
 
 @operation("space_to_depth")
-def space_to_depth(call: Call, x: Tensor, block_size: int) -> Any:
+def space_to_depth(call: Call, x: ForeignTensor, block_size: int) -> Any:
     return call.onnx("SpaceToDepth", x, blocksize=block_size, mode="DCR")
 
 
 @operation("space_to_batch")
-def space_to_batch(call: Call, x: Tensor, block_shape: list[int], paddings: list[list[int]]) -> Tensor:
+def space_to_batch(call: Call, x: ForeignTensor, block_shape: list[int], paddings: list[list[int]]) -> ForeignTensor:
     value = F.pad(x.numbers, [n for pair in reversed(paddings) for n in pair])
     samples, channels, height, width = value.shape
     rows, columns = block_shape
     apart = value.reshape((samples, channels, height // rows, rows, width // columns, columns))
     turned = F.permute(apart, 3, 5, 0, 1, 2, 4)
-    return Tensor(turned.reshape((rows * columns * samples, channels, height // rows, width // columns)))
+    return ForeignTensor(turned.reshape((rows * columns * samples, channels, height // rows, width // columns)))
 
 
 @operation("batch_to_space")
-def batch_to_space(call: Call, x: Tensor, block_shape: list[int], crops: list[list[int]]) -> Tensor:
+def batch_to_space(call: Call, x: ForeignTensor, block_shape: list[int], crops: list[list[int]]) -> ForeignTensor:
     value = x.numbers
     many, channels, height, width = value.shape
     rows, columns = block_shape
     samples = many // (rows * columns)
     apart = value.reshape((rows, columns, samples, channels, height, width))
     whole_image = F.permute(apart, 2, 3, 4, 0, 5, 1).reshape((samples, channels, height * rows, width * columns))
-    return Tensor(F.pad(whole_image, [-n for pair in reversed(crops) for n in pair]))
+    return ForeignTensor(F.pad(whole_image, [-n for pair in reversed(crops) for n in pair]))
 
 
 # Parts.
@@ -149,8 +156,8 @@ def batch_to_space(call: Call, x: Tensor, block_shape: list[int], crops: list[li
 
 @operation("slice_by_index")
 def slice_by_index(
-    call: Call, x: Tensor, begin: Tensor, end: Tensor, stride: list[int] | None, begin_mask: list[bool] | None,
-    end_mask: list[bool] | None, squeeze_mask: list[bool] | None,
+    call: Call, x: ForeignTensor, begin: ForeignTensor, end: ForeignTensor, stride: list[int] | None, begin_mask: list[bool] |
+    None, end_mask: list[bool] | None, squeeze_mask: list[bool] | None,
 ) -> Any:  # fmt: skip
     starts, ends = sizes_of(begin, "begin"), sizes_of(end, "end")
     steps = [1] * x.rank if stride is None else list(stride)
@@ -168,7 +175,7 @@ def slice_by_index(
     return call.onnx("Squeeze", part, whole(squeezed)) if squeezed else part
 
 
-def _slice(call: Call, x: Tensor, starts: list[Any], ends: list[Any], steps: list[int]) -> Any:
+def _slice(call: Call, x: ForeignTensor, starts: list[Any], ends: list[Any], steps: list[int]) -> Any:
     chosen = [
         axis
         for axis in range(x.rank)
@@ -179,24 +186,24 @@ def _slice(call: Call, x: Tensor, starts: list[Any], ends: list[Any], steps: lis
     if not chosen:
         return x
     given = [sizes_array([one[axis] for axis in chosen]) for one in (starts, ends)]
-    return call.onnx("Slice", x, *map(Tensor, given), whole(chosen), whole([steps[axis] for axis in chosen]))
+    return call.onnx("Slice", x, *map(ForeignTensor, given), whole(chosen), whole([steps[axis] for axis in chosen]))
 
 
 @operation("slice_by_size")
-def slice_by_size(call: Call, x: Tensor, begin: Tensor, size: Tensor) -> Any:
+def slice_by_size(call: Call, x: ForeignTensor, begin: ForeignTensor, size: ForeignTensor) -> Any:
     starts, sizes = sizes_of(begin, "begin"), sizes_of(size, "size")
     ends = [_FAR if is_same(n, -1) else start + n for start, n in zip(starts, sizes, strict=True)]
     return _slice(call, x, starts, ends, [1] * x.rank)
 
 
 @operation("crop")
-def crop(call: Call, x: Tensor, crop_height: list[int], crop_width: list[int]) -> Tensor:
+def crop(call: Call, x: ForeignTensor, crop_height: list[int], crop_width: list[int]) -> ForeignTensor:
     edges = [-crop_width[0], -crop_width[1], -crop_height[0], -crop_height[1]]
-    return Tensor(F.pad(x.numbers, edges)) if any(edges) else x
+    return ForeignTensor(F.pad(x.numbers, edges)) if any(edges) else x
 
 
 @operation("split")
-def split(call: Call, x: Tensor, num_splits: int | None, split_sizes: list[int] | None, axis: int) -> Any:
+def split(call: Call, x: ForeignTensor, num_splits: int | None, split_sizes: list[int] | None, axis: int) -> Any:
     if split_sizes is None:
         assert num_splits is not None
         if call.outputs == 1:
@@ -208,38 +215,40 @@ def split(call: Call, x: Tensor, num_splits: int | None, split_sizes: list[int] 
 
 
 @operation("sliding_windows")
-def sliding_windows(call: Call, x: Tensor, axis: int, size: int, stride: int) -> Any:
+def sliding_windows(call: Call, x: ForeignTensor, axis: int, size: int, stride: int) -> Any:
     place = x.axis(axis)
     count = (int(x.shape[place]) - size) // stride + 1
     return call.onnx("Gather", x, whole(np.arange(count)[:, None] * stride + np.arange(size)), axis=place)
 
 
 @operation("band_part")
-def band_part(call: Call, x: Tensor, lower: int, upper: int) -> Any:
+def band_part(call: Call, x: ForeignTensor, lower: int, upper: int) -> Any:
     rows, columns = (int(n) for n in x.shape[-2:])
     distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
     kept = np.ones((rows, columns), np.bool_)
     kept = kept if lower < 0 else kept & (-distance <= lower)
     kept = kept if upper < 0 else kept & (distance <= upper)
-    return call.onnx("Where", Tensor(kept), x, Tensor(np.zeros((), np.float32 if x.kind == "f" else np.int64)))
+    return call.onnx(
+        "Where", ForeignTensor(kept), x, ForeignTensor(np.zeros((), np.float32 if x.kind == "f" else np.int64))
+    )
 
 
 # Joints.
 
 
 @operation("concat")
-def concat(call: Call, values: list[Tensor], axis: int, interleave: bool) -> Any:
+def concat(call: Call, values: list[ForeignTensor], axis: int, interleave: bool) -> Any:
     if not interleave or len(values) == 1:
         return call.onnx("Concat", *values, axis=axis) if len(values) > 1 else values[0]
     place = values[0].axis(axis)
     apart = call.onnx("Concat", *(call.onnx("Unsqueeze", x, whole([place + 1])) for x in values), axis=place + 1)
     sizes = values[0].shape
     joined = (*sizes[:place], product(apart.shape[place : place + 2]), *sizes[place + 1 :])
-    return Tensor(reshaped(apart, joined), apart.kind)
+    return ForeignTensor(reshaped(apart, joined), apart.kind)
 
 
 @operation("stack")
-def stack(call: Call, values: list[Tensor], axis: int) -> Any:
+def stack(call: Call, values: list[ForeignTensor], axis: int) -> Any:
     places = whole([axis % (values[0].rank + 1)])
     apart = [call.onnx("Unsqueeze", x, places) for x in values]
     return call.onnx("Concat", *apart, axis=int(places.held[0])) if len(apart) > 1 else apart[0]
@@ -249,12 +258,12 @@ _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
 
 
 @operation("pad")
-def pad(call: Call, x: Tensor, pad: Tensor, mode: str, constant_val: float) -> Any:
+def pad(call: Call, x: ForeignTensor, pad: ForeignTensor, mode: str, constant_val: float) -> Any:
     numbers = sizes_of(pad, "pad")
     if any(isinstance(n, Size) for n in numbers):
         numbers = [int(n) for n in numbers]
     count = len(numbers) // 2
     widths = [(0, 0)] * (x.rank - count) + [(numbers[2 * i], numbers[2 * i + 1]) for i in range(count)]
     pads = whole([before for before, _ in widths] + [after for _, after in widths])
-    filling = Tensor(np.array(constant_val, np.float32))
+    filling = ForeignTensor(np.array(constant_val, np.float32))
     return call.onnx("Pad", x, pads, filling, mode=_MODES[mode])

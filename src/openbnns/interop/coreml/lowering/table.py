@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import Size
-from ....nn.converted.tensors import Misfit, Tensor
+from ....nn.converted.tensors import ForeignTensor, Misfit
 from ....nn.onnx.apply import apply
 from ..operation_rules import opset_number
 
@@ -47,17 +47,17 @@ class Call:
         """17 for ios17."""
         return opset_number(self.opset)
 
-    def onnx(self, op: str, *tensors: Tensor | None, **options: Any) -> Any:
+    def onnx(self, op: str, *tensors: ForeignTensor | None, **options: Any) -> Any:
         """The operator of ONNX that does the same."""
         return apply(op, *tensors, freed=self.freed, **options)
 
 
-def whole(numbers: Any) -> Tensor:
+def whole(numbers: Any) -> ForeignTensor:
     """Whole numbers as a constant."""
-    return Tensor(np.asarray(numbers, np.int64))
+    return ForeignTensor(np.asarray(numbers, np.int64))
 
 
-def sizes_of(x: Tensor, what: str) -> list[Any]:
+def sizes_of(x: ForeignTensor, what: str) -> list[Any]:
     """Whole numbers of an input that says how large something is, or where; some may be free sizes."""
     if not x.constant:
         raise Misfit(f"{what} is computed")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.tensor import Value
+from ....graph.tensor import Tensor
 from ... import functional as F
 from ...converted.functions import AsNumbers, Compare, Forbid
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from ._registry import operator
 from .cells import SEQUENCES
@@ -19,7 +19,7 @@ from .cells import SEQUENCES
 class _Heads:
     """Query, key or value as (N, heads, length, width)."""
 
-    def __init__(self, call: Call, x: Tensor, name: str) -> None:
+    def __init__(self, call: Call, x: ForeignTensor, name: str) -> None:
         value, self.flat = x.numbers, x.rank == 3
         if self.flat:
             heads = call.integer(name)
@@ -34,8 +34,8 @@ class _Heads:
 
 @operator(SEQUENCES, "Attention")
 def attention(
-    call: Call, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, past_key: Tensor | None = None,
-    past_value: Tensor | None = None, lengths: Tensor | None = None,
+    call: Call, query: ForeignTensor, key: ForeignTensor, value: ForeignTensor, mask: ForeignTensor | None = None, past_key:
+    ForeignTensor | None = None, past_value: ForeignTensor | None = None, lengths: ForeignTensor | None = None,
 ) -> Any:  # fmt: skip
     q, k, v = (_Heads(call, x, f"{name}_num_heads") for x, name in ((query, "q"), (key, "kv"), (value, "kv")))
     keys, values, before = k.value, v.value, 0
@@ -58,7 +58,7 @@ def attention(
         plain_causal = False
         added = _everything_added(call, windows, mask, lengths, q.value, keys, before)
     empty = isinstance(added, np.ndarray) and np.isneginf(added).all(-1).any()
-    if call.outputs <= 3 and not softcap and not empty and not isinstance(added, Value):
+    if call.outputs <= 3 and not softcap and not empty and not isinstance(added, Tensor):
         y = F.scaled_dot_product_attention(q.value, keys, values, added, 0.0, bool(plain_causal), scale)
         return _results(call, q, y, present, None)
     scores = F.mul(F.matmul(q.value, F.transpose(keys, -1, -2)), scale)
@@ -82,7 +82,8 @@ def _without_empty_rows(weights: Any, added: Any) -> Any:
 
 
 def _everything_added(
-    call: Call, windows: tuple[int, int], mask: Tensor | None, lengths: Tensor | None, q: Value, k: Value, before: int
+    call: Call, windows: tuple[int, int], mask: ForeignTensor | None, lengths: ForeignTensor | None, q: Tensor, k: Tensor, before:
+    int,
 ) -> Any:  # fmt: skip
     """All masks as numbers to add to the scores (N, heads, T, S): an array, a value, or None."""
     if not call.integer("is_causal", 0) and max(windows) < 0 and lengths is None:
@@ -114,14 +115,14 @@ def _everything_added(
     return total
 
 
-def _repeated(x: Value, groups: int) -> Value:
+def _repeated(x: Tensor, groups: int) -> Tensor:
     """Every head so many times, one after the other."""
     samples, heads, length, width = x.shape
     wide = F.expand(x.reshape((samples, heads, 1, length, width)), samples, heads, groups, length, width)
     return wide.reshape((samples, heads * groups, length, width))  # type: ignore[no-any-return]
 
 
-def _mask(mask: Tensor, k: Value) -> Any:
+def _mask(mask: ForeignTensor, k: Tensor) -> Any:
     """What is added to the scores (N, heads, T, S)."""
     if mask.rank > 4 or mask.rank < 1:
         raise Misfit(f"a mask {mask.shape} has no counterpart here")
@@ -142,4 +143,4 @@ def _results(call: Call, q: _Heads, y: Any, present: tuple[Any, Any], scores: An
         samples, heads, length, width = y.shape
         y = F.permute(y, 0, 2, 1, 3).reshape((samples, length, heads * width))
     parts = [y, *present, *([] if scores is None else [scores])]
-    return tuple(map(Tensor, parts[: max(1, call.outputs)]))
+    return tuple(map(ForeignTensor, parts[: max(1, call.outputs)]))

@@ -12,9 +12,9 @@ from ....graph import operations
 from ....graph.operations.states import InitialState
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, is_same
-from ....graph.tensor import Value
+from ....graph.tensor import Tensor
 from ... import functional as F
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from ._registry import operator
 
@@ -51,26 +51,26 @@ def directions(call: Call) -> tuple[bool, ...]:
 class _Sequence:
     """The input as (N, T, I), and results in the layout of the node."""
 
-    def __init__(self, call: Call, x: Tensor) -> None:
+    def __init__(self, call: Call, x: ForeignTensor) -> None:
         if x.rank != 3:
             raise Misfit(f"{x.shape} is no sequence")
         self.front = bool(call.integer("layout", 0))  # whether samples stand in front of steps
-        self.value: Value = x.numbers if self.front else F.transpose(x.numbers, 0, 1)
+        self.value: Tensor = x.numbers if self.front else F.transpose(x.numbers, 0, 1)
 
     @property
     def samples(self) -> AnySize:
         return self.value.shape[0]
 
-    def outputs(self, parts: list[Value]) -> Tensor:
+    def outputs(self, parts: list[Tensor]) -> ForeignTensor:
         """(N, T, H) of every direction: ONNX has (T, D, N, H), or with samples in front (N, T, D, H)."""
         y: Any = F.stack(parts, 2)
-        return Tensor(y if self.front else F.permute(y, 1, 2, 0, 3))
+        return ForeignTensor(y if self.front else F.permute(y, 1, 2, 0, 3))
 
-    def states(self, parts: list[Value]) -> Tensor:
+    def states(self, parts: list[Tensor]) -> ForeignTensor:
         """(N, H) of every direction: ONNX has (D, N, H), or with samples in front (N, D, H)."""
-        return Tensor(F.stack(parts, 1 if self.front else 0))
+        return ForeignTensor(F.stack(parts, 1 if self.front else 0))
 
-    def initial(self, state: Tensor | None, direction: int, count: int, hidden: int) -> Value | None:
+    def initial(self, state: ForeignTensor | None, direction: int, count: int, hidden: int) -> Tensor | None:
         """What the cells of a direction begin with: (N, H), or (H,) for all samples; None for zeros."""
         if state is None or (state.constant and state.held.dtype.kind == "f" and not state.held.any()):
             return None
@@ -82,10 +82,10 @@ class _Sequence:
                 f"a state {state.shape} does not fit {self.samples} samples of "
                 f"{plural(count, 'direction')} of {plural(hidden, 'cell')}"
             )
-        one: Value = F.select(state.numbers, 1 if self.front else 0, direction)
+        one: Tensor = F.select(state.numbers, 1 if self.front else 0, direction)
         return one.reshape((hidden,)) if is_same(samples, 1) and not is_same(self.samples, 1) else one
 
-    def lengths(self, given: Tensor | None) -> Value | None:
+    def lengths(self, given: ForeignTensor | None) -> Tensor | None:
         """How many steps every sample has; None if all have all."""
         steps = self.value.shape[1]
         if given is None or (given.constant and all(n == steps for n in given.held.ravel())):
@@ -96,7 +96,7 @@ class _Sequence:
         return value.graph.constant(value.leaf.astype(np.int64)) if isinstance(value.leaf, np.ndarray) else value
 
 
-def _check(call: Call, x: Tensor, count: int) -> None:
+def _check(call: Call, x: ForeignTensor, count: int) -> None:
     if call.cells is None:
         raise Misfit("its weights must be initializers or constants of the model")
     call.ignored("hidden_size", "activation_alpha", "activation_beta")
@@ -111,15 +111,16 @@ def _check(call: Call, x: Tensor, count: int) -> None:
         raise Misfit(f"weights for {call.cells[0].weight.shape[1]} features do not fit {x.shape}")
 
 
-def _results(sequence: _Sequence, call: Call, found: list[list[Value]]) -> tuple[Tensor, ...]:
+def _results(sequence: _Sequence, call: Call, found: list[list[Tensor]]) -> tuple[ForeignTensor, ...]:
     y = sequence.outputs([one[0] for one in found])
     return (y, *(sequence.states([one[i] for one in found]) for i in range(1, len(found[0]))))[: max(1, call.outputs)]
 
 
 @operator(SEQUENCES, "LSTM")
 def lstm(
-    call: Call, x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
-    hidden: Tensor | None = None, cell: Tensor | None = None, peepholes: Tensor | None = None,
+    call: Call, x: ForeignTensor, weight: ForeignTensor, recurrent: ForeignTensor, bias: ForeignTensor | None = None, lengths:
+    ForeignTensor | None = None, hidden: ForeignTensor | None = None, cell: ForeignTensor | None = None, peepholes: ForeignTensor
+    | None = None,
 ) -> Any:  # fmt: skip
     ways = directions(call)
     sequence = _Sequence(call, x)
@@ -140,7 +141,7 @@ def lstm(
     return _results(sequence, call, found)
 
 
-def _begin(value: Value, states: list[Value | None], hidden: int) -> list[InitialState]:
+def _begin(value: Tensor, states: list[Tensor | None], hidden: int) -> list[InitialState]:
     if all(state is None for state in states):
         return []
     zeros = value.graph.constant(np.zeros(hidden, np.float32))
@@ -149,8 +150,8 @@ def _begin(value: Value, states: list[Value | None], hidden: int) -> list[Initia
 
 @operator(SEQUENCES, "GRU", "RNN")
 def recurrent(
-    call: Call, x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
-    hidden: Tensor | None = None,
+    call: Call, x: ForeignTensor, weight: ForeignTensor, recurrent: ForeignTensor, bias: ForeignTensor | None = None, lengths:
+    ForeignTensor | None = None, hidden: ForeignTensor | None = None,
 ) -> Any:  # fmt: skip
     ways = directions(call)
     sequence = _Sequence(call, x)
@@ -184,14 +185,14 @@ def _kind(call: Call, number: int) -> str:
 # Cells that BNNS does not have, step by step.
 
 
-def _steps(sequence: _Sequence, cells: Cells, reverse: bool, until: Value | None) -> tuple[list[int], Value]:
+def _steps(sequence: _Sequence, cells: Cells, reverse: bool, until: Tensor | None) -> tuple[list[int], Tensor]:
     steps = int(sequence.value.shape[1])
     if until is not None or steps > _MOST_STEPS:
         raise Misfit(
             f"sequences of different lengths, or of more than {_MOST_STEPS} steps, have no counterpart for such cells"
         )
     bias = cells.biases[0] if cells.biases else None
-    inputs: Value = F.linear(sequence.value, cells.weight, bias)
+    inputs: Tensor = F.linear(sequence.value, cells.weight, bias)
     return list(range(steps))[:: -1 if reverse else 1], inputs
 
 
@@ -208,12 +209,12 @@ def _plus(a: Any, b: Any) -> Any:
     return a if b is None else b if a is None else F.add(a, b)
 
 
-def _joined(outputs: dict[int, Any]) -> Value:
-    joined: Value = F.stack([outputs[t] for t in range(len(outputs))], 1)
+def _joined(outputs: dict[int, Any]) -> Tensor:
+    joined: Tensor = F.stack([outputs[t] for t in range(len(outputs))], 1)
     return joined
 
 
-def _resetting_first(sequence: _Sequence, cells: Cells, reverse: bool, until: Value | None, h: Any) -> list[Value]:
+def _resetting_first(sequence: _Sequence, cells: Cells, reverse: bool, until: Tensor | None, h: Any) -> list[Tensor]:
     """A GRU whose reset gate acts on the state, not on its product with the weights: linear_before_reset=0."""
     order, inputs = _steps(sequence, cells, reverse, until)
     n, outputs = cells.hidden, {}
@@ -231,9 +232,9 @@ def _resetting_first(sequence: _Sequence, cells: Cells, reverse: bool, until: Va
 
 
 def _peeping(
-    sequence: _Sequence, cells: Cells, reverse: bool, until: Value | None, states: list[Value | None],
-    peepholes: Tensor, number: int,
-) -> list[Value]:  # fmt: skip
+    sequence: _Sequence, cells: Cells, reverse: bool, until: Tensor | None, states: list[Tensor | None],
+    peepholes: ForeignTensor, number: int,
+) -> list[Tensor]:  # fmt: skip
     """An LSTM whose gates see the cell state."""
     order, inputs = _steps(sequence, cells, reverse, until)
     n, outputs = cells.hidden, {}

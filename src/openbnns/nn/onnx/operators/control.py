@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import functional as F
 from ...converted.control import branch, holds
-from ...converted.tensors import Misfit, Tensor, TensorList
+from ...converted.tensors import ForeignTensor, Misfit, TensorList
 from .. import _numpy
 from .._call import Call
 from .._file import Graph, Port
@@ -23,7 +23,7 @@ _UNLIMITED = 2**63 - 1
 
 
 @operator(CONTROL, "If")
-def choose(call: Call, condition: Tensor) -> Any:
+def choose(call: Call, condition: ForeignTensor) -> Any:
     graphs = call.graph("then_branch"), call.graph("else_branch")
     if any(graph.inputs for graph in graphs) or len(graphs[0].outputs) != len(graphs[1].outputs):
         raise Misfit("its branches must have no inputs, and as many outputs as each other")
@@ -47,14 +47,14 @@ def repeat(call: Call, *given: Any) -> Any:
     body = call.graph("body")
     most, condition, *state = [*given, None, None][: max(2, len(given))]
     steps = _UNLIMITED if most is None else (plain_numbers(most, "the number of steps") or [0])[0]
-    carried, collected = list(state), [list[Tensor]() for _ in body.outputs[1 + len(state) :]]
+    carried, collected = list(state), [list[ForeignTensor]() for _ in body.outputs[1 + len(state) :]]
     if len(body.inputs) != 2 + len(state) or len(body.outputs) <= len(state):
         raise Misfit(f"its body takes {len(body.inputs)} inputs and gives {len(body.outputs)}, for {len(state)} states")
-    goes_on = Tensor(np.array(True)) if condition is None else condition
+    goes_on = ForeignTensor(np.array(True)) if condition is None else condition
     step = 0
     while step < steps and holds(goes_on):
         call.steps.next()
-        goes_on, *rest = call.run_graph(body, [Tensor(np.array(step, np.int64)), goes_on, *carried])
+        goes_on, *rest = call.run_graph(body, [ForeignTensor(np.array(step, np.int64)), goes_on, *carried])
         carried = rest[: len(state)]
         for found, part in zip(collected, rest[len(state) :], strict=True):
             found.append(part)
@@ -64,7 +64,7 @@ def repeat(call: Call, *given: Any) -> Any:
 
 
 @operator(CONTROL, "Scan")
-def scan(call: Call, *given: Tensor) -> Any:
+def scan(call: Call, *given: ForeignTensor) -> Any:
     """Unrolled, step by step."""
     body, count = call.graph("body"), call.integer("num_scan_inputs")
     if call.opset < 9:
@@ -82,7 +82,7 @@ def scan(call: Call, *given: Tensor) -> Any:
             f"its sequences have the lengths {sorted(lengths)}, or its lists of axes have others than its tensors"
         )
     (length,) = lengths
-    collected = [list[Tensor]() for _ in range(outputs)]
+    collected = [list[ForeignTensor]() for _ in range(outputs)]
     for step in range(length):
         call.steps.next()
         parts = [
@@ -98,24 +98,24 @@ def scan(call: Call, *given: Tensor) -> Any:
     return (*state, *(_stacked(parts[::-1] if back else parts, place, port) for parts, place, back, port in pairs))
 
 
-def _part(x: Tensor, axis: int, index: int) -> Tensor:
+def _part(x: ForeignTensor, axis: int, index: int) -> ForeignTensor:
     """An entry along an axis."""
     if x.constant:
-        return Tensor(np.take(x.held, index, axis), x.kind)
-    return Tensor(F.select(x.value, axis, index), x.kind)
+        return ForeignTensor(np.take(x.held, index, axis), x.kind)
+    return ForeignTensor(F.select(x.value, axis, index), x.kind)
 
 
-def _stacked(parts: Sequence[Tensor], axis: int, port: Port) -> Tensor:
+def _stacked(parts: Sequence[ForeignTensor], axis: int, port: Port) -> ForeignTensor:
     """Tensors as entries along a new axis."""
     if not parts:
         if port.shape is None or not all(isinstance(n, int) for n in port.shape):
             raise Misfit(f"it does nothing here, and the file does not say which shape {port.name!r} has")
         dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[port.kind]
-        return Tensor(np.zeros(_numpy.limited((0, *port.shape)), dtype), port.kind)
+        return ForeignTensor(np.zeros(_numpy.limited((0, *port.shape)), dtype), port.kind)
     if all(x.constant for x in parts):
-        return Tensor(np.stack([x.held for x in parts], axis), parts[0].kind)
+        return ForeignTensor(np.stack([x.held for x in parts], axis), parts[0].kind)
     values = [x.numbers if x.kind == "f" else x.value for x in parts]
-    return Tensor(F.stack(values, axis), parts[0].kind)
+    return ForeignTensor(F.stack(values, axis), parts[0].kind)
 
 
 # Sequences whose length is known.
@@ -127,7 +127,7 @@ def _listed(given: Any) -> TensorList:
     return given
 
 
-def _place(given: Tensor | None, count: int, default: int, most: int) -> int:
+def _place(given: ForeignTensor | None, count: int, default: int, most: int) -> int:
     place = default if given is None else (plain_numbers(given, "position") or [0])[0]
     if not -count <= place <= most:
         raise Misfit(f"there is no position {place} in a sequence of {count}")
@@ -135,39 +135,39 @@ def _place(given: Tensor | None, count: int, default: int, most: int) -> int:
 
 
 @operator(LISTS, "SequenceEmpty", "SequenceConstruct")
-def construct(call: Call, *given: Tensor) -> TensorList:
+def construct(call: Call, *given: ForeignTensor) -> TensorList:
     call.ignored("dtype")
     return TensorList(given)
 
 
 @operator(LISTS, "SequenceAt")
-def at(call: Call, given: Any, position: Tensor) -> Tensor:
+def at(call: Call, given: Any, position: ForeignTensor) -> ForeignTensor:
     listed = _listed(given)
-    found: Tensor = listed[_place(position, len(listed), 0, len(listed) - 1)]
+    found: ForeignTensor = listed[_place(position, len(listed), 0, len(listed) - 1)]
     return found
 
 
 @operator(LISTS, "SequenceInsert")
-def insert(call: Call, given: Any, x: Tensor, position: Tensor | None = None) -> TensorList:
+def insert(call: Call, given: Any, x: ForeignTensor, position: ForeignTensor | None = None) -> TensorList:
     listed = _listed(given)
     place = _place(position, len(listed), len(listed), len(listed))
     return TensorList((*listed[:place], x, *listed[place:]))
 
 
 @operator(LISTS, "SequenceErase")
-def erase(call: Call, given: Any, position: Tensor | None = None) -> TensorList:
+def erase(call: Call, given: Any, position: ForeignTensor | None = None) -> TensorList:
     listed = _listed(given)
     place = _place(position, len(listed), len(listed) - 1, len(listed) - 1)
     return TensorList((*listed[:place], *listed[place + 1 :]))
 
 
 @operator(LISTS, "SequenceLength")
-def length_of(call: Call, given: Any) -> Tensor:
-    return Tensor(np.array(len(_listed(given)), np.int64))
+def length_of(call: Call, given: Any) -> ForeignTensor:
+    return ForeignTensor(np.array(len(_listed(given)), np.int64))
 
 
 @operator(LISTS, "ConcatFromSequence")
-def joined(call: Call, given: Any) -> Tensor:
+def joined(call: Call, given: Any) -> ForeignTensor:
     listed = _listed(given)
     if not listed:
         raise Misfit("a sequence without tensors cannot be joined")
@@ -178,15 +178,15 @@ def joined(call: Call, given: Any) -> Tensor:
             raise Misfit(f"there is no axis {axis} in {rank}")
         return _stacked(listed, axis % rank, Port("", "f", None))
     if all(x.constant for x in listed):
-        return Tensor(np.concatenate([x.held for x in listed], call.integer("axis")), listed[0].kind)
+        return ForeignTensor(np.concatenate([x.held for x in listed], call.integer("axis")), listed[0].kind)
     if any(x.kind != "f" for x in listed):
-        return Tensor(F.cat([x.value for x in listed], listed[0].axis(call.integer("axis"))), listed[0].kind)
-    whole: Tensor = concat(call, *listed)
+        return ForeignTensor(F.cat([x.value for x in listed], listed[0].axis(call.integer("axis"))), listed[0].kind)
+    whole: ForeignTensor = concat(call, *listed)
     return whole
 
 
 @operator(LISTS, "SplitToSequence")
-def split_to_list(call: Call, x: Tensor, sizes: Tensor | None = None) -> TensorList:
+def split_to_list(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> TensorList:
     axis = x.axis(call.integer("axis", 0))
     total = int(x.shape[axis])
     keeps = bool(call.integer("keepdims", 1)) or sizes is not None
@@ -204,7 +204,7 @@ def split_to_list(call: Call, x: Tensor, sizes: Tensor | None = None) -> TensorL
     found, start = [], 0
     for size in parts:
         call.steps.next()
-        part = Tensor(
+        part = ForeignTensor(
             np.take(x.held, range(start, start + size), axis)
             if x.constant
             else F.narrow(x.value, axis, start, size), x.kind
@@ -220,5 +220,5 @@ def optional(call: Call, x: Any) -> Any:
 
 
 @operator(LISTS, "OptionalHasElement")
-def has_element(call: Call, x: Any = None) -> Tensor:
-    return Tensor(np.array(x is not None))
+def has_element(call: Call, x: Any = None) -> ForeignTensor:
+    return ForeignTensor(np.array(x is not None))

@@ -12,11 +12,11 @@ from .... import ActivationFunction
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same
-from ....graph.tensor import FLOAT32, Value
+from ....graph.tensor import FLOAT32, Tensor
 from ... import functional as F
 from ...converted.functions import AsNumbers, Compare
 from ...converted.registry import Handler
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from ...function import Function
 from .._call import Call
 from ._registry import add, operator
@@ -36,7 +36,7 @@ def fused(*names: str) -> Callable[[Handler], Handler]:
 # Layers with an activation.
 
 
-def _activated(call: Call, value: Value) -> Value:
+def _activated(call: Call, value: Tensor) -> Tensor:
     """The activation that is fused to a layer."""
     name = call.text("activation", "")
     given = call.attribute("activation_params", ())
@@ -46,13 +46,13 @@ def _activated(call: Call, value: Value) -> Value:
             numbers.append(call.number(f"activation_{letter}", 0.0))
     plain: dict[str, Any] = {"Relu": F.relu, "Tanh": F.tanh, "Sigmoid": F.sigmoid, "HardSwish": F.hardswish, "": None}
     if name in plain:
-        found: Value = value if plain[name] is None else plain[name](value)
+        found: Tensor = value if plain[name] is None else plain[name](value)
         return found
     if name == "LeakyRelu":
-        leaky: Value = F.leaky_relu(value, numbers[0] if numbers else 0.01)
+        leaky: Tensor = F.leaky_relu(value, numbers[0] if numbers else 0.01)
         return leaky
     if name == "Clip" and len(numbers) == 2:
-        clipped: Value = F.clamp(value, *numbers)
+        clipped: Tensor = F.clamp(value, *numbers)
         return clipped
     if name == "HardSigmoid":
         alpha, beta = numbers if len(numbers) == 2 else (0.2, 0.5)
@@ -63,32 +63,36 @@ def _activated(call: Call, value: Value) -> Value:
 
 @fused("FusedConv")
 def fused_conv(
-    call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None, other: Tensor | None = None
-) -> Tensor:
+    call: Call,
+    x: ForeignTensor,
+    weight: ForeignTensor,
+    bias: ForeignTensor | None = None,
+    other: ForeignTensor | None = None,
+) -> ForeignTensor:
     y = convolution(call, x, weight, bias).numbers
-    return Tensor(_activated(call, y if other is None else F.add(y, other.numbers)))
+    return ForeignTensor(_activated(call, y if other is None else F.add(y, other.numbers)))
 
 
 @fused("FusedGemm")
-def fused_gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
-    return Tensor(_activated(call, gemm(call, a, b, c).numbers))
+def fused_gemm(call: Call, a: ForeignTensor, b: ForeignTensor, c: ForeignTensor | None = None) -> ForeignTensor:
+    return ForeignTensor(_activated(call, gemm(call, a, b, c).numbers))
 
 
 @fused("FusedMatMul", "TransposeMatMul")
-def fused_matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
+def fused_matmul(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     left, right = (
         _turned(x.numbers, bool(call.integer(f"trans{name}", 0)), bool(call.integer(f"transBatch{name}", 0)))
         for x, name in ((a, "A"), (b, "B"))
     )
     y, alpha = F.matmul(left, right), call.number("alpha", 1.0)
-    return Tensor(y if alpha == 1 else F.mul(y, alpha))
+    return ForeignTensor(y if alpha == 1 else F.mul(y, alpha))
 
 
-def _turned(value: Value, last: bool, batch: bool) -> Value:
+def _turned(value: Tensor, last: bool, batch: bool) -> Tensor:
     """The matrices of a tensor; with ``batch`` its first axis stands in front of their columns."""
     if batch and value.ndim > 2:
         value = F.permute(value, *range(1, value.ndim - 1), 0, value.ndim - 1)
-    found: Value = F.transpose(value, -1, -2) if last and value.ndim > 1 else value
+    found: Tensor = F.transpose(value, -1, -2) if last and value.ndim > 1 else value
     return found
 
 
@@ -96,24 +100,24 @@ def _turned(value: Value, last: bool, batch: bool) -> Value:
 
 
 @fused("Gelu", "BiasGelu")
-def gelu(call: Call, x: Tensor, bias: Tensor | None = None) -> Tensor:
-    return Tensor(F.gelu(x.numbers if bias is None else F.add(x.numbers, bias.numbers)))
+def gelu(call: Call, x: ForeignTensor, bias: ForeignTensor | None = None) -> ForeignTensor:
+    return ForeignTensor(F.gelu(x.numbers if bias is None else F.add(x.numbers, bias.numbers)))
 
 
 @fused("FastGelu")
-def fast_gelu(call: Call, x: Tensor, bias: Tensor | None = None) -> Tensor:
-    return Tensor(F.gelu(x.numbers if bias is None else F.add(x.numbers, bias.numbers), "tanh"))
+def fast_gelu(call: Call, x: ForeignTensor, bias: ForeignTensor | None = None) -> ForeignTensor:
+    return ForeignTensor(F.gelu(x.numbers if bias is None else F.add(x.numbers, bias.numbers), "tanh"))
 
 
 @fused("QuickGelu")
-def quick_gelu(call: Call, x: Tensor) -> Tensor:
+def quick_gelu(call: Call, x: ForeignTensor) -> ForeignTensor:
     alpha, value = call.number("alpha", 1.702), x.numbers
-    return Tensor(F.mul(value, F.sigmoid(F.mul(value, alpha))))
+    return ForeignTensor(F.mul(value, F.sigmoid(F.mul(value, alpha))))
 
 
 @fused("BiasAdd")
-def bias_add(call: Call, x: Tensor, bias: Tensor, skip: Tensor) -> Tensor:
-    return Tensor(F.add(F.add(x.numbers, bias.numbers), skip.numbers))
+def bias_add(call: Call, x: ForeignTensor, bias: ForeignTensor, skip: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(F.add(F.add(x.numbers, bias.numbers), skip.numbers))
 
 
 # Normalizations.
@@ -122,44 +126,52 @@ add(FUSED, f"{_DOMAIN}LayerNormalization", layer_normalization)
 
 
 @operator(FUSED, "SimplifiedLayerNormalization", f"{_DOMAIN}SimplifiedLayerNormalization")
-def simplified(call: Call, x: Tensor, scale: Tensor) -> Tensor:
+def simplified(call: Call, x: ForeignTensor, scale: ForeignTensor) -> ForeignTensor:
     call.ignored("stash_type")
-    found: Tensor = rms_normalization(call, x, scale)
+    found: ForeignTensor = rms_normalization(call, x, scale)
     return found
 
 
 @fused("SkipLayerNormalization")
 def skip_normalization(
-    call: Call, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
+    call: Call,
+    x: ForeignTensor,
+    skip: ForeignTensor,
+    scale: ForeignTensor,
+    shift: ForeignTensor | None = None,
+    bias: ForeignTensor | None = None,
 ) -> Any:
     whole = _skipped(x, skip, bias)
     y = F.layer_norm(whole, whole.shape[-1:], None, None, call.number("epsilon", 1e-12))
-    return Tensor(_scaled(y, scale, shift)), None, None, Tensor(whole)
+    return ForeignTensor(_scaled(y, scale, shift)), None, None, ForeignTensor(whole)
 
 
 @fused("SkipSimplifiedLayerNormalization")
-def skip_simplified(call: Call, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None) -> Any:
+def skip_simplified(
+    call: Call, x: ForeignTensor, skip: ForeignTensor, scale: ForeignTensor, bias: ForeignTensor | None = None
+) -> Any:
     whole = _skipped(x, skip, bias)
     y = F.rms_norm(whole, whole.shape[-1:], None, call.number("epsilon", 1e-12))
-    return Tensor(_scaled(y, scale, None)), None, None, Tensor(whole)
+    return ForeignTensor(_scaled(y, scale, None)), None, None, ForeignTensor(whole)
 
 
-def _skipped(x: Tensor, skip: Tensor, bias: Tensor | None) -> Value:
-    whole: Value = F.add(x.numbers, skip.numbers)
-    summed: Value = whole if bias is None else F.add(whole, bias.numbers)
+def _skipped(x: ForeignTensor, skip: ForeignTensor, bias: ForeignTensor | None) -> Tensor:
+    whole: Tensor = F.add(x.numbers, skip.numbers)
+    summed: Tensor = whole if bias is None else F.add(whole, bias.numbers)
     return summed
 
 
-def _scaled(y: Any, scale: Tensor, shift: Tensor | None) -> Value:
+def _scaled(y: Any, scale: ForeignTensor, shift: ForeignTensor | None) -> Tensor:
     y = F.mul(y, scale.numbers)
-    found: Value = y if shift is None else F.add(y, shift.numbers)
+    found: Tensor = y if shift is None else F.add(y, shift.numbers)
     return found
 
 
 @fused("EmbedLayerNormalization")
 def embed(
-    call: Call, ids: Tensor, segments: Tensor | None, words: Tensor, positions: Tensor, kinds: Tensor | None,
-    scale: Tensor, shift: Tensor, mask: Tensor | None = None, places: Tensor | None = None,
+    call: Call, ids: ForeignTensor, segments: ForeignTensor | None, words: ForeignTensor, positions: ForeignTensor, kinds:
+    ForeignTensor | None, scale: ForeignTensor, shift: ForeignTensor, mask: ForeignTensor | None = None, places: ForeignTensor |
+    None = None,
 ) -> Any:  # fmt: skip
     """Words, positions and segments looked up and normalized; and how many words of each sample a mask leaves."""
     call.ignored("mask_index_type")
@@ -175,41 +187,48 @@ def embed(
     counts = None
     if call.outputs > 1:
         ones = F.full((ids.shape[0],), 0.0) if mask is None else F.sum(mask.numbers, 1)
-        counts = Tensor(ones, "i")
-    return Tensor(_scaled(y, scale, shift)), counts, Tensor(whole)
+        counts = ForeignTensor(ones, "i")
+    return ForeignTensor(_scaled(y, scale, shift)), counts, ForeignTensor(whole)
 
 
-def _rows(table: Tensor) -> Any:
+def _rows(table: ForeignTensor) -> Any:
     return table.held if isinstance(table.held, (Parameter, np.ndarray)) else table.numbers
 
 
 # Attention.
 
 
-def _heads(value: Value, count: int) -> Value:
+def _heads(value: Tensor, count: int) -> Tensor:
     """(N, T, heads * width) as (N, heads, T, width)."""
     samples, length, width = value.shape
     if count < 1 or int(width) % count:
         raise Misfit(f"{width} features are not those of {count} heads")
-    apart: Value = F.permute(value.reshape((samples, length, count, int(width) // count)), 0, 2, 1, 3)
+    apart: Tensor = F.permute(value.reshape((samples, length, count, int(width) // count)), 0, 2, 1, 3)
     return apart
 
 
-def _together(value: Value) -> Tensor:
+def _together(value: Tensor) -> ForeignTensor:
     samples, heads, length, width = value.shape
-    return Tensor(F.permute(value, 0, 2, 1, 3).reshape((samples, length, heads * width)))
+    return ForeignTensor(F.permute(value, 0, 2, 1, 3).reshape((samples, length, heads * width)))
 
 
 def _attended(
-    call: Call, q: Value, k: Value, v: Value, mask: Tensor | None, bias: Tensor | None, before: int, lengths_alone: bool
-) -> Value:
+    call: Call,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: ForeignTensor | None,
+    bias: ForeignTensor | None,
+    before: int,
+    lengths_alone: bool,
+) -> Tensor:
     """Attention of (N, heads, T, width), with what is forbidden by a mask, and the past of ``before`` keys in front."""
     lowest = call.number("mask_filter_value", -10000.0)
     scale = call.number("scale", 0.0) or 1 / math.sqrt(int(q.shape[3]))
     added: Any = None if bias is None else bias.numbers
     causal = bool(call.integer("unidirectional", 0))
     if mask is None and not causal:
-        plain: Value = F.scaled_dot_product_attention(q, k, v, added, 0.0, False, scale)
+        plain: Tensor = F.scaled_dot_product_attention(q, k, v, added, 0.0, False, scale)
         return plain
     if causal:
         here = np.arange(int(q.shape[2]))[:, None] + before < np.arange(int(k.shape[2]))
@@ -217,7 +236,7 @@ def _attended(
     if mask is not None:
         added = _sum(added, _masked(mask, k, lowest, lengths_alone))
     scores = F.add(F.mul(F.matmul(q, F.transpose(k, -1, -2)), scale), added)
-    found: Value = F.matmul(F.softmax(scores, -1), v)
+    found: Tensor = F.matmul(F.softmax(scores, -1), v)
     return found
 
 
@@ -225,7 +244,7 @@ def _sum(a: Any, b: Any) -> Any:
     return b if a is None else F.add(a, b)
 
 
-def _masked(mask: Tensor, k: Value, lowest: float, lengths_alone: bool) -> Any:
+def _masked(mask: ForeignTensor, k: Tensor, lowest: float, lengths_alone: bool) -> Any:
     """What is added to scores (N, heads, T, S): by lengths of the keys, or by 1 for keys that may be seen."""
     if mask.rank == 1 and is_same(mask.shape[0], k.shape[0]):
         numbers: Any = np.arange(int(k.shape[2]), dtype=np.float32)
@@ -241,8 +260,8 @@ def _masked(mask: Tensor, k: Value, lowest: float, lengths_alone: bool) -> Any:
 
 @fused("Attention")
 def attention(
-    call: Call, x: Tensor, weights: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
-    past: Tensor | None = None, added: Tensor | None = None,
+    call: Call, x: ForeignTensor, weights: ForeignTensor, bias: ForeignTensor | None = None, mask: ForeignTensor | None = None,
+    past: ForeignTensor | None = None, added: ForeignTensor | None = None,
 ) -> Any:  # fmt: skip
     call.only(do_rotary=0, past_present_share_buffer=0)
     call.ignored("rotary_embedding_dim")
@@ -250,8 +269,8 @@ def attention(
 
 
 def self_attention(
-    call: Call, projected: Value, weights: Tensor, bias: Tensor | None, mask: Tensor | None, past: Tensor | None,
-    added: Tensor | None,
+    call: Call, projected: Tensor, weights: ForeignTensor, bias: ForeignTensor | None, mask: ForeignTensor | None, past:
+    ForeignTensor | None, added: ForeignTensor | None,
 ) -> Any:  # fmt: skip
     """Attention of queries, keys and values that were computed by one product with ``weights``."""
     projected = projected if bias is None else F.add(projected, bias.numbers)
@@ -265,15 +284,15 @@ def self_attention(
         before = int(past.shape[3])
         k = F.cat([F.select(past.numbers, 0, 0), k], 2)
         v = F.cat([F.select(past.numbers, 0, 1), v], 2)
-    present = Tensor(F.stack([k, v], 0)) if call.outputs > 1 else None
+    present = ForeignTensor(F.stack([k, v], 0)) if call.outputs > 1 else None
     return _together(_attended(call, q, k, v, mask, added, before, False)), present
 
 
 @fused("MultiHeadAttention")
 def multi_head(
-    call: Call, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
-    mask: Tensor | None = None, added: Tensor | None = None, past_key: Tensor | None = None,
-    past_value: Tensor | None = None,
+    call: Call, query: ForeignTensor, key: ForeignTensor | None = None, value: ForeignTensor | None = None, bias: ForeignTensor |
+    None = None, mask: ForeignTensor | None = None, added: ForeignTensor | None = None, past_key: ForeignTensor | None = None,
+    past_value: ForeignTensor | None = None,
 ) -> Any:  # fmt: skip
     count = call.integer("num_heads")
     if query.rank == 5 and key is None:  # (N, T, heads, 3, width)
@@ -302,11 +321,13 @@ def multi_head(
         before = int(past_key.shape[2])
         k, v = F.cat([past_key.numbers, k], 2), F.cat([past_value.numbers, v], 2)
     y = _together(_attended(call, q, k, v, mask, added, before, False))
-    return (y, Tensor(k), Tensor(v))[: max(1, call.outputs)]
+    return (y, ForeignTensor(k), ForeignTensor(v))[: max(1, call.outputs)]
 
 
 @fused("RotaryEmbedding")
-def rotary(call: Call, x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+def rotary(
+    call: Call, x: ForeignTensor, places: ForeignTensor, cosines: ForeignTensor, sines: ForeignTensor
+) -> ForeignTensor:
     call.only(is_packed_batching=0, scale=1.0)
     call.ignored("num_heads")
     half = int(cosines.shape[1])
@@ -339,10 +360,10 @@ def rotary(call: Call, x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor
     else:
         y = F.cat(parts, 3)
     y = y if not rest else F.cat([y, F.narrow(value, 3, 2 * half, rest)], 3)
-    return _together(y) if flat else Tensor(y)
+    return _together(y) if flat else ForeignTensor(y)
 
 
-def _is_zero(x: Tensor) -> bool:
+def _is_zero(x: ForeignTensor) -> bool:
     return x.constant and not x.held.any()
 
 
@@ -363,14 +384,15 @@ class WholeLength(Function):
         return dy, None
 
     @classmethod
-    def _outputs(cls, arguments: list[Any], inputs: list[Value]) -> tuple[list[Value], bool]:
-        return [Value(inputs[0].graph, inputs[0].shape, FLOAT32)], False
+    def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
+        return [Tensor(inputs[0].graph, inputs[0].shape, FLOAT32)], False
 
 
 @fused("GroupQueryAttention")
 def grouped(
-    call: Call, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None, past_value: Tensor | None,
-    ends: Tensor, total: Tensor, cosines: Tensor | None = None, sines: Tensor | None = None,
+    call: Call, query: ForeignTensor, key: ForeignTensor | None, value: ForeignTensor | None, past_key: ForeignTensor | None,
+    past_value: ForeignTensor | None, ends: ForeignTensor, total: ForeignTensor, cosines: ForeignTensor | None = None, sines:
+    ForeignTensor | None = None,
 ) -> Any:  # fmt: skip
     """Causal attention with fewer keys than queries, behind a past of the same length for all samples; ``ends`` are the last
     keys that samples have."""
@@ -405,17 +427,17 @@ def grouped(
     added = np.where(here, np.float32(-np.inf), np.float32(0))
     scale = call.number("scale", 0.0) or 1 / math.sqrt(int(width))
     y = _together(F.scaled_dot_product_attention(q, k, v, added, 0.0, False, scale))
-    return (y, *map(Tensor, present))[: max(1, call.outputs)]
+    return (y, *map(ForeignTensor, present))[: max(1, call.outputs)]
 
 
-def _turned_by(value: Value, cosines: Tensor, sines: Tensor, first: int) -> Value:
+def _turned_by(value: Tensor, cosines: ForeignTensor, sines: ForeignTensor, first: int) -> Tensor:
     """Pairs of the first and the second half of features, turned by their position from ``first`` on."""
     half, length = int(cosines.shape[1]), value.shape[2]
     cos, sin = (F.index(t.numbers, slice(first, first + length)) for t in (cosines, sines))
     a, b = F.narrow(value, 3, 0, half), F.narrow(value, 3, half, half)
     parts = [F.sub(F.mul(a, cos), F.mul(b, sin)), F.add(F.mul(a, sin), F.mul(b, cos))]
     rest = int(value.shape[3]) - 2 * half
-    found: Value = F.cat([*parts, F.narrow(value, 3, 2 * half, rest)] if rest else parts, 3)
+    found: Tensor = F.cat([*parts, F.narrow(value, 3, 2 * half, rest)] if rest else parts, 3)
     return found
 
 
@@ -424,9 +446,9 @@ def _turned_by(value: Value, cosines: Tensor, sines: Tensor, first: int) -> Valu
 
 @fused("MatMulNBits")
 def few_bits(
-    call: Call, x: Tensor, weight: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
-    bias: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    call: Call, x: ForeignTensor, weight: ForeignTensor, scales: ForeignTensor, zeros: ForeignTensor | None = None, order:
+    ForeignTensor | None = None, bias: ForeignTensor | None = None,
+) -> ForeignTensor:  # fmt: skip
     """A product with weights in blocks of ``block_size`` along the inputs, each with a scale."""
     call.ignored("accuracy_level")
     call.only(weight_prepacked=0)
@@ -446,10 +468,10 @@ def few_bits(
     whole = (numbers.astype(np.float32) - shift) * held[1].astype(np.float32).reshape(outputs, blocks, 1)
     matrix = np.ascontiguousarray(whole.reshape(outputs, blocks * size)[:, :inputs].T, np.float32)
     y = F.matmul(x.numbers, matrix)
-    return Tensor(y if bias is None else F.add(y, bias.numbers))
+    return ForeignTensor(y if bias is None else F.add(y, bias.numbers))
 
 
-def _known(x: Tensor) -> Any:
+def _known(x: ForeignTensor) -> Any:
     return x.held if x.constant else x.held.data if isinstance(x.held, Parameter) else None
 
 

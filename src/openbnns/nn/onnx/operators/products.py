@@ -7,7 +7,7 @@ import numpy as np
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape
 from ... import functional as F
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
 from .._tensor import broadcast_shape
@@ -17,12 +17,12 @@ PRODUCTS = "products"
 
 
 @operator(PRODUCTS, "MatMul")
-def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    return Tensor(F.matmul(a.numbers, b.numbers))
+def matmul(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(F.matmul(a.numbers, b.numbers))
 
 
 @operator(PRODUCTS, "Gemm")
-def gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
+def gemm(call: Call, a: ForeignTensor, b: ForeignTensor, c: ForeignTensor | None = None) -> ForeignTensor:
     alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
     turn_a, turn_b = call.integer("transA", 0), call.integer("transB", 0)
     if a.rank != 2 or b.rank != 2:
@@ -35,7 +35,7 @@ def gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
         )
     plain = alpha == 1 and turn_b and not turn_a and isinstance(b.held, Parameter)
     if plain and (c is None or (isinstance(c.held, Parameter) and c.shape == (columns,) and beta == 1)):
-        return Tensor(F.linear(a.numbers, b.held, None if c is None else c.held))
+        return ForeignTensor(F.linear(a.numbers, b.held, None if c is None else c.held))
     left = F.transpose(a.numbers, -1, -2) if turn_a else a.numbers
     right = F.transpose(b.numbers, -1, -2) if turn_b else b.numbers
     product = F.matmul(left, right)
@@ -44,14 +44,14 @@ def gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
         if not is_same_shape(broadcast_shape([c.shape, (rows, columns)]), (rows, columns)):
             raise Misfit(f"{c.shape} cannot be added to {(rows, columns)}")
         product = F.add(product, c.numbers if beta == 1 else F.mul(c.numbers, beta))
-    return Tensor(product)
+    return ForeignTensor(product)
 
 
-def linear(call: Call, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def linear(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor) -> ForeignTensor:
     """A product with a transposed weight and the sum behind it, which are one layer here."""
     if x.rank < 1 or x.shape[-1] != weight.shape[1] or bias.shape != weight.shape[:1]:
         raise Misfit(f"{x.shape}, a weight {weight.shape} and a bias {bias.shape} do not fit")
-    return Tensor(F.linear(x.numbers, weight.held, bias.held))
+    return ForeignTensor(F.linear(x.numbers, weight.held, bias.held))
 
 
 LINEAR = "MatMul and Add"
@@ -59,7 +59,7 @@ OPERATORS[LINEAR] = linear  # which no file has under this name
 
 
 @operator(PRODUCTS, "Einsum")
-def einsum(call: Call, *given: Tensor) -> Tensor:
+def einsum(call: Call, *given: ForeignTensor) -> ForeignTensor:
     equation = call.text("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
@@ -82,10 +82,10 @@ def einsum(call: Call, *given: Tensor) -> Tensor:
     result = right.replace("...", names)
     diagonals = [_diagonal(x, part) for x, part in zip(given, spelled, strict=True)]
     operands, spelled = [x for x, _ in diagonals], [part for _, part in diagonals]
-    return Tensor(F.einsum(f"{','.join(spelled)}->{result}", *(x.numbers for x in operands)))
+    return ForeignTensor(F.einsum(f"{','.join(spelled)}->{result}", *(x.numbers for x in operands)))
 
 
-def _diagonal(x: Tensor, letters: str) -> tuple[Tensor, str]:
+def _diagonal(x: ForeignTensor, letters: str) -> tuple[ForeignTensor, str]:
     """An operand that names axes several times: its diagonal along them."""
     for second, letter in enumerate(letters):
         first, n = letters.index(letter), x.shape[second]
@@ -95,6 +95,6 @@ def _diagonal(x: Tensor, letters: str) -> tuple[Tensor, str]:
             raise Misfit(f"there is no diagonal along axes {first} and {second} of {x.shape}")
         n, _ = _numpy.limited((n, n))
         here = np.eye(n, dtype=np.float32).reshape([n if i in (first, second) else 1 for i in range(x.rank)])
-        y = Tensor(F.sum(F.where(here, x.numbers, 0.0), [second], False))
+        y = ForeignTensor(F.sum(F.where(here, x.numbers, 0.0), [second], False))
         return _diagonal(y, letters[:second] + letters[second + 1 :])
     return x, letters

@@ -6,7 +6,7 @@ from typing import Any
 
 from ....graph.sizes import product
 from ... import functional as F
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
 from .._tensor import by_numpy, plain_numbers
@@ -16,19 +16,19 @@ REDUCTIONS = "reductions"
 
 
 def _reduction(function: Any) -> Any:
-    def handler(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+    def handler(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
         chosen = _numpy.axes_of(call, x.rank, plain_numbers(axes, "axes"))
         keep = bool(call.integer("keepdims", 1))
         call.ignored("noop_with_empty_axes", "axes")
         if chosen == ():
-            return Tensor(_of_nothing(call, x))
+            return ForeignTensor(_of_nothing(call, x))
         every = list(range(x.rank)) if chosen is None else list(chosen)
-        return Tensor(function(x.numbers, every, keep) if every else _of_nothing(call, x))
+        return ForeignTensor(function(x.numbers, every, keep) if every else _of_nothing(call, x))
 
     return handler
 
 
-def _of_nothing(call: Call, x: Tensor) -> Any:
+def _of_nothing(call: Call, x: ForeignTensor) -> Any:
     """A reduction over no axes: what it does to elements."""
     value = x.numbers
     if call.op in ("ReduceL1", "ReduceL2"):
@@ -49,27 +49,27 @@ for _name, _function in _FUNCTIONS.items():
 
 
 @operator(REDUCTIONS, "ArgMax", "ArgMin")
-def position(call: Call, x: Tensor) -> Any:
+def position(call: Call, x: ForeignTensor) -> Any:
     axis, keep = x.axis(call.integer("axis", 0)), bool(call.integer("keepdims", 1))
     if call.integer("select_last_index", 0):
         return by_numpy(call, [x])
     function = F.argmax if call.op == "ArgMax" else F.argmin
-    return Tensor(function(x.numbers, axis, keep), "i")
+    return ForeignTensor(function(x.numbers, axis, keep), "i")
 
 
 @operator(REDUCTIONS, "Softmax", "LogSoftmax")
-def softmax(call: Call, x: Tensor) -> Tensor:
+def softmax(call: Call, x: ForeignTensor) -> ForeignTensor:
     function = F.softmax if call.op == "Softmax" else F.log_softmax
     axis = x.axis(call.integer("axis", -1 if call.opset >= 13 else 1))
     if call.opset >= 13 or axis == x.rank - 1:
-        return Tensor(function(x.numbers, axis))
+        return ForeignTensor(function(x.numbers, axis))
     flat = x.numbers.reshape((*x.shape[:axis], product(x.shape[axis:])))  # over all axes from this one on
-    return Tensor(function(flat, -1).reshape(x.shape))
+    return ForeignTensor(function(flat, -1).reshape(x.shape))
 
 
 @operator(REDUCTIONS, "LpNormalization")
-def lp_normalization(call: Call, x: Tensor) -> Tensor:
+def lp_normalization(call: Call, x: ForeignTensor) -> ForeignTensor:
     axis, p = x.axis(call.integer("axis", -1)), call.integer("p", 2)
     if p not in (1, 2):
         raise Misfit(f"p={p} has no counterpart here")
-    return Tensor(F.normalize(x.numbers, float(p), axis, 1e-12))
+    return ForeignTensor(F.normalize(x.numbers, float(p), axis, 1e-12))

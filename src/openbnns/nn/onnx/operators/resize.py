@@ -13,7 +13,7 @@ from ....graph import operations
 from ....graph.sizes import Size, are_at_least, is_same
 from ....graph.tensor import Array
 from ... import functional as F
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
 from .._tensor import check_memory, constant_of, numbers_of
@@ -61,19 +61,23 @@ class _Axis:
 
 
 @operator(PARTS, "Upsample")
-def upsample(call: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
+def upsample(call: Call, x: ForeignTensor, scales: ForeignTensor | None = None) -> ForeignTensor:
     """The form of old versions, in which the first version of Resize is as well."""
     if scales is None:
         factors: Any = call.attribute("scales")
-        scales = Tensor(np.array(factors if isinstance(factors, tuple) else (), np.float32))
-    resized: Tensor = resize(call, x, None, scales)
+        scales = ForeignTensor(np.array(factors if isinstance(factors, tuple) else (), np.float32))
+    resized: ForeignTensor = resize(call, x, None, scales)
     return resized
 
 
 @operator(PARTS, "Resize")
 def resize(
-    call: Call, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
-) -> Tensor:
+    call: Call,
+    x: ForeignTensor,
+    roi: ForeignTensor | None = None,
+    scales: ForeignTensor | None = None,
+    sizes: ForeignTensor | None = None,
+) -> ForeignTensor:
     if call.op == "Resize" and call.opset < 11 and scales is None:
         roi, scales = None, roi
     mode = call.text("mode", "nearest")
@@ -87,7 +91,7 @@ def resize(
     check_memory(tuple(shape))
     native = _native(call, x, mode, axes, shape)
     if native is not None:
-        return Tensor(native)
+        return ForeignTensor(native)
     value = x.numbers
     for axis in (one.settled() for one in axes):
         place = axis.place
@@ -100,7 +104,7 @@ def resize(
                 number = call.number("extrapolation_value", 0.0)
                 kept = (~outside).reshape([-1] + [1] * (value.ndim - 1 - place))
                 value = F.where(kept, value, number)
-    return Tensor(value)
+    return ForeignTensor(value)
 
 
 def _coordinates(call: Call) -> str:
@@ -111,7 +115,9 @@ def _rounding(call: Call) -> str:
     return call.text("nearest_mode", "round_prefer_floor" if call.opset > 10 else "floor")
 
 
-def _axes(call: Call, x: Tensor, roi: Tensor | None, scales: Tensor | None, sizes: Tensor | None) -> list[_Axis]:
+def _axes(
+    call: Call, x: ForeignTensor, roi: ForeignTensor | None, scales: ForeignTensor | None, sizes: ForeignTensor | None
+) -> list[_Axis]:
     chosen = [axis % max(1, x.rank) for axis in call.integers("axes", tuple(range(x.rank)))]
     factors: Any = None if scales is None else constant_of(scales, "scales").ravel()
     wanted = None if sizes is None else numbers_of(sizes, "sizes")
@@ -164,7 +170,7 @@ def _kept_aspect(call: Call, lengths: list[Any], wanted: list[Any]) -> tuple[lis
     return [int(int(n) * ratio + 0.5) for n in lengths], [ratio] * len(ratios)
 
 
-def _bounds(call: Call, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
+def _bounds(call: Call, roi: ForeignTensor | None, count: int) -> list[tuple[float, float]]:
     if _coordinates(call) != "tf_crop_and_resize":
         return [(0.0, 1.0)] * count
     given = constant_of(roi, "roi")
@@ -174,7 +180,7 @@ def _bounds(call: Call, roi: Tensor | None, count: int) -> list[tuple[float, flo
     return list(zip(flat[:count], flat[count:], strict=True))
 
 
-def _native(call: Call, x: Tensor, mode: str, axes: list[_Axis], shape: list[Any]) -> Any:
+def _native(call: Call, x: ForeignTensor, mode: str, axes: list[_Axis], shape: list[Any]) -> Any:
     """What BNNS has itself: images and signals, with positions that follow from the sizes alone; None for all else."""
     if not axes or x.rank not in (3, 4) or min(axis.place for axis in axes) < 2 or call.integer("antialias", 0):
         return None

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import AnySize, product
-from ....graph.tensor import FLOAT32, Value
+from ....graph.tensor import FLOAT32, Tensor
 from ... import functional as F
 from ...converted.functions import AsNumbers, AsWhole, Compare
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from ...function import Function
 from .. import _numpy
 from .._call import Call
@@ -21,12 +21,12 @@ from ._registry import operator
 SAMPLES = "samples of images"
 RANDOM = "random numbers"
 
-Taps = list[tuple[Value, Any]]
+Taps = list[tuple[Tensor, Any]]
 """Positions along an axis, and what their pixels are multiplied with."""
 
 
 @operator(SAMPLES, "GridSample")
-def grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
+def grid_sample(call: Call, x: ForeignTensor, grid: ForeignTensor) -> ForeignTensor:
     """Pixels of images (N, C, ...) at places (N, ..., axes) from -1 to 1, the last axis first."""
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(call.text("mode", "linear"), call.text("mode", "linear"))
     edges, corners = call.text("padding_mode", "zeros"), bool(call.integer("align_corners", 0))
@@ -56,17 +56,17 @@ def grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
         pixels = _pixels(flat, index, channels)
         part = pixels if factor is None else F.mul(pixels, F.unsqueeze(factor, 1))
         total = part if total is None else F.add(total, part)
-    return Tensor(total.reshape((samples, channels, *places)))
+    return ForeignTensor(total.reshape((samples, channels, *places)))
 
 
-def _pixels(flat: Value, index: Value, channels: AnySize) -> Value:
+def _pixels(flat: Tensor, index: Tensor, channels: AnySize) -> Tensor:
     samples, count = index.shape
     places = F.expand(AsWhole.apply(F.detach(index)).reshape((samples, 1, count)), samples, channels, count)
-    found: Value = F.gather(flat, 2, places)
+    found: Tensor = F.gather(flat, 2, places)
     return found
 
 
-def _taps(numbers: Value, n: int, mode: str, edges: str, corners: bool) -> Taps:
+def _taps(numbers: Tensor, n: int, mode: str, edges: str, corners: bool) -> Taps:
     """The pixels along an axis that a place is between."""
     if mode != "cubic":
         numbers = _inside(numbers, n, edges, corners)
@@ -81,20 +81,20 @@ def _taps(numbers: Value, n: int, mode: str, edges: str, corners: bool) -> Taps:
     return [_tap(F.add(first, float(i)) if i else first, n, edges, corners, part) for i, part in parts]
 
 
-def _cubic(t: Value, number: int) -> Value:
+def _cubic(t: Tensor, number: int) -> Tensor:
     """The weight of one of four pixels around a place, with a = -0.75."""
     a = -0.75
     distance = [F.add(t, 1.0), t, F.sub(1.0, t), F.sub(2.0, t)][number]
     square = F.square(distance)
     cube = F.mul(square, distance)
     if number in (1, 2):
-        near: Value = F.add(F.sub(F.mul(cube, a + 2), F.mul(square, a + 3)), 1.0)
+        near: Tensor = F.add(F.sub(F.mul(cube, a + 2), F.mul(square, a + 3)), 1.0)
         return near
-    far: Value = F.sub(F.add(F.sub(F.mul(cube, a), F.mul(square, 5 * a)), F.mul(distance, 8 * a)), 4 * a)
+    far: Tensor = F.sub(F.add(F.sub(F.mul(cube, a), F.mul(square, 5 * a)), F.mul(distance, 8 * a)), 4 * a)
     return far
 
 
-def _tap(position: Value, n: int, edges: str, corners: bool, factor: Any) -> tuple[Value, Any]:
+def _tap(position: Tensor, n: int, edges: str, corners: bool, factor: Any) -> tuple[Tensor, Any]:
     position = F.detach(position)
     if edges == "zeros":
         there = F.mul(
@@ -107,7 +107,7 @@ def _tap(position: Value, n: int, edges: str, corners: bool, factor: Any) -> tup
     return F.clamp(position, 0.0, float(n - 1)), factor
 
 
-def _inside(numbers: Value, n: int, edges: str, corners: bool) -> Value:
+def _inside(numbers: Tensor, n: int, edges: str, corners: bool) -> Tensor:
     """Places outside of an axis, moved into it."""
     if edges == "zeros":
         return numbers
@@ -121,7 +121,7 @@ def _inside(numbers: Value, n: int, edges: str, corners: bool) -> Value:
         rest = F.sub(away, F.mul(turns, span))
         odd = F.detach(F.sub(turns, F.mul(F.floor(F.div(turns, 2.0)), 2.0)))
         numbers = F.add(F.add(rest, low), F.mul(odd, F.sub(high - low, F.mul(rest, 2.0))))
-    found: Value = F.clamp(numbers, 0.0, float(n - 1))
+    found: Tensor = F.clamp(numbers, 0.0, float(n - 1))
     return found
 
 
@@ -159,9 +159,9 @@ class RegionAlign(Function):
         return dx, None, None, None
 
     @classmethod
-    def _outputs(cls, arguments: list[Any], inputs: list[Value]) -> tuple[list[Value], bool]:
+    def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
         x, boxes, _, options = arguments
-        return [Value(x.graph, (boxes.shape[0], x.shape[1], *options["size"]), FLOAT32)], False
+        return [Tensor(x.graph, (boxes.shape[0], x.shape[1], *options["size"]), FLOAT32)], False
 
 
 _MOST_SAMPLES = 1024  # of one cell of a box, along an axis
@@ -197,7 +197,7 @@ def _cells(box: Any, image: Any, options: Any) -> tuple[Any, Any, Any]:
 
 
 @operator(SAMPLES, "RoiAlign")
-def region_align(call: Call, x: Tensor, boxes: Tensor, images: Tensor) -> Tensor:
+def region_align(call: Call, x: ForeignTensor, boxes: ForeignTensor, images: ForeignTensor) -> ForeignTensor:
     mode = call.text("coordinate_transformation_mode", "half_pixel" if call.opset >= 16 else "output_half_pixel")
     options: dict[str, Any] = {
         "size": (call.integer("output_height", 1), call.integer("output_width", 1)), "mode": call.text("mode", "avg"),
@@ -208,22 +208,22 @@ def region_align(call: Call, x: Tensor, boxes: Tensor, images: Tensor) -> Tensor
         raise Misfit(f"boxes {boxes.shape} for {x.shape} have no counterpart here")
     if options["mode"] not in ("avg", "max") or not 0 <= options["samples"] <= _MOST_SAMPLES:
         raise Misfit(f"mode={options['mode']!r} with {options['samples']} samples has no counterpart here")
-    return Tensor(RegionAlign.apply(x.numbers, F.detach(boxes.numbers), images.numbers, options))
+    return ForeignTensor(RegionAlign.apply(x.numbers, F.detach(boxes.numbers), images.numbers, options))
 
 
 @operator(SAMPLES, "Col2Im")
-def columns_to_image(call: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
+def columns_to_image(call: Call, x: ForeignTensor, image: ForeignTensor, block: ForeignTensor) -> ForeignTensor:
     size, kernel = plain_numbers(image, "image_shape") or [], plain_numbers(block, "block_shape") or []
     axes = len(size)
     step, spread = call.integers("strides", [1] * axes), call.integers("dilations", [1] * axes)
     pads = call.integers("pads", [0] * 2 * axes)
     if axes != 2 or len(kernel) != 2 or pads[:2] != pads[2:]:
         raise Misfit("columns become images of two axes, with as much padding behind as in front")
-    return Tensor(F.fold(x.numbers, tuple(size), tuple(kernel), tuple(spread), pads[:2], tuple(step)))
+    return ForeignTensor(F.fold(x.numbers, tuple(size), tuple(kernel), tuple(spread), pads[:2], tuple(step)))
 
 
 @operator(SAMPLES, "ReverseSequence")
-def reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
+def reverse_sequence(call: Call, x: ForeignTensor, lengths: ForeignTensor) -> ForeignTensor:
     """The first entries of every sample, as many as it has, in reverse."""
     batch, time = x.axis(call.integer("batch_axis", 1)), x.axis(call.integer("time_axis", 0))
     if batch == time or x.rank < 2 or lengths.rank != 1:
@@ -236,7 +236,7 @@ def reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
     turned = F.sub(F.sub(counts, 1.0), numbers)
     places = AsWhole.apply(F.add(numbers, F.mul(inside, F.sub(turned, numbers))))
     places = places.reshape((samples, steps, *[1] * (x.rank - 2)))
-    return Tensor(F.movedim(F.take_along_dim(moved, places, 1), (0, 1), (batch, time)))
+    return ForeignTensor(F.movedim(F.take_along_dim(moved, places, 1), (0, 1), (batch, time)))
 
 
 class Determinant(Function):
@@ -258,39 +258,39 @@ class Determinant(Function):
         return (cofactors * np.asarray(dy)[..., None, None]).astype(x.dtype)
 
     @classmethod
-    def _outputs(cls, arguments: list[Any], inputs: list[Value]) -> tuple[list[Value], bool]:
-        return [Value(inputs[0].graph, inputs[0].shape[:-2], FLOAT32)], False
+    def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
+        return [Tensor(inputs[0].graph, inputs[0].shape[:-2], FLOAT32)], False
 
 
 @operator(SAMPLES, "Det")
-def determinant(call: Call, x: Tensor) -> Tensor:
+def determinant(call: Call, x: ForeignTensor) -> ForeignTensor:
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise Misfit(f"{x.shape} is not made of square matrices")
-    return Tensor(Determinant.apply(x.numbers))
+    return ForeignTensor(Determinant.apply(x.numbers))
 
 
 # Random numbers, which every pass draws anew.
 
 
 @operator(RANDOM, "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-def random(call: Call, x: Tensor | None = None) -> Tensor:
+def random(call: Call, x: ForeignTensor | None = None) -> ForeignTensor:
     call.ignored("seed", "dtype")
     shape = _numpy.limited(call.integers("shape")) if x is None else x.shape
     if "Normal" in call.op:
         mean, spread = call.number("mean", 0.0), call.number("scale", 1.0)
-        return Tensor(F.add(F.mul(F.randn(*shape), spread), mean))
+        return ForeignTensor(F.add(F.mul(F.randn(*shape), spread), mean))
     low, high = call.number("low", 0.0), call.number("high", 1.0)
-    return Tensor(F.add(F.mul(F.rand(*shape), high - low), low))
+    return ForeignTensor(F.add(F.mul(F.rand(*shape), high - low), low))
 
 
 @operator(RANDOM, "Bernoulli")
-def bernoulli(call: Call, x: Tensor) -> Tensor:
+def bernoulli(call: Call, x: ForeignTensor) -> ForeignTensor:
     call.ignored("seed", "dtype")
-    return Tensor(F.bernoulli(x.numbers))
+    return ForeignTensor(F.bernoulli(x.numbers))
 
 
 @operator(RANDOM, "Multinomial")
-def multinomial(call: Call, x: Tensor) -> Tensor:
+def multinomial(call: Call, x: ForeignTensor) -> ForeignTensor:
     """Numbers of classes, drawn by logarithms of probabilities (N, classes)."""
     call.ignored("seed", "dtype")
     count = call.integer("sample_size", 1)
@@ -299,4 +299,4 @@ def multinomial(call: Call, x: Tensor) -> Tensor:
     samples, classes = x.shape
     uniform = F.clamp(F.rand(samples, count, classes), 1e-20, 1.0)
     noise = F.neg(F.log(F.clamp(F.neg(F.log(uniform)), 1e-20, 1e20)))
-    return Tensor(F.argmax(F.add(noise, x.numbers.reshape((samples, 1, classes))), 2), "i")
+    return ForeignTensor(F.argmax(F.add(noise, x.numbers.reshape((samples, 1, classes))), 2), "i")

@@ -15,9 +15,9 @@ from ...._plural import plural
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Shape, are_at_least, is_same, is_same_shape, product
-from ....graph.tensor import Value
+from ....graph.tensor import Tensor
 from ... import functional as F
-from ...converted.tensors import Misfit, Tensor, as_parameter
+from ...converted.tensors import ForeignTensor, Misfit, as_parameter
 from .._call import Call
 from .._tensor import by_numpy, plain_numbers
 from ._registry import add, operator
@@ -90,7 +90,7 @@ def _sizes(image: Sequence[AnySize], windows: Windows, ceil: bool = False) -> li
 # Convolutions.
 
 
-def _weights(weight: Tensor, bias: Tensor | None) -> tuple[Any, Any]:
+def _weights(weight: ForeignTensor, bias: ForeignTensor | None) -> tuple[Any, Any]:
     """Both as parameters, or both as values if one of them is computed."""
     given = [weight, bias]
     if all(x is None or x.constant or isinstance(x.held, Parameter) for x in given):
@@ -99,7 +99,7 @@ def _weights(weight: Tensor, bias: Tensor | None) -> tuple[Any, Any]:
     return weight.numbers, None if bias is None else bias.numbers
 
 
-def _numbers(weight: Tensor, bias: Tensor | None) -> tuple[Any, Any]:
+def _numbers(weight: ForeignTensor, bias: ForeignTensor | None) -> tuple[Any, Any]:
     """Both as functions of volumes take them: parameters of the network, else values."""
     kernels, added = (
         None if x is None else x.held if isinstance(x.held, Parameter) else x.numbers for x in (weight, bias)
@@ -108,11 +108,11 @@ def _numbers(weight: Tensor, bias: Tensor | None) -> tuple[Any, Any]:
 
 
 @operator(LAYERS, "Conv")
-def conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def conv(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None = None) -> ForeignTensor:
     return convolution(call, x, weight, bias)
 
 
-def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def convolution(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None) -> ForeignTensor:
     """A convolution with weights that are held, or computed."""
     value, groups = x.numbers, call.integer("group", 1)
     if weight.rank != x.rank or x.rank < 3:
@@ -129,19 +129,21 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> T
     if len(image) == 3:
         edges = [n for pair in reversed(windows.edges) for n in pair]
         padded = F.pad(value, edges) if any(edges) else value
-        return Tensor(F.conv3d(padded, *_numbers(weight, bias), windows.stride, 0, windows.dilation, groups))
+        return ForeignTensor(F.conv3d(padded, *_numbers(weight, bias), windows.stride, 0, windows.dilation, groups))
     shape = (samples, outputs, *_sizes(image, windows))
     operation = operations.Convolution(value, *held, shape, windows.for_layer(), groups, False)
-    return Tensor(value.graph.append(operation))
+    return ForeignTensor(value.graph.append(operation))
 
 
-def _check_bias(bias: Tensor | None, outputs: int) -> None:
+def _check_bias(bias: ForeignTensor | None, outputs: int) -> None:
     if bias is not None and bias.shape != (outputs,):
         raise Misfit(f"a bias {bias.shape} does not fit {outputs} channels")
 
 
 @operator(LAYERS, "ConvTranspose")
-def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def conv_transpose(
+    call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None = None
+) -> ForeignTensor:
     value, groups = x.numbers, call.integer("group", 1)
     if weight.rank != x.rank or x.rank < 3:
         raise Misfit(f"weights {weight.shape} do not fit {x.shape}")
@@ -172,25 +174,25 @@ def conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = 
     ).for_layer()
     held = _weights(weight, bias)
     if axes == 3:
-        volume: Value = F.conv_transpose3d(
+        volume: Tensor = F.conv_transpose3d(
             value, *_numbers(weight, bias), windows.stride, 0, 0, groups, windows.dilation
         )
-        return Tensor(_cut(volume, edges, sizes, whole))
+        return ForeignTensor(_cut(volume, edges, sizes, whole))
     if groups > 1:
         operation: Any = operations.GroupedTransposedConvolution(value, *held, shape, window, groups)
     else:
         operation = operations.Convolution(value, *held, shape, window, groups, True)
-    y: Value = value.graph.append(operation)
-    return Tensor(y if symmetric else _cut(y, edges, sizes, whole))
+    y: Tensor = value.graph.append(operation)
+    return ForeignTensor(y if symmetric else _cut(y, edges, sizes, whole))
 
 
-def _cut(y: Value, edges: Any, sizes: Sequence[AnySize], whole: Sequence[AnySize]) -> Value:
+def _cut(y: Tensor, edges: Any, sizes: Sequence[AnySize], whole: Sequence[AnySize]) -> Tensor:
     """The part of a result inside its edges; zeros behind it if more is asked for than there is."""
     missing = [int(n - m) for n, m in zip(whole, y.shape[2:], strict=True)]
     if any(n > 0 for n in missing):
         y = F.pad(y, [n for extra in reversed(missing) for n in (0, max(0, extra))])
     keys = [slice(front, front + n) for (front, _), n in zip(edges, sizes, strict=True)]
-    cut: Value = F.index(y, (slice(None), slice(None), *keys))
+    cut: Tensor = F.index(y, (slice(None), slice(None), *keys))
     return cut
 
 
@@ -219,7 +221,7 @@ def _transposed_edges(
 # Poolings.
 
 
-def _pooled(call: Call, x: Tensor) -> tuple[Value, Windows, Shape]:
+def _pooled(call: Call, x: ForeignTensor) -> tuple[Tensor, Windows, Shape]:
     if x.rank < 3:
         raise Misfit(f"{x.shape} has no channels and pixels")
     image = x.shape[2:]
@@ -227,11 +229,11 @@ def _pooled(call: Call, x: Tensor) -> tuple[Value, Windows, Shape]:
     return x.numbers, windows, (*x.shape[:2], *_sizes(image, windows, bool(call.integer("ceil_mode", 0))))
 
 
-Pool = Callable[[Value, Windows, Shape], Value]
+Pool = Callable[[Tensor, Windows, Shape], Tensor]
 """A pooling of signals or images."""
 
 
-def _by_planes(pool: Pool, value: Value, windows: Windows, shape: Shape) -> Value:
+def _by_planes(pool: Pool, value: Tensor, windows: Windows, shape: Shape) -> Tensor:
     """A pooling; of volumes, first within their planes, then along what is left, which gives the same."""
     if len(shape) < 5:
         return pool(value, windows, shape)
@@ -241,11 +243,11 @@ def _by_planes(pool: Pool, value: Value, windows: Windows, shape: Shape) -> Valu
     flat = pool(value.reshape((many, depth, *plane)), windows.along(slice(1, 3)), (many, depth, *small))
     lines = F.transpose(flat.reshape((many, depth, pixels)), 1, 2)
     pooled = pool(lines, windows.along(slice(0, 1)), (many, pixels, after))
-    y: Value = F.transpose(pooled, 1, 2)
+    y: Tensor = F.transpose(pooled, 1, 2)
     return y.reshape(shape)
 
 
-def _fitting(value: Value, windows: Windows, shape: Shape, filling: float) -> tuple[Value, Windows]:
+def _fitting(value: Tensor, windows: Windows, shape: Shape, filling: float) -> tuple[Tensor, Windows]:
     """Windows as BNNS has them: padding of less than a window, and none that reaches over the end of what is padded."""
     needed = _needed(value, windows, shape)
     if all(2 * max(pair) <= extent for pair, extent in zip(needed, windows.extents, strict=True)):
@@ -255,7 +257,7 @@ def _fitting(value: Value, windows: Windows, shape: Shape, filling: float) -> tu
     return padded, Windows(windows.kernel, windows.stride, windows.dilation, ((0, 0),) * len(needed))
 
 
-def _needed(value: Value, windows: Windows, shape: Shape) -> tuple[tuple[int, int], ...]:
+def _needed(value: Tensor, windows: Windows, shape: Shape) -> tuple[tuple[int, int], ...]:
     """Padding up to the ends of all windows, some of which may hang over."""
     axes = zip(value.shape[2:], shape[2:], windows.extents, windows.stride, windows.edges, strict=True)
     return tuple((front, _behind(n, m, extent, s, front, behind)) for n, m, extent, s, (front, behind) in axes)
@@ -268,14 +270,14 @@ def _behind(n: AnySize, m: AnySize, extent: int, s: int, front: int, behind: int
 
 
 @operator(LAYERS, "MaxPool")
-def max_pool(call: Call, x: Tensor) -> Any:
+def max_pool(call: Call, x: ForeignTensor) -> Any:
     value, windows, shape = _pooled(call, x)
     if call.outputs > 1:
         return _with_indices(call, x, value, windows, shape)
-    return Tensor(_by_planes(_largest, value, windows, shape))
+    return ForeignTensor(_by_planes(_largest, value, windows, shape))
 
 
-def _largest(value: Value, windows: Windows, shape: Shape) -> Value:
+def _largest(value: Tensor, windows: Windows, shape: Shape) -> Tensor:
     value, windows = _fitting(value, windows, shape, -math.inf)
     window = windows.for_layer()
     across, down = window.dilations
@@ -283,7 +285,7 @@ def _largest(value: Value, windows: Windows, shape: Shape) -> Value:
     return value.graph.append(operations.Pooling(value, kind, shape, window))
 
 
-def _with_indices(call: Call, x: Tensor, value: Value, windows: Windows, shape: Shape) -> Any:
+def _with_indices(call: Call, x: ForeignTensor, value: Tensor, windows: Windows, shape: Shape) -> Any:
     """ONNX numbers the elements of the whole tensor."""
     if len(shape) > 4:
         raise Misfit("indices of maxima of volumes have no counterpart here")
@@ -291,17 +293,17 @@ def _with_indices(call: Call, x: Tensor, value: Value, windows: Windows, shape: 
     value.graph.append(operation)
     largest, places = operation.outputs
     image = np.array([0, 0, *map(int, x.shape[2:])])
-    return Tensor(largest), by_numpy(call, [Tensor(places, "i"), Tensor(image)])[0]
+    return ForeignTensor(largest), by_numpy(call, [ForeignTensor(places, "i"), ForeignTensor(image)])[0]
 
 
 @operator(LAYERS, "AveragePool")
-def average_pool(call: Call, x: Tensor) -> Tensor:
+def average_pool(call: Call, x: ForeignTensor) -> ForeignTensor:
     value, windows, shape = _pooled(call, x)
     counts = bool(call.integer("count_include_pad", 0))
-    return Tensor(_by_planes(partial(_averaged, counts=counts), value, windows, shape))
+    return ForeignTensor(_by_planes(partial(_averaged, counts=counts), value, windows, shape))
 
 
-def _averaged(value: Value, windows: Windows, shape: Shape, counts: bool) -> Value:
+def _averaged(value: Tensor, windows: Windows, shape: Shape, counts: bool) -> Tensor:
     dilated = max(windows.dilation) > 1
     factors = None if not counts and not dilated else _factors(value, windows, shape, counts)
     if dilated:
@@ -313,7 +315,7 @@ def _averaged(value: Value, windows: Windows, shape: Shape, counts: bool) -> Val
     return fitted.graph.append(operations.Pooling(fitted, kind, shape, fitting.for_layer(), factors))
 
 
-def _factors(value: Value, windows: Windows, shape: Shape, counts: bool) -> Any:
+def _factors(value: Tensor, windows: Windows, shape: Shape, counts: bool) -> Any:
     """The size of a window over how much of it counts, for every window; None if all of it does everywhere."""
     if counts and _needed(value, windows, shape) == windows.edges:
         return None
@@ -328,7 +330,7 @@ def _factors(value: Value, windows: Windows, shape: Shape, counts: bool) -> Any:
     return None if (factors == 1).all() else factors
 
 
-def _averaged_apart(value: Value, windows: Windows, shape: Shape, factors: Any) -> Value:
+def _averaged_apart(value: Tensor, windows: Windows, shape: Shape, factors: Any) -> Tensor:
     """BNNS has no means of windows with gaps: a convolution of every channel with ones."""
     channels = int(value.shape[1])
     windows = replace(windows, edges=_needed(value, windows, shape))
@@ -336,22 +338,22 @@ def _averaged_apart(value: Value, windows: Windows, shape: Shape, factors: Any) 
     weight = as_parameter(ones)
     assert weight is not None
     operation = operations.Convolution(value, weight, None, shape, windows.for_layer(), channels, False)
-    y: Value = value.graph.append(operation)
+    y: Tensor = value.graph.append(operation)
     return y if factors is None else F.mul(y, factors)
 
 
 @operator(LAYERS, "LpPool")
-def lp_pool(call: Call, x: Tensor) -> Tensor:
+def lp_pool(call: Call, x: ForeignTensor) -> ForeignTensor:
     p = call.integer("p", 2)
     if p < 1:
         raise Misfit(f"p={p} has no counterpart here")
     value, windows, shape = _pooled(call, x)
     powers = F.square(value) if p == 2 else F.abs(value) if p == 1 else F.pow(F.abs(value), float(p))
     sums = F.mul(_by_planes(_summed, powers, windows, shape), float(math.prod(windows.kernel)))
-    return Tensor(sums if p == 1 else F.sqrt(sums) if p == 2 else F.pow(sums, 1 / p))
+    return ForeignTensor(sums if p == 1 else F.sqrt(sums) if p == 2 else F.pow(sums, 1 / p))
 
 
-def _summed(value: Value, windows: Windows, shape: Shape) -> Value:
+def _summed(value: Tensor, windows: Windows, shape: Shape) -> Tensor:
     """Means of windows, where what lies outside counts as zeros."""
     if max(windows.dilation) > 1:
         return _averaged_apart(value, windows, shape, None)
@@ -361,9 +363,9 @@ def _summed(value: Value, windows: Windows, shape: Shape) -> Value:
 
 
 def _global(function: Any) -> Any:
-    def handler(call: Call, x: Tensor) -> Tensor:
+    def handler(call: Call, x: ForeignTensor) -> ForeignTensor:
         axes = list(range(2, x.rank))
-        return Tensor(function(call, x.numbers, axes)) if axes else x
+        return ForeignTensor(function(call, x.numbers, axes)) if axes else x
 
     return handler
 
@@ -381,7 +383,9 @@ add(LAYERS, "GlobalLpPool", _global(_global_lp))
 
 
 @operator(LAYERS, "MaxUnpool")
-def max_unpool(call: Call, x: Tensor, indices: Tensor, output_shape: Tensor | None = None) -> Tensor:
+def max_unpool(
+    call: Call, x: ForeignTensor, indices: ForeignTensor, output_shape: ForeignTensor | None = None
+) -> ForeignTensor:
     kernel = call.integers("kernel_shape")
     axes = len(kernel)
     stride, pads = call.integers("strides", [1] * axes), call.integers("pads", [0] * 2 * axes)
@@ -396,6 +400,6 @@ def max_unpool(call: Call, x: Tensor, indices: Tensor, output_shape: Tensor | No
     larger = sizes if given is None else given[2:]
     if len(larger) != axes or min(*sizes, *larger) < 1 or not is_same_shape(indices.shape, x.shape):
         raise Misfit(f"output_shape {given} does not fit {x.shape}")
-    places = by_numpy(call, [indices, Tensor(np.array([*sizes, *larger]))])[0]
+    places = by_numpy(call, [indices, ForeignTensor(np.array([*sizes, *larger]))])[0]
     value = x.numbers
-    return Tensor(value.graph.append(operations.MaxUnpooling(value, places.value, (*x.shape[:2], *larger))))
+    return ForeignTensor(value.graph.append(operations.MaxUnpooling(value, places.value, (*x.shape[:2], *larger))))

@@ -10,14 +10,14 @@ from .... import ConvolutionType
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_plain, is_same, product
-from ....graph.tensor import Value
+from ....graph.tensor import Tensor
 from .._graph_file import GraphFile
 from ._registry import NoForm, writes
 
 
-def _weights(file: GraphFile, given: Parameter | Value | None) -> str:
+def _weights(file: GraphFile, given: Parameter | Tensor | None) -> str:
     """Weights of a layer: a parameter, or what the network computes, or none."""
-    return "" if given is None else file.use(given) if isinstance(given, Value) else file.leaf(given)
+    return "" if given is None else file.use(given) if isinstance(given, Tensor) else file.leaf(given)
 
 
 @writes(operations.Linear)

@@ -13,7 +13,7 @@ from ....graph.operations.fourier import FourierTransform
 from ....graph.operations.integers import Convert, FlatIndex, Range
 from ....graph.operations.positions import AddEntries, Cumulative, PutAlong, Sort, Take, TakeAlong
 from ....graph.sizes import AnySize
-from ....graph.tensor import FLOAT32, Value
+from ....graph.tensor import FLOAT32, Tensor
 from .._graph_file import GraphFile
 from ._registry import NoForm, writes
 
@@ -90,7 +90,7 @@ def elementwise(file: GraphFile, operation: Elementwise) -> str:
     return file.node("Cast", y, to=file.kind(operation.output)) if operation.function in MASKS else y
 
 
-def _as(file: GraphFile, x: Value, dtype: np.dtype[Any]) -> str:
+def _as(file: GraphFile, x: Tensor, dtype: np.dtype[Any]) -> str:
     name = file.use(x)
     if x.dtype == dtype:
         return name
@@ -147,7 +147,7 @@ def take_along(file: GraphFile, operation: TakeAlong) -> str:
     return file.node("GatherElements", name, file.use(indices), axis=operation.axis)
 
 
-def _cut(file: GraphFile, x: Value, shape: tuple[AnySize, ...], along: int | None = None) -> str:
+def _cut(file: GraphFile, x: Tensor, shape: tuple[AnySize, ...], along: int | None = None) -> str:
     """The first elements of a value along all axes but one, as many as a shape has."""
     axes = [
         i for i, (n, m) in enumerate(zip(x.shape, shape, strict=True)) if i != along and file.size(n) != file.size(m)

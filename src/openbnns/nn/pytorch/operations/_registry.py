@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ....graph.tensor import Value
+from ....graph.tensor import Tensor
 from ...converted.registry import Registry
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from .._steps import ByMode
 
 _TABLE = Registry()
@@ -17,8 +17,8 @@ _TABLE = Registry()
 FUNCTIONS, GROUPS = _TABLE.handlers, _TABLE.groups
 """By name: ``relu`` stands for torch.relu and Tensor.relu, ``F.relu`` for torch.nn.functional.relu.
 
-The arguments of a handler are those of PyTorch that are supported, under PyTorch's names. It gets tensors as :class:`Tensor` and
-gives what :class:`Tensor` holds, or such a tensor, one for each result.
+The arguments of a handler are those of PyTorch that are supported, under PyTorch's names. It gets tensors as
+:class:`ForeignTensor` and returns what such a tensor holds, or a tensor, one for each result.
 """
 
 operation, add = _TABLE.register, _TABLE.add
@@ -42,7 +42,7 @@ def plain(given: Any, what: str) -> Any:
     """An option that must be a number, or a size, and the same in both modes."""
     if isinstance(given, ByMode):
         raise Misfit(f"{what} is {given.training} in training and {given.evaluation} in evaluation")
-    if isinstance(given, Tensor):
+    if isinstance(given, ForeignTensor):
         array = given.array
         if array.ndim:
             raise Misfit(f"{what} is a tensor. Use a number")
@@ -56,7 +56,7 @@ def refuse_unless(what: str, given: Any, *allowed: Any) -> None:
         raise Misfit(f"{what}={given!r} has no counterpart here")
 
 
-def whole(given: Tensor) -> Value:
+def whole(given: ForeignTensor) -> Tensor:
     """Whole numbers that name entries."""
     if given.kind != "i":
         raise Misfit("an index must hold whole numbers; what depends on a mask is chosen with torch.where")
@@ -85,6 +85,6 @@ def _argument(given: Any, name: str) -> Any:
     """An argument as functions here take it."""
     if isinstance(given, (tuple, list)):
         return type(given)(_argument(part, name) for part in given)
-    if isinstance(given, Tensor):
+    if isinstance(given, ForeignTensor):
         return whole(given) if name in ("index", "indices") else given.elements
     return plain(given, name)

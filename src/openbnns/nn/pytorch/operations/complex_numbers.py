@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import functional as F
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from ._registry import FUNCTIONS, Call, operation, plain
 
 COMPLEX = "complex numbers"
@@ -14,7 +14,7 @@ COMPLEX = "complex numbers"
 
 def _parts(x: Any) -> tuple[Any, Any]:
     """Real and imaginary part; None for that of a real number."""
-    if not isinstance(x, Tensor):
+    if not isinstance(x, ForeignTensor):
         number = plain(x, "a number")
         return (number.real, number.imag) if isinstance(number, complex) else (number, None)
     if x.kind != "c":
@@ -22,7 +22,7 @@ def _parts(x: Any) -> tuple[Any, Any]:
     return F.select(x.value, -1, 0), F.select(x.value, -1, 1)
 
 
-def _pairs(x: Tensor) -> Any:
+def _pairs(x: ForeignTensor) -> Any:
     """A tensor as complex numbers."""
     return x.value if x.kind == "c" else F.stack([x.numbers, F.zeros_like(x.numbers)], -1)
 
@@ -42,7 +42,9 @@ def _transform(x: Any, kind: str, sizes: Sequence[Any], axes: Sequence[int], nor
 
 
 def _fourier(kind: str, axes: int | None) -> Any:
-    def handler(call: Call, input: Tensor, s: Any = None, dim: Any = None, norm: Any = None, *, n: Any = None) -> Any:
+    def handler(
+        call: Call, input: ForeignTensor, s: Any = None, dim: Any = None, norm: Any = None, *, n: Any = None
+    ) -> Any:
         rank = input.rank - (input.kind == "c")
         sizes = s if n is None else n
         sizes = sizes if sizes is None or isinstance(sizes, (tuple, list)) else (sizes,)
@@ -64,33 +66,33 @@ for _kind in ("fft", "ifft", "rfft", "irfft"):
 
 
 @operation(COMPLEX, "real")
-def real(call: Call, input: Tensor) -> Any:
+def real(call: Call, input: ForeignTensor) -> Any:
     return _parts(input)[0] if input.kind == "c" else input
 
 
 @operation(COMPLEX, "imag")
-def imag(call: Call, input: Tensor) -> Any:
+def imag(call: Call, input: ForeignTensor) -> Any:
     return _parts(input)[1]
 
 
 @operation(COMPLEX, "view_as_real", "view_as_complex")
-def pairs(call: Call, input: Tensor) -> Any:
+def pairs(call: Call, input: ForeignTensor) -> Any:
     return input.value
 
 
 @operation(COMPLEX, "complex")
-def complex_of(call: Call, real: Tensor, imag: Tensor) -> Any:
+def complex_of(call: Call, real: ForeignTensor, imag: ForeignTensor) -> Any:
     return F.stack([real.numbers, imag.numbers], -1)
 
 
 @operation(COMPLEX, "polar")
-def polar(call: Call, abs: Tensor, angle: Tensor) -> Any:
+def polar(call: Call, abs: ForeignTensor, angle: ForeignTensor) -> Any:
     length, turn = abs.numbers, angle.numbers
     return F.stack([F.mul(length, F.cos(turn)), F.mul(length, F.sin(turn))], -1)
 
 
 @operation(COMPLEX, "conj", "conj_physical", "resolve_conj")
-def conj(call: Call, input: Tensor) -> Any:
+def conj(call: Call, input: ForeignTensor) -> Any:
     if input.kind != "c" or call.name == "resolve_conj":
         return input
     first, second = _parts(input)
@@ -98,12 +100,12 @@ def conj(call: Call, input: Tensor) -> Any:
 
 
 @operation(COMPLEX, "angle")
-def angle(call: Call, input: Tensor) -> Any:
+def angle(call: Call, input: ForeignTensor) -> Any:
     first, second = _parts(input)
     return F.atan2(second, first)
 
 
-def _absolute(call: Call, input: Tensor) -> Any:
+def _absolute(call: Call, input: ForeignTensor) -> Any:
     return F.norm(input.value, 2, -1)
 
 

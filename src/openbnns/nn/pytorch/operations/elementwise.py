@@ -10,7 +10,7 @@ from ....graph.functions import as_integers
 from ....graph.sizes import Size
 from ... import functional as F
 from ...converted.functions import COMPARISONS, WHOLE, Compare, Not, WholeNumbers
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from .._recording import Kind
 from ._registry import Call, adapted, add, operation, plain, refuse_unless
 
@@ -21,7 +21,7 @@ MASKS = "masks and types"
 
 def operand(given: Any) -> Any:
     """A tensor so that it meets the others, or a number."""
-    return given.broadcast if isinstance(given, Tensor) else plain(given, "a number")
+    return given.broadcast if isinstance(given, ForeignTensor) else plain(given, "a number")
 
 
 # Functions of one tensor.
@@ -35,7 +35,7 @@ _ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "a
 
 
 def _unary(function: Any) -> Any:
-    def handler(call: Call, input: Tensor) -> Any:
+    def handler(call: Call, input: ForeignTensor) -> Any:
         return function(input.broadcast)
 
     return handler
@@ -67,7 +67,7 @@ def _two(call: Call, name: str, a: Any, b: Any) -> Any:
 
 
 def _whole_operand(given: Any) -> Any:
-    if isinstance(given, Tensor):
+    if isinstance(given, ForeignTensor):
         return given.whole
     number = plain(given, "a number")
     return as_integers(number) if isinstance(number, Size) else np.int64(number)
@@ -91,7 +91,7 @@ def _scaled(name: str, swapped: bool = False) -> Any:
         a, b = (other, input) if swapped else (input, other)
         factor = plain(alpha, "alpha")
         if factor != 1:
-            b = Tensor(_two(call, "mul", b, factor)) if isinstance(b, Tensor) else b * factor
+            b = ForeignTensor(_two(call, "mul", b, factor)) if isinstance(b, ForeignTensor) else b * factor
         return _two(call, name, a, b)
 
     return handler
@@ -144,29 +144,29 @@ def rpow(call: Call, input: Any, other: Any) -> Any:
 
 
 @operation(ARITHMETIC, "clamp", "clamp_", "clip", "clip_")
-def clamp(call: Call, input: Tensor, min: Any = None, max: Any = None) -> Any:
+def clamp(call: Call, input: ForeignTensor, min: Any = None, max: Any = None) -> Any:
     low, high = (None if end is None else operand(end) for end in (min, max))
     return F.clamp(input.broadcast, low, high)
 
 
 @operation(ARITHMETIC, "clamp_min", "clamp_min_")
-def clamp_min(call: Call, input: Tensor, min: Any) -> Any:
+def clamp_min(call: Call, input: ForeignTensor, min: Any) -> Any:
     return F.maximum(input.broadcast, operand(min))
 
 
 @operation(ARITHMETIC, "clamp_max", "clamp_max_")
-def clamp_max(call: Call, input: Tensor, max: Any) -> Any:
+def clamp_max(call: Call, input: ForeignTensor, max: Any) -> Any:
     return F.minimum(input.broadcast, operand(max))
 
 
 @operation(ARITHMETIC, "addcmul", "addcmul_")
-def addcmul(call: Call, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Any:
+def addcmul(call: Call, input: ForeignTensor, tensor1: ForeignTensor, tensor2: ForeignTensor, *, value: Any = 1) -> Any:
     a, b, c = (operand(x) for x in (input, tensor1, tensor2))
     return F.addcmul(a, b, c, value=plain(value, "value"))
 
 
 @operation(ARITHMETIC, "lerp", "lerp_")
-def lerp(call: Call, input: Tensor, end: Tensor, weight: Any) -> Any:
+def lerp(call: Call, input: ForeignTensor, end: ForeignTensor, weight: Any) -> Any:
     return F.lerp(operand(input), operand(end), operand(weight))
 
 
@@ -179,7 +179,7 @@ _ACTIVATIONS = [
 
 
 def _activation(function: Any) -> Any:
-    def handler(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+    def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
         named.pop("inplace", None)
         chosen = [plain(option, "an option") for option in options]
         if chosen and isinstance(chosen[-1], bool):  # inplace, which makes no difference
@@ -203,7 +203,7 @@ add(ACTIVATIONS, "F.threshold", _activation(F.threshold))
 
 
 @operation(ACTIVATIONS, "F.softplus")
-def softplus(call: Call, input: Tensor, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
+def softplus(call: Call, input: ForeignTensor, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
     check_threshold(plain(threshold, "threshold"))
     return F.softplus(input.numbers, plain(beta, "beta"))
 
@@ -215,7 +215,7 @@ def check_threshold(threshold: float) -> None:
 
 
 @operation(ACTIVATIONS, "F.prelu")
-def prelu(call: Call, input: Tensor, weight: Tensor) -> Any:
+def prelu(call: Call, input: ForeignTensor, weight: ForeignTensor) -> Any:
     return F.prelu(input.numbers, weight.numbers)
 
 
@@ -223,20 +223,22 @@ def prelu(call: Call, input: Tensor, weight: Tensor) -> Any:
 
 
 @operation(MASKS, "where")
-def where(call: Call, condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def where(call: Call, condition: ForeignTensor, input: Any = None, other: Any = None) -> Any:
     if input is None or other is None:
         raise Misfit("the places where a condition holds are not known before there are numbers. Give both values")
     return F.where(operand(condition), operand(input), operand(other))
 
 
 @operation(MASKS, "masked_fill", "masked_fill_")
-def masked_fill(call: Call, input: Tensor, mask: Tensor, value: Any) -> Any:
+def masked_fill(call: Call, input: ForeignTensor, mask: ForeignTensor, value: Any) -> Any:
     return F.where(operand(mask), operand(value), operand(input))
 
 
 def _comparison(name: str) -> Any:
     def handler(call: Call, input: Any, other: Any) -> Any:
-        a, b = (x.broadcast if isinstance(x, Tensor) else np.float32(plain(x, "a number")) for x in (input, other))
+        a, b = (
+            x.broadcast if isinstance(x, ForeignTensor) else np.float32(plain(x, "a number")) for x in (input, other)
+        )
         return Compare.apply(a, b, name)
 
     return handler
@@ -251,7 +253,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 for _name, _other in (("and", "logical_and"), ("or", "logical_or"), ("xor", "logical_xor")):
 
     def _logical(call: Call, input: Any, other: Any, name: str = _other) -> Any:
-        if any(isinstance(x, Tensor) and x.kind != "b" for x in (input, other)):
+        if any(isinstance(x, ForeignTensor) and x.kind != "b" for x in (input, other)):
             raise Misfit("bits of whole numbers have no counterpart here, only masks")
         return _comparison(name)(call, input, other)
 
@@ -260,7 +262,7 @@ for _name, _other in (("and", "logical_and"), ("or", "logical_or"), ("xor", "log
 
 
 @operation(MASKS, "logical_not", "bitwise_not", "__invert__")
-def logical_not(call: Call, input: Tensor) -> Any:
+def logical_not(call: Call, input: ForeignTensor) -> Any:
     if input.kind != "b" and call.name != "logical_not":
         raise Misfit("bits of whole numbers have no counterpart here, only masks")
     return Not.apply(input.broadcast)
@@ -270,7 +272,7 @@ _FLOATS = {"torch.float32", "torch.float64", "torch.float16", "torch.bfloat16", 
 _INTEGERS = {"torch.int64", "torch.int32", "torch.long", "torch.int"}
 
 
-def converted(input: Tensor, kind: str) -> Any:
+def converted(input: ForeignTensor, kind: str) -> Any:
     """A tensor of numbers, whole numbers or booleans as one of another kind."""
     if kind == input.kind or (kind == "i" and input.kind == "b"):
         return input
@@ -282,14 +284,14 @@ def converted(input: Tensor, kind: str) -> Any:
 
 
 @operation(MASKS, "to", "type")
-def to(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+def to(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
     named.pop("non_blocking", None), named.pop("copy", None), named.pop("memory_format", None)
     for option in [*options, *named.values()]:
-        if not isinstance(option, (Kind, Tensor, bool, str)):
+        if not isinstance(option, (Kind, ForeignTensor, bool, str)):
             raise Misfit(f"{option!r} is no type that there is here")
     return converted(input, call.kinds[0])
 
 
 @operation(MASKS, "float", "double", "half", "bfloat16", "long", "int", "bool", "type_as")
-def cast(call: Call, input: Tensor, other: Any = None) -> Any:
+def cast(call: Call, input: ForeignTensor, other: Any = None) -> Any:
     return converted(input, call.kinds[0])

@@ -12,10 +12,10 @@ from ....graph.operations.choice import Choice
 from ....graph.operations.random_numbers import RandomNumbers
 from ....graph.parameter import Parameter
 from ....graph.sizes import Size
-from ....graph.tensor import Value
+from ....graph.tensor import Tensor
 from ... import functional as F
 from ...converted.functions import AsNumbers, Compare
-from ...converted.tensors import Misfit, Tensor, held_parameter
+from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._recording import Kind
 from .._steps import BY_MODE, ByMode
 from ._registry import FUNCTIONS, Call, adapted, add, operation, plain, refuse_unless, whole
@@ -44,7 +44,7 @@ def _number(given: Any) -> Any:
 
 def _convolution(function: Any, transposed: bool) -> Any:
     def handler(
-        call: Call, input: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0,
+        call: Call, input: ForeignTensor, weight: ForeignTensor, bias: Any = None, stride: Any = 1, padding: Any = 0,
         *options: Any, **named: Any,
     ) -> Any:  # fmt: skip
         names = ("output_padding", "groups", "dilation") if transposed else ("dilation", "groups")
@@ -55,7 +55,7 @@ def _convolution(function: Any, transposed: bool) -> Any:
     return handler
 
 
-def weights(given: Tensor) -> Any:
+def weights(given: ForeignTensor) -> Any:
     """Weights as they are held, or as they are computed."""
     return held_parameter(given) if isinstance(given.held, (Parameter, np.ndarray)) else given.numbers
 
@@ -70,7 +70,7 @@ for _name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2
 def _pooling(function: Any, *names: str) -> Any:
     gives_indices = "return_indices" in inspect.signature(function).parameters
 
-    def handler(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+    def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
         chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named}
         if not chosen.get("stride", 0):  # PyTorch's functions in C take [] for None
             chosen.pop("stride", None)
@@ -109,7 +109,7 @@ for _axes in ("1d", "2d"):
 def _with_indices(function: Any, *names: str) -> Any:
     inner = _pooling(function, *names)
 
-    def handler(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+    def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
         named.pop("return_indices", None)
         return inner(call, input, *options[: len(names) - 1], return_indices=True, **named)
 
@@ -129,7 +129,7 @@ for _axes in ("1d", "2d"):
 
 @operation(LAYERS, "F.max_unpool1d", "F.max_unpool2d")
 def max_unpool(
-    call: Call, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    call: Call, input: ForeignTensor, indices: ForeignTensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
     output_size: Any = None,
 ) -> Any:  # fmt: skip
     function = F.max_unpool1d if call.name.endswith("1d") else F.max_unpool2d
@@ -142,7 +142,7 @@ def max_unpool(
 
 
 @operation(LAYERS, "F.pad", "constant_pad_nd")
-def pad(call: Call, input: Tensor, pad: Any, mode: Any = "constant", value: Any = None) -> Any:
+def pad(call: Call, input: ForeignTensor, pad: Any, mode: Any = "constant", value: Any = None) -> Any:
     if call.name == "constant_pad_nd":
         mode, value = "constant", mode if value is None else value
     widths = [int(plain(n, "pad")) for n in pad]
@@ -151,7 +151,7 @@ def pad(call: Call, input: Tensor, pad: Any, mode: Any = "constant", value: Any 
 
 @operation(LAYERS, "F.interpolate")
 def interpolate(
-    call: Call, input: Tensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest",
+    call: Call, input: ForeignTensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest",
     align_corners: Any = None, recompute_scale_factor: Any = None, antialias: bool = False,
 ) -> Any:  # fmt: skip
     refuse_unless("antialias", antialias, False)
@@ -191,21 +191,21 @@ def _scaled(normalized: Any, weight: Any, bias: Any, *, behind: int) -> Any:
 
 @operation(LAYERS, "F.layer_norm")
 def layer_norm(
-    call: Call, input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+    call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
     return _scaled(lambda w, b: F.layer_norm(input.numbers, shape, w, b, plain(eps, "eps")), weight, bias, behind=0)
 
 
 @operation(LAYERS, "F.rms_norm")
-def rms_norm(call: Call, input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+def rms_norm(call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
     return _scaled(lambda w, _: F.rms_norm(input.numbers, shape, w, plain(eps, "eps")), weight, None, behind=0)
 
 
 @operation(LAYERS, "F.group_norm")
 def group_norm(
-    call: Call, input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+    call: Call, input: ForeignTensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
     groups = plain(num_groups, "num_groups")
     return _scaled(
@@ -215,7 +215,7 @@ def group_norm(
 
 @operation(LAYERS, "F.batch_norm")
 def batch_norm(
-    call: Call, input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
+    call: Call, input: ForeignTensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
     training: Any = False, momentum: Any = 0.1, eps: Any = 1e-5,
 ) -> Any:  # fmt: skip
     if running_mean is not None and training != ByMode(False, True):
@@ -231,7 +231,7 @@ def batch_norm(
 
 @operation(LAYERS, "F.instance_norm")
 def instance_norm(
-    call: Call, input: Tensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    call: Call, input: ForeignTensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
     use_input_stats: Any = True, momentum: Any = 0.1, eps: Any = 1e-5,
 ) -> Any:  # fmt: skip
     refuse_unless("use_input_stats", use_input_stats, True)
@@ -247,7 +247,7 @@ def instance_norm(
 
 @operation(LAYERS, "F.embedding")
 def embedding(
-    call: Call, input: Tensor, weight: Tensor, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0,
+    call: Call, input: ForeignTensor, weight: ForeignTensor, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0,
     scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Any:  # fmt: skip
     refuse_unless("max_norm", max_norm, None)
@@ -268,7 +268,7 @@ def check_padding_row(table: Any, padding_idx: int | None) -> None:
 
 
 @operation(LAYERS, "F.one_hot")
-def one_hot(call: Call, tensor: Tensor, num_classes: Any = -1) -> Any:
+def one_hot(call: Call, tensor: ForeignTensor, num_classes: Any = -1) -> Any:
     return F.one_hot(whole(tensor), call.shape[-1])
 
 
@@ -285,7 +285,9 @@ def _rate(p: Any, training: Any) -> float:
 
 
 @operation(LAYERS, "F.dropout", "dropout", "F.dropout1d", "F.dropout2d")
-def dropout(call: Call, input: Tensor, p: Any = 0.5, training: Any = True, inplace: bool = False, **named: Any) -> Any:
+def dropout(
+    call: Call, input: ForeignTensor, p: Any = 0.5, training: Any = True, inplace: bool = False, **named: Any
+) -> Any:
     rate = _rate(p, named.pop("train", training))
     if not rate:
         return input
@@ -302,7 +304,7 @@ def dropout(call: Call, input: Tensor, p: Any = 0.5, training: Any = True, inpla
 
 def _loss(function: Any) -> Any:
     def handler(
-        call: Call, input: Tensor, target: Tensor, weight: Any = None, size_average: Any = None, *,
+        call: Call, input: ForeignTensor, target: ForeignTensor, weight: Any = None, size_average: Any = None, *,
         reduce: Any = None, reduction: str = "mean", **named: Any,
     ) -> Any:  # fmt: skip
         refuse_unless("size_average", size_average, None)
@@ -310,7 +312,7 @@ def _loss(function: Any) -> Any:
         if weight is not None:
             named["weight"] = weight
         chosen = {
-            name: held_parameter(value) if isinstance(value, Tensor) else plain(value, name)
+            name: held_parameter(value) if isinstance(value, ForeignTensor) else plain(value, name)
             for name, value in named.items()
         }
         aim = target.value if function in (F.cross_entropy, F.nll_loss) else target.numbers
@@ -329,7 +331,7 @@ for _name in (
 # Random numbers.
 
 
-def _drawn(call: Call, *, normal: bool) -> Value:
+def _drawn(call: Call, *, normal: bool) -> Tensor:
     """Random numbers in the shape of the result."""
     graph = current_graph()
     assert graph is not None
@@ -357,7 +359,7 @@ def bernoulli(call: Call, p: Any = 0.5, *, generator: Any = None) -> Any:
 
 
 @operation(RANDOM, "bernoulli")
-def bernoulli_of(call: Call, input: Tensor, p: Any = None, *, generator: Any = None) -> Any:
+def bernoulli_of(call: Call, input: ForeignTensor, p: Any = None, *, generator: Any = None) -> Any:
     _refuse_generator(generator)
     return F.bernoulli(input.numbers) if p is None else bernoulli(call, p)
 
@@ -381,7 +383,7 @@ def normal(call: Call, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
     return F.add(F.mul(_drawn(call, normal=True), plain(std, "std")), plain(mean, "mean"))
 
 
-def by_mode(call: Call, training: Tensor, evaluation: Tensor) -> Any:
+def by_mode(call: Call, training: ForeignTensor, evaluation: ForeignTensor) -> Any:
     """What a module computes in one way in training and in another one in evaluation."""
     first, second = training.numbers, evaluation.numbers
     mode = first.graph.own_mode

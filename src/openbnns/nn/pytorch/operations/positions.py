@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from ._registry import Call, adapted, add, operation, plain, refuse_unless, whole
 
 POSITIONS = "positions"
@@ -20,16 +20,23 @@ for _name in ("scatter_add", "index_add"):
 
 @operation(POSITIONS, "scatter", "scatter_")
 def scatter(
-    call: Call, input: Tensor, dim: Any, index: Tensor, src: Any = None, *, value: Any = None, reduce: Any = None
+    call: Call,
+    input: ForeignTensor,
+    dim: Any,
+    index: ForeignTensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: Any = None,
 ) -> Any:
     refuse_unless("reduce", reduce, None)
     given = value if src is None else src
-    source = given.numbers if isinstance(given, Tensor) else plain(given, "value")
+    source = given.numbers if isinstance(given, ForeignTensor) else plain(given, "value")
     return F.scatter(input.numbers, plain(dim, "dim"), whole(index), source)
 
 
 @operation(POSITIONS, "cumsum", "cumsum_", "cumprod", "cumprod_")
-def accumulated(call: Call, input: Tensor, dim: Any, *, dtype: Any = None) -> Any:
+def accumulated(call: Call, input: ForeignTensor, dim: Any, *, dtype: Any = None) -> Any:
     if input.kind == "f" and call.kinds[0] != "f":
         raise Misfit(f"numbers that become whole ones, dtype={dtype.name}, have no counterpart here. Use x.long()")
     total = (F.cumsum if call.name.startswith("cumsum") else F.cumprod)(input.numbers, plain(dim, "dim"))
@@ -37,5 +44,5 @@ def accumulated(call: Call, input: Tensor, dim: Any, *, dtype: Any = None) -> An
 
 
 @operation(POSITIONS, "copy_")
-def copy(call: Call, input: Tensor, src: Tensor, non_blocking: bool = False) -> Any:
+def copy(call: Call, input: ForeignTensor, src: ForeignTensor, non_blocking: bool = False) -> Any:
     return F.expand(src.elements, *call.shape)

@@ -10,7 +10,7 @@ import numpy as np
 from ....graph.parameter import Parameter
 from ... import functional as F
 from ...converted.functions import Forbid
-from ...converted.tensors import Misfit, Tensor, held_parameter
+from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._steps import ByMode
 from ._registry import Call, adapted, add, operation, plain
 
@@ -18,7 +18,7 @@ PRODUCTS = "products"
 
 
 @operation(PRODUCTS, "matmul", "mm", "bmm", "mv", "dot", "__matmul__", "__rmatmul__", "inner")
-def matmul(call: Call, input: Tensor, other: Tensor) -> Any:
+def matmul(call: Call, input: ForeignTensor, other: ForeignTensor) -> Any:
     a, b = (other, input) if call.name == "__rmatmul__" else (input, other)
     if call.name == "inner":
         return F.matmul(a.numbers, b.numbers if b.rank == 1 else F.transpose(b.numbers, -1, -2))
@@ -26,14 +26,16 @@ def matmul(call: Call, input: Tensor, other: Tensor) -> Any:
 
 
 @operation(PRODUCTS, "addmm", "addmv", "baddbmm")
-def addmm(call: Call, input: Tensor, *factors: Tensor, beta: Any = 1, alpha: Any = 1, **named: Tensor) -> Any:
+def addmm(
+    call: Call, input: ForeignTensor, *factors: ForeignTensor, beta: Any = 1, alpha: Any = 1, **named: ForeignTensor
+) -> Any:
     first, second = (*factors, *named.values())  # mat1 and mat2, mat and vec, or batch1 and batch2
     product = F.mul(F.matmul(first.numbers, second.numbers), plain(alpha, "alpha"))
     return F.add(product, F.mul(input.broadcast, plain(beta, "beta")))
 
 
 @operation(PRODUCTS, "F.linear")
-def linear(call: Call, input: Tensor, weight: Tensor, bias: Any = None) -> Any:
+def linear(call: Call, input: ForeignTensor, weight: ForeignTensor, bias: Any = None) -> Any:
     plain_weights = isinstance(weight.held, Parameter) and (bias is None or isinstance(bias.held, Parameter))
     if plain_weights:
         return F.linear(input.numbers, held_parameter(weight), held_parameter(bias))
@@ -41,7 +43,7 @@ def linear(call: Call, input: Tensor, weight: Tensor, bias: Any = None) -> Any:
 
 
 @operation(PRODUCTS, "_weight_norm")
-def weight_norm(call: Call, v: Tensor, g: Tensor, dim: Any = 0) -> Any:
+def weight_norm(call: Call, v: ForeignTensor, g: ForeignTensor, dim: Any = 0) -> Any:
     """What ``torch.nn.utils.weight_norm`` computes weights with."""
     if dim == -1:
         raise Misfit("weights normalized over all axes have no counterpart here. Give dim")
@@ -50,7 +52,7 @@ def weight_norm(call: Call, v: Tensor, g: Tensor, dim: Any = 0) -> Any:
 
 
 @operation(PRODUCTS, "F.bilinear")
-def bilinear(call: Call, input1: Tensor, input2: Tensor, weight: Tensor, bias: Any = None) -> Any:
+def bilinear(call: Call, input1: ForeignTensor, input2: ForeignTensor, weight: ForeignTensor, bias: Any = None) -> Any:
     letters = string.ascii_lowercase[: input1.rank - 1]
     operands = (x.numbers for x in (input1, weight, input2))
     product = F.einsum(f"{letters}y,xyz,{letters}z->{letters}x", *operands)
@@ -64,7 +66,7 @@ def einsum(call: Call, equation: str, *operands: Any) -> Any:
 
 
 @operation(PRODUCTS, "outer", "ger")
-def outer(call: Call, input: Tensor, vec2: Tensor) -> Any:
+def outer(call: Call, input: ForeignTensor, vec2: ForeignTensor) -> Any:
     return F.outer(input.numbers, vec2.numbers)
 
 
@@ -72,13 +74,13 @@ add(PRODUCTS, "cross", adapted(F.cross))
 
 
 @operation(PRODUCTS, "cdist")
-def cdist(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: Any = None) -> Any:
+def cdist(call: Call, x1: ForeignTensor, x2: ForeignTensor, p: Any = 2.0, compute_mode: Any = None) -> Any:
     return F.cdist(x1.numbers, x2.numbers, float(plain(p, "p")))
 
 
 @operation(PRODUCTS, "F.scaled_dot_product_attention")
 def attention(
-    call: Call, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: Any = 0.0,
+    call: Call, query: ForeignTensor, key: ForeignTensor, value: ForeignTensor, attn_mask: Any = None, dropout_p: Any = 0.0,
     is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
     keys, values = key.numbers, value.numbers
@@ -99,7 +101,7 @@ def attention(
     )  # fmt: skip
 
 
-def _added(mask: Tensor) -> Any:
+def _added(mask: ForeignTensor) -> Any:
     """A mask as numbers to add to scores: a mask of booleans says what takes part."""
     if mask.kind == "f":
         return mask.broadcast

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
-from ...converted.tensors import Misfit, Tensor
+from ...converted.tensors import ForeignTensor, Misfit
 from ._registry import Call, adapted, add, operation, plain, refuse_unless
 
 REDUCTIONS = "reductions"
@@ -19,7 +19,7 @@ def _axes(dim: Any) -> Any:
 
 
 def _reduction(function: Any) -> Any:
-    def handler(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    def handler(call: Call, input: ForeignTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
         if dtype is not None and call.kinds[0] != "f":
             raise Misfit("sums of whole numbers have no counterpart here")
         return function(input.numbers, _axes(dim), keepdim)
@@ -34,10 +34,10 @@ for _name in ("any", "all"):
 
 
 @operation(REDUCTIONS, "max", "min")
-def extreme(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+def extreme(call: Call, input: ForeignTensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     largest = call.name == "max"
-    if isinstance(dim, Tensor) or other is not None:  # of two tensors, element by element
-        b = dim if isinstance(dim, Tensor) else other
+    if isinstance(dim, ForeignTensor) or other is not None:  # of two tensors, element by element
+        b = dim if isinstance(dim, ForeignTensor) else other
         return (F.maximum if largest else F.minimum)(input.broadcast, b.broadcast)
     if dim is None:
         return (F.amax if largest else F.amin)(input.numbers)
@@ -45,14 +45,20 @@ def extreme(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False, *
 
 
 @operation(REDUCTIONS, "argmax", "argmin")
-def position(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def position(call: Call, input: ForeignTensor, dim: Any = None, keepdim: bool = False) -> Any:
     function = F.argmax if call.name == "argmax" else F.argmin
     return function(input.numbers, None if dim is None else plain(dim, "dim"), keepdim)
 
 
 @operation(REDUCTIONS, "var", "std")
 def spread(
-    call: Call, input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    call: Call,
+    input: ForeignTensor,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
 ) -> Any:
     if isinstance(dim, bool):  # x.var(False)
         dim, unbiased = None, dim
@@ -63,7 +69,7 @@ def spread(
 
 
 @operation(REDUCTIONS, "norm", "linalg.vector_norm", "linalg.norm")
-def norm(call: Call, input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
+def norm(call: Call, input: ForeignTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
     order = plain(named.pop("ord", p), "p")
     if named.pop("dtype", None) is not None or any(value is not None for value in named.values()):
         raise Misfit(f"options {sorted(named)} have no counterpart here")
@@ -74,18 +80,20 @@ def norm(call: Call, input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool =
 
 
 @operation(REDUCTIONS, "F.normalize")
-def normalize(call: Call, input: Tensor, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12, out: Any = None) -> Any:
+def normalize(call: Call, input: ForeignTensor, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12, out: Any = None) -> Any:
     refuse_unless("out", out, None)
     return F.normalize(input.numbers, float(p), _axes(dim), plain(eps, "eps"))
 
 
 @operation(REDUCTIONS, "F.cosine_similarity")
-def cosine_similarity(call: Call, x1: Tensor, x2: Tensor, dim: Any = 1, eps: Any = 1e-8) -> Any:
+def cosine_similarity(call: Call, x1: ForeignTensor, x2: ForeignTensor, dim: Any = 1, eps: Any = 1e-8) -> Any:
     return F.cosine_similarity(x1.numbers, x2.numbers, plain(dim, "dim"), plain(eps, "eps"))
 
 
 @operation(REDUCTIONS, "F.pairwise_distance")
-def pairwise_distance(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, eps: Any = 1e-6, keepdim: bool = False) -> Any:
+def pairwise_distance(
+    call: Call, x1: ForeignTensor, x2: ForeignTensor, p: Any = 2.0, eps: Any = 1e-6, keepdim: bool = False
+) -> Any:
     return F.pairwise_distance(x1.numbers, x2.numbers, float(p), plain(eps, "eps"), keepdim)
 
 
@@ -98,7 +106,7 @@ def implicit_axis(rank: int) -> int:
 
 
 def _softmax(function: Any) -> Any:
-    def handler(call: Call, input: Tensor, dim: Any = None, _stacklevel: Any = 3, dtype: Any = None) -> Any:
+    def handler(call: Call, input: ForeignTensor, dim: Any = None, _stacklevel: Any = 3, dtype: Any = None) -> Any:
         return function(input.numbers, implicit_axis(input.rank) if dim is None else plain(dim, "dim"))
 
     return handler
@@ -111,5 +119,5 @@ for _name in ("softmax", "log_softmax", "softmin"):
 
 
 @operation(REDUCTIONS, "F.glu")
-def glu(call: Call, input: Tensor, dim: Any = -1) -> Any:
+def glu(call: Call, input: ForeignTensor, dim: Any = -1) -> Any:
     return F.glu(input.numbers, dim)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import Size, is_same
-from ....graph.tensor import Value
+from ....graph.tensor import Tensor
 from ... import functional as F
 from ...converted.functions import SampleNumbers
-from ...converted.tensors import Misfit, Tensor, reshaped
+from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from ._registry import Call, adapted, add, operation, plain, whole
 
 SHAPES = "shapes"
@@ -23,19 +23,19 @@ PARTS = "parts and joints"
     SHAPES, "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "squeeze", "squeeze_", "unsqueeze", "unsqueeze_",
     "ravel", "atleast_1d", "atleast_2d",
 )  # fmt: skip
-def reshape(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+def reshape(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
     if call.name == "view" and input.kind != call.kinds[0]:
         raise Misfit("the bits of numbers as others have no counterpart here")
     return reshaped(input, call.shape)
 
 
 @operation(SHAPES, "contiguous", "clone", "data", "detach", "detach_", "positive")
-def same(call: Call, input: Tensor, **named: Any) -> Any:
+def same(call: Call, input: ForeignTensor, **named: Any) -> Any:
     stops = call.name in ("data", "detach", "detach_")
     return F.detach(input.numbers) if stops and input.kind == "f" else input
 
 
-def _ordered(x: Tensor, order: Sequence[int]) -> Any:
+def _ordered(x: ForeignTensor, order: Sequence[int]) -> Any:
     """Axis i of the result is axis ``order[i]`` of x."""
     return x.held.transpose(order) if x.constant else F.permute(x.elements, *order)
 
@@ -47,26 +47,26 @@ def _listed(given: tuple[Any, ...]) -> list[int]:
 
 
 @operation(SHAPES, "permute")
-def permute(call: Call, input: Tensor, *dims: Any, **named: Any) -> Any:
+def permute(call: Call, input: ForeignTensor, *dims: Any, **named: Any) -> Any:
     return _ordered(input, [d % input.rank for d in _listed(dims or (named["dims"],))])
 
 
 @operation(SHAPES, "transpose", "transpose_", "swapaxes", "swapdims")
-def transpose(call: Call, input: Tensor, dim0: int, dim1: int) -> Any:
+def transpose(call: Call, input: ForeignTensor, dim0: int, dim1: int) -> Any:
     order = list(range(input.rank))
     order[dim0], order[dim1] = order[dim1], order[dim0]
     return _ordered(input, order)
 
 
 @operation(SHAPES, "t", "T", "mT", "adjoint")
-def turned(call: Call, input: Tensor) -> Any:
+def turned(call: Call, input: ForeignTensor) -> Any:
     order = list(range(input.rank))
     order = order[:-2] + order[-2:][::-1] if call.name in ("mT", "adjoint") else order[::-1]
     return _ordered(input, order)
 
 
 @operation(SHAPES, "movedim", "moveaxis")
-def movedim(call: Call, input: Tensor, source: Any, destination: Any) -> Any:
+def movedim(call: Call, input: ForeignTensor, source: Any, destination: Any) -> Any:
     order: list[Any] = [None] * input.rank
     pairs = [(source, destination)] if isinstance(source, int) else list(zip(source, destination, strict=True))
     for old, new in pairs:
@@ -79,7 +79,7 @@ def movedim(call: Call, input: Tensor, source: Any, destination: Any) -> Any:
 
 
 @operation(SHAPES, "expand", "expand_as", "broadcast_to")
-def expand(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+def expand(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
     if input.constant and input.kind != "f":
         own = (1,) * (len(call.shape) - input.rank) + input.shape
         known = [n if isinstance(size, Size) and n == 1 else size for n, size in zip(own, call.shape, strict=True)]
@@ -88,14 +88,14 @@ def expand(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
 
 
 @operation(SHAPES, "repeat", "tile")
-def repeat(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+def repeat(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
     copies = list(options[0] if len(options) == 1 and isinstance(options[0], (tuple, list)) else options)
     copies = [1] * (input.rank - len(copies)) + (copies or list(next(iter(named.values()))))
     return F.repeat(input.elements, *(plain(n, "a number of copies") for n in copies))
 
 
 @operation(SHAPES, "repeat_interleave")
-def repeat_interleave(call: Call, input: Tensor, repeats: Any, dim: Any = None) -> Any:
+def repeat_interleave(call: Call, input: ForeignTensor, repeats: Any, dim: Any = None) -> Any:
     count, value = plain(repeats, "repeats"), input.elements
     axis = 0 if dim is None else input.axis(dim)
     value = value.reshape((value.count,)) if dim is None else value
@@ -108,19 +108,19 @@ def repeat_interleave(call: Call, input: Tensor, repeats: Any, dim: Any = None) 
 
 
 @operation(PARTS, "__getitem__")
-def getitem(call: Call, input: Tensor, key: Any) -> Any:
+def getitem(call: Call, input: ForeignTensor, key: Any) -> Any:
     value = input.elements
-    return reshaped(Tensor(F.index(value, tuple(_keys(input, key)))), call.shape)
+    return reshaped(ForeignTensor(F.index(value, tuple(_keys(input, key)))), call.shape)
 
 
 @operation(PARTS, "__setitem__")
-def setitem(call: Call, input: Tensor, key: Any, value: Any) -> Any:
+def setitem(call: Call, input: ForeignTensor, key: Any, value: Any) -> Any:
     """The new entries stand behind the old ones, and are picked in place of those that they replace.
 
     Axes of a free size that are taken whole stay in front of what is numbered.
     """
     keys = [k for k in _keys(input, key) if k is not None]
-    if any(isinstance(k, Value) for k in keys):
+    if any(isinstance(k, Tensor) for k in keys):
         raise Misfit("numbers are assigned to places that are computed. Use torch.scatter")
     if sum(isinstance(k, np.ndarray) for k in keys) > 1:
         raise Misfit("numbers are assigned by indices of several axes. Use one tensor or list")
@@ -134,7 +134,7 @@ def setitem(call: Call, input: Tensor, key: Any, value: Any) -> Any:
     lengths = iter(places.shape)
     part = [(n, True) if one else (next(lengths), False) for n, k, one in zip(input.shape, keys, whole, strict=True)
             if one or isinstance(k, (slice, np.ndarray))]  # fmt: skip
-    new = value.numbers if isinstance(value, Tensor) else np.array(plain(value, "a number"), np.float32)
+    new = value.numbers if isinstance(value, ForeignTensor) else np.array(plain(value, "a number"), np.float32)
     new = F.expand(new, *(n for n, _ in part))
     order = sorted(range(len(part)), key=lambda axis: not part[axis][1])
     flat = F.permute(new, *order).reshape((*front, places.size)) if part else new.reshape((1,))
@@ -143,7 +143,7 @@ def setitem(call: Call, input: Tensor, key: Any, value: Any) -> Any:
     both = F.cat([F.permute(input.numbers, *free, *rest).reshape((*front, len(old))), flat], len(front))
     result = F.index_select(both, len(front), picked).reshape((*front, *sizes))
     back = [*free, *rest]
-    return reshaped(Tensor(F.permute(result, *(back.index(axis) for axis in range(input.rank)))), call.shape)
+    return reshaped(ForeignTensor(F.permute(result, *(back.index(axis) for axis in range(input.rank)))), call.shape)
 
 
 def _number(k: Any) -> Any:
@@ -153,7 +153,7 @@ def _number(k: Any) -> Any:
     return int(k) if isinstance(k, Size) else k
 
 
-def _keys(input: Tensor, key: Any) -> list[Any]:
+def _keys(input: ForeignTensor, key: Any) -> list[Any]:
     """An index for every axis, and None for new ones."""
     keys = _all_samples(input, list(key)) if isinstance(key, tuple) else [key]
     named = sum(k is not None and k is not Ellipsis for k in keys)
@@ -164,17 +164,17 @@ def _keys(input: Tensor, key: Any) -> list[Any]:
 
 def _counts_samples(k: Any) -> bool:
     """True if a tensor is 0 for the first sample, 1 for the second, and so on."""
-    producer = k.held.storage.producer if isinstance(k, Tensor) and isinstance(k.held, Value) else None
+    producer = k.held.storage.producer if isinstance(k, ForeignTensor) and isinstance(k.held, Tensor) else None
     return getattr(producer, "function", None) is SampleNumbers
 
 
-def _all_samples(input: Tensor, keys: list[Any]) -> list[Any]:
+def _all_samples(input: ForeignTensor, keys: list[Any]) -> list[Any]:
     """``x[torch.arange(N), i]`` is ``x[:, i]`` if i is the same for all samples."""
     numbers = [i for i, k in enumerate(keys) if _counts_samples(k)]
-    if not numbers or any(isinstance(k, Tensor) and not k.constant and not _counts_samples(k) for k in keys):
+    if not numbers or any(isinstance(k, ForeignTensor) and not k.constant and not _counts_samples(k) for k in keys):
         return keys
     place = numbers[0]
-    others = [i for i, k in enumerate(keys) if isinstance(k, (Tensor, list)) and i != place]
+    others = [i for i, k in enumerate(keys) if isinstance(k, (ForeignTensor, list)) and i != place]
     axis = sum(k is not None for k in keys[:place])
     size = keys[place].held.storage.shape[0]
     if (
@@ -196,7 +196,7 @@ def _is_whole(k: Any, size: Any) -> bool:
 
 
 def _index(k: Any) -> Any:
-    if isinstance(k, Tensor):
+    if isinstance(k, ForeignTensor):
         if not k.constant:
             return whole(k)
         array = k.array
@@ -209,7 +209,7 @@ def _index(k: Any) -> Any:
 
 
 @operation(PARTS, "split", "split_with_sizes", "chunk", "tensor_split")
-def split(call: Call, input: Tensor, *options: Any, dim: Any = None, **named: Any) -> Any:
+def split(call: Call, input: ForeignTensor, *options: Any, dim: Any = None, **named: Any) -> Any:
     axis = input.axis(dim if dim is not None else options[1] if len(options) > 1 else 0)
     lengths = [shape[axis] for shape in call.shapes]
     if not any(isinstance(n, Size) for n in lengths):
@@ -219,32 +219,32 @@ def split(call: Call, input: Tensor, *options: Any, dim: Any = None, **named: An
 
 
 @operation(PARTS, "unbind")
-def unbind(call: Call, input: Tensor, dim: Any = 0) -> Any:
+def unbind(call: Call, input: ForeignTensor, dim: Any = 0) -> Any:
     return F.unbind(input.elements, dim)
 
 
 @operation(PARTS, "narrow")
-def narrow(call: Call, input: Tensor, dim: Any, start: Any, length: Any) -> Any:
+def narrow(call: Call, input: ForeignTensor, dim: Any, start: Any, length: Any) -> Any:
     return F.narrow(input.elements, dim, plain(start, "start"), plain(length, "length"))
 
 
 @operation(PARTS, "select")
-def select(call: Call, input: Tensor, dim: Any, index: Any) -> Any:
+def select(call: Call, input: ForeignTensor, dim: Any, index: Any) -> Any:
     return F.select(input.elements, dim, plain(index, "index"))
 
 
 @operation(PARTS, "index_select")
-def index_select(call: Call, input: Tensor, dim: Any, index: Any) -> Any:
+def index_select(call: Call, input: ForeignTensor, dim: Any, index: Any) -> Any:
     return F.index_select(input.elements, dim, _index(index))
 
 
 @operation(PARTS, "flip")
-def flip(call: Call, input: Tensor, *dims: Any, **named: Any) -> Any:
+def flip(call: Call, input: ForeignTensor, *dims: Any, **named: Any) -> Any:
     return F.flip(input.elements, _listed(dims or (named["dims"],)))
 
 
 @operation(PARTS, "roll")
-def roll(call: Call, input: Tensor, shifts: Any, dims: Any = None) -> Any:
+def roll(call: Call, input: ForeignTensor, shifts: Any, dims: Any = None) -> Any:
     value = input.elements
     if dims is None:
         return F.roll(value.reshape((value.count,)), plain(shifts, "shifts"), 0).reshape(input.shape)
@@ -259,12 +259,12 @@ for _name in ("diagonal", "diag_embed", "trace", "diff", "rot90", "meshgrid"):
 
 
 @operation(PARTS, "unfold")
-def windows(call: Call, input: Tensor, dimension: Any, size: Any, step: Any) -> Any:
+def windows(call: Call, input: ForeignTensor, dimension: Any, size: Any, step: Any) -> Any:
     return input.elements.unfold(dimension, plain(size, "size"), plain(step, "step"))
 
 
 @operation(PARTS, "tril", "triu")
-def band(call: Call, input: Tensor, diagonal: Any = 0) -> Any:
+def band(call: Call, input: ForeignTensor, diagonal: Any = 0) -> Any:
     return (F.tril if call.name == "tril" else F.triu)(input.numbers, plain(diagonal, "diagonal"))
 
 
@@ -272,7 +272,7 @@ def band(call: Call, input: Tensor, diagonal: Any = 0) -> Any:
 
 
 @operation(PARTS, "cat", "concat", "concatenate")
-def cat(call: Call, tensors: Sequence[Tensor], dim: Any = 0) -> Any:
+def cat(call: Call, tensors: Sequence[ForeignTensor], dim: Any = 0) -> Any:
     given = [x for x in tensors if x.rank == len(call.shape)]
     if all(x.constant and x.kind != "f" for x in given):
         return np.concatenate([x.held for x in given], dim)
@@ -280,7 +280,7 @@ def cat(call: Call, tensors: Sequence[Tensor], dim: Any = 0) -> Any:
 
 
 @operation(PARTS, "stack")
-def stack(call: Call, tensors: Sequence[Tensor], dim: Any = 0) -> Any:
+def stack(call: Call, tensors: Sequence[ForeignTensor], dim: Any = 0) -> Any:
     return F.stack([x.elements for x in tensors], dim)
 
 
