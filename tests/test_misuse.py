@@ -188,7 +188,7 @@ def test_what_is_no_list_is_refused_unread() -> None:
     for wrong in (np.int64(3), 1.5, iter([None] * 4), memoryview(b"abcd"), np.array(3)):
         with pytest.raises(TypeError, match="BNNSFusedFilterApplyBackwardBatch: delta_parameters must be a list of"):
             capi.BNNSFusedFilterApplyBackwardBatch(*call, wrong)
-    refused(capi.BNNSFusedFilterApplyBackwardBatch(*call, range(10**9)), "delta_parameters has 1000000000 entries")
+    refused(capi.BNNSFusedFilterApplyBackwardBatch(*call, range(10**9)), "delta_parameters has 1,000,000,000 entries")
 
 
 @pytest.mark.parametrize(

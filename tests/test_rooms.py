@@ -107,7 +107,7 @@ NOT_PRIVATE = {
     "_fill_text",
 }
 NOT_PRIVATE |= {
-    "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_non_persistent_buffers_set", "_version",
+    "_base", "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_non_persistent_buffers_set", "_version",
 }  # fmt: skip
 
 

@@ -130,7 +130,7 @@ def BNNSGraphCompileOptionsDestroy(options: bnns_graph_compile_options_t) -> Non
     """
     if isinstance(options, bnns_graph_compile_options_t) and options.data is None:
         return
-    with reported("BNNSGraphCompileOptionsDestroy"):
+    with reported("BNNSGraphCompileOptionsDestroy", destroys=True):
         options_of(options, "BNNSGraphCompileOptionsDestroy").destroyed = True
 
 
@@ -680,7 +680,7 @@ def BNNSGraphContextDestroy(context: bnns_graph_context_t) -> None:
     """
     if isinstance(context, bnns_graph_context_t) and context.data is None:
         return
-    with reported("BNNSGraphContextDestroy"):
+    with reported("BNNSGraphContextDestroy", destroys=True):
         context_of(context, "BNNSGraphContextDestroy").destroy()
 
 

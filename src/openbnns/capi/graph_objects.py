@@ -26,7 +26,7 @@ from ..abi.structs import (
     bnns_graph_context_t,
     bnns_graph_t,
 )
-from ..errors import Problem, out_of_memory, record
+from ..errors import Problem, out_of_memory, record, succeeded
 
 Bytes = npt.NDArray[np.uint8]
 Reallocate = Callable[[Any, int, ctypes.c_void_p, int, int], int]
@@ -220,8 +220,13 @@ def number_of(value: Any, who: str, name: str) -> int:
 
 
 @contextmanager
-def reported(who: str, messages: Callable[[], Messages] | None = None) -> Iterator[list[Problem]]:
-    """Keep the message of a call that fails, and pass it to a callback. The list then holds the problem."""
+def reported(
+    who: str, messages: Callable[[], Messages] | None = None, *, destroys: bool = False
+) -> Iterator[list[Problem]]:
+    """Keep the message of a call that fails, and pass it to a callback. The list then holds the problem.
+
+    A call that ``destroys`` something leaves the message of an earlier call, which programs may read after they clean up.
+    """
     failed: list[Problem] = []
     where: str | None = None
     try:
@@ -234,6 +239,8 @@ def reported(who: str, messages: Callable[[], Messages] | None = None) -> Iterat
         place = getattr(error, "place", None)
         where = None if place is None else str(place)
         failed.append(Problem(f"{who}: {error}", unsupported=getattr(error, "unsupported", False)))
+    if not failed and not destroys:
+        succeeded(None)
     for found in failed:
         record(found)
         if messages is not None:

@@ -47,9 +47,7 @@ def wanted(gradient: Array | None) -> Any:
 def copying(target: Array, source: Array) -> Call:
     """A call that copies one array into another, which must not overlap."""
     same = target.shape == source.shape and target.dtype == source.dtype
-    if (
-        same and source.flags.writeable and engines._core is not None
-    ):  # native code does not take memory of mapped files
+    if same and source.flags.aligned and engines._core is not None:
         return PlanCall(engines._core.copy_array, target, source)
     return NumpyCall(np.copyto, target, source)
 

@@ -62,7 +62,7 @@ class ImageRows(Rows):
             if image.shape != self.shape[1:]:
                 raise DataError(
                     f"{self._paths[row]}: is {image.shape[1]} x {image.shape[2]} pixels, but the first image is "
-                    f"{self.shape[2]} x {self.shape[3]}. Give open_images the size to scale all images to."
+                    f"{self.shape[2]} x {self.shape[3]}. Give open_images a size to scale all images to."
                 )
             found[i] = image
         return found
