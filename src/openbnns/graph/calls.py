@@ -99,8 +99,8 @@ class CallList:
 
     def run_on(self, planned: np.ndarray[Any, Any], given: np.ndarray[Any, Any], weights: int = 0) -> None:
         """Make the calls with ``given`` in place of ``planned``, an array like it that they only read."""
-        if self.is_one and self._parts[0][0].redirect(planned, given):
-            native, calls = self._parts[0]
+        native, calls = self._parts[0] if len(self._parts) == 1 else (None, [])
+        if native is not None and not self._stale and native.redirect(planned, given):
             self._planned = planned
             done = native.run(0, weights)
             if done < len(calls):  # a call has declined, and what Python does now is on the planned memory

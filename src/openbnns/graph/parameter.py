@@ -405,6 +405,11 @@ def _recording() -> bool:
     return current_graph() is not None
 
 
+def requiring_gradients(parameters: Iterable[Parameter]) -> tuple[bool, ...]:
+    """True for each of these that requires a gradient."""
+    return tuple([p._requires_grad for p in parameters])
+
+
 def trainable(parameters: Iterable[Parameter]) -> list[bool]:
     """True for those that take a step: those that a network uses and that require a gradient."""
     return [p._requires_grad and p.used for p in parameters]

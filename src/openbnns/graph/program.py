@@ -110,6 +110,7 @@ class Program:
             trained = training and parameter.requires_grad
             self._lasting += [parameter.array, parameter.grad] if trained else [parameter.array]
         self.inputs = [self._array(value) for value in graph.inputs]
+        self.shapes = tuple(array.shape for array in self.inputs)
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = CallList(self._lasting)
         self.forward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
@@ -138,11 +139,6 @@ class Program:
             step.scratch = step.kept = NO_MEMORY  # lives as long as the program
         for steps in (self._forward, self._backward, self._backward_of_parameters):
             self._lasting += arrays(steps.calls)
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the inputs."""
-        return tuple(array.shape for array in self.inputs)
 
     @property
     def output(self) -> Array:

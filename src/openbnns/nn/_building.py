@@ -13,7 +13,7 @@ from .._plural import plural
 from ..graph.graph import Graph, current_graph, recording
 from ..graph.lock import making
 from ..graph.memory import Arena
-from ..graph.parameter import Parameter
+from ..graph.parameter import Parameter, requiring_gradients
 from ..graph.program import Program
 from ..graph.seeds import next_seed, seed_number
 from ..graph.sizes import AnySize, FreeSizes, is_same_shape
@@ -451,14 +451,14 @@ class Building(State):
         """The network with memory for inputs of these shapes, or for so many samples; the last few are kept."""
         shapes = self._input_shapes(inputs) if isinstance(inputs, int) else inputs
         found = self._recording(training, shapes)
-        trained = tuple([p.requires_grad for p in found.graph.parameters]) if training else ()
-        sizes = found.sizes_of(shapes)
-        assert sizes is not None
+        key = shapes, training, input_gradients, requiring_gradients(found.graph.parameters) if training else ()
         with making:
-            program = found.kept(sizes, (training, input_gradients, trained), self._arena)
-            room = self._programs_kept
-            for known in [found, *(r for r in reversed(self._recordings) if r is not found)]:
-                room -= known.forget(room)
+            program = found.kept(key)
+            if program is None:
+                program = found.make(key, self._arena)
+                room = self._programs_kept
+                for known in [found, *(r for r in reversed(self._recordings) if r is not found)]:
+                    room -= known.forget(room)
         return program
 
 

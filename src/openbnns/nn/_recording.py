@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Shapes = tuple[tuple[int, ...], ...]
 """The shapes of all inputs of a network."""
+ProgramKey = tuple[Shapes, bool, bool, tuple[bool, ...]]
+"""Shapes of the inputs, training, gradients of the inputs, and for each parameter whether it requires a gradient."""
 
 _SIZES = 4  # sizes of inputs whose programs for inference are kept
 _IDLE = max(8, 2 * (os.cpu_count() or 1))  # programs of one size that are kept while they do not run
@@ -50,7 +52,7 @@ class Recording:
     ) -> None:
         self.graph, self.structure, self.version, self.accuracy = graph, structure, version, accuracy
         self._again, self._others = again, list[Graph]()  # for other numbers that runs compute
-        self.programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
+        self.programs: OrderedDict[ProgramKey, Program] = OrderedDict()
         self._idle: OrderedDict[Shapes, list[Program]] = OrderedDict()  # the latest at the end
         # The version of the parameters that native code knows, and its number there.
         self._known_weights: tuple[tuple[int, int], int] | None = None
@@ -92,15 +94,21 @@ class Recording:
         numbers = self.graph.sizes.numbers
         return next(reversed(self._idle), None) or tuple(value.concrete(numbers) for value in self.graph.inputs)
 
-    def kept(self, sizes: dict[str, int], key: tuple[Any, ...], arena: Arena) -> Program:
-        """The program for these sizes and (training, gradients of the inputs, trained parameters), made now if need be."""
-        whole = (*sizes.values(), *key)
-        program = self.programs.pop(whole, None)
-        if program is None:
-            training, input_gradients, _ = key
-            shared = arena if training else None
-            program = self._program(sizes, training=training, input_gradients=input_gradients, arena=shared)
-        self.programs[whole] = program
+    def kept(self, key: ProgramKey) -> Program | None:
+        """The program for (shapes, training, gradients of the inputs, trained parameters), if there is one."""
+        program = self.programs.pop(key, None)
+        if program is not None:
+            self.programs[key] = program  # the latest
+        return program
+
+    def make(self, key: ProgramKey, arena: Arena) -> Program:
+        """A program that ``kept`` gives from here on."""
+        shapes, training, input_gradients, _ = key
+        sizes = self.sizes_of(shapes)
+        assert sizes is not None
+        shared = arena if training else None
+        program = self._program(sizes, training=training, input_gradients=input_gradients, arena=shared)
+        self.programs[key] = program
         return program
 
     def forget(self, keep: int) -> int:

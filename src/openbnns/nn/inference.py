@@ -92,7 +92,8 @@ class CompiledInference:
                 np.copyto(target, result)
         if out is not None:
             return out
-        return self._structure.fill([array.copy() for array in program.outputs])
+        structure: Structure = self._own.structure
+        return structure.fill([array.copy() for array in program.outputs])
 
     @property
     def _recording(self) -> Recording:
@@ -115,6 +116,7 @@ class CompiledInference:
                     self._build(given)
                 sizes = self._recording.graph.sizes_for(self.batch_size)
                 program = Program(self._recording.graph, sizes, training=False)
+            self._own.structure = self._structure
             self._own.shown = self._structure.fill(program.outputs)
             self._own.program = program
         return program
