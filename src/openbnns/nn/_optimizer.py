@@ -309,15 +309,16 @@ class Optimizer(Listed):
 
     def calls(self) -> list[Call]:
         """The calls of ``step``, which native code can keep: the same list for as long as the calls stay the same."""
-        plain: list[Call] = [NumpyCall(self.step)]
+        found: list[Call] | None = None
         if not self._waiting and type(self).step is _STEP:  # which a subclass may have replaced
             self._refresh()
             if not self._shares_norm and all(map(self._is_plain, self._bundles)):
-                found = [bundle.repeated() for bundle in self._bundles]
-                plain = plain if None in found else [call for call in found if call is not None]
-        before = self._calls
-        if len(plain) != len(before) or any(not _is_same(a, b) for a, b in zip(plain, before, strict=True)):
-            self._calls = plain
+                repeated = [bundle.repeated() for bundle in self._bundles]
+                found = None if None in repeated else [call for call in repeated if call is not None]
+        if found is None:
+            found = self._calls if _is_call_of(self._calls, self.step) else [NumpyCall(self.step)]
+        if found != self._calls:
+            self._calls = found
         return self._calls
 
     def _run(self, bundle: Bundle) -> None:
@@ -509,6 +510,5 @@ def _shown(numbers: Mapping[str, Any]) -> str:
     )
 
 
-def _is_same(one: Call, other: Call) -> bool:
-    """True if two calls do the same: one that Python makes is known by its method."""
-    return one is other or (isinstance(one, NumpyCall) and isinstance(other, NumpyCall) and one.func == other.func)
+def _is_call_of(calls: list[Call], function: Any) -> bool:
+    return len(calls) == 1 and isinstance(calls[0], NumpyCall) and calls[0].func == function
