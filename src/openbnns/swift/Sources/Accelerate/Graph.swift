@@ -1,5 +1,3 @@
-import Foundation
-
 /// Core ML programs, compiled and executed.
 public enum BNNSGraph {
     /// A reason for which a graph could not be made or executed. The log, and `description`, say more.
@@ -86,14 +84,14 @@ public enum BNNSGraph {
             guard graph.data != nil else { throw Error.unableToCreateGraph }
             context = BNNSGraphContextMake(graph)
             guard context.data != nil else {
-                free(graph.data)
+                openbnns_free(graph.data)
                 throw Error.unableToCreateContext
             }
         }
 
         deinit {
             BNNSGraphContextDestroy(context)
-            free(graph.data)
+            openbnns_free(graph.data)
         }
 
         // Functions and arguments.
