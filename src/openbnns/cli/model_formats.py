@@ -31,7 +31,7 @@ class Port:
 
 @dataclass
 class Contents:
-    """What a file holds, and why it cannot run, if it cannot."""
+    """The contents of a file, and the problems that keep it from running."""
 
     title: str
     inputs: list[Port]
@@ -50,7 +50,7 @@ Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 
 
 class Format(NamedTuple):
-    """What commands do with files of one kind; sizes are numbers for some of the free ones, by name."""
+    """The functions of commands for files of one kind; sizes are numbers for some of the free ones, by name."""
 
     open: Callable[[Path, argparse.Namespace], Any]
     converted: Callable[[Any], Table]

@@ -444,7 +444,7 @@ class Building(State):
         raise NotImplementedError
 
     def _weights_version(self) -> int:
-        """The version of the parameters of inference, for native code (``Steps.run``); 0 if writes to them cannot be seen."""
+        """The version of the parameters of inference, for native code (``CallList.run``); 0 if writes to them cannot be seen."""
         return 0 if self._built is None else self._recording(False).weights_version()
 
     def program(self, inputs: int | Shapes, *, training: bool, input_gradients: bool = False) -> Program:

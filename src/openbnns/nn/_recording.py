@@ -64,7 +64,7 @@ class Recording:
         return same and graph.modes == modes
 
     def weights_version(self) -> int:
-        """The version of the parameters, for native code (``Steps.run``); 0 while writes to them cannot be seen."""
+        """The version of the parameters, for native code (``CallList.run``); 0 while writes to them cannot be seen."""
         if engines._core is None:
             return 0
         version = version_of(self.graph.parameters)

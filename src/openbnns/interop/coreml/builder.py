@@ -18,7 +18,7 @@ _PROBES = (37, 41)
 """Two sizes that open axes are tried with: a size of a result that differs between them is open, too."""
 
 EPSILON = float(np.sqrt(np.finfo(np.float32).eps))
-"""What Swift adds to the argument of a logarithm or a quotient unless told otherwise: 2 to the power of -11.5."""
+"""The number that Swift adds to the argument of a logarithm or a quotient unless told otherwise: 2 to the power of -11.5."""
 
 _ACTIVATIONS = {
     "hard_sigmoid": "sigmoid_hard", "linear": "linear", "relu": "relu", "scaled_tanh": "scaled_tanh",

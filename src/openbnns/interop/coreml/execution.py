@@ -74,7 +74,7 @@ class Argument:
 
 
 class State:
-    """What a program keeps from one run to the next: arrays by name, zeros at first."""
+    """The numbers that a program keeps from one run to the next: arrays by name, zeros at first."""
 
     def __init__(self, arguments: Sequence[Argument]) -> None:
         self.arrays: dict[str, Array] = {}
@@ -475,7 +475,7 @@ def _listed_results(results: Any) -> list[ForeignTensor]:
 ERRORS = (
     ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, RuntimeError, AssertionError, MemoryError,
 )  # fmt: skip
-"""What an operation that is not as it should be may raise."""
+"""Errors that a malformed operation may raise."""
 
 
 class _Part:

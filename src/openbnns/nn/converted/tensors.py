@@ -31,7 +31,7 @@ NODE_ERRORS = (
     AssertionError,
     MemoryError,
 )
-"""What a node of a file that is not as it should be may raise while it is recorded."""
+"""Errors that a malformed node of a file may raise while it is recorded."""
 
 
 class ForeignTensor:

@@ -33,7 +33,7 @@ class Contents:
 
 
 def contents(path: str | os.PathLike[str]) -> Contents:
-    """What a file says; raises OnnxError for what is none."""
+    """The contents of an ONNX file; raises OnnxError for any other file."""
     model = read(path)
     operators = Counter(node.op for node in model.nodes)
     return Contents(

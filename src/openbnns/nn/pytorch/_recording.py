@@ -162,7 +162,7 @@ class Recorder:
         return Trace(self.records, self._result(result, "", left_out), left_out)
 
     def _result(self, given: Any, name: str, left_out: dict[str, str]) -> Any:
-        """What forward gives, with Refs in place of tensors and None in place of what is no tensor."""
+        """The result of forward, with Refs in place of tensors and None in place of everything else."""
         if isinstance(given, self.torch.Tensor):
             return self._ref(given)
         if isinstance(given, Mapping):
@@ -684,7 +684,7 @@ def _without_dispatch(function: Any) -> Any:
 
 
 class _Context:
-    """What the forward pass of a torch.autograd.Function leaves for its backward pass, which nothing needs here."""
+    """The context of a torch.autograd.Function; what its forward pass saves for the backward pass is not needed here."""
 
     needs_input_grad: tuple[bool, ...] = ()
 

@@ -34,7 +34,7 @@ def operation(*names: str) -> Callable[[Handler], Handler]:
 
 @dataclass(frozen=True)
 class Call:
-    """What an operation knows besides its inputs: its kind, opset and number of outputs, and sizes that are free although
+    """The context of an operation besides its inputs: its kind, opset and number of outputs, and sizes that are free although
     the program has a number for them."""
 
     kind: str

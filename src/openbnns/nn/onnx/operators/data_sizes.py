@@ -64,7 +64,7 @@ def suppress(
 
 @operator(DATA_SIZES, "Range")
 def count_up(call: Call, start: ForeignTensor, limit: ForeignTensor, delta: ForeignTensor) -> Any:
-    """Of constants it is one; of a size, it grows with it."""
+    """A range: a constant if its ends are constants; with a size as an end, it grows with that size."""
     given = [start, limit, delta]
     if all(x.constant for x in given):
         first, last, step = (x.held.reshape(-1)[0] for x in given)

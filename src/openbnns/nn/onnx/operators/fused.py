@@ -245,7 +245,7 @@ def _sum(a: Any, b: Any) -> Any:
 
 
 def _masked(mask: ForeignTensor, k: Tensor, lowest: float, lengths_alone: bool) -> Any:
-    """What is added to scores (N, heads, T, S): by lengths of the keys, or by 1 for keys that may be seen."""
+    """The mask that is added to scores (N, heads, T, S): by lengths of the keys, or by 1 for keys that may be seen."""
     if mask.rank == 1 and is_same(mask.shape[0], k.shape[0]):
         numbers: Any = np.arange(int(k.shape[2]), dtype=np.float32)
         seen = AsNumbers.apply(Compare.apply(mask.numbers.reshape((mask.shape[0], 1, 1, 1)), numbers, "gt"))

@@ -151,7 +151,7 @@ def _requantized(real: Any, scale: ForeignTensor, zero: ForeignTensor | None) ->
 
 
 def _factor(scale: ForeignTensor, other: ForeignTensor, result: ForeignTensor | None, tail: int = 0) -> Any:
-    """What sums of products are multiplied with: scales of one operand may be one for each output."""
+    """The factors of sums of products; an operand may have a scale for each output."""
     parts: list[Any] = [x.held.astype(np.float32) if x.constant else x.numbers for x in (scale, other)]
     wide = [x for x in parts if math.prod(map(int, x.shape)) > 1]
     if len(wide) > 1:

@@ -18,7 +18,7 @@ SIGNALS = "signals"
 def transform(
     call: Call, x: ForeignTensor, length: ForeignTensor | None = None, axis: ForeignTensor | None = None
 ) -> ForeignTensor:
-    """Of real numbers (..., 1) or complex ones (..., 2) along an axis."""
+    """Transform real numbers (..., 1) or complex ones (..., 2) along an axis."""
     given = call.integer("axis", 1) if call.opset < 20 else -2
     place = x.axis(given if axis is None else int(constant_of(axis, "axis").item()))
     count = None if length is None else (plain_numbers(length, "dft_length") or [0])[0]
@@ -50,7 +50,7 @@ def short_transform(
     window: ForeignTensor | None = None,
     length: ForeignTensor | None = None,
 ) -> ForeignTensor:
-    """Of frames of a signal (N, T, 1) or (N, T, 2), one behind the other."""
+    """Transform frames of a signal (N, T, 1) or (N, T, 2), one behind the other."""
     stride = (plain_numbers(step, "frame_step") or [0])[0]
     size = int(window.shape[0]) if window is not None else 0
     size = size if length is None else (plain_numbers(length, "frame_length") or [0])[0]

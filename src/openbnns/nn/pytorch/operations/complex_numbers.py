@@ -136,4 +136,4 @@ OF_COMPLEX: dict[str, Any] = {
     "__rsub__": _sum(F.sub, swapped=True),
     **dict.fromkeys(("mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"), _product),
 }
-"""What can be done with complex numbers, and how."""
+"""Functions of complex numbers, by name."""

@@ -176,7 +176,7 @@ for _name in ("unfold", "fold"):
 
 
 def _scaled(normalized: Any, weight: Any, bias: Any, *, behind: int) -> Any:
-    """What ``normalized`` gives with weights that a layer holds, or what it gives without, times weights that are computed.
+    """Normalize with the weights of a layer; or, if these are computed, without any, and multiply by them afterwards.
 
     ``behind`` is the number of axes after those of the weights.
     """
