@@ -103,7 +103,7 @@ train: $(VENV)/.native
 	$(BIN)/openbnns train --out out --force
 
 test: install $(VENV)/.test-tools
-	@echo "Testing: about 10 minutes on two cores"
+	@echo "Testing: about 13 minutes on two cores"
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
 	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
 	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
