@@ -105,13 +105,13 @@ train: $(VENV)/.native
 test: install $(VENV)/.test-tools
 	@echo "Testing: about 13 minutes on two cores"
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
-	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
-	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
+	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/filters/test_contract.py tests/filters/test_contract_cases.py tests/filters/test_values.py
+	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/filters/test_contract.py tests/filters/test_contract_cases.py tests/filters/test_values.py
 	$(BIN)/python tests/scoreboard.py --check
 
 # Training on several ranks, which make test does as well.
 test-mpi: install $(VENV)/.test-tools
-	$(BIN)/python -m pytest -q tests/mpi tests/test_distributed.py
+	$(BIN)/python -m pytest -q tests/mpi tests/distributed/test_distributed.py
 
 # The report in a real browser. Playwright drives the Chromium of the system; axe-core looks for what people could not read.
 $(VENV)/.browser-tools: $(VENV)/.created
@@ -153,7 +153,7 @@ test-core: $(VENV)/.build-tools
 
 # The header, the library and the programs of examples/, with GCC, and with Clang, Rust, Swift and Julia if they are here; the
 # last line names those that are not. Zig and pkg-config come from PyPI, and have to be there, as CMake has.
-C_TESTS := $(wildcard tests/test_c_*.py tests/test_clib_*.py)
+C_TESTS := $(wildcard tests/c/test_*.py)
 
 test-c: install $(VENV)/.test-tools
 	$(BIN)/python -m pip install --quiet "ziglang>=0.17,<0.18" pkgconf
@@ -212,7 +212,7 @@ test-site: docs $(VENV)/.browser-tools
 	@$(NEED_CHROMIUM)
 	$(BIN)/python -m pytest -q -p no:cacheprovider --noconftest -c /dev/null tests/browser/site_in_chromium.py
 
-# What type checkers read of the compiled part. It is checked in, so that they need no build; tests/test_stub.py compares.
+# What type checkers read of the compiled part. It is checked in, so that they need no build; tests/project/test_stub.py compares.
 stub: install $(VENV)/.check-tools
 	$(BIN)/python -m pip install --quiet "nanobind>=2.4"
 	$(BIN)/python -m nanobind.stubgen --quiet --module openbnns._core --pattern-file tools/stub.patterns \
@@ -231,8 +231,8 @@ sanitize:
 SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
   ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 SANITIZED_TESTS := $(foreach name,axis_activations buffers contract errors misuse threads attention fused known_calls lstm loss nn_pooled normalization pooling,\
-  $(wildcard tests/test_$(name)*.py)) $(wildcard tests/test_clib_*.py)
-SANITIZED_KERNELS := $(foreach name,axis_activations buffers contract attention fused lstm loss normalization pooling,$(wildcard tests/test_$(name)*.py))
+  $(wildcard tests/*/test_$(name)*.py)) $(wildcard tests/c/test_clib_*.py)
+SANITIZED_KERNELS := $(foreach name,axis_activations buffers contract attention fused lstm loss normalization pooling,$(wildcard tests/*/test_$(name)*.py))
 
 .PHONY: sanitize-run sanitize-threads sanitize-threads-run
 sanitize-threads:

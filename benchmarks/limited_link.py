@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from openbnns.nn.distributed import buckets
-from openbnns.nn.distributed.buckets import Swap
+from openbnns.distributed import buckets
+from openbnns.distributed.buckets import Swap
 
 _TAG = 1 << 14  # of the messages that say when the others arrive
 

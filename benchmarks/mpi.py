@@ -130,8 +130,8 @@ def _alternate(comm: Any, calls: dict[str, Callable[[], object]], rounds: int) -
 
 def _summing(comm: Any, size: int, buckets: Sequence[tuple[int, int]] = ()) -> Callable[[], None]:
     """The exchange of a vector of so many numbers, all of it at once."""
-    from openbnns.nn.distributed.exchange import Exchange
-    from openbnns.nn.distributed.shards import Shards
+    from openbnns.distributed.exchange import Exchange
+    from openbnns.distributed.shards import Shards
 
     buckets = buckets or comm.buckets_of(size)
     exchange = Exchange(comm, Shards(16, comm.size, comm.rank), size, buckets)
@@ -148,7 +148,7 @@ def exchange(rounds: int) -> Times:
     from mpi4py import MPI
 
     from openbnns import nn
-    from openbnns.nn.distributed.sums import BLOCK
+    from openbnns.distributed.sums import BLOCK
 
     size = ELEMENTS // BLOCK * BLOCK
     theirs, source, target = (np.zeros(size, np.float32) for _ in range(3))
@@ -223,8 +223,8 @@ def overlap(rounds: int, rate: str = "") -> Times:
 
     import openbnns
     from openbnns import nn
-    from openbnns.nn.distributed import run
-    from openbnns.nn.distributed.step import ShardedPasses
+    from openbnns.distributed import run
+    from openbnns.distributed.step import ShardedPasses
 
     if rate:
         limited_link.limit(float(rate))

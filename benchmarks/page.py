@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from openbnns._plural import plural
-from openbnns.nn.report.charts import Axis, Line, bars, lines
-from openbnns.nn.report.markup import Cell, Markup, Panel, Section, facts_list, folded, table, tag
-from openbnns.nn.report.numbers import percent, short
-from openbnns.nn.report.page import document, picture
+from openbnns.report.charts import Axis, Line, bars, lines
+from openbnns.report.markup import Cell, Markup, Panel, Section, facts_list, folded, table, tag
+from openbnns.report.numbers import percent, short
+from openbnns.report.page import document, picture
 from results import Results
 
 Record = dict[str, Any]

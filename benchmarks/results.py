@@ -16,7 +16,7 @@ from typing import Any
 
 import openbnns
 from openbnns.cli.bench_peak import HOW
-from openbnns.nn.report.machine import describe
+from openbnns.report.machine import describe
 
 PARTS = ("cases", "figures", "sweep")
 PEERS = ("torch", "jax", "onnxruntime")

@@ -21,7 +21,7 @@ import numpy as np
 import coreml_programs
 from damaged_files import MEGABYTES, SECONDS, damaged
 from openbnns.interop import coreml
-from openbnns.nn.weights import DamagedFile
+from openbnns.nn.files.safetensors import DamagedFile
 
 _NUMBERS = [
     "-1",

@@ -12,8 +12,7 @@ import numpy as np
 
 import benchmark_results
 from helpers import Array
-from openbnns import nn
-from openbnns.nn import report
+from openbnns import nn, report
 from openbnns.nn.profiling import Profile
 
 LONG = "a class with quite a long name that goes on and on"

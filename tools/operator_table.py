@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openbnns.nn.onnx._supported import table
+from openbnns.interop.onnx._supported import table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "onnx.md"
 BEGIN, END = "<!-- written by tools/operator_table.py -->", "<!-- end -->"

@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from report_in_chromium import chromium
 
 from openbnns import nn
-from openbnns.nn.preprocessing import TablePreparation
+from openbnns.nn.data.preprocessing import TablePreparation
 
 
 def messy(path: Path, count: int = 600, seed: int = 0) -> Path:

@@ -10,10 +10,10 @@ import numpy as np
 from mpi4py import MPI
 
 from openbnns import nn
-from openbnns.nn.distributed import exchange as exchange_module
-from openbnns.nn.distributed.exchange import Exchange
-from openbnns.nn.distributed.shards import Shards
-from openbnns.nn.distributed.sums import BLOCK, sum_in_tree
+from openbnns.distributed import exchange as exchange_module
+from openbnns.distributed.exchange import Exchange
+from openbnns.distributed.shards import Shards
+from openbnns.distributed.sums import BLOCK, sum_in_tree
 
 SIZE = 7 * BLOCK
 RANK, RANKS = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()

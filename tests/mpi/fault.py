@@ -20,9 +20,9 @@ from mpi4py import MPI
 from problems import classes, numbers
 
 from openbnns import nn
-from openbnns.nn import weights
-from openbnns.nn.distributed.communicator import Communicator
-from openbnns.nn.distributed.exchange import Exchange
+from openbnns.distributed.communicator import Communicator
+from openbnns.distributed.exchange import Exchange
+from openbnns.nn.files import safetensors as weights
 
 folder, told = Path(sys.argv[1]), json.loads(sys.argv[2])
 RANK, EPOCHS, STEPS = MPI.COMM_WORLD.Get_rank(), 12, 3

@@ -15,7 +15,7 @@ import pytest
 from jobs import SECONDS, mpiexec, run
 
 import openbnns
-from openbnns.nn.distributed.rank_times import rank_section
+from openbnns.distributed.rank_times import rank_section
 
 PACKAGE = str(Path(openbnns.__file__).resolve().parents[1])
 OPENBNNS = [sys.executable, "-m", "openbnns"]

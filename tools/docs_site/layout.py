@@ -31,18 +31,18 @@ NETWORKS = {
     "sequences": ("Sequences", "Recurrent layers, attention, transformers, encodings of positions.", ("sequences",)),
     "lazy": ("Names for sizes that follow from the input", "PyTorch's names; every layer infers its sizes.", ("lazy",)),
     "losses": ("Losses", "Each call gives the loss and its gradient.", ("losses",)),
-    "optimizers": ("Optimizers and averages", "Results are PyTorch's.", ("optimizers", "_optimizer", "ema")),
+    "optimizers": ("Optimizers and averages", "Results are PyTorch's.", ("optimizers", "optimizer_base", "ema")),
     "schedules": ("Schedules of the learning rate", "Values are PyTorch's at every step.", ("schedules",)),
     "training": (
         "The trainer",
         "Training, what it measures, and what stops it.",
-        ("trainer", "_run", "callbacks", "history", "rate_finder"),
+        ("trainer", "training_run", "callbacks", "history", "rate_finder"),
     ),
-    "models": ("Files of trained models", "A network with all that it takes to use it.", ("model_file", "predictions")),
+    "models": ("Files of trained models", "A network with all that it takes to use it.", ("files", "predictions")),
     "in_and_out": (
         "From PyTorch, ONNX and Core ML",
         "Networks that were made elsewhere, weights included.",
-        ("pytorch", "onnx", "mlmodel", "ml_programs"),
+        ("interop",),
     ),
 }
 """Pages of ``openbnns.nn``: file, title, first line, and the modules that their names are defined in."""
@@ -177,8 +177,9 @@ def _of_networks() -> list[Page]:
 
 
 def _home(module: str) -> str:
-    """The part of ``openbnns.nn`` that a module belongs to; the names that nn has of the graph belong to "graph"."""
-    return "graph" if module.startswith("openbnns.graph.") else _part(module, "openbnns.nn")
+    """The part of ``openbnns.nn`` that a module belongs to; for names that nn has of other rooms, "graph" or "interop"."""
+    room = _part(module, "openbnns")
+    return _part(module, "openbnns.nn") if room == "nn" else room
 
 
 def _part(module: str, package: str) -> str:

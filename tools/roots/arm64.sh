@@ -23,4 +23,4 @@ emulated -m openbnns info
 emulated -m openbnns check
 emulated -m openbnns train --epochs 2 --no-report --out build/roots/arm64-out --force
 emulated -m pytest -q -p no:cacheprovider -m "not peers" --portion "${PORTION:-1/10}" \
-  ${TESTS:-tests/test_contract.py tests/test_contract_cases.py tests/test_values.py tests/test_gradients.py}
+  ${TESTS:-tests/filters/test_contract.py tests/filters/test_contract_cases.py tests/filters/test_values.py tests/filters/test_gradients.py}

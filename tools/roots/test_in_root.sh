@@ -3,7 +3,7 @@
 #
 #   tools/roots/unpack_python.sh sid 3.14 build/pythons/3.14
 #   make test-pythons PYTHONS="--compile --numpy oldest --pythons build/pythons/3.14/bin/python3.14"
-#   tools/roots/test_in_root.sh sid 3.14 oldest tests/test_c_*.py tests/test_clib_*.py
+#   tools/roots/test_in_root.sh sid 3.14 oldest tests/c/test_*.py
 #
 # The environment of `make test-pythons` is copied. Needs root, debootstrap and a network.
 set -eu

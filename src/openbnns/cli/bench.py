@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from .. import get_num_threads, set_num_threads
     from .._spelling import nearest
     from ..engines import NATIVE, current
-    from ..nn.report.machine import describe
+    from ..report.machine import describe
 
     if options.threads is not None:
         set_num_threads(options.threads)
@@ -128,7 +128,7 @@ def _case(name: str, options: argparse.Namespace, peak: float | None) -> dict[st
     import numpy as np
 
     from .. import nn
-    from ..nn.model_file import input_shapes
+    from ..nn.files.model_file import input_shapes
 
     if name in CASES:
         shape, usual = CASES[name]

@@ -66,7 +66,7 @@ def predict(options: argparse.Namespace) -> int:
 def _inputs(path: Path, names: Sequence[str]) -> dict[str, Any]:
     import numpy as np
 
-    from ..nn.files import DataError
+    from ..nn.files.untrusted import DataError
 
     if not path.exists():
         raise DataError(f"{path}: there is no such file.")
@@ -81,7 +81,7 @@ def _inputs(path: Path, names: Sequence[str]) -> dict[str, Any]:
     if suffix == ".npy":
         return {names[0]: np.load(path, allow_pickle=False)}
     if suffix in _IMAGES:
-        from ..nn.preprocessing.images import pillow
+        from ..nn.data.preprocessing.images import pillow
 
         with pillow().open(path) as image:
             return {names[0]: image.copy()}
@@ -91,7 +91,7 @@ def _inputs(path: Path, names: Sequence[str]) -> dict[str, Any]:
 def _write(path: Path, outputs: dict[str, Any]) -> None:
     import numpy as np
 
-    from ..nn.weights import write_atomically
+    from ..nn.files.safetensors import write_atomically
 
     data = io.BytesIO()
     arrays: dict[str, Any] = {}

@@ -140,8 +140,8 @@ def repeated(options: argparse.Namespace) -> list[str]:
 
 def predicted(options: argparse.Namespace, network: Any, **wanted: Any) -> tuple[Any, Any, Any]:
     """The samples of :func:`add_model_and_data`, the same as the network takes them, and what it says about them."""
-    from ..nn.model_file import fit_inputs, predict_prepared
-    from ..nn.reading import for_model
+    from ..nn.data.tables import for_model
+    from ..nn.files.model_file import fit_inputs, predict_prepared
 
     samples = for_model.read(network.model_card, options.data, **wanted, **form(options))
     x = fit_inputs(network, samples.x)
@@ -150,7 +150,7 @@ def predicted(options: argparse.Namespace, network: Any, **wanted: Any) -> tuple
 
 def load(options: argparse.Namespace) -> Any:
     """The data to train on."""
-    from ..nn import data as datasets
+    from ..nn.data import dataset as datasets
 
     target: Any = None if options.target is None else listed(options.target)
     loaded = datasets.load(
@@ -163,7 +163,7 @@ def load(options: argparse.Namespace) -> Any:
 
 def columns(preparation: Any, targets: Sequence[str] = (), task: str | None = None) -> list[tuple[str, str]]:
     """The columns of a table with the use that was made of each, targets included."""
-    from ..nn.preprocessing import TablePreparation
+    from ..nn.data.preprocessing import TablePreparation
 
     return preparation.by_column(targets, task) if isinstance(preparation, TablePreparation) else []
 

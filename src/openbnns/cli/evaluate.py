@@ -36,7 +36,8 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from .. import nn
-    from ..nn import evaluation, seen_rows
+    from ..nn import evaluation
+    from ..nn.data import seen_rows
 
     network = nn.load_model(options.model)
     card = network.model_card
@@ -105,7 +106,7 @@ def _unseen(card: Any, samples: Any, seen: Any) -> Any:
     """The numbers of the samples that were not trained on: the test part of the same data, or those that are not known."""
     import numpy as np
 
-    from ..nn.reading import for_model
+    from ..nn.data.tables import for_model
 
     parts = for_model.parts_of(card, samples.y)
     if parts is not None and len(parts["test"]):
@@ -118,8 +119,8 @@ def _write_report(
     options: argparse.Namespace, network: Any, card: Any, x: Any, found: Any, samples: Any, scores: dict[str, float],
     reference: Any,
 ) -> None:  # fmt: skip
-    from ..nn import report
-    from ..nn.reading.origin import Origin
+    from .. import report
+    from ..nn.data.tables.origin import Origin
 
     y = samples.y
     origin = None if samples.table is None else Origin(samples.table, samples.rows)

@@ -40,7 +40,8 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.to in network_export.FORMS:
         return network_export.run(options)
-    from ..nn import weight_files, weights
+    from ..interop import weight_files
+    from ..nn.files import safetensors as weights
 
     suffix = _WEIGHTS[options.to]
     path = options.output or options.model.with_name(f"{options.model.stem}-weights{suffix}")

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _show_model(options: argparse.Namespace) -> None:
     """Print what a file says about its model; the network itself is not made."""
-    from ..nn import model_file
+    from ..nn.files import model_file
 
     arrays, said = model_file.read(options.model)
     card = model_file.ModelCard.from_state(said)
@@ -121,7 +121,7 @@ def _layers(table: Any, depth: int = 0) -> str:
 
 def _show_ranks() -> int:
     """Describe all ranks of the job, or the one that this process would be."""
-    from ..nn.distributed.layout import in_words, own_place, table, warnings
+    from ..distributed.layout import in_words, own_place, table, warnings
 
     launch = launched()
     if launch is None:

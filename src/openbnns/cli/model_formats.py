@@ -135,7 +135,7 @@ def _open_onnx(path: Path, options: argparse.Namespace) -> Any:
 
 def _sized(path: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     """Shapes of the inputs that have some of these sizes; other sizes of theirs stay free."""
-    from ..nn.onnx.contents import contents
+    from ..interop.onnx.contents import contents
 
     found = contents(path)
     for name in sizes:
@@ -148,8 +148,8 @@ def _sized(path: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
 
 def _onnx_contents(path: Path, options: argparse.Namespace) -> Contents:
     from .. import nn
+    from ..interop.onnx.contents import contents
     from ..nn import ports
-    from ..nn.onnx.contents import contents
 
     said = contents(path)
     inputs, outputs = (
@@ -185,13 +185,13 @@ def _layers(network: Any) -> Table:
 
 
 def _mlmodel_contents(path: Path, options: argparse.Namespace) -> Contents:
-    from .. import nn
+    from ..interop.coreml import mlmodel
     from ..nn import ports
 
     title = "Core ML, a neural network"
     try:
         network = _open_mlmodel(path, options)
-    except nn.mlmodel.Unsupported as error:
+    except mlmodel.Unsupported as error:
         refused = Counter(kind for _, kind, _ in error.layers)
         return Contents(title, [], [], refused, 0, [f"{name} ({kind}): {why}" for name, kind, why in error.layers])
     ends = [

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         _report(options, package.rows, [package.path])
         return OK
     if options.to == "keras":
-        from ..nn import keras_weights
+        from ..interop import keras as keras_weights
 
         path = options.output or options.model.with_name(f"{options.model.stem}.weights.h5")
         _report(options, keras_weights.save_from(network, path), [path])

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..nn.files import DataError
-from ..nn.reading.images import SUFFIXES
+from ..nn.data.tables.images import SUFFIXES
+from ..nn.files.untrusted import DataError
 
 _TABLES = (".csv", ".tsv", ".txt", ".gz")
 
@@ -54,7 +54,7 @@ def _archive(path: Path, names: Sequence[str]) -> list[Any]:
 
 def _images(path: Path, shape: Sequence[Any]) -> Any:
     """Images as numbers from 0 to 1, with channels where the model has them; a side of a free size is that of the first one."""
-    from ..nn.preprocessing.images import MODES, ImagePreparation, pillow
+    from ..nn.data.preprocessing.images import MODES, ImagePreparation, pillow
 
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
     if not files:
@@ -75,7 +75,7 @@ def _images(path: Path, shape: Sequence[Any]) -> Any:
 
 def _numbers(path: Path, form: Mapping[str, Any]) -> Any:
     """The numbers of a table, a row for each sample."""
-    from ..nn.reading import delimited, room
+    from ..nn.data.tables import delimited, room
 
     table = delimited.read(
         path, separator=form["separator"], header=form["header"], missing=form["missing"],

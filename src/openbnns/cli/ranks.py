@@ -17,7 +17,7 @@ from .arguments import UNUSABLE, UNUSABLE_ERRORS, byte_limit, count
 from .launcher import Launch, launched
 
 if TYPE_CHECKING:
-    from ..nn.distributed import Communicator
+    from ..distributed import Communicator
 
 _Result = TypeVar("_Result")
 
@@ -94,7 +94,7 @@ class Ranks:
         """Ranks, hosts and threads in words, "" for one process by itself; collective."""
         if self.comm is None:
             return ""
-        from ..nn.distributed.layout import in_words
+        from ..distributed.layout import in_words
 
         self._layout = in_words(self.comm.places())
         return self._layout
@@ -186,7 +186,7 @@ def _communication(options: argparse.Namespace) -> dict[str, Any]:
 
 def connect(launch: Launch | None, **options: Any) -> Communicator:
     """All ranks of the job; an error where there is no MPI, or not that of the launcher."""
-    from ..nn.distributed import Communicator
+    from ..distributed import Communicator
 
     started = "--distributed" if launch is None else f"{launch.command} starts ranks of an MPI job, which"
     try:
@@ -213,7 +213,7 @@ def library_name(mpi: Any) -> str:
 
 
 def _together(comm: Communicator, work: Callable[[], int]) -> int:
-    from ..nn.distributed import RankError
+    from ..distributed import RankError
 
     error: BaseException | None = None
     code = UNUSABLE

@@ -150,8 +150,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     from .. import nn, set_num_threads
-    from ..nn import data as datasets
     from ..nn import evaluation
+    from ..nn.data import dataset as datasets
     from ..nn.trainer import Diverged, Interrupted
 
     if options.threads is not None:
@@ -239,7 +239,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
 
 def _complete(options: argparse.Namespace, data: Any) -> None:
     """Choose what was not said, by the data."""
-    from ..nn.preprocessing import TablePreparation
+    from ..nn.data.preprocessing import TablePreparation
 
     if options.model is None:
         table = isinstance(data.preparation, TablePreparation)
@@ -388,8 +388,9 @@ def _write_results(
     options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, outputs: Any,
     measured: dict[str, float], notes: list[str],
 ) -> list[tuple[Path, str]]:  # fmt: skip
-    from ..nn import checkpoints, evaluation, seen_rows
-    from ..nn.model_file import ModelCard
+    from ..nn import checkpoints, evaluation
+    from ..nn.data import seen_rows
+    from ..nn.files.model_file import ModelCard
 
     model = options.out / checkpoints.MODEL
     settings = {
@@ -422,7 +423,7 @@ def _write_report(
     path: Path, options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, outputs: Any,
     measured: dict[str, float], notes: list[str],
 ) -> None:  # fmt: skip
-    from ..nn import report
+    from .. import report
     from ..nn.predictions import Predictions
 
     settings = {

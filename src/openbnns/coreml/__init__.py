@@ -11,10 +11,10 @@ A program that predicts with coremltools on a Mac does so everywhere with one ch
 import sys as _sys
 
 from ..interop.coreml import CoreMLError
+from ..interop.coreml.network import from_coreml
 from .compute_units import ComputeUnit
 from .inspection import Inspection, inspect
 from .model import MLModel, MLState
-from .network import from_coreml
 
 models = _sys.modules[__name__]
 """coremltools has its model at ``coremltools.models.MLModel``."""
@@ -25,7 +25,6 @@ __all__ = [
     "Inspection",
     "MLModel",
     "MLState",
-    "Network",
     "from_coreml",
     "inspect",
     "models",

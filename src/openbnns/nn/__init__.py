@@ -13,21 +13,7 @@ from .._listing import of_module as _of_module
 from ..graph.parameter import Mismatch, Parameter
 from ..graph.seeds import manual_seed
 from ..graph.tensor import Tensor as Value
-from . import (
-    checkpoints,
-    data,
-    distributed,
-    functional,
-    initialisers,
-    losses,
-    metrics,
-    models,
-    schedules,
-    sources,
-    transforms,
-    utils,
-    weights,
-)
+from . import checkpoints, data, functional, initialisers, losses, metrics, models, schedules, transforms, utils
 from .activation import (
     CELU,
     ELU,
@@ -57,7 +43,9 @@ from .activation import (
 from .callbacks import Callback, EarlyStopping
 from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .data import sources
 from .ema import EMA
+from .files import safetensors as weights
 from .function import Function
 from .history import History
 from .layers import (
@@ -197,14 +185,16 @@ from .softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from .trainer import Diverged, Interrupted, Trainer
 
 if TYPE_CHECKING:
-    from . import onnx, pytorch, report
-    from .ml_programs import from_coreml
-    from .mlmodel import from_mlmodel
-    from .model_file import ModelCard
-    from .model_file import load as load_model
-    from .onnx import from_onnx
+    from .. import distributed, report
+    from ..interop import onnx
+    from ..interop import torch as pytorch
+    from ..interop.coreml.mlmodel import from_mlmodel
+    from ..interop.coreml.network import from_coreml
+    from ..interop.onnx import from_onnx
+    from ..interop.torch import from_torch, to_torch_state_dict
+    from .files.model_file import ModelCard
+    from .files.model_file import load as load_model
     from .predictions import Predictions
-    from .pytorch import from_torch, to_torch_state_dict
 
 __all__ = [
     "Module", "Sequential", "ModuleList", "ModuleDict", "Residual", "Add", "Concatenate", "Parameter", "Value",
@@ -256,19 +246,23 @@ _ELSEWHERE = {
 
 
 _LATER = {
-    "onnx": ("onnx", None),
-    "pytorch": ("pytorch", None),
+    "onnx": ("interop.onnx", None),
+    "pytorch": ("interop.torch", None),
     "report": ("report", None),
-    "from_onnx": ("onnx", "from_onnx"),
-    "from_torch": ("pytorch", "from_torch"),
-    "from_mlmodel": ("mlmodel", "from_mlmodel"),
-    "from_coreml": ("ml_programs", "from_coreml"),
-    "to_torch_state_dict": ("pytorch", "to_torch_state_dict"),
-    "load_model": ("model_file", "load"),
-    "ModelCard": ("model_file", "ModelCard"),
-    "Predictions": ("predictions", "Predictions"),
+    "distributed": ("distributed", None),
+    "from_onnx": ("interop.onnx", "from_onnx"),
+    "from_torch": ("interop.torch", "from_torch"),
+    "from_mlmodel": ("interop.coreml.mlmodel", "from_mlmodel"),
+    "from_coreml": ("interop.coreml.network", "from_coreml"),
+    "to_torch_state_dict": ("interop.torch", "to_torch_state_dict"),
+    "load_model": ("nn.files.model_file", "load"),
+    "ModelCard": ("nn.files.model_file", "ModelCard"),
+    "Predictions": ("nn.predictions", "Predictions"),
 }
-"""Names that are imported when they are first used, the modules that they are in, and their names there."""
+"""Names that are imported when they are first used: those of the rooms above this one, and those that few programs need.
+
+Each with its module and its name there.
+"""
 
 
 def __getattr__(name: str) -> object:
@@ -277,7 +271,7 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         home, inside = _LATER[name]
-        module = import_module(f".{home}", __name__)
+        module = import_module(f"openbnns.{home}")
         return module if inside is None else getattr(module, inside)
     from .._spelling import nearest
 

@@ -19,14 +19,14 @@ from ..graph.seeds import next_seed, seed_number
 from ..graph.sizes import AnySize, FreeSizes, is_same_shape
 from ..graph.structure import Structure, flatten
 from ..graph.tensor import Array, Tensor
-from ._network_graph import NetworkGraph
-from ._recording import Recording, Shapes
 from ._state import State
 from ._turns import Worker
+from .network_graph import NetworkGraph
+from .recording import Recording, Shapes
 
 if TYPE_CHECKING:
-    from ._description import ParameterBudget
-    from .model_file import ModelCard
+    from .files.description import ParameterBudget
+    from .files.model_file import ModelCard
     from .module import Module, TrainingPass
 
 _SomeBuilding = TypeVar("_SomeBuilding", bound="Building")

@@ -9,8 +9,8 @@ from .._spelling import spelled
 from ._building import Building
 
 if TYPE_CHECKING:
-    from .core_ml import Package
-    from .source_code import Written
+    from ..interop.coreml.exporting import Package
+    from ..interop.source import Written
 
 
 class Exports(Building):
@@ -45,7 +45,7 @@ class Exports(Building):
         0, 1: Linear + ReLU  BNNSFilterCreateLayerFullyConnected
         2: Linear            BNNSFilterCreateLayerFullyConnected
         """
-        from .source_code import to_c
+        from ..interop.source import to_c
 
         own: Any = self  # all of these are modules
         return to_c(own, folder, training=training, name=name, batch_size=batch_size, loss=loss, optimizer=optimizer)
@@ -66,7 +66,7 @@ class Exports(Building):
         The arguments are those of :meth:`to_c`, and so is the structure of the code: a class that is made from the file with
         the weights, ``predict``, and with ``training=True`` also ``trainStep``.
         """
-        from .source_code import to_swift
+        from ..interop.source import to_swift
 
         own: Any = self  # all of these are modules
         return to_swift(
@@ -89,7 +89,7 @@ class Exports(Building):
         preparation of samples is part of the program where samples are numbers or pixels. The result says which layer
         became which operations.
         """
-        from .core_ml import to_coreml
+        from ..interop.coreml.exporting import to_coreml
 
         own: Any = self  # all of these are modules
         return to_coreml(own, path, precision=precision, batch_size=batch_size, classes=classes)
@@ -101,10 +101,10 @@ class Exports(Building):
         Weights keep their names. What ``predict`` does to samples first, and to the results of a regression, is part of the
         graph unless ``preprocessing=False``; tables have an input for each column. Task and class names are in the metadata.
         ``nn.from_onnx`` reads the network back. Operations that ONNX does not have raise
-        :class:`openbnns.nn.onnx.Unsupported`, which names all of them and their layers. Needs
+        :class:`openbnns.interop.onnx.Unsupported`, which names all of them and their layers. Needs
         ``pip install "openbnns[onnx]"``.
         """
-        from .onnx import to_onnx
+        from ..interop.onnx import to_onnx
 
         own: Any = self  # all of these are modules
         to_onnx(own, path, preprocessing=preprocessing)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..distributed.shards import cut
 from ..graph.tensor import Array
-from .distributed.shards import cut
 
 
 def shuffled(random: np.random.RandomState, count: int, rows: Array | None) -> Array:

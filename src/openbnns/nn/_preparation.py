@@ -9,19 +9,19 @@ import numpy as np
 
 from .._listing import Listed
 from . import transforms as _transforms
-from ._batches import ArraySource, IterableSource, Source, check_weights
-from ._feed import Feed
-from ._loss_arguments import listed
-from ._measures import check_metrics
 from ._outputs import arrange, check_targets, output_keys
 from ._parts import Key, keys_of, label, parts_of
-from ._passes import Passes
+from .batch_stream import Feed
+from .batches import ArraySource, IterableSource, Source, check_weights
 from .callbacks import Best, EarlyStopping
-from .data import Batches, split_rows
+from .data.dataset import Batches, split_rows
 from .history import History
+from .loss_arguments import listed
 from .losses import FunctionLoss, Loss
 from .metrics import Metric
 from .module import Module
+from .run_metrics import check_metrics
+from .training_passes import Passes
 
 EVALUATED = 256  # samples at a time
 

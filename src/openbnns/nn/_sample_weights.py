@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.tensor import Array
-from ._batches import ArraySource, Batch, Source
+from .batches import ArraySource, Batch, Source
 from .losses import Loss
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from ..graph.parameter import Mismatch
 from ..graph.tensor import Array
 from . import checkpoints
-from ._resume import differences, examine, refuse_or_say
 from .checkpoints import Checkpoint, CheckpointError
 from .history import History
+from .resume import differences, examine, refuse_or_say
 
 if TYPE_CHECKING:
-    from ._run import Run
     from .trainer import Trainer
+    from .training_run import Run
 
 # Settings that change the samples of an epoch, or what is counted over them.
 _OF_AN_EPOCH = {

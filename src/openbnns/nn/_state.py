@@ -82,8 +82,8 @@ class State(Tree):
         What is shared is written once to a ``.safetensors`` file, under its first name; the metadata names it for every other
         one, as ``safetensors.torch.save_model`` does. The others have it under every name.
         """
-        from . import weight_files
-        from .weights import save
+        from ..interop import weight_files
+        from .files.safetensors import save
 
         own: Any = self  # every state is a module
         if weight_files.save_from(own, path):
@@ -98,7 +98,7 @@ class State(Tree):
         ``.safetensors`` files may be ours or PyTorch's, ``.npz`` NumPy's, ``.pt`` and ``.pth`` PyTorch's (its
         ``state_dict``), ``.keras``, ``.weights.h5`` and ``.h5`` those of Keras, whose layers are matched in their order.
         """
-        from . import weight_files
+        from ..interop import weight_files
 
         own: Any = self  # every state is a module
         return weight_files.load_into(own, path, strict=strict)

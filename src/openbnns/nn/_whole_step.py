@@ -14,9 +14,9 @@ from ..graph.calls import Call, CallList, NumpyCall, PlanCall, arrays
 from ..graph.parameter import note_step
 from ..graph.program import Program
 from ..graph.tensor import Array
-from ._batches import Batch
-from ._optimizer import Optimizer
-from ._passes import Bound, Passes
+from .batches import Batch
+from .optimizer_base import Optimizer
+from .training_passes import Bound, Passes
 
 _TOGETHER = 16  # steps in one call of native code, which signals wait for
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from .._listing import of_module as _of_module
 from ..graph.tensor import Array
-from .weights import DamagedFile, encode, write_atomically
-from .weights import read as read_weights
+from .files.safetensors import DamagedFile, encode, write_atomically
+from .files.safetensors import read as read_weights
 
 FORMAT = "openbnns-checkpoint-3"  # another number for other settings or another state
 KEPT = 2

@@ -10,15 +10,15 @@ import numpy as np
 from .._plural import plural
 from ..graph.tensor import Array
 from . import _turns
-from ._batches import Batch
-from ._loss_arguments import listed, read_losses, read_shares
-from ._optimizer import Optimizer
 from ._outputs import arrange, check_targets, output_keys
 from ._parts import Key, called, keys_of, parts_of
-from ._passes import Passes
-from ._recording import Shapes
 from ._whole_step import WholeStep
+from .batches import Batch
+from .loss_arguments import listed, read_losses, read_shares
 from .module import Module
+from .optimizer_base import Optimizer
+from .recording import Shapes
+from .training_passes import Passes
 
 _WHO = "compile_step"
 

@@ -14,8 +14,8 @@ from .._plural import plural
 from ..graph.program import Program
 from ..graph.structure import Structure, flatten
 from ..graph.tensor import Array
-from ._recording import Recording
 from .module import Module
+from .recording import Recording
 
 _WHO = "compile_inference"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from .._listing import of_module as _of_module
 from .._spelling import nearest
-from . import memory_limit
-from ._description import Maker, ModelError, ParameterBudget, Rows
 from .containers import Sequential
-from .files import open_regular
-from .memory_limit import shown
+from .files import memory_limit
+from .files.description import Maker, ModelError, ParameterBudget, Rows
+from .files.memory_limit import shown
+from .files.untrusted import open_regular
 from .module import Module
 
 

@@ -34,13 +34,13 @@ from ..graph.tensor import Array, Tensor
 from . import _turns
 from ._exports import Exports
 from ._parts import is_plain
-from ._recording import Shapes
 from ._turns import Worker, this_worker
+from .recording import Shapes
 
 if TYPE_CHECKING:
     from .compiled import CompiledStep
+    from .files.model_file import ModelCard
     from .inference import CompiledInference
-    from .model_file import ModelCard
     from .optimizers import Optimizer, OptimizerName
     from .predictions import Predictions
     from .profiling import Profile
@@ -467,7 +467,7 @@ class Module(Exports):
         """
         from dataclasses import replace
 
-        from .model_file import ModelCard, save
+        from .files.model_file import ModelCard, save
 
         found = card or self._card or ModelCard()
         if task is not None:
@@ -491,7 +491,7 @@ class Module(Exports):
         >>> np.asarray(net.predict(np.float32([[1, 2], [3, 4]]))).tolist()
         [[3.0], [7.0]]
         """
-        from .model_file import predict
+        from .files.model_file import predict
 
         return predict(self, samples, batch_size)
 
@@ -502,7 +502,7 @@ class Module(Exports):
 
     def to_torch_state_dict(self) -> dict[str, Any]:
         """The weights as tensors that the same module of PyTorch loads; see :func:`openbnns.nn.to_torch_state_dict`."""
-        from .pytorch import to_torch_state_dict
+        from ..interop.torch import to_torch_state_dict
 
         return to_torch_state_dict(self)
 

@@ -26,8 +26,8 @@ from .._spelling import spelled
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array
 from ..layers.optimizer import AdagradOptimizer, AdamaxOptimizer
-from ._bundle import Bundle
-from ._optimizer import Optimizer, ParameterGroup
+from .optimizer_base import Optimizer, ParameterGroup
+from .step_groups import Bundle
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Adamax", "Optimizer", "OptimizerName", "ParameterGroup", "RMSprop"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.sizes import Size
 from ..graph.tensor import INT64
-from ._places import input_names as _argument_names
+from .step_names import input_names as _argument_names
 
 if TYPE_CHECKING:
     from .module import Module

@@ -18,9 +18,9 @@ from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.tensor import Array
 from ..runtime import get_num_threads
-from ._places import Place, places
 from ._work import count, work
 from .gradient_check import same_statistics, untouched
+from .step_names import Place, places
 
 if TYPE_CHECKING:
     from .module import Module

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..graph.tensor import Array
-from ._batches import Batch
-from ._feed import Feed
+from .batch_stream import Feed
+from .batches import Batch
 
 if TYPE_CHECKING:
     from .trainer import Trainer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .._table import Table
 from ..graph.parameter import Parameter
-from ._places import places
 from .module import Module
+from .step_names import places
 
 
 class Summary(str):

@@ -24,32 +24,32 @@ from . import _turns, checkpoints, optimizers, schedules
 from . import callbacks as _callbacks
 from . import metrics as _metrics
 from . import transforms as _transforms
-from ._feed import Feed
-from ._folder_lock import locked
-from ._loss_arguments import read_losses, read_shares
-from ._measures import check_metrics, default_metrics, measure
 from ._outputs import arrange
 from ._parts import joined, keys_of, parts_of
-from ._passes import Passes
 from ._preparation import EVALUATED, Preparation
-from ._run import Diverged, Interrupted, Run
 from ._sample_weights import ClassWeights
 from ._saving import load
-from ._signals import deferred_signals
+from .batch_stream import Feed
 from .callbacks import Best, EarlyStopping
 from .checkpoints import CheckpointError
 from .choose import choose
+from .data.sources import Rows
+from .files.folder_lock import locked
 from .history import History
+from .loss_arguments import read_losses, read_shares
 from .losses import Loss, LossName
 from .metrics import Metric, MetricName
 from .module import Module, nested
 from .optimizers import Optimizer, OptimizerName
+from .run_metrics import check_metrics, default_metrics, measure
 from .schedules import Schedule, ScheduleName
-from .sources import Rows
+from .signals import deferred_signals
+from .training_passes import Passes
+from .training_run import Diverged, Interrupted, Run
 from .transforms import Draws
 
 if TYPE_CHECKING:
-    from .distributed import Communicator
+    from ..distributed import Communicator
     from .rate_finder import LearningRates
 
 __all__ = ["Diverged", "Interrupted", "Trainer"]
@@ -180,7 +180,7 @@ class Trainer(Preparation):
         self.sync_batch_norm = bool(sync_batch_norm)
         self.distributed: Communicator | None = None
         if distributed is not None and distributed is not False:
-            from .distributed import Communicator
+            from ..distributed import Communicator
 
             self.distributed = Communicator.of(distributed)
         elif self.sync_batch_norm:
@@ -325,7 +325,7 @@ class Trainer(Preparation):
     def _run(self, feed: Feed, held_out: Feed | None, epochs: int, called: list[Any], best: Best) -> Run:
         if self.distributed is None:
             return Run(self, feed, held_out, epochs, called, best)
-        from .distributed.run import DistributedRun
+        from ..distributed.run import DistributedRun
 
         return DistributedRun(self, feed, held_out, epochs, called, best)
 
@@ -344,7 +344,7 @@ class Trainer(Preparation):
             )
         usual, *others = feed.source.sizes
         if self.distributed is not None:
-            from .distributed.run import check_shards
+            from ..distributed.run import check_shards
 
             check_shards(self, feed)
         else:

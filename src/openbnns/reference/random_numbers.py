@@ -3,7 +3,7 @@
 The random generator is that of BNNS as far as it is known: words 4b .. 4b + 3 are the four little-endian words of the
 counter b, a big-endian number of 128 bits, encrypted with AES-128 under the key of the seed's eight little-endian bytes,
 twice. A fill takes the next words of this stream, so a generator is nothing but its seed and the number of words used so
-far. Uniform floats are those of BNNS to the bit, as far as published captures go; see tests/test_random_numbers.py.
+far. Uniform floats are those of BNNS to the bit, as far as published captures go; see tests/filters/test_random_numbers.py.
 
 What filters draw for themselves (dropout, Gumbel) comes from Philox 4x32 with ten rounds: word i of draw d under a seed
 is a pure function of (seed, d, i). The words 4b .. 4b + 3 are the block of the counter (b, d), least significant word

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...nn.protobuf import Message
+from ..protobuf import Message
 from .blobs import FILE_NAME, BlobWriter, Weights
 from .description import ArrayFeature, Description, flexible_shapes
 from .errors import CoreMLError

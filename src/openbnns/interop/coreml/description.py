@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...nn.protobuf import Field, Message, encode, varint
+from ..protobuf import Field, Message, encode, varint
 from .elements import ELEMENTS
 from .errors import CoreMLError
 from .program import Constant, DictionaryType, Function, ListType, Program, StateType, TensorType, TupleType, ValueType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...nn.weights import DamagedFile
+from ...nn.files.safetensors import DamagedFile
 
 if TYPE_CHECKING:
     from .program import Place

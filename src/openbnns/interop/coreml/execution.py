@@ -17,10 +17,10 @@ import numpy as np
 from ..._spelling import did_you_mean
 from ...graph.parameter import Parameter
 from ...graph.sizes import Size, number_of
-from ...nn import memory_limit
-from ...nn.converted.recorded import Port, Recorded, computed_at_once
-from ...nn.converted.tensors import ForeignTensor, Misfit, kind_of
+from ...nn.files import memory_limit
 from ...nn.function import Function as NumpyFunction
+from ..converted.recorded import Port, Recorded, computed_at_once
+from ..converted.tensors import ForeignTensor, Misfit, kind_of
 from .compression import decompressed
 from .elements import ELEMENTS, Array
 from .errors import CoreMLError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from ...nn.protobuf import Field, Message, encode, varint
+from ..protobuf import Field, Message, encode, varint
 from .blobs import FILE_NAME, BlobWriter, Weights
 from .elements import BY_NUMBER, ELEMENTS, Array, Element
 from .errors import CoreMLError

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from ...graph.checks import whole_number
-from .._optimizer import Optimizer
+from ..optimizer_base import Optimizer
 from .scheduler import LRScheduler, required
 from .schedulers import OneCycleLR
 

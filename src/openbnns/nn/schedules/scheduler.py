@@ -9,7 +9,7 @@ from typing import Any
 from ..._flags import with_flags
 from ..._spelling import spelled
 from ...graph.checks import whole_number
-from .._optimizer import Optimizer
+from ..optimizer_base import Optimizer
 
 
 class LRScheduler:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..._flags import optional_flag
 from ...graph.checks import whole_number
-from .._optimizer import Optimizer
+from ..optimizer_base import Optimizer
 from .scheduler import LRScheduler, number_from, positive_number, required
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ....nn import memory_limit
-from ....nn.converted.tensors import Misfit
+from ....nn.files import memory_limit
+from ...converted.tensors import Misfit
 from ..elements import ELEMENTS, Array
 from .resizing import positions
 from .table import Call, Handler

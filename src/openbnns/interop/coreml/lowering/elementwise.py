@@ -8,7 +8,7 @@ import numpy as np
 
 from ....graph.functions.lookups import as_integers
 from ....nn import functional as F
-from ....nn.converted.tensors import ForeignTensor, kind_of
+from ...converted.tensors import ForeignTensor, kind_of
 from ..elements import ELEMENTS
 from .table import RECORDED, Call, operation
 

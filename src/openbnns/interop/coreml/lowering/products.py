@@ -9,7 +9,7 @@ import numpy as np
 from ....graph.parameter import Parameter
 from ....graph.sizes import product
 from ....nn import functional as F
-from ....nn.converted.tensors import ForeignTensor
+from ...converted.tensors import ForeignTensor
 from .table import Call, operation
 
 _AUTO = {"valid": "VALID", "same": "SAME_UPPER", "same_lower": "SAME_LOWER", "custom": "NOTSET"}

@@ -8,8 +8,8 @@ import numpy as np
 
 from ....graph.parameter import Parameter
 from ....nn import functional as F
-from ....nn.converted.tensors import ForeignTensor, Misfit
-from ....nn.onnx.operators.cells import Cells
+from ...converted.tensors import ForeignTensor, Misfit
+from ...onnx.operators.cells import Cells
 from .table import Call, operation
 
 ORDERS = {"lstm": (0, 1, 3, 2), "gru": (0, 2, 1), "rnn": (0,)}

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....graph.sizes import product
 from ....nn import functional as F
-from ....nn.converted.tensors import ForeignTensor, Misfit, reshaped
+from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from .table import Call, operation, whole
 
 _REDUCTIONS = {

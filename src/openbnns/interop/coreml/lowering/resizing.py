@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....nn import functional as F
-from ....nn.converted.tensors import ForeignTensor, sizes_array
-from ....nn.onnx.operators.elementwise import along
+from ...converted.tensors import ForeignTensor, sizes_array
+from ...onnx.operators.elementwise import along
 from .table import Call, operation, sizes_of, whole
 
 

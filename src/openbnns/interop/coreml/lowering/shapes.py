@@ -8,7 +8,7 @@ import numpy as np
 
 from ....graph.sizes import Size, is_same, product
 from ....nn import functional as F
-from ....nn.converted.tensors import ForeignTensor, Misfit, reshaped, sizes_array
+from ...converted.tensors import ForeignTensor, Misfit, reshaped, sizes_array
 from .table import Call, operation, sizes_of, whole
 
 _FAR = 2**31 - 1

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import Size
-from ....nn.converted.tensors import ForeignTensor, Misfit
-from ....nn.onnx.apply import apply
+from ...converted.tensors import ForeignTensor, Misfit
+from ...onnx.apply import apply
 from ..operation_rules import opset_number
 
 Handler = Callable[..., Any]

@@ -1,0 +1,100 @@
+"""Metrics of a run on several ranks: counted for every shard by itself, joined in the order of the shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..graph.tensor import Array
+from ..nn.batch_stream import Feed
+from ..nn.batches import Batch
+from ..nn.metrics import Metric
+from ..nn.run_metrics import Measures
+from ..nn.training_passes import Passes
+from .communicator import Communicator
+from .shards import Shards, Span
+
+
+class ShardMeasures(Measures):
+    """The measures of an epoch. ``values`` and ``arrays`` are collective: all ranks ask for them together."""
+
+    def __init__(self, metrics: Mapping[str, Metric], passes: Passes, comm: Communicator, shards: Shards) -> None:
+        super().__init__(metrics, passes)
+        self._metrics, self._passes, self._comm, self._shards = metrics, passes, comm, shards
+        self._of_shards = {shard: Measures(metrics, passes) for shard in shards.own}
+
+    def count_shard(self, shard: int, passes: Passes, batch: Batch) -> None:
+        """Count the samples of a shard, whose forward pass was just made."""
+        self._of_shards[shard].count(passes, batch)
+
+    def _gathered(self) -> dict[int, dict[str, tuple[dict[str, Array], Any]]]:
+        """On rank 0, what was collected for every shard by every metric, and the keys of its parts if it has some."""
+        own = {
+            shard: {name: (running.arrays(), running.keys) for name, running in measures.running.items()}
+            for shard, measures in self._of_shards.items()
+        }
+        everyone = self._comm.gather_first(own) if self.running else []
+        return {shard: found for parts in everyone for shard, found in parts.items()}
+
+    def values(self) -> dict[str, float]:
+        shards = self._gathered()
+
+        def joined() -> dict[str, float]:
+            whole = Measures(self._metrics, self._passes).running
+            for _, found in sorted(shards.items()):
+                parts = Measures(self._metrics, self._passes).running
+                for name, (arrays, keys) in found.items():
+                    part = parts[name]
+                    part.restore(arrays)
+                    part.keys = keys
+                    whole[name].join(part)
+            return {name: running.value() for name, running in whole.items()}
+
+        return {**self.losses.values(), **self._comm.once(joined)}
+
+    def so_far(self) -> dict[str, float]:
+        """The losses alone: only one rank shows them, and metrics take all ranks."""
+        return self.losses.values()
+
+    def arrays(self) -> dict[str, Array]:
+        return {
+            f"{shard}.{name}.{part}": array
+            for shard, found in self._gathered().items()
+            for name, (arrays, _) in found.items()
+            for part, array in arrays.items()
+        }
+
+    def restore(self, sums: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        for shard, measures in self._of_shards.items():
+            prefix = f"{shard}."
+            measures.restore(sums, {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)})
+        self.losses.sums, self.losses.weights = list(sums["losses"]), list(sums["weights"])
+
+
+def measure(
+    passes: Passes, metrics: Mapping[str, Metric], feed: Feed, comm: Communicator, shards: Shards
+) -> dict[str, float]:
+    """Loss and metrics in inference mode. Batch b is measured by the rank that has shard b modulo their number."""
+    measures = ShardMeasures(metrics, passes, comm, shards)
+    outputs = len(passes.keys)
+    rows = np.zeros((feed.source.batches, 2 * outputs))
+
+    def whole(index: int, samples: int) -> list[Span]:
+        return [(0, samples)] if index % shards.count in shards.own else []
+
+    with passes.evaluating() as own:
+        for index, (_, batches) in enumerate(feed.parts(0, 0, whole)):
+            for batch in batches:
+                assert batch is not None
+                own.forward(batch, training=False)
+                measures.count_shard(index % shards.count, own, batch)
+                rows[index] = [*own.losses, *own.weights]
+    everyone = comm.gather(rows)
+    owners = [rank for rank, (first, last) in enumerate(shards.runs) for _ in range(first, last)]
+    for index in range(len(rows)):
+        row = everyone[owners[index % shards.count]][index].tolist()
+        passes.losses[:], passes.weights[:] = row[:outputs], row[outputs:]
+        measures.losses.add(passes)
+    return measures.values()

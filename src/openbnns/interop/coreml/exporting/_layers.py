@@ -1,0 +1,199 @@
+"""Layers with weights, normalizations and poolings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .... import ConvolutionType
+from ....graph.operations import (
+    Convolution,
+    Dropout,
+    Embedding,
+    GroupedTransposedConvolution,
+    Linear,
+    Normalization,
+    Pooling,
+)
+from ....graph.operations.fused import NormalizedOperation
+from ....graph.sizes import AnySize, is_same, product
+from ....graph.tensor import Tensor
+from ._builder import Builder, Refused, Var, writes
+from ._functions import activated
+
+
+def _array(parameter: Any) -> Any:
+    if isinstance(parameter, Tensor):
+        raise Refused("its weights are computed, but Core ML takes numbers that stay as they are. Compute them before")
+    return None if parameter is None else parameter.data.astype(np.float32)
+
+
+def _finished(b: Builder, op: NormalizedOperation, y: Var) -> None:
+    """What an operation with weights does behind them: normalization, activation, pooling."""
+    if op.normalization is not None:
+        y = _normalized(b, op.normalization, y)
+    y = activated(b, y, op.activation)
+    if op.pooling is not None:
+        y = _pooled(b, op.pooling.pooling, y)
+    b.set(op.output, y)
+
+
+@writes(Linear)
+def _linear(b: Builder, op: Linear) -> None:
+    x, weight = b.get(op.inputs[0]), _array(op.weight)
+    bias = _array(op.bias)
+    bias = np.zeros(len(weight), np.float32) if bias is None else bias
+    if isinstance(x, np.ndarray):
+        x = b("identity", x=x)
+    if b.dims(x) <= 3:
+        _finished(b, op, b("linear", x=x, weight=weight, bias=bias))
+        return
+    rows = b("linear", x=b("reshape", x=x, shape=[-1, weight.shape[1]]), weight=weight, bias=bias)
+    _finished(b, op, b.reshaped(rows, op.output.shape))
+
+
+def _edges(padding: Any, axes: int) -> list[int]:
+    """Padding as Core ML has it: before and behind each axis, from the first to the last."""
+    fields = padding.bnns_fields
+    left, right, up, down = fields["pad"]
+    if not any(fields["pad"]):
+        left = right = fields["x_padding"]
+        up = down = fields["y_padding"]
+    return [up, down, left, right] if axes == 2 else [left, right]
+
+
+def _per_axis(pair: tuple[int, int], axes: int) -> list[int]:
+    """From (x, y)."""
+    return [pair[1], pair[0]] if axes == 2 else [pair[0]]
+
+
+@writes(Convolution)
+def _convolution(b: Builder, op: Convolution) -> None:
+    axes = op.inputs[0].ndim - 2
+    if op.type is not ConvolutionType.STANDARD:
+        result = op.output if op.pooling is None else op.pooling.pooling.inputs[0]
+        _finished(b, op, _transposed(b, op, result.shape[2:]))
+        return
+    options: dict[str, Any] = {} if op.bias is None else {"bias": _array(op.bias)}
+    y = b(
+        "conv", x=b.get(op.inputs[0]), weight=_array(op.weight), strides=_per_axis(op.options["stride"], axes),
+        pad_type="custom", pad=_edges(op.options["padding"], axes), dilations=_per_axis(op.options["dilation_stride"], axes),
+        groups=op.options["group_count"], **options,
+    )  # fmt: skip
+    _finished(b, op, y)
+
+
+@writes(GroupedTransposedConvolution)
+def _grouped(b: Builder, op: GroupedTransposedConvolution) -> None:
+    b.set(op.output, _transposed(b, op, op.output.shape[2:]))
+
+
+def _transposed(b: Builder, op: Any, image: Sequence[AnySize]) -> Var:
+    axes = len(image)
+    stride, dilation = (_per_axis(op.options[name], axes) for name in ("stride", "dilation_stride"))
+    pad = _edges(op.options["padding"], axes)
+    for axis, (small, large, kernel) in enumerate(zip(op.inputs[0].shape[2:], image, op.weight.shape[2:], strict=True)):
+        whole = stride[axis] * (small - 1) + dilation[axis] * (kernel - 1) + 1
+        cut = whole - pad[2 * axis] - large  # less than in front where the output is padded
+        pad[2 * axis + 1] = b.numbers([cut], "what is cut off its output has to be known sizes")[0]
+        if pad[2 * axis + 1] < 0:
+            raise Refused("its output_padding is larger than its padding. Use nn.ZeroPad2d behind it")
+    options: dict[str, Any] = {} if op.bias is None else {"bias": _array(op.bias)}
+    return b(
+        "conv_transpose", x=b.get(op.inputs[0]), weight=_array(op.weight), strides=stride, pad_type="custom", pad=pad,
+        dilations=dilation, groups=op.options["group_count"], **options,
+    )  # fmt: skip
+
+
+@writes(Pooling)
+def _pooling(b: Builder, op: Pooling) -> None:
+    b.set(op.output, _pooled(b, op, b.get(op.inputs[0])))
+
+
+def _pooled(b: Builder, op: Pooling, x: Var) -> Var:
+    window = op.window
+    if op.factors is not None or any(n != 1 for n in window.dilation):
+        raise Refused("windows that hang over, or have gaps, are none of Core ML. Use ceil_mode=False and dilation=1")
+    pad = [n for pair in window.edges for n in pair]
+    for axis, (small, large) in enumerate(zip(op.output.shape[2:], op.inputs[0].shape[2:], strict=True)):
+        if is_same((large + sum(window.edges[axis]) - window.kernel[axis]) // window.stride[axis] + 1, small):
+            continue
+        reach = (small - 1) * window.stride[axis] + window.kernel[axis]
+        behind = max(0, b.numbers([reach - large - pad[2 * axis]], "windows that hang over need known sizes")[0])
+        if behind > pad[2 * axis + 1] and op.type.case != "max":
+            raise Refused("windows that hang over are none of Core ML. Use ceil_mode=False")
+        pad[2 * axis + 1] = behind
+    shared: dict[str, Any] = {
+        "x": x, "kernel_sizes": list(window.kernel), "strides": list(window.stride), "pad_type": "custom", "pad": pad,
+    }  # fmt: skip
+    if op.type.case == "max":
+        return b("max_pool", **shared)
+    if op.type.case == "average":
+        counts = "CountIncludePadding" in op.type.bnns_pooling_function.name
+        return b("avg_pool", **shared, exclude_padding_from_average=not counts)
+    return b("l2_pool", **shared)
+
+
+@writes(Normalization)
+def _normalization(b: Builder, op: Normalization) -> None:
+    b.set(op.output, activated(b, _normalized(b, op, b.get(op.inputs[0])), op.activation))
+
+
+def _normalized(b: Builder, op: Normalization, x: Var) -> Var:
+    kind, epsilon = op.type.case, np.float32(op.epsilon)
+    gamma, beta = _array(op.gamma), _array(op.beta)
+    channels = int(op.sample[0])
+    if kind == "layer":
+        return _layer_norm(b, op, x, epsilon)
+    if kind == "group":
+        groups = op.type.group_count
+        apart = b.reshaped(x, (op.output.shape[0], groups, product(op.sample) // groups))
+        y = b.reshaped(b("layer_norm", x=apart, axes=[2], epsilon=epsilon), op.output.shape)
+        return _scaled(b, y, gamma, beta, op.output.ndim - 2)
+    ones, zeros = np.ones(channels, np.float32), np.zeros(channels, np.float32)
+    gamma, beta = (ones if gamma is None else gamma.reshape(-1)), (zeros if beta is None else beta.reshape(-1))
+    moving = op.type.moving_mean
+    rank = b.dims(x)
+    if kind == "instance" and moving is None:
+        return b("instance_norm", x=x, gamma=gamma, beta=beta, epsilon=epsilon)
+    if moving is None:
+        raise Refused(
+            "it normalizes by the statistics of a batch, and has no moving ones. Use track_running_stats=True"
+        )
+    numbers = {"mean": moving.astype(np.float32), "variance": op.type.moving_variance.astype(np.float32)}
+    wide = b("expand_dims", x=x, axes=[2]) if rank == 2 else x
+    y = b("batch_norm", x=wide, gamma=gamma, beta=beta, epsilon=epsilon, **numbers)
+    return b("squeeze", x=y, axes=[2]) if rank == 2 else y
+
+
+def _layer_norm(b: Builder, op: Normalization, x: Var, epsilon: np.float32) -> Var:
+    whole = op.output.shape
+    first = next(i for i in range(len(whole)) if is_same(product(whole[i:]), product(op.sample)))
+    shape = b.numbers(whole[first:], "Core ML normalizes over known sizes")
+    axes = list(range(first, len(whole)))
+    options = {
+        name: _array(parameter).reshape(shape)
+        for name, parameter in (("gamma", op.gamma), ("beta", op.beta))
+        if parameter is not None
+    }
+    return b("layer_norm", x=x, axes=axes, epsilon=epsilon, **options)
+
+
+def _scaled(b: Builder, y: Var, gamma: Any, beta: Any, rest: int) -> Var:
+    """Channel by channel."""
+    for kind, numbers in (("mul", gamma), ("add", beta)):
+        if numbers is not None:
+            y = b(kind, x=y, y=numbers.reshape(-1, *[1] * rest))
+    return y
+
+
+@writes(Dropout)
+def _dropout(b: Builder, op: Dropout) -> None:
+    b.set(op.output, b.get(op.inputs[0]))
+
+
+@writes(Embedding)
+def _embedding(b: Builder, op: Embedding) -> None:
+    b.set(op.output, b("gather", x=_array(op.weight), indices=b.get(op.inputs[0]), axis=0))

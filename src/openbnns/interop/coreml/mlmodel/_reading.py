@@ -1,0 +1,189 @@
+"""Neural networks in ``.mlmodel`` files of Core ML as networks that can be trained.
+
+These files are protocol buffers; no other package is needed to read them. Files since 2021 may hold an ML program instead, and
+those have no layers with weights to take over.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....nn.containers import Sequential
+from ....nn.files import memory_limit
+from ....nn.files.model_file import ModelCard
+from ....nn.files.safetensors import DamagedFile
+from ....nn.files.untrusted import open_regular
+from ....nn.module import Module
+from ...protobuf import Message
+from ._layers import CONVERT, Refused, Shape
+from ._network import CoreMLNetwork, Step
+
+_NETWORKS = (500, 403, 303)  # network, classifier, regressor
+_KINDS = {
+    100: "convolution", 120: "pooling", 130: "activation", 140: "innerProduct", 150: "embedding", 160: "batchnorm",
+    165: "mvn", 170: "l2normalize", 175: "softmax", 180: "lrn", 190: "crop", 200: "padding", 210: "upsample",
+    211: "resizeBilinear", 212: "cropResize", 220: "unary", 230: "add", 231: "multiply", 240: "average", 245: "scale",
+    250: "bias", 260: "max", 261: "min", 270: "dot", 280: "reduce", 290: "loadConstant", 300: "reshape", 301: "flatten",
+    310: "permute", 320: "concat", 330: "split", 340: "sequenceRepeat", 345: "reorganizeData", 350: "slice",
+    400: "simpleRecurrent", 410: "gru", 420: "uniDirectionalLSTM", 430: "biDirectionalLSTM", 500: "custom",
+}  # fmt: skip
+
+
+class Unsupported(ValueError):
+    """A file has layers that cannot be taken over. ``layers`` lists each with its type and the reason."""
+
+    def __init__(self, path: Any, layers: Sequence[tuple[str, str, str]]) -> None:
+        self.layers = list(layers)
+        listed = "".join(f"\n  {name} ({kind}): {reason}" for name, kind, reason in layers)
+        super().__init__(f"from_mlmodel: {path} has layers that cannot be taken over:{listed}")
+
+
+def from_mlmodel(path: Any) -> Module:
+    """A network with the layers and weights of a neural network in an ``.mlmodel`` file of Core ML.
+
+    It is a ``Sequential`` if each layer follows the one before, and can be trained, saved and exported like any other. If
+    the file is a classifier, the network gives scores, without the softmax at the end, and its model card has the classes.
+    Layers that cannot be taken over are listed with their names and types, all at once.
+
+    >>> from openbnns import nn
+    >>> nn.from_mlmodel("missing.mlmodel")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: [Errno 2] No such file or directory: 'missing.mlmodel'
+    """
+    with open_regular(path, DamagedFile) as (file, _):
+        data = file.read()
+    model = Message(memoryview(data), str(path))
+    kind = next((number for number in _NETWORKS if model.has(number)), None)
+    if kind is None:
+        other = " It is an ML program, which has no layers." if model.has(502) else ""
+        raise DamagedFile(f"{path}: holds no neural network of Core ML.{other}")
+    try:
+        return _Reading(path, model, model.message(kind, "network"), classifier=kind == 403).network()
+    except (OverflowError, MemoryError) as error:
+        raise DamagedFile(f"{path}: its sizes are impossible ({error}).") from None
+
+
+class _Reading:
+    def __init__(self, path: Any, model: Message, network: Message, *, classifier: bool) -> None:
+        self.path, self.source, self.classifier = path, network, classifier
+        self.inputs = _input_shapes(model.message(2, "description"))
+        self.shapes: dict[str, Shape] = dict(self.inputs)
+        self.steps: list[Step] = []
+        self.problems: list[tuple[str, str, str]] = []
+        self._taken: set[str] = set()
+
+    def network(self) -> Module:
+        self._prepare()
+        layers = self.source.messages(1, "a layer")
+        labels = self._labels()
+        for i, layer in enumerate(layers):
+            last = labels and i == len(layers) - 1 and layer.has(175)
+            if not last:  # the softmax of a classifier
+                self._read(layer)
+        if self.problems:
+            raise Unsupported(self.path, self.problems)
+        if not self.steps:
+            raise DamagedFile(f"{self.path}: the network has no layers.")
+        net = self._assembled()
+        net.build(*(shape for _, shape in self.inputs))
+        for step in self.steps:
+            if step.weights:
+                start = step.path if isinstance(net, Sequential) else f"layers.{step.path}"
+                net.load_state_dict({f"{start}.{n}": array for n, array in step.weights.items()}, strict=False)
+        if labels:
+            net._card = ModelCard(task="classification", classes=tuple(labels))
+        return net.eval()
+
+    def _labels(self) -> list[str]:
+        if not self.classifier:
+            return []
+        words = self.source.message(100, "labels").texts(1)
+        return words or [str(n) for n in self.source.message(101, "labels").integers(1)]
+
+    def _assembled(self) -> Module:
+        names = [name for name, _ in self.inputs]
+        previous = names[0] if len(names) == 1 else ""
+        chain = True
+        for step in self.steps:
+            chain = chain and step.inputs == [previous] and step.module is not None
+            previous = step.output
+        if chain:
+            return Sequential(OrderedDict((step.path, step.module) for step in self.steps if step.module is not None))
+        used = {name for step in self.steps for name in step.inputs}
+        return CoreMLNetwork(self.steps, names, [s.output for s in self.steps if s.output not in used])
+
+    def _prepare(self) -> None:
+        """Scaling of images, which comes first."""
+        for message in self.source.messages(2, "preprocessing"):
+            name = message.text(1) or self.inputs[0][0]
+            if message.has(11):
+                self.problems.append((name, "preprocessing", "mean images are not taken over."))
+                continue
+            scaler = message.message(10, "scaler")
+            channels = self.shapes.get(name, (1,))[0]
+            scale = np.full(1, scaler.number(10, 1.0), np.float32)
+            biases = [22, 21, 20] if channels == 3 else [30]
+            bias = np.array([scaler.number(n) for n in biases], np.float32).reshape(-1, 1, 1)
+            # A value takes the place of the input from here on.
+            step = Step(name, self._path("preprocessing"), [name], name)
+            step.function = lambda x, s=scale, b=bias: x * s + b
+            self.steps.append(step)
+
+    def _path(self, wish: str) -> str:
+        plain = "_".join(re.findall(r"\w+", wish, flags=re.ASCII)).strip("_") or "layer"
+        found, number = plain, 2
+        while found in self._taken or hasattr(Module, found):
+            found, number = f"{plain}_{number}", number + 1
+        self._taken.add(found)
+        return found
+
+    def _read(self, layer: Message) -> None:
+        name = layer.text(1) or f"layer {len(self.steps)}"
+        number = next((n for n in layer.fields if n >= 100), 0)
+        kind = _KINDS.get(number, f"type {number}")
+        inputs, outputs = layer.texts(2), layer.texts(3)
+        try:
+            convert = CONVERT.get(kind)
+            if convert is None:
+                raise Refused("there is no such layer here, or none that is taken over.")
+            if not inputs or len(outputs) != 1 or any(name not in self.shapes for name in inputs):
+                raise Refused("its inputs come from layers that were refused, or from nowhere.")
+            shapes = [self.shapes[name] for name in inputs]
+            message = layer.message(number, f"{name} ({kind})")
+            step = Step(name, self._path(name), inputs, outputs[0])
+            shape = convert(step, message, shapes)
+            if min(shape) < 1:
+                raise message.damage(f"gives {shape}, which no sample can be")
+            memory_limit.check(4 * math.prod(shape), f"{message.who}: its result {shape} for one sample", DamagedFile)
+        except Refused as reason:
+            self.problems.append((name, kind, str(reason)))
+            return
+        self.shapes[step.output] = shape
+        self.steps.append(step)
+
+
+def _input_shapes(description: Message) -> list[tuple[str, Shape]]:
+    found = []
+    for message in description.messages(1, "an input"):
+        kind = message.message(3, "type")
+        if kind.has(4):
+            image = kind.message(4, "image")
+            shape: Shape = (1 if image.integer(3) == 10 else 3, image.integer(2), image.integer(1))
+        elif kind.has(5):
+            shape = tuple(kind.message(5, "array").integers(1))
+        else:
+            raise message.damage("an input is neither an image nor an array")
+        if not shape or min(shape) < 1 or len(shape) not in (1, 3):
+            raise message.damage(f"an input has shape {shape}, but (channels,) or (channels, height, width) is needed")
+        memory_limit.check(4 * math.prod(shape), f"{message.who}: an input of shape {shape}", DamagedFile)
+        found.append((message.text(1), shape))
+    if not found:
+        raise description.damage("there are no inputs")
+    return found

@@ -1,0 +1,79 @@
+"""Networks to train, made of ML programs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..._spelling import did_you_mean, spelled
+from .. import coreml
+from ..converted.recorded import Recorded
+from .execution import CannotBeRecorded, network_of
+
+_TRIALS = ((7, 64), (7, 224), (12, 240), (1, 1))
+"""Numbers of samples, and of other sizes that are free, to record with."""
+
+
+@spelled
+def from_coreml(
+    path: str | os.PathLike[str], *, function_name: str | None = None, batch_axis: int | None = 0
+) -> Recorded:
+    """The network that computes what an ML program does, with its weights as parameters under their names in the program.
+
+    It is called, trained and saved like any other network, and ``to_coreml`` writes it back; compressed weights are
+    decompressed. Sizes that the program leaves open are free, and so is the first axis of every input even if the program
+    has a number for it, mostly 1; ``batch_axis=None`` leaves these numbers. It is in evaluation mode, as the program is:
+    ``Trainer`` and ``train()`` switch it. Programs with states, loops, or shapes that follow from numbers raise
+    :class:`openbnns.coreml.CoreMLError`; :class:`openbnns.coreml.MLModel` runs these.
+
+    >>> import numpy as np, tempfile
+    >>> from openbnns import nn
+    >>> from openbnns.interop import coreml
+    >>> text = '''program(1.3) { func main<ios17>(tensor<fp32, [1, 2]> x) {
+    ...     tensor<fp32, [1, 2]> w = const()[val = tensor<fp32, [1, 2]>([[3, 4]])];
+    ...     tensor<fp32, [1, 1]> y = linear(x = x, weight = w); } -> (y); }'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = coreml.write_package(coreml.make_model(coreml.parse(text)), f"{folder}/sum.mlpackage")
+    ...     net = nn.from_coreml(path)
+    >>> net(np.float32([[1, 1], [0, 2]])).tolist(), net.w
+    ([[7.0], [8.0]], Parameter(shape=(1, 2)))
+    """
+    model = coreml.read(path)
+    if model.program is None:
+        raise coreml.CoreMLError(f"from_coreml: {path}: is of the kind {model.kind}, which is not an ML program.")
+    names = list(model.program.functions)
+    name = function_name or model.description.default_function or ("main" if "main" in names else names[0])
+    if name not in names:
+        raise ValueError(
+            f"from_coreml: {path}: there is no function {name!r}. It has {', '.join(names)}.{did_you_mean(name, names)}"
+        )
+    if batch_axis not in (0, None):
+        raise ValueError(f"from_coreml: batch_axis is {batch_axis!r}. Samples stand on axis 0, or pass None.")
+    function = model.program.functions[name]
+    batch = _batch(function) if batch_axis == 0 else None
+    network, inputs, _ = network_of(function, os.path.basename(os.fspath(path)), batch)
+    network.eval()
+    problem: Exception | None = None
+    for samples, others in _TRIALS:
+        shapes = []
+        for argument in inputs:
+            shape: list[Any] = [others if n is None else n for n in argument.shape or ()]
+            if shape and (batch is not None or (argument.shape or (1,))[0] is None):
+                shape[0] = samples
+            shapes.append(tuple(shape))
+        try:
+            network.record(*shapes)
+            return network
+        except (CannotBeRecorded, ValueError) as error:
+            problem = problem or error
+    cure = " Pass batch_axis=None to keep the number of samples of the program." if batch is not None else ""
+    raise coreml.CoreMLError(f"from_coreml: {path}: {problem}.{cure}")
+
+
+def _batch(function: coreml.Function) -> int | None:
+    """The number that all inputs have on their first axis; None if they differ, or leave it open."""
+    first = {
+        port.type.shape[0] if isinstance(port.type, coreml.TensorType) and port.type.shape else None
+        for port in function.inputs
+    }
+    return first.pop() if len(first) == 1 else None

@@ -1,0 +1,66 @@
+"""What an ONNX file of ours says besides the graph: task, classes, preparation, frozen weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...nn.data.preprocessing.checks import Said
+from ...nn.files.description import ModelError
+from ...nn.files.model_file import ModelCard
+from .errors import OnnxError
+
+CARD = "openbnns.model"
+FROZEN = "openbnns.frozen"
+BOUNDS = "openbnns.network"
+"""Which values are the input and the output of the network, where nodes prepare samples or scale results."""
+CLASSES = "classes"
+"""A JSON list of names, which other programs look for, too."""
+_LARGEST_TEXT = 2**26
+
+
+def card_of(metadata: Mapping[str, str], where: str) -> ModelCard | None:
+    """What the file says that the outputs mean, if anything."""
+    text = metadata.get(CARD)
+    if text is None:
+        return None
+    if len(text) > _LARGEST_TEXT:
+        raise OnnxError(f"{where}: what it says about the model is too long.")
+    try:
+        return ModelCard.from_state(Said(json.loads(text, parse_constant=_refuse), where))
+    except (ModelError, ValueError, RecursionError) as error:
+        raise OnnxError(f"{where}: what it says about the model is damaged ({error}).") from None
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+def bounds_of(metadata: Mapping[str, str], where: str) -> dict[str, str]:
+    """The names of values between which the network lies: "input", "output", or neither."""
+    try:
+        said = json.loads(metadata.get(BOUNDS, "{}"))
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict) or not all(end in ("input", "output") and isinstance(said[end], str) for end in said):
+        raise OnnxError(f"{where}: what it says about the bounds of the network is damaged.")
+    return said
+
+
+def metadata_of(card: ModelCard | None, frozen: list[str], bounds: Mapping[str, str]) -> dict[str, str]:
+    """The metadata of a file."""
+    found: dict[str, Any] = {}
+    if card is not None:
+        found[CARD] = card.state()
+        if card.classes:
+            found[CLASSES] = list(card.classes)
+        if card.task is not None:
+            found["task"] = card.task
+    if frozen:
+        found[FROZEN] = frozen
+    if bounds:
+        found[BOUNDS] = dict(bounds)
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, allow_nan=False) for name, value in found.items()
+    }

@@ -1,0 +1,103 @@
+"""Nodes around a network: those that prepare samples, and those that give predicted numbers their units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...graph.sizes import AnySize, is_same_shape
+from ...graph.tensor import INT64, Tensor
+from ...nn.data.preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
+from ...nn.data.preprocessing.tables import CategoryColumn, NumberColumn
+from ...nn.files.model_file import ModelCard
+from ._graph_file import GraphFile
+
+
+def can_prepare(card: ModelCard, graph: Any) -> bool:
+    """True if nodes can do what is done to samples: all but texts, dates, and words that are rare or have several spellings."""
+    prepare = card.preparation
+    if len(graph.inputs) != 1 or graph.inputs[0].dtype == INT64:
+        return False
+    if isinstance(prepare, ArrayPreparation):
+        return prepare.pixels or prepare.mean is not None
+    if isinstance(prepare, TablePreparation):
+        plain = (NumberColumn, CategoryColumn)
+        return all(
+            isinstance(c, plain) and not getattr(c, "joined", ()) and not getattr(c, "rare", ())
+            for c in prepare.columns
+        )
+    return isinstance(prepare, ImagePreparation)
+
+
+def prepare(file: GraphFile, card: ModelCard, value: Tensor) -> list[Any]:
+    """Write nodes that make the input of the network; gives what the file says about the inputs of the graph."""
+    file.place = "preprocessing"
+    samples = value.shape[0]
+    if isinstance(card.preparation, TablePreparation):
+        result, inputs = _table(file, card.preparation, samples)
+        shape: tuple[int, ...] = (card.preparation.width,)
+    else:
+        result, shape, inputs = _array(file, card.preparation, samples)
+    if not is_same_shape(shape, value.shape[1:]):
+        result = file.node("Reshape", result, file.integers((-1, *map(int, value.shape[1:]))))
+    file.note(type(card.preparation).__name__, 0)
+    file.begin(value, result)
+    return inputs
+
+
+def give_units(file: GraphFile, card: ModelCard, value: Tensor) -> str:
+    """Numbers in the units of the data; a network learns them with mean 0 and deviation 1."""
+    scores = file.end(value, file.use(value))
+    file.place, first = "postprocessing", len(file.nodes)
+    scaled = file.node("Mul", scores, file.constant(np.array(card.target_std, np.float32)))
+    result = file.node("Add", scaled, file.constant(np.array(card.target_mean, np.float32)))
+    file.note("units of the data", first)
+    return result
+
+
+def _array(file: GraphFile, prepare: Any, samples: AnySize) -> tuple[str, tuple[int, ...], list[Any]]:
+    """One input: pixels of 8 bits, or numbers."""
+    onnx, shape = file.onnx, tuple(prepare.shape)
+    pixels = isinstance(prepare, ImagePreparation) or prepare.pixels
+    kind = onnx.TensorProto.UINT8 if pixels else onnx.TensorProto.FLOAT
+    name, declared = file.declare("input", kind, file.dimensions([samples, *shape]))
+    if pixels:
+        whole = file.node("Cast", name, to=onnx.TensorProto.FLOAT)
+        return file.node("Div", whole, file.number(255)), shape, [declared]
+    wide = file.node("Cast", name, to=onnx.TensorProto.DOUBLE)
+    return _standardized(file, wide, prepare.mean, prepare.std), shape, [declared]
+
+
+def _table(file: GraphFile, prepare: TablePreparation, samples: AnySize) -> tuple[str, list[Any]]:
+    """One input for each column, (N, 1): float64, with NaN for what is missing, or text, with "" for that."""
+    onnx = file.onnx
+    names, inputs = {}, []
+    for column in prepare.columns:
+        kind = onnx.TensorProto.DOUBLE if isinstance(column, NumberColumn) else onnx.TensorProto.STRING
+        names[column.name], declared = file.declare(column.name, kind, file.dimensions([samples, 1]))
+        inputs.append(declared)
+    features = []
+    numbers = [column for column in prepare.columns if isinstance(column, NumberColumn)]
+    if numbers:
+        values = file.node("Concat", *(names[column.name] for column in numbers), axis=1)
+        missing = file.node("IsNaN", values)
+        mean, std = (np.array([getattr(column, name) for column in numbers]) for name in ("mean", "std"))
+        known = file.node("Where", missing, file.constant(mean), values)
+        features.append(_standardized(file, known, mean, std))
+        if marked := [i for i, column in enumerate(numbers) if column.missing]:
+            chosen = file.node("Gather", missing, file.integers(marked), axis=1)
+            features.append(file.node("Cast", chosen, to=onnx.TensorProto.FLOAT))
+    for column in prepare.columns:
+        if isinstance(column, CategoryColumn):
+            categories = file.words([*column.categories, *([""] if column.missing else [])])
+            features.append(
+                file.node("Cast", file.node("Equal", names[column.name], categories), to=onnx.TensorProto.FLOAT)
+            )
+    return features[0] if len(features) == 1 else file.node("Concat", *features, axis=1), inputs
+
+
+def _standardized(file: GraphFile, wide: str, mean: Any, std: Any) -> str:
+    """In float64, as it is done here: a mean may be much larger than the deviation."""
+    scaled = file.node("Div", file.node("Sub", wide, file.constant(mean)), file.constant(std))
+    return file.node("Cast", scaled, to=file.onnx.TensorProto.FLOAT)

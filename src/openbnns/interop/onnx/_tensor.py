@@ -1,0 +1,141 @@
+"""Operands of ONNX's operators: constants, whole numbers, weights; and operators that are computed in NumPy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...graph.graph import current_graph
+from ...graph.sizes import Shape, Size, bound, broadcast, product
+from ...graph.tensor import FLOAT32, INT64, Tensor
+from ...nn.files import memory_limit
+from ...nn.function import Function
+from ..converted.control import read_numbers, sized_by_data
+from ..converted.tensors import ForeignTensor, Misfit, kind_of, sizes_array
+from . import _numpy
+from ._call import Call
+
+
+def constant_of(x: ForeignTensor | None, what: str) -> Any:
+    """The numbers of an input that must be known; None if it is left out. Whole numbers that a run computes are read."""
+    if x is None:
+        return None
+    if x.constant:
+        return x.held
+    read = sizes_array(read_numbers(x, what))
+    return read.reshape([int(n) for n in x.shape])
+
+
+def numbers_of(x: ForeignTensor | None, what: str) -> list[Any] | None:
+    """Whole numbers, some of which may be free sizes."""
+    array = constant_of(x, what)
+    if array is None:
+        return None
+    if array.dtype.kind not in "iuO":
+        raise Misfit(f"{what} must be whole numbers, not {array.dtype}")
+    return [n if isinstance(n, Size) else int(n) for n in array.ravel()]
+
+
+def plain_numbers(x: ForeignTensor | None, what: str) -> list[int] | None:
+    """Whole numbers; free sizes among them are fixed."""
+    found = numbers_of(x, what)
+    return None if found is None else [int(n) for n in found]
+
+
+def broadcast_shape(shapes: Sequence[Sequence[Any]]) -> Shape:
+    """The shape of the result of an operation element by element."""
+    found = broadcast(*shapes)
+    if found is None:
+        raise Misfit(f"{' and '.join(map(str, shapes))} do not fit together")
+    return found
+
+
+def check_memory(shape: Shape) -> None:
+    """Refuse a tensor that takes too much memory even for the smallest free sizes."""
+    ones: defaultdict[str, int] = defaultdict(lambda: 1)
+    count = product(max(1, n) for n in bound(shape, ones))
+    memory_limit.check(4 * int(count), f"a tensor of shape {shape}", Misfit)
+
+
+# Whole numbers and masks.
+
+
+class ByNumpy(Function):
+    """An operator in NumPy, through which no gradient goes back."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> Any:
+        *arrays, recipe = given
+        return recipe.run(arrays)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return (None,) * len(ctx.needs_input_grad)
+
+    @classmethod
+    def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
+        """Results that lie element by element under the operands have their shape; others are tried."""
+        recipe, graph = arguments[-1], inputs[0].graph
+        if recipe.call.op in _numpy.BY_ELEMENT:
+            found = cls._trial(arguments, graph.sizes.numbers)
+            shape = broadcast_shape([x.shape for x in recipe.tensors if x is not None])
+            return [Tensor(graph, shape, FLOAT32 if found.dtype.kind == "f" else INT64)], False
+        try:
+            return super()._outputs(arguments, inputs)
+        except (Misfit, ValueError, IndexError):  # of a trial: other operands are for the sizes of this recording alone
+            for size in {str(n): n for x in inputs for n in x.shape if isinstance(n, Size)}.values():
+                int(size)
+            found = cls._trial(arguments, graph.sizes.numbers)
+            listed = found if isinstance(found, tuple) else (found,)
+            outputs = [Tensor(graph, one.shape, FLOAT32 if one.dtype.kind == "f" else INT64) for one in listed]
+            return outputs, isinstance(found, tuple)
+
+
+class Recipe:
+    """How a node acts on arrays in place of its tensors that are no constants."""
+
+    def __init__(self, call: Call, tensors: Sequence[ForeignTensor | None]) -> None:
+        self.call, self.tensors = call, [None if x is None else _settled(x) for x in tensors]
+        self.kinds: list[str] = []
+
+    @property
+    def values(self) -> list[Tensor]:
+        return [x.value for x in self.tensors if x is not None and not x.constant]
+
+    def run(self, arrays: Sequence[Any]) -> Any:
+        given = iter(arrays)
+        held = [None if x is None else x.held if x.constant else _typed(next(given), x.kind) for x in self.tensors]
+        results = _numpy.compute(self.call, held)
+        self.kinds = [kind_of(y.dtype) for y in results]
+        return results if len(results) > 1 else results[0]
+
+
+def _settled(x: ForeignTensor) -> ForeignTensor:
+    """A constant with numbers in place of free sizes."""
+    return ForeignTensor(np.array(x.held.tolist(), np.int64)) if x.constant and x.held.dtype == object else x
+
+
+def _typed(array: Any, kind: str) -> Any:
+    return array != 0 if kind == "b" and array.dtype != np.bool_ else array
+
+
+def by_numpy(call: Call, tensors: Sequence[ForeignTensor | None]) -> tuple[ForeignTensor, ...]:
+    """The results of a node that is computed in NumPy."""
+    recipe = Recipe(call, tensors)
+    for value in recipe.values:
+        check_memory(value.shape)
+    assert current_graph() is not None
+    made = ByNumpy.apply(*recipe.values, recipe)
+    outputs = made if isinstance(made, tuple) else (made,)
+    return tuple(ForeignTensor(y, kind) for y, kind in zip(outputs, recipe.kinds, strict=True))
+
+
+def by_data(
+    call: Call, tensors: Sequence[ForeignTensor | None], shapes: Sequence[Sequence[Any]], kind: str = "i"
+) -> tuple[ForeignTensor, ...]:
+    """Whole numbers, or others, that a node gives in NumPy, where text in the shapes names sizes that depend on numbers."""
+    recipe = Recipe(call, tensors)
+    return sized_by_data(ByNumpy, *recipe.values, recipe, shapes=shapes, kinds=kind * len(shapes))

@@ -1,0 +1,224 @@
+"""Branches, loops, and sequences of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....nn import functional as F
+from ...converted.control import branch, holds
+from ...converted.tensors import ForeignTensor, Misfit, TensorList
+from .. import _numpy
+from .._call import Call
+from .._file import Graph, Port
+from .._tensor import plain_numbers
+from ._registry import operator
+from .shapes import concat, in_shape
+
+CONTROL = "control flow"
+LISTS = "sequences of tensors"
+_UNLIMITED = 2**63 - 1
+
+
+@operator(CONTROL, "If")
+def choose(call: Call, condition: ForeignTensor) -> Any:
+    graphs = call.graph("then_branch"), call.graph("else_branch")
+    if any(graph.inputs for graph in graphs) or len(graphs[0].outputs) != len(graphs[1].outputs):
+        raise Misfit("its branches must have no inputs, and as many outputs as each other")
+    captured = {name: call.scope[name] for graph in graphs for name in graph.captured}
+
+    def way(graph: Graph) -> Any:
+        run = call.run
+        assert run is not None
+
+        def record(given: Mapping[str, Any]) -> Sequence[Any]:
+            return run(graph, {name: given[name] for name in graph.captured})
+
+        return record
+
+    return tuple(branch(condition, captured, [way(graph) for graph in graphs]))
+
+
+@operator(CONTROL, "Loop")
+def repeat(call: Call, *given: Any) -> Any:
+    """Unrolled, step by step."""
+    body = call.graph("body")
+    most, condition, *state = [*given, None, None][: max(2, len(given))]
+    steps = _UNLIMITED if most is None else (plain_numbers(most, "the number of steps") or [0])[0]
+    carried, collected = list(state), [list[ForeignTensor]() for _ in body.outputs[1 + len(state) :]]
+    if len(body.inputs) != 2 + len(state) or len(body.outputs) <= len(state):
+        raise Misfit(f"its body takes {len(body.inputs)} inputs and gives {len(body.outputs)}, for {len(state)} states")
+    goes_on = ForeignTensor(np.array(True)) if condition is None else condition
+    step = 0
+    while step < steps and holds(goes_on):
+        call.steps.next()
+        goes_on, *rest = call.run_graph(body, [ForeignTensor(np.array(step, np.int64)), goes_on, *carried])
+        carried = rest[: len(state)]
+        for found, part in zip(collected, rest[len(state) :], strict=True):
+            found.append(part)
+        step += 1
+    ports = body.outputs[1 + len(state) :]
+    return (*carried, *(_stacked(parts, 0, port) for parts, port in zip(collected, ports, strict=True)))
+
+
+@operator(CONTROL, "Scan")
+def scan(call: Call, *given: ForeignTensor) -> Any:
+    """Unrolled, step by step."""
+    body, count = call.graph("body"), call.integer("num_scan_inputs")
+    if call.opset < 9:
+        raise Misfit("Scan is read from version 9 of ONNX's operators on")
+    if not 1 <= count <= len(given):
+        raise Misfit(f"num_scan_inputs is {count}, but there are {len(given)} inputs")
+    state, sequences = list(given[: len(given) - count]), given[len(given) - count :]
+    outputs = len(body.outputs) - len(state)
+    axes = [x.axis(a) for x, a in zip(sequences, call.integers("scan_input_axes", [0] * count), strict=True)]
+    backward = call.integers("scan_input_directions", [0] * count)
+    places, turned = (call.integers(f"scan_output_{name}", [0] * outputs) for name in ("axes", "directions"))
+    lengths = {int(x.shape[axis]) for x, axis in zip(sequences, axes, strict=True)}
+    if len(lengths) != 1 or len(backward) != count or not len(places) == len(turned) == outputs:
+        raise Misfit(
+            f"its sequences have the lengths {sorted(lengths)}, or its lists of axes have others than its tensors"
+        )
+    (length,) = lengths
+    collected = [list[ForeignTensor]() for _ in range(outputs)]
+    for step in range(length):
+        call.steps.next()
+        parts = [
+            _part(x, axis, length - 1 - step if back else step)
+            for x, axis, back in zip(sequences, axes, backward, strict=True)
+        ]
+        results = call.run_graph(body, [*state, *parts])
+        state = results[: len(state)]
+        for found, part in zip(collected, results[len(state) :], strict=True):
+            found.append(part)
+    ports = body.outputs[len(state) :]
+    pairs = zip(collected, places, turned, ports, strict=True)
+    return (*state, *(_stacked(parts[::-1] if back else parts, place, port) for parts, place, back, port in pairs))
+
+
+def _part(x: ForeignTensor, axis: int, index: int) -> ForeignTensor:
+    """An entry along an axis."""
+    if x.constant:
+        return ForeignTensor(np.take(x.held, index, axis), x.kind)
+    return ForeignTensor(F.select(x.value, axis, index), x.kind)
+
+
+def _stacked(parts: Sequence[ForeignTensor], axis: int, port: Port) -> ForeignTensor:
+    """Tensors as entries along a new axis."""
+    if not parts:
+        if port.shape is None or not all(isinstance(n, int) for n in port.shape):
+            raise Misfit(f"it does nothing here, and the file does not say which shape {port.name!r} has")
+        dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[port.kind]
+        return ForeignTensor(np.zeros(_numpy.limited((0, *port.shape)), dtype), port.kind)
+    if all(x.constant for x in parts):
+        return ForeignTensor(np.stack([x.held for x in parts], axis), parts[0].kind)
+    values = [x.numbers if x.kind == "f" else x.value for x in parts]
+    return ForeignTensor(F.stack(values, axis), parts[0].kind)
+
+
+# Sequences whose length is known.
+
+
+def _listed(given: Any) -> TensorList:
+    if not isinstance(given, TensorList):
+        raise Misfit("its first input must be a sequence of tensors")
+    return given
+
+
+def _place(given: ForeignTensor | None, count: int, default: int, most: int) -> int:
+    place = default if given is None else (plain_numbers(given, "position") or [0])[0]
+    if not -count <= place <= most:
+        raise Misfit(f"there is no position {place} in a sequence of {count}")
+    return place + count if place < 0 else place
+
+
+@operator(LISTS, "SequenceEmpty", "SequenceConstruct")
+def construct(call: Call, *given: ForeignTensor) -> TensorList:
+    call.ignored("dtype")
+    return TensorList(given)
+
+
+@operator(LISTS, "SequenceAt")
+def at(call: Call, given: Any, position: ForeignTensor) -> ForeignTensor:
+    listed = _listed(given)
+    found: ForeignTensor = listed[_place(position, len(listed), 0, len(listed) - 1)]
+    return found
+
+
+@operator(LISTS, "SequenceInsert")
+def insert(call: Call, given: Any, x: ForeignTensor, position: ForeignTensor | None = None) -> TensorList:
+    listed = _listed(given)
+    place = _place(position, len(listed), len(listed), len(listed))
+    return TensorList((*listed[:place], x, *listed[place:]))
+
+
+@operator(LISTS, "SequenceErase")
+def erase(call: Call, given: Any, position: ForeignTensor | None = None) -> TensorList:
+    listed = _listed(given)
+    place = _place(position, len(listed), len(listed) - 1, len(listed) - 1)
+    return TensorList((*listed[:place], *listed[place + 1 :]))
+
+
+@operator(LISTS, "SequenceLength")
+def length_of(call: Call, given: Any) -> ForeignTensor:
+    return ForeignTensor(np.array(len(_listed(given)), np.int64))
+
+
+@operator(LISTS, "ConcatFromSequence")
+def joined(call: Call, given: Any) -> ForeignTensor:
+    listed = _listed(given)
+    if not listed:
+        raise Misfit("a sequence without tensors cannot be joined")
+    if call.integer("new_axis", 0):
+        rank = listed[0].rank + 1
+        axis = call.integer("axis")
+        if not -rank <= axis < rank:
+            raise Misfit(f"there is no axis {axis} in {rank}")
+        return _stacked(listed, axis % rank, Port("", "f", None))
+    if all(x.constant for x in listed):
+        return ForeignTensor(np.concatenate([x.held for x in listed], call.integer("axis")), listed[0].kind)
+    if any(x.kind != "f" for x in listed):
+        return ForeignTensor(F.cat([x.value for x in listed], listed[0].axis(call.integer("axis"))), listed[0].kind)
+    whole: ForeignTensor = concat(call, *listed)
+    return whole
+
+
+@operator(LISTS, "SplitToSequence")
+def split_to_list(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> TensorList:
+    axis = x.axis(call.integer("axis", 0))
+    total = int(x.shape[axis])
+    keeps = bool(call.integer("keepdims", 1)) or sizes is not None
+    given = plain_numbers(sizes, "split")
+    if given is None:
+        parts = [1] * total
+    elif sizes is not None and sizes.rank == 0:
+        if given[0] < 1:
+            raise Misfit(f"parts of {given[0]} are not possible")
+        parts = [min(given[0], total - i) for i in range(0, total, given[0])]
+    else:
+        parts = given
+    if sum(parts) != total or min(parts, default=0) < 0:
+        raise Misfit(f"parts of {parts} do not make up {total}")
+    found, start = [], 0
+    for size in parts:
+        call.steps.next()
+        part = ForeignTensor(
+            np.take(x.held, range(start, start + size), axis)
+            if x.constant
+            else F.narrow(x.value, axis, start, size), x.kind
+        )  # fmt: skip
+        found.append(part if keeps else in_shape(part, [n for i, n in enumerate(part.shape) if i != axis]))
+        start += size
+    return TensorList(found)
+
+
+@operator(LISTS, "Optional", "OptionalGetElement")
+def optional(call: Call, x: Any) -> Any:
+    return x
+
+
+@operator(LISTS, "OptionalHasElement")
+def has_element(call: Call, x: Any = None) -> ForeignTensor:
+    return ForeignTensor(np.array(x is not None))

@@ -1,0 +1,285 @@
+"""Element by element: arithmetic, activations, masks, types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .... import ActivationFunction
+from ....graph import operations
+from ....graph.parameter import Parameter
+from ....graph.sizes import is_same_shape
+from ....graph.tensor import Tensor
+from ....nn import functional as F
+from ...converted.tensors import ForeignTensor, Misfit
+from .. import _numpy
+from .._call import Call
+from .._file import kind_of_type
+from .._tensor import broadcast_shape, by_numpy, constant_of
+from ._registry import add, operator
+
+ARITHMETIC = "arithmetic"
+ACTIVATIONS = "activations"
+MASKS = "masks and types"
+
+
+def operand(x: ForeignTensor, rank: int) -> Any:
+    """A value, or a number if it is a constant of a single one."""
+    if x.constant and x.held.size == 1 and x.kind == "f" and x.rank <= rank:
+        return float(x.held.item())
+    return x.numbers
+
+
+# Functions of one tensor.
+
+_UNARY: dict[str, Any] = {
+    "Abs": F.abs, "Neg": F.neg, "Exp": F.exp, "Log": F.log, "Sqrt": F.sqrt, "Reciprocal": F.reciprocal, "Sin": F.sin,
+    "Cos": F.cos, "Tan": F.tan, "Asin": F.asin, "Acos": F.acos, "Atan": F.atan, "Sinh": F.sinh, "Cosh": F.cosh,
+    "Asinh": F.asinh, "Acosh": F.acosh, "Atanh": F.atanh, "Erf": F.erf, "Floor": F.floor, "Ceil": F.ceil,
+    "Round": F.round, "Sign": F.sign,
+}  # fmt: skip
+_PLAIN: dict[str, Any] = {
+    "Relu": F.relu, "Sigmoid": F.sigmoid, "Tanh": F.tanh, "Softplus": F.softplus, "Softsign": F.softsign,
+    "HardSwish": F.hardswish, "Mish": F.mish,
+}  # fmt: skip
+
+
+def _unary(function: Any) -> Any:
+    def handler(call: Call, x: ForeignTensor) -> ForeignTensor:
+        return ForeignTensor(function(x.numbers))
+
+    return handler
+
+
+for _name, _function in _UNARY.items():
+    add(ARITHMETIC, _name, _unary(_function))
+for _name, _function in _PLAIN.items():
+    add(ACTIVATIONS, _name, _unary(_function))
+
+
+@operator(ACTIVATIONS, "LeakyRelu")
+def leaky_relu(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(F.leaky_relu(x.numbers, call.number("alpha", 0.01)))
+
+
+@operator(ACTIVATIONS, "Elu")
+def elu(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(F.elu(x.numbers, call.number("alpha", 1.0)))
+
+
+@operator(ACTIVATIONS, "Celu")
+def celu(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(F.celu(x.numbers, call.number("alpha", 1.0)))
+
+
+SELU = (1.6732632423543772, 1.0507009873554805)
+
+
+@operator(ACTIVATIONS, "Selu")
+def selu(call: Call, x: ForeignTensor) -> ForeignTensor:
+    alpha, gamma = call.number("alpha", SELU[0]), call.number("gamma", SELU[1])
+    if np.float32(alpha) == np.float32(SELU[0]) and np.float32(gamma) == np.float32(SELU[1]):
+        return ForeignTensor(F.selu(x.numbers))
+    return ForeignTensor(F.mul(F.elu(x.numbers, alpha), gamma))
+
+
+@operator(ACTIVATIONS, "HardSigmoid")
+def hard_sigmoid(call: Call, x: ForeignTensor) -> ForeignTensor:
+    f = ActivationFunction.hard_sigmoid(alpha=call.number("alpha", 0.2), beta=call.number("beta", 0.5))
+    value = x.numbers
+    return ForeignTensor(value.graph.append(operations.Activation(value.graph, value, f)))
+
+
+@operator(ACTIVATIONS, "ThresholdedRelu")
+def thresholded_relu(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(F.threshold(x.numbers, call.number("alpha", 1.0), 0.0))
+
+
+@operator(ACTIVATIONS, "Gelu")
+def gelu(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(F.gelu(x.numbers, call.text("approximate", "none")))  # type: ignore[arg-type]
+
+
+@operator(ACTIVATIONS, "Swish")
+def swish(call: Call, x: ForeignTensor) -> ForeignTensor:
+    alpha, value = call.number("alpha", 1.0), x.numbers
+    return ForeignTensor(F.silu(value) if alpha == 1 else F.mul(value, F.sigmoid(F.mul(value, alpha))))
+
+
+@operator(ACTIVATIONS, "Shrink")
+def shrink(call: Call, x: ForeignTensor) -> ForeignTensor:
+    edge, bias, value = call.number("lambd", 0.5), call.number("bias", 0.0), x.numbers
+    if bias == edge and edge >= 0:
+        return ForeignTensor(F.softshrink(value, edge))
+    kept = F.hardshrink(value, edge)
+    return ForeignTensor(kept if not bias else F.sub(kept, F.mul(F.sign(kept), bias)))
+
+
+@operator(ACTIVATIONS, "PRelu")
+def prelu(call: Call, x: ForeignTensor, slope: ForeignTensor) -> ForeignTensor:
+    value, held = x.numbers, slope.held.storage.leaf if isinstance(slope.held, Tensor) else slope.held
+    if isinstance(held, Parameter) and len(held.shape) == 1 and slope.shape in ((1,), _per_channel(x)):
+        return ForeignTensor(F.prelu(value, held))
+    if not is_same_shape(broadcast_shape([x.shape, slope.shape]), x.shape):
+        raise Misfit(f"a slope of {slope.shape} does not fit {x.shape}")
+    return ForeignTensor(F.sub(F.relu(value), F.mul(slope.numbers, F.relu(F.mul(value, -1.0)))))
+
+
+def _per_channel(x: ForeignTensor) -> tuple[Any, ...]:
+    return (x.shape[1], *[1] * (x.rank - 2)) if x.rank > 1 else (1,)
+
+
+# Functions of several.
+
+
+def _binary(function: Any) -> Any:
+    def handler(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
+        rank = len(broadcast_shape([a.shape, b.shape]))
+        exact = call.op == "Div"  # a division, not a product with the reciprocal, which is rounded
+        left, right = operand(a, b.rank), b.numbers if exact else operand(b, a.rank)
+        if not isinstance(left, Tensor) and not isinstance(right, Tensor):
+            left = a.numbers
+        y = function(left, right)
+        return ForeignTensor(y if y.ndim == rank else y.reshape((*[1] * (rank - y.ndim), *y.shape)))
+
+    return handler
+
+
+for _name, _function in (("Add", F.add), ("Sub", F.sub), ("Mul", F.mul), ("Div", F.div), ("Pow", F.pow)):
+    add(ARITHMETIC, _name, _binary(_function))
+
+
+def _several(function: Any, mean: bool = False) -> Any:
+    def handler(call: Call, *given: ForeignTensor) -> ForeignTensor:
+        broadcast_shape([x.shape for x in given])
+        value: Any = given[0].numbers
+        for x in given[1:]:
+            value = function(value, x.numbers)
+        return ForeignTensor(F.div(value, len(given)) if mean and len(given) > 1 else value)
+
+    return handler
+
+
+add(ARITHMETIC, "Max", _several(F.maximum))
+add(ARITHMETIC, "Min", _several(F.minimum))
+add(ARITHMETIC, "Sum", _several(F.add))
+add(ARITHMETIC, "Mean", _several(F.add, mean=True))
+
+
+@operator(ARITHMETIC, "Mod")
+def mod(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
+    broadcast_shape([a.shape, b.shape])
+    left, right = a.numbers, b.numbers
+    quotient = F.div(left, right)
+    whole = F.mul(F.sign(quotient), F.floor(F.abs(quotient)))
+    rest = F.sub(left, F.where(whole, F.mul(right, whole), 0.0))  # all of it if the divisor is infinite
+    if not call.integer("fmod", 0):  # with the sign of the divisor
+        opposed = F.relu(F.mul(F.mul(F.sign(rest), F.sign(right)), -1.0))
+        rest = F.where(opposed, F.add(rest, right), rest)
+    return ForeignTensor(rest)
+
+
+@operator(ARITHMETIC, "Clip")
+def clip(
+    call: Call, x: ForeignTensor, low: ForeignTensor | None = None, high: ForeignTensor | None = None
+) -> ForeignTensor:
+    ends: list[Any] = [None if end is None else operand(end, x.rank) for end in (low, high)]
+    for i, name in enumerate(("min", "max")):
+        if call.has(name):
+            ends[i] = call.number(name, 0.0)
+    if ends == [None, None]:
+        return x
+    if all(isinstance(end, float) for end in ends) and ends[0] <= ends[1]:
+        return ForeignTensor(F.clamp(x.numbers, *ends))
+    value = x.numbers
+    value = value if ends[0] is None else F.maximum(value, ends[0])
+    return ForeignTensor(value if ends[1] is None else F.minimum(value, ends[1]))
+
+
+@operator(ARITHMETIC, "CumSum")
+def cumsum(call: Call, x: ForeignTensor, axis: ForeignTensor) -> ForeignTensor:
+    place, value = x.axis(int(constant_of(axis, "axis").item())), x.numbers
+    reverse = call.integer("reverse", 0)
+    turned = F.flip(value, place) if reverse else value
+    total = F.cumsum(turned, place)
+    total = F.sub(total, turned) if call.integer("exclusive", 0) else total
+    return ForeignTensor(F.flip(total, place) if reverse else total)
+
+
+@operator(ARITHMETIC, "CumProd")
+def cumprod(call: Call, x: ForeignTensor, axis: ForeignTensor) -> ForeignTensor:
+    place, value = x.axis(int(constant_of(axis, "axis").item())), x.numbers
+    reverse = call.integer("reverse", 0)
+    turned = F.flip(value, place) if reverse else value
+    if call.integer("exclusive", 0):
+        first = F.add(F.mul(F.narrow(turned, place, 0, 1), 0.0), 1.0)
+        count = x.shape[place] - 1
+        turned = F.cat([first, F.narrow(turned, place, 0, count)], place) if count else first
+    total = F.cumprod(turned, place)
+    return ForeignTensor(F.flip(total, place) if reverse else total)
+
+
+def along(value: Tensor, axis: int, matrix: Any) -> Tensor:
+    """The entries along an axis as sums of those that there are: ``matrix`` is (new, old)."""
+    last = value.ndim - 1
+    if axis == last:
+        result: Tensor = F.matmul(value, np.ascontiguousarray(matrix.T))
+        return result
+    if axis == last - 1:
+        rows: Tensor = F.matmul(matrix, value)
+        return rows
+    swapped: Tensor = F.transpose(along(F.transpose(value, axis, last), last, matrix), axis, last)
+    return swapped
+
+
+# Masks and types.
+
+
+def _masked(call: Call, *given: ForeignTensor) -> Any:
+    return by_numpy(call, given)
+
+
+for _name in sorted(_numpy.WITHOUT_GRADIENT - {"BitShift", "BitwiseNot"}):
+    add(MASKS, _name, _masked)
+
+
+@operator(MASKS, "BitShift", "BitwiseNot")
+def bits(call: Call, *given: ForeignTensor) -> Any:
+    if call.op == "BitwiseNot" or call.text("direction", "") == "LEFT":
+        raise Misfit("whole numbers that are computed have 64 bits here, so that other types would give other results")
+    return by_numpy(call, given)
+
+
+@operator(MASKS, "Where")
+def where(call: Call, condition: ForeignTensor, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
+    broadcast_shape([condition.shape, a.shape, b.shape])
+    chosen: Any = (condition.held != 0).astype(np.float32) if condition.constant else condition.numbers
+    return ForeignTensor(F.where(chosen, a.numbers, b.numbers))
+
+
+@operator(MASKS, "Cast", "CastLike")
+def cast(call: Call, x: ForeignTensor, other: ForeignTensor | None = None) -> Any:
+    kind = kind_of_type(call.integer("to")) if other is None else other.kind
+    if kind is None:
+        raise Misfit(f"to={call.integer('to')} is a type that networks do not compute with")
+    if kind == "f":
+        return x if x.kind == "f" else ForeignTensor(x.numbers)
+    return x if kind == x.kind else by_numpy(call, [x] if other is None else [x, other])
+
+
+@operator(MASKS, "Identity")
+def identity(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return x
+
+
+@operator(MASKS, "Dropout")
+def dropout(
+    call: Call, x: ForeignTensor, ratio: ForeignTensor | None = None, training: ForeignTensor | None = None
+) -> Any:
+    rate = call.number("ratio", 0.5) if ratio is None else float(constant_of(ratio, "ratio").item())
+    if call.outputs > 1:
+        if rate and training is not None and constant_of(training, "training_mode").item():
+            raise Misfit("the mask of a dropout in training has no counterpart here")
+        return x, by_numpy(call, [x])[1]  # a model that uses the mask is taken at its word: nothing is dropped
+    return ForeignTensor(F.dropout(x.numbers, rate)) if rate else x

@@ -1,0 +1,187 @@
+"""Normalizations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....graph.parameter import Parameter
+from ....graph.sizes import is_same_shape, product
+from ....graph.tensor import FLOAT32, Tensor
+from ....nn import functional as F
+from ...converted.tensors import ForeignTensor, Misfit
+from .._call import Call
+from .._tensor import broadcast_shape
+from ._registry import operator
+
+NORMALIZATIONS = "normalizations"
+
+
+def _is_held(x: ForeignTensor | None) -> bool:
+    """Whether layers can take it as weights."""
+    return x is None or isinstance(x.held, Parameter) or x.constant
+
+
+def _held(x: ForeignTensor | None) -> Any:
+    if x is None or isinstance(x.held, Parameter):
+        return None if x is None else x.held
+    return np.ascontiguousarray(x.held, np.float32)
+
+
+def _channels(x: ForeignTensor, *weights: ForeignTensor | None) -> int:
+    if x.rank < 2:
+        raise Misfit(f"{x.shape} has no channels")
+    count = x.shape[1]
+    if any(w is not None and w.shape != (count,) for w in weights):
+        raise Misfit(
+            f"weights {', '.join(str(w.shape) for w in weights if w is not None)} do not fit channels of {x.shape}"
+        )
+    return int(count)
+
+
+def _by_channel(x: ForeignTensor, weight: ForeignTensor) -> Tensor:
+    """One number per channel, to meet the elements of ``x``."""
+    return weight.numbers.reshape((weight.shape[0], *[1] * (x.rank - 2)))
+
+
+def _scaled(x: ForeignTensor, y: Any, scale: ForeignTensor | None, bias: ForeignTensor | None) -> Any:
+    y = y if scale is None else F.mul(y, _by_channel(x, scale))
+    return y if bias is None else F.add(y, _by_channel(x, bias))
+
+
+def _image(value: Tensor) -> Tensor:
+    """(N, C, H, W) of a value of more axes: the statistics of a channel are over all pixels, however these lie."""
+    if value.ndim <= 4:
+        return value
+    return value.reshape((*value.shape[:2], product(value.shape[2:-1]), value.shape[-1]))
+
+
+@operator(NORMALIZATIONS, "BatchNormalization")
+def batch_normalization(
+    call: Call,
+    x: ForeignTensor,
+    scale: ForeignTensor,
+    bias: ForeignTensor,
+    mean: ForeignTensor,
+    variance: ForeignTensor,
+) -> ForeignTensor:
+    if call.outputs > 1:
+        raise Misfit("statistics as results have no counterpart here: export the model for evaluation")
+    call.only(spatial=1)
+    _channels(x, scale, bias, mean, variance)
+    eps, momentum = call.number("epsilon", 1e-5), call.number("momentum", 0.9)
+    buffers = all(w.constant and w.held.dtype == FLOAT32 and w.held.flags.c_contiguous for w in (mean, variance))
+    if not buffers or not _is_held(scale) or not _is_held(bias):
+        if call.integer("training_mode", 0) or isinstance(mean.held, Parameter):
+            raise Misfit("its statistics must be initializers of the model")
+        spread = F.rsqrt(F.add(_by_channel(x, variance), eps))
+        return ForeignTensor(_scaled(x, F.mul(F.sub(x.numbers, _by_channel(x, mean)), spread), scale, bias))
+    y = F.batch_norm(
+        _image(x.numbers), mean.held, variance.held, _held(scale), _held(bias), momentum=1 - momentum, eps=eps
+    )
+    return ForeignTensor(y.reshape(x.shape))
+
+
+@operator(NORMALIZATIONS, "InstanceNormalization")
+def instance_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias: ForeignTensor) -> ForeignTensor:
+    _channels(x, scale, bias)
+    if x.rank < 3:
+        raise Misfit(f"{x.shape} has no pixels")
+    eps, value, pixels = call.number("epsilon", 1e-5), x.numbers, product(x.shape[2:])
+    if _is_held(scale) and _is_held(bias) and pixels != 1:
+        image = value if value.ndim == 4 else value.reshape((*x.shape[:2], pixels))
+        return ForeignTensor(F.instance_norm(image, None, None, _held(scale), _held(bias), eps=eps).reshape(x.shape))
+    y, _, _ = _normalized(value, list(range(2, x.rank)), eps)
+    return ForeignTensor(_scaled(x, y, scale, bias))
+
+
+def _normalized(value: Tensor, axes: list[int], eps: float) -> tuple[Any, Any, Any]:
+    """With mean 0 and deviation 1 along axes; and the mean, and one over the deviation."""
+    mean = F.mean(value, axes, True)
+    centred = F.sub(value, mean)
+    factor = F.rsqrt(F.add(F.mean(F.square(centred), axes, True), eps))
+    return F.mul(centred, factor), mean, factor
+
+
+def _last(call: Call, x: ForeignTensor) -> list[int]:
+    return list(range(x.axis(call.integer("axis", -1)), x.rank))
+
+
+def _check_weight(weight: ForeignTensor, x: ForeignTensor) -> None:
+    if not is_same_shape(broadcast_shape([weight.shape, x.shape]), x.shape):
+        raise Misfit(f"a weight {weight.shape} does not fit {x.shape}")
+
+
+def _is_plain(weight: ForeignTensor | None, shape: tuple[Any, ...]) -> bool:
+    """True if a layer takes a weight for elements of this shape."""
+    return weight is None or (_is_held(weight) and is_same_shape(weight.shape, shape))
+
+
+@operator(NORMALIZATIONS, "LayerNormalization")
+def layer_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias: ForeignTensor | None = None) -> Any:
+    axes, eps = _last(call, x), call.number("epsilon", 1e-5)
+    shape = x.shape[axes[0] :]
+    if _is_plain(scale, shape) and _is_plain(bias, shape) and call.outputs == 1:
+        return ForeignTensor(F.layer_norm(x.numbers, shape, _held(scale), _held(bias), eps))
+    y, mean, factor = _normalized(x.numbers, axes, eps)
+    for weight, function in ((scale, F.mul), (bias, F.add)):
+        if weight is not None:
+            _check_weight(weight, x)
+            y = function(y, weight.numbers)
+    return (ForeignTensor(y), ForeignTensor(mean), ForeignTensor(factor))[: call.outputs]
+
+
+@operator(NORMALIZATIONS, "RMSNormalization")
+def rms_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor) -> ForeignTensor:
+    axes, eps = _last(call, x), call.number("epsilon", 1e-5)
+    shape = x.shape[axes[0] :]
+    if _is_plain(scale, shape):
+        return ForeignTensor(F.rms_norm(x.numbers, shape, _held(scale), eps))
+    _check_weight(scale, x)
+    value = x.numbers
+    factor = F.rsqrt(F.add(F.mean(F.square(value), axes, True), eps))
+    return ForeignTensor(F.mul(F.mul(value, factor), scale.numbers))
+
+
+@operator(NORMALIZATIONS, "GroupNormalization")
+def group_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias: ForeignTensor) -> ForeignTensor:
+    groups, eps, channels = call.integer("num_groups"), call.number("epsilon", 1e-5), _channels(x)
+    if groups < 1 or channels % groups:
+        raise Misfit(f"{groups} groups do not divide {channels} channels")
+    value = x.numbers
+    if _is_held(scale) and _is_held(bias) and scale.shape == bias.shape == (channels,):
+        return ForeignTensor(F.group_norm(_image(value), groups, _held(scale), _held(bias), eps).reshape(x.shape))
+    apart = value.reshape((x.shape[0], groups, product(x.shape[1:]) // groups))
+    y = _normalized(apart, [2], eps)[0].reshape(x.shape)
+    if scale.shape == bias.shape == (channels,):
+        return ForeignTensor(_scaled(x, y, scale, bias))
+    if not scale.shape == bias.shape == (groups,):
+        raise Misfit(f"weights {scale.shape} and {bias.shape} do not fit {groups} groups of {channels} channels")
+    return ForeignTensor(_scaled(x, y, *(_repeated(w, channels // groups) for w in (scale, bias))))
+
+
+def _repeated(weight: ForeignTensor, count: int) -> ForeignTensor:
+    """One number per group as one per channel, which versions before 21 had."""
+    groups = weight.shape[0]
+    return ForeignTensor(F.expand(weight.numbers.reshape((groups, 1)), groups, count).reshape((groups * count,)))
+
+
+@operator(NORMALIZATIONS, "MeanVarianceNormalization")
+def mean_variance_normalization(call: Call, x: ForeignTensor) -> ForeignTensor:
+    axes = [x.axis(axis) for axis in call.integers("axes", (0, 2, 3))]
+    return ForeignTensor(_normalized(x.numbers, axes, 1e-9)[0])
+
+
+@operator(NORMALIZATIONS, "LRN")
+def local_response_normalization(call: Call, x: ForeignTensor) -> ForeignTensor:
+    size, alpha = call.integer("size"), call.number("alpha", 1e-4)
+    beta, bias, channels = call.number("beta", 0.75), call.number("bias", 1.0), _channels(x)
+    if size < 1 or x.rank < 3:
+        raise Misfit(f"size={size} or {x.shape} has no counterpart here")
+    value = x.numbers
+    distance = np.arange(channels)[None, :] - np.arange(channels)[:, None]
+    band = ((distance >= -((size - 1) // 2)) & (distance <= size // 2)).astype(np.float32) * np.float32(alpha / size)
+    squares = F.square(value).reshape((x.shape[0], channels, product(x.shape[2:])))
+    sums = F.matmul(band, squares).reshape(x.shape)
+    return ForeignTensor(F.mul(value, F.pow(F.add(sums, bias), -beta)))

@@ -1,0 +1,431 @@
+"""Shapes, parts and joints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....graph import operations
+from ....graph.parameter import Parameter
+from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
+from ....graph.tensor import INT64, Tensor, filled
+from ....nn import functional as F
+from ...converted.functions import AsWhole
+from ...converted.tensors import ForeignTensor, Misfit, kind_of, reshaped, sizes_array
+from .. import _numpy
+from .._call import Call
+from .._tensor import broadcast_shape, by_numpy, check_memory, constant_of, numbers_of, plain_numbers
+from ._registry import operator
+
+SHAPES = "shapes"
+PARTS = "parts and joints"
+
+
+# The same elements in other shapes.
+
+
+@operator(SHAPES, "Shape")
+def shape_of(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(sizes_array(_numpy.part_of_shape(call, x.shape)))
+
+
+@operator(SHAPES, "Size")
+def size_of(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(sizes_array([product(x.shape)]).reshape(()))
+
+
+def in_shape(x: ForeignTensor, shape: Sequence[Any]) -> ForeignTensor:
+    return ForeignTensor(reshaped(x, shape), x.kind)
+
+
+@operator(SHAPES, "Reshape")
+def reshape(call: Call, x: ForeignTensor, shape: ForeignTensor) -> ForeignTensor:
+    sizes = numbers_of(shape, "shape") or []
+    if not call.integer("allowzero", 0):
+        if any(is_same(n, 0) and i >= x.rank for i, n in enumerate(sizes)):
+            raise Misfit(f"{sizes} copies an axis that {x.shape} does not have")
+        sizes = [x.shape[i] if is_same(n, 0) else n for i, n in enumerate(sizes)]
+    if sum(is_same(n, -1) for n in sizes) > 1 or any(isinstance(n, int) and n < -1 for n in sizes):
+        raise Misfit(f"{sizes} is no shape")
+    return in_shape(x, _with_freed(call, x, sizes))
+
+
+def _with_freed(call: Call, x: ForeignTensor, sizes: list[Any]) -> list[Any]:
+    """A shape in which a size that is free here takes the place of the number that the file has for it, if that fits."""
+    count = product(x.shape)
+    if filled(sizes, count, is_same) is not None:
+        return sizes
+    for number, size in call.freed.items():
+        for axis, n in enumerate(sizes):
+            if isinstance(n, int) and n > 0 and n % number == 0:
+                tried = [*sizes[:axis], size * (n // number), *sizes[axis + 1 :]]
+                if filled(tried, count, is_same) is not None:
+                    return tried
+    return sizes
+
+
+@operator(SHAPES, "Flatten")
+def flatten(call: Call, x: ForeignTensor) -> ForeignTensor:
+    axis = _numpy.flat_axis(call, x.rank)
+    return in_shape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
+
+
+@operator(SHAPES, "Squeeze")
+def squeeze(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
+    given = call.optional_integers("axes") if axes is None else plain_numbers(axes, "axes")
+    chosen = [i for i, n in enumerate(x.shape) if n == 1] if given is None else [x.axis(axis) for axis in given]
+    if not all(agree(x.shape[axis], 1) for axis in chosen):
+        raise Misfit(f"axes {given} of {x.shape} are not of size 1")
+    return in_shape(x, [n for i, n in enumerate(x.shape) if i not in chosen])
+
+
+@operator(SHAPES, "Unsqueeze")
+def unsqueeze(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
+    given = list(call.integers("axes")) if axes is None else plain_numbers(axes, "axes") or []
+    rank = x.rank + len(given)
+    if any(not -rank <= a < rank for a in given) or len({a % rank for a in given}) != len(given):
+        raise Misfit(f"axes {given} cannot be added to {x.shape}")
+    places = {a % rank for a in given}
+    rest = iter(x.shape)
+    return in_shape(x, [1 if i in places else next(rest) for i in range(rank)])
+
+
+@operator(SHAPES, "Transpose")
+def transpose(call: Call, x: ForeignTensor) -> ForeignTensor:
+    order = call.integers("perm", tuple(range(x.rank))[::-1])
+    if sorted(order) != list(range(x.rank)):
+        raise Misfit(f"perm {order} does not name each axis of {x.shape} once")
+    return ForeignTensor(F.permute(x.numbers, *order))
+
+
+@operator(SHAPES, "Expand")
+def expand(call: Call, x: ForeignTensor, shape: ForeignTensor) -> ForeignTensor:
+    sizes = numbers_of(shape, "shape") or []
+    own = dict(enumerate(x.shape, len(sizes) - x.rank))
+    for axis, n in enumerate(sizes):
+        size = call.freed.get(n) if isinstance(n, int) else None
+        if size is None or n == 1:
+            continue
+        free = isinstance(own.get(axis), Size) and is_same(own[axis], size)
+        if free or (axis == 0 and is_plain(x.shape) and own.get(0, 1) == 1 and sizes.count(n) == 1):
+            sizes[axis] = size  # a parameter that is repeated for every sample, as class tokens are
+    for axis, n in enumerate(sizes):
+        if isinstance(n, Size) and axis in own:
+            x = alike_along(x, axis - len(sizes))
+    return expanded(x, broadcast_shape([x.shape, sizes]))
+
+
+def alike_along(x: ForeignTensor, axis: int) -> ForeignTensor:
+    """A constant that exporters have repeated for every sample of their example, as one for any number of samples."""
+    if not x.constant or x.held.dtype == object or is_same(x.shape[axis], 1):
+        return x
+    first = x.held.take([0], axis)
+    return ForeignTensor(first, x.kind) if (x.held == first).all() else x
+
+
+def expanded(x: ForeignTensor, shape: Sequence[AnySize]) -> ForeignTensor:
+    """Repeated to a shape."""
+    check_memory(tuple(shape))
+    if x.constant and not any(isinstance(n, Size) for n in shape):
+        return ForeignTensor(np.array(np.broadcast_to(x.held, _numpy.limited(shape)), order="C"), x.kind)
+    if is_same_shape(x.shape, shape):
+        return x
+    if x.kind != "f" and x.constant:
+        return ForeignTensor(np.array(np.broadcast_to(x.held, _numpy.limited(shape)), order="C"), x.kind)
+    return ForeignTensor(F.expand(x.numbers, *shape))
+
+
+def _for_samples(x: ForeignTensor, axis: int, size: Size) -> ForeignTensor:
+    """A constant that is alike along an axis, for the free size that the axis meets."""
+    one = alike_along(x, axis)
+    return x if one is x else expanded(one, [*x.shape[:axis], size, *x.shape[axis + 1 :]])
+
+
+@operator(SHAPES, "Tile")
+def tile(call: Call, x: ForeignTensor, repeats: ForeignTensor) -> ForeignTensor:
+    copies = numbers_of(repeats, "repeats") or []
+    if len(copies) != x.rank:
+        raise Misfit(f"repeats {copies} are not one for each axis of {x.shape}")
+    if any(isinstance(c, int) and c < 1 for c in copies):
+        raise Misfit(f"{copies} copies leave nothing")
+    check_memory(tuple(n * c for n, c in zip(x.shape, copies, strict=True)))  # before copies are numbered
+    return ForeignTensor(F.repeat(x.numbers, *copies))
+
+
+@operator(SHAPES, "ConstantOfShape")
+def constant_of_shape(call: Call, shape: ForeignTensor) -> ForeignTensor:
+    """With free sizes."""
+    value = call.tensor("value")
+    filling = np.zeros(1, np.float32) if value is None else value
+    sizes = numbers_of(shape, "shape") or []
+    return expanded(ForeignTensor(filling.reshape([1] * len(sizes)), kind_of(filling.dtype)), sizes)
+
+
+@operator(SHAPES, "Constant", "EyeLike")
+def known(call: Call, *given: ForeignTensor) -> Any:
+    if call.op == "EyeLike" and given:
+        dtype = np.bool_ if given[0].kind == "b" else np.float32 if given[0].kind == "f" else np.int64
+        return ForeignTensor(_numpy.compute(call, [np.zeros(_numpy.limited(given[0].shape), dtype)])[0])
+    raise Misfit("it must not depend on the inputs")
+
+
+@operator(SHAPES, "DepthToSpace", "SpaceToDepth")
+def blocks(call: Call, x: ForeignTensor) -> ForeignTensor:
+    """Channels as pixels, or pixels as channels."""
+    size, value = call.integer("blocksize"), x.numbers
+    if x.rank != 4 or size < 1:
+        raise Misfit(f"{x.shape} is no image that blocks of {size} are made of")
+    count, channels, height, width = value.shape
+    if call.op == "DepthToSpace":
+        if channels % size**2 != 0:
+            raise Misfit(f"{channels} channels are no blocks of {size} x {size}")
+        if call.text("mode", "DCR") == "CRD":
+            return ForeignTensor(F.pixel_shuffle(value, size))
+        apart = value.reshape((count, size, size, channels // size**2, height, width))
+        turned = F.permute(apart, 0, 3, 4, 1, 5, 2)
+        return ForeignTensor(turned.reshape((count, channels // size**2, height * size, width * size)))
+    if height % size != 0 or width % size != 0:
+        raise Misfit(f"an image of {height} x {width} is no blocks of {size} x {size}")
+    apart = value.reshape((count, channels, height // size, size, width // size, size))
+    channels_first = call.text("mode", "DCR") == "CRD"
+    turned = F.permute(apart, *((0, 1, 3, 5, 2, 4) if channels_first else (0, 3, 5, 1, 2, 4)))
+    return ForeignTensor(turned.reshape((count, channels * size**2, height // size, width // size)))
+
+
+# Parts.
+
+
+def _nothing(x: ForeignTensor, shape: Sequence[Any]) -> ForeignTensor:
+    """A part without elements."""
+    dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[x.kind]
+    return ForeignTensor(np.zeros(_numpy.limited(shape), dtype), x.kind)
+
+
+def _is_empty(x: ForeignTensor) -> bool:
+    return any(isinstance(n, int) and n == 0 for n in x.shape)
+
+
+@operator(PARTS, "Slice")
+def take_slice(
+    call: Call, x: ForeignTensor, starts: ForeignTensor | None = None, ends: ForeignTensor | None = None, axes: ForeignTensor |
+    None = None, steps: ForeignTensor | None = None,
+) -> ForeignTensor:  # fmt: skip
+    chosen, strides = plain_numbers(axes, "axes"), plain_numbers(steps, "steps")
+    first, last = numbers_of(starts, "starts"), numbers_of(ends, "ends")
+    if starts is None:
+        first, last, chosen = (call.optional_integers(name) for name in ("starts", "ends", "axes"))
+    keys = list(_numpy.slices(x.shape, first, last, chosen, strides))
+    for axis, key in enumerate(keys):
+        size = x.shape[axis]
+        freed = call.freed.get(key.stop) if isinstance(key.stop, int) else None
+        if freed is not None and is_same(size, freed) and key.start == 0 and key.step == 1:
+            keys[axis] = slice(None)  # all that the file was written for
+    if any(not isinstance(n, Size) and not len(range(*k.indices(n))) for k, n in zip(keys, x.shape, strict=True)):
+        return _nothing(x, [len(range(*k.indices(int(n)))) for k, n in zip(keys, x.shape, strict=True)])
+    return ForeignTensor(F.index(x.numbers, tuple(keys)))
+
+
+@operator(PARTS, "Split")
+def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> Any:
+    axis = x.axis(call.integer("axis", 0))
+    given = call.optional_integers("split") if sizes is None else plain_numbers(sizes, "split")
+    parts = _numpy.split_sizes(call, x.shape[axis], given)
+    shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in parts]
+    if any(isinstance(n, Size) for n in parts):
+        found = iter([F.narrow(x.numbers, axis, i * n, n) for i, n in enumerate(parts)])
+    else:
+        found = iter(F.split(x.numbers, [n for n in parts if n], axis))
+    return tuple(ForeignTensor(next(found)) if n else _nothing(x, s) for n, s in zip(parts, shapes, strict=True))
+
+
+@operator(PARTS, "Gather")
+def gather(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
+    axis = x.axis(call.integer("axis", 0))
+    if not indices.constant:
+        return _looked_up(x, indices, axis)
+    numbers = indices.held
+    if numbers.dtype == object:
+        numbers = np.array(numbers.tolist(), np.int64)
+    if numbers.dtype.kind not in "iu":
+        raise Misfit("indices must be whole numbers")
+    size = x.shape[axis]
+    if not numbers.size:
+        return _nothing(x, (*x.shape[:axis], *numbers.shape, *x.shape[axis + 1 :]))
+    least, most = int(numbers.min()), int(numbers.max())
+    if (least < 0 and -size > least) or most >= size:
+        raise Misfit(f"indices from {least} to {most} are taken of axis {axis} of {x.shape}")
+    if numbers.size == 1:
+        part: Any = F.narrow(x.numbers, axis, most if most >= 0 else size + most, 1)
+    else:
+        places = numbers.astype(np.int64).ravel()
+        part = F.index_select(x.numbers, axis, places % int(size) if least < 0 else places)
+    return in_shape(ForeignTensor(part), (*x.shape[:axis], *numbers.shape, *x.shape[axis + 1 :]))
+
+
+def _looked_up(x: ForeignTensor, indices: ForeignTensor, axis: int) -> ForeignTensor:
+    """Entries by numbers that are computed, or inputs: rows of a table, if it is a weight or a constant."""
+    if indices.kind == "f":
+        raise Misfit("indices must be whole numbers")
+    if axis == 0 and x.rank == 2 and isinstance(x.held, (Parameter, np.ndarray)):
+        return ForeignTensor(F.embedding(indices.value, x.held))
+    if axis == 0 and x.constant and x.rank > 1:
+        rows = np.ascontiguousarray(x.held.reshape(len(x.held), math.prod(x.shape[1:])), np.float32)
+        return in_shape(ForeignTensor(F.embedding(indices.value, rows)), (*indices.shape, *x.shape[1:]))
+    part = F.index_select(x.numbers, axis, indices.value.reshape((product(indices.shape),)))
+    return in_shape(ForeignTensor(part), (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+@operator(PARTS, "OneHot")
+def one_hot(call: Call, indices: ForeignTensor, depth: ForeignTensor, values: ForeignTensor) -> Any:
+    constant_of(depth, "depth"), constant_of(values, "values")
+    return by_numpy(call, [indices, depth, values])
+
+
+@operator(PARTS, "Trilu")
+def trilu(call: Call, x: ForeignTensor, k: ForeignTensor | None = None) -> ForeignTensor:
+    offset = 0 if k is None else int(constant_of(k, "k").item())
+    mask = np.ones(_numpy.limited(x.shape[-2:]), np.float32)
+    mask = np.triu(mask, offset) if call.integer("upper", 1) else np.tril(mask, offset)
+    return ForeignTensor(F.where(mask, x.numbers, 0.0))
+
+
+@operator(PARTS, "GatherElements")
+def gather_elements(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
+    if x.kind != "f":
+        return by_numpy(call, [x, indices])
+    axis = x.axis(call.integer("axis", 0))
+    return ForeignTensor(F.gather(x.numbers, axis, _from_front(x, indices, axis)))
+
+
+def _from_front(x: ForeignTensor, indices: ForeignTensor, axis: int) -> Tensor:
+    """Indices as a value; those that count from the end of an axis count from its front."""
+    if not indices.constant:
+        places: Tensor = F.remainder(indices.value, int(x.shape[axis]))
+        return places if places.dtype.kind == "i" else AsWhole.apply(places)
+    numbers = indices.held
+    if numbers.size and numbers.min() < 0:
+        numbers = np.where(numbers < 0, numbers + int(x.shape[axis]), numbers)
+    return ForeignTensor(numbers.astype(np.int64)).value
+
+
+@operator(PARTS, "ScatterElements", "Scatter")
+def scatter_elements(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor) -> ForeignTensor:
+    axis, how = x.axis(call.integer("axis", 0)), call.text("reduction", "none")
+    if how in ("mul", "max", "min"):
+        return by_numpy(call, [x, indices, updates])[0]  # through which no gradient goes
+    if how not in ("none", "add"):
+        raise Misfit(f"reduction={how!r} has no counterpart here")
+    function = F.scatter if how == "none" else F.scatter_add
+    return ForeignTensor(function(x.numbers, axis, _from_front(x, indices, axis), updates.numbers))
+
+
+@operator(PARTS, "GatherND")
+def gather_nd(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
+    batch = call.integer("batch_dims", 0)
+    width = int(indices.shape[-1]) if indices.rank else 0
+    if not 0 <= batch < min(x.rank, indices.rank) or not 1 <= width <= x.rank - batch:
+        raise Misfit(f"indices {indices.shape} do not fit {x.shape} with {batch} axes of batches")
+    if _is_empty(indices):
+        return _nothing(x, (*indices.shape[:-1], *x.shape[batch + width :]))
+    places, behind = _flat_places(x, indices, batch, width), x.shape[batch + width :]
+    rows = _as_one(x, batch + width)
+    found = F.index_select(rows, 0, places.reshape((product(places.shape),)))
+    return ForeignTensor(found.reshape((*indices.shape[:-1], *behind)), x.kind)
+
+
+def _as_one(x: ForeignTensor, count: int) -> Tensor:
+    """The first axes as one."""
+    value = x.numbers if x.kind == "f" else x.value
+    merged: Tensor = value.reshape((product(x.shape[:count]), *x.shape[count:]))
+    return merged
+
+
+def _flat_places(x: ForeignTensor, indices: ForeignTensor, batch: int, width: int) -> Tensor:
+    """Entries of the first axes of ``x``, taken as one, by numbers along ``width`` of them, behind those of batches."""
+    whole = indices.value if indices.value.dtype.kind == "i" else AsWhole.apply(indices.value)
+    numbers: list[Any] = []
+    for axis in range(batch):
+        n = indices.shape[axis]
+        if x.shape[axis] != n:
+            raise Misfit(f"axis {axis} of {x.shape} and of the indices {indices.shape} is not that of the same batch")
+        numbers.append(F.arange(n).reshape((n, *[1] * (indices.rank - 2 - axis))))
+    numbers += [F.select(whole, indices.rank - 1, i) for i in range(width)]
+    output = Tensor(whole.graph, indices.shape[:-1], INT64)
+    flat: Tensor = whole.graph.append(operations.FlatIndex(numbers, x.shape[: batch + width], output))
+    return flat
+
+
+@operator(PARTS, "ScatterND")
+def scatter_nd(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor) -> Any:
+    width, how = int(indices.shape[-1]) if indices.rank else 0, call.text("reduction", "none")
+    behind = x.shape[width:]
+    if not 1 <= width <= x.rank or broadcast_shape([updates.shape, (*indices.shape[:-1], *behind)]) != updates.shape:
+        raise Misfit(f"indices {indices.shape} and updates {updates.shape} do not fit {x.shape}")
+    if _is_empty(updates):
+        return x
+    if how in ("mul", "max", "min"):
+        return by_numpy(call, [x, indices, updates])  # through which no gradient goes
+    if how not in ("none", "add"):
+        raise Misfit(f"reduction={how!r} has no counterpart here")
+    places = _flat_places(x, indices, 0, width)
+    count, rest = product(places.shape), product(behind)
+    rows = x.numbers.reshape((product(x.shape[:width]), rest))
+    given = updates.numbers.reshape((count, rest))
+    if how == "add":
+        changed = F.index_add(rows, 0, places.reshape((count,)), given)
+    else:
+        changed = F.scatter(rows, 0, F.expand(places.reshape((count, 1)), count, rest), given)
+    return ForeignTensor(changed.reshape(x.shape), x.kind)
+
+
+@operator(PARTS, "TopK")
+def topk(call: Call, x: ForeignTensor, k: ForeignTensor | None = None) -> Any:
+    count = call.integer("k") if k is None else (plain_numbers(k, "k") or [0])[0]
+    call.ignored("sorted")
+    values, places = F.topk(x.numbers, count, x.axis(call.integer("axis", -1)), bool(call.integer("largest", 1)))
+    return ForeignTensor(values), ForeignTensor(places, "i")
+
+
+# Joints.
+
+
+@operator(PARTS, "Concat")
+def concat(call: Call, *given: ForeignTensor) -> ForeignTensor:
+    rank = given[0].rank
+    axis = given[0].axis(call.integer("axis"))
+    given = tuple(x for x in given if x.rank != rank or not is_same(x.shape[axis], 0)) or given[:1]
+    if any(x.rank != rank for x in given):
+        raise Misfit(f"tensors of different ranks, {', '.join(str(x.shape) for x in given)}, cannot be joined")
+    for other in range(rank):
+        size = next((x.shape[other] for x in given if isinstance(x.shape[other], Size)), None)
+        if other != axis and size is not None:
+            given = tuple(_for_samples(x, other, size) for x in given)
+    return ForeignTensor(F.cat([x.numbers for x in given], axis))
+
+
+@operator(PARTS, "Pad")
+def pad(
+    call: Call,
+    x: ForeignTensor,
+    pads: ForeignTensor | None = None,
+    value: ForeignTensor | None = None,
+    axes: ForeignTensor | None = None,
+) -> ForeignTensor:
+    given = (call.optional_integers("pads") if pads is None else plain_numbers(pads, "pads")) or []
+    widths = _numpy.pad_widths(x.rank, given, plain_numbers(axes, "axes"))
+    modes = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+    mode = call.text("mode", "constant")
+    if mode not in modes:
+        raise Misfit(f"mode={mode!r} has no counterpart here")
+    filling = constant_of(value, "constant_value")
+    number = call.number("value", 0.0) if filling is None else float(filling.item())
+    if not any(map(any, widths)):
+        return x
+    flat = [n for pair in reversed(widths) for n in pair]
+    while len(flat) > 2 and not any(flat[-2:]):  # outer axes that nothing is added to
+        flat = flat[:-2]
+    padded: Tensor = F.pad(x.numbers, flat, modes[mode], number)  # type: ignore[arg-type]
+    return ForeignTensor(padded)

@@ -1,0 +1,220 @@
+"""From an ONNX file to a network."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..._spelling import spelled
+from ...nn.files import memory_limit
+from ...nn.recording import Shapes
+from ..converted.tensors import NODE_ERRORS, Misfit
+from ._file import Model, Node, Port, nested, read
+from ._metadata import FROZEN, card_of
+from ._network import BATCH, SOME_SAMPLES, Network, shown_shape
+from ._patterns import with_layers
+from ._weights import Weights, sorted_out
+from .errors import OnnxError, Unsupported, all_refused
+from .operators import OPERATORS
+from .operators.products import LINEAR
+
+
+@spelled
+def from_onnx(
+    path: str | os.PathLike[str],
+    *,
+    batch_axis: int | Mapping[str, int | None] | None = 0,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Network:
+    """The network that computes what an ONNX model does, with its weights; it runs for all sizes that the model takes, trains,
+    and is saved.
+
+    Inputs have the shapes of the file. Sizes that it leaves open are free, and so is axis ``batch_axis`` of every input, the
+    first one, even if the file has a number for it; ``batch_axis`` may name axes by input, and None leaves all numbers of the
+    file as they are. ``input_shapes`` fixes shapes of inputs, by name; without the batch, that stays free.
+
+    Initializers are parameters under their names, and moving statistics of batch normalizations are buffers; single numbers,
+    masks and ``Constant`` nodes stay as they are. The result is in evaluation mode, as the file is: ``Trainer`` and ``train()``
+    switch it. Nodes that have no counterpart raise :class:`nn.onnx.Unsupported`, which lists all of them; files that
+    are damaged raise :class:`openbnns.interop.onnx.OnnxError`. ``nn.onnx.supported()`` lists the operators.
+
+    >>> from openbnns import nn
+    >>> "Conv" in nn.onnx.supported()["convolutions and poolings"]
+    True
+    """
+    model = read(path)
+    _check_operators(model)
+    if not model.inputs:
+        raise OnnxError(f"{model.path}: has no inputs.")
+    written: dict[str, int] = {}
+    declared = model.inputs
+    model.inputs = [_with_names(port, batch_axis, input_shapes or {}, written, model) for port in model.inputs]
+    model.nodes = _without_unread(model)
+    model.nodes = with_layers(model)
+    try:
+        weights = sorted_out(model, _frozen(model))
+    except Misfit as error:
+        raise Unsupported(f"from_onnx: {model.path}: {error}.") from None
+    network = _made(model, weights, written)
+    problems, unfinished = [], list[Shapes]()
+    for shapes in _trial_shapes(model.inputs, written.get(BATCH)):
+        try:
+            if network._recording(False, shapes).graph.unfinished is None:
+                break
+            unfinished.append(shapes)  # which other sizes may not be
+            network._begin()
+        except Unsupported as error:
+            problems.append(error)
+        except NODE_ERRORS as error:
+            problems.append(Unsupported(f"from_onnx: {model.path}: the network cannot be made. {error}"))
+    else:
+        if not unfinished:
+            free = any(isinstance(n, str) for port in model.inputs for n in port.shape or ())
+            hint = (
+                "\nSizes are free: if only some numbers are possible, pass input_shapes={name: (...)}." if free else ""
+            )
+            raise Unsupported(f"{problems[0]}{hint}", problems[0].problems) from None
+        network._recording(False, unfinished[0])  # for examples of numbers that runs compute
+    assert network._graph is not None
+    if written and isinstance(network._graph.sizes.without_guards().get(BATCH), int):
+        network = _with_written_sizes(model, declared, written) or network
+    network._card = card_of(model.metadata, str(model.path))
+    return network
+
+
+def _made(model: Model, weights: Weights, written: Mapping[str, int]) -> Network:
+    results = [port.name for port in model.outputs]
+    return Network(
+        model.path.name, model.nodes, model.inputs, results, model.opset, weights, written
+    ).eval()  # fmt: skip
+
+
+def _with_written_sizes(model: Model, declared: Sequence[Port], written: Mapping[str, int]) -> Network | None:
+    """The network recorded with the numbers that the file has, which is written with them again; None if that fails.
+
+    For files in which something is decided by the size that was taken for the batch.
+    """
+    network = _made(model, sorted_out(model, _frozen(model)), written)
+    for shapes in _trial_shapes(model.inputs, None):
+        own = tuple(
+            tuple(n if isinstance(n, int) else m for n, m in zip(port.shape or shape, shape, strict=True))
+            for port, shape in zip(declared, shapes, strict=True)
+        )
+        try:
+            network._recording(False, own)
+            return network
+        except (Unsupported, *NODE_ERRORS):
+            continue
+    return None
+
+
+def _check_operators(model: Model) -> None:
+    unknown = [
+        f"{node}: there is no operator {node.op}"
+        for node in nested(model.nodes)
+        if node.op not in OPERATORS or node.op == LINEAR
+    ]
+    if unknown:
+        cure = "nn.onnx.supported() lists the operators that there are."
+        domains = {str(node.op).rpartition(".")[0] for node in nested(model.nodes) if node.op not in OPERATORS}
+        if "com.microsoft" in domains:
+            cure += " Operators of com.microsoft are onnxruntime's: take the model as it was before onnxruntime optimized it."
+        if others := sorted(domains - {"", "com.microsoft"}):
+            cure += f" Those of {', '.join(others)} are custom ones: define them as functions of the model, or replace them."
+        raise all_refused("from_onnx", model.path, unknown, cure)
+
+
+def _without_unread(model: Model) -> list[Node]:
+    """The nodes without the names of results that nothing reads."""
+    read = {port.name for port in model.outputs} | {name for node in model.nodes for name in node.reads}
+    return [replace(node, outputs=tuple(name if name in read else "" for name in node.outputs)) for node in model.nodes]
+
+
+def _frozen(model: Model) -> set[str]:
+    """Parameters that were frozen when we wrote the file."""
+    try:
+        said = json.loads(model.metadata.get(FROZEN, "[]"))
+    except (ValueError, RecursionError):
+        return set()
+    return {name for name in said if isinstance(name, str)} if isinstance(said, list) else set()
+
+
+# Inputs.
+
+_TRIALS = (
+    (SOME_SAMPLES, 64), (SOME_SAMPLES, 224), (12, 240), (SOME_SAMPLES, 32), (SOME_SAMPLES, 48), (1, 4096), (1, 1),
+)  # fmt: skip
+"""Numbers of samples, and of other sizes that are free, to record with: many networks halve images several times, those that
+read text take lines of 32 or 48 pixels, and windows of sound are long."""
+
+
+def _with_names(
+    port: Port, batch_axis: int | Mapping[str, int | None] | None, given: Mapping[str, Sequence[int]],
+    written: dict[str, int], model: Model,
+) -> Port:  # fmt: skip
+    """The input with a name for every size that is free."""
+    axis = _batch_axis(port, batch_axis, model)
+    shape: list[Any] = list(_shape(port, axis, given, model))
+    if len(given.get(port.name, ())) == len(shape):
+        axis = None
+    for i, n in enumerate(shape):
+        if i == axis:
+            if isinstance(n, int):
+                written.setdefault(BATCH, n)
+            shape[i] = n if isinstance(n, str) else BATCH
+        elif n is None or (isinstance(n, str) and n in shape[:i]):  # some files have one name for all that is unknown
+            shape[i] = f"{port.name}_{i}"
+    who = f"{model.path}: a sample of input {port.name!r}, of shape {shown_shape(shape)},"
+    plain = [n for n in shape if isinstance(n, int)]
+    if min(plain, default=1) < 0:
+        raise OnnxError(f"{who} has a negative size. Pass input_shapes={{{port.name!r}: (...)}}.")
+    memory_limit.check(4 * math.prod(plain), who, OnnxError)
+    return Port(port.name, port.kind, tuple(shape))
+
+
+def _batch_axis(port: Port, given: int | Mapping[str, int | None] | None, model: Model) -> int | None:
+    axis = given.get(port.name, 0) if isinstance(given, Mapping) else given
+    if axis is None or port.shape is None:
+        return axis
+    if axis == 0 and not port.shape and not isinstance(given, Mapping):
+        return None  # a single number
+    if not -len(port.shape) <= axis < len(port.shape):
+        raise OnnxError(
+            f"{model.path}: input {port.name!r} of shape {shown_shape(port.shape)} has no axis {axis} that could be the batch. "
+            "Name it with batch_axis, or pass batch_axis=None if the sizes of the file hold."
+        )
+    return axis % len(port.shape)
+
+
+def _shape(port: Port, axis: int | None, given: Mapping[str, Sequence[int]], model: Model) -> tuple[Any, ...]:
+    if port.name not in given:
+        if port.shape is None:
+            raise OnnxError(
+                f"{model.path}: input {port.name!r} has no shape. Pass input_shapes={{{port.name!r}: (...)}}."
+            )
+        return port.shape
+    shape: tuple[Any, ...] = tuple(given[port.name])
+    known = shape if port.shape is None else port.shape
+    if axis is not None and (port.shape is None or len(shape) == len(known) - 1):
+        shape = (*shape[:axis], known[axis] if port.shape is not None else None, *shape[axis:])
+        known = shape if port.shape is None else known
+    if len(known) != len(shape) or any(isinstance(n, int) and n != m for n, m in zip(known, shape, strict=True)):
+        raise ValueError(
+            f"from_onnx: input_shapes has {tuple(given[port.name])} for {port.name!r}, but the model has {shown_shape(known)}."
+        )
+    return shape
+
+
+def _trial_shapes(ports: Sequence[Port], written: int | None) -> Iterator[Shapes]:
+    """Shapes of inputs to record with, one after the other; last with the batch that the file was ``written`` for, which some
+    files allow alone."""
+    first = {port.shape[0] for port in ports if port.shape}
+    for samples, others in (*_TRIALS, *([] if written is None else [(written, _TRIALS[0][1])])):
+        yield tuple(
+            tuple(n if isinstance(n, int) else samples if n in first else others for n in port.shape or ())
+            for port in ports
+        )

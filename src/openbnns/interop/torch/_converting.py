@@ -1,0 +1,379 @@
+"""From a PyTorch module and an example to a network."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...graph.parameter import Parameter
+from ...nn.containers import ModuleDict, ModuleList, Sequential
+from ...nn.module import Module
+from ..converted.tensors import Misfit
+from ._layers import kind_of
+from ._network import Network, Part, Signature, described
+from ._recording import RANDOM, Record, Recorder, Ref, Trace, array_of
+from ._steps import SIZES, for_all_batches, for_both_modes
+from .errors import Unsupported, problem, refusal, require_torch
+from .operations import FUNCTIONS
+
+_TOLERANCE = 1e-3
+"""What outputs may differ from PyTorch's by at a conversion, relative to the largest; a mistake makes far larger ones."""
+
+_CONTAINERS = {"Sequential": Sequential, "ModuleList": ModuleList, "ModuleDict": ModuleDict}
+
+
+def from_torch(module: Any, example: Any) -> Network:
+    """The network that computes what a ``torch.nn.Module`` does, with its weights; it trains, saves and runs on its own.
+
+    ``example`` is what the module is called with: an array or tensor, a tuple of them, or a dictionary of them by name; the
+    first axis is the batch. The module runs a few times on small batches of it, in training and in evaluation, and what it
+    does is taken down. Submodules keep their names, so that ``state_dict()`` has PyTorch's names; what is shared stays shared.
+    Every layer is in the mode that it has there. ``nn.pytorch.supported()`` lists what can be taken over; all else raises
+    :class:`openbnns.interop.torch.Unsupported`, which names the operation and its place.
+
+    ``net = nn.from_torch(torchvision.models.resnet18(), np.zeros((1, 3, 224, 224), np.float32))`` is a residual network that
+    needs PyTorch no more, and ``module.load_state_dict(net.to_torch_state_dict())`` brings its weights back.
+
+    >>> from openbnns import nn
+    >>> "nn.Conv2d" in nn.pytorch.supported()["modules"], "F.rrelu" in str(nn.pytorch.supported())
+    (True, False)
+    """
+    torch = require_torch("nn.from_torch")
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"from_torch: takes a torch.nn.Module, not a {type(module).__name__}.")
+    names, given = _example(torch, module, example)
+    by_name = isinstance(example, Mapping)
+    with _untouched(torch, module):
+        steps = _recorded(torch, module, names if by_name else (), given)
+    _check_functions(steps.records)
+    result = _without_none(steps.result)
+    if result is None:
+        classes = ", ".join(steps.left_out.values())
+        raise refusal(
+            f"forward gives no tensor{f', but {classes}' if classes else ''}", None,
+            "Wrap the module in one whose forward gives tensors, or tuples, lists and dictionaries of them.",
+        )  # fmt: skip
+    if steps.left_out:
+        _warn_of(steps.left_out)
+    network = _built(torch, module, steps, result, names, given)
+    with _untouched(torch, module):
+        _compare(torch, module, network, names if by_name else (), given, steps)
+    network.train(bool(module.training))
+    parts = dict(network._paths())
+    for path, part in module.named_modules():
+        if path in parts:
+            parts[path].training = bool(part.training)
+    return network
+
+
+def _warn_of(left_out: Mapping[str, str]) -> None:
+    """Say which parts of a result the network does not give."""
+    parts = ", ".join(f"result{name} ({kind})" for name, kind in left_out.items())
+    cure = " A model of transformers makes no cache with model.config.use_cache = False."
+    warnings.warn(
+        f"from_torch: the network leaves out {parts}, which is no tensor in both modes."
+        f"{cure if any('Cache' in kind for kind in left_out.values()) else ''}",
+        stacklevel=3,
+    )
+
+
+# The example.
+
+
+def _example(torch: Any, module: Any, example: Any) -> tuple[tuple[str, ...], list[Any]]:
+    """Names of the arguments, if they are known, and tensors."""
+    by_name = isinstance(example, Mapping)
+    given = list(example.values()) if by_name else list(example) if isinstance(example, (tuple, list)) else [example]
+    names = tuple(example) if by_name else _argument_names(module)[: len(given)]
+    reference = next(iter(module.parameters()), None)
+    tensors = []
+    for x in given:
+        tensor = x.detach() if isinstance(x, torch.Tensor) else torch.as_tensor(np.array(x))
+        if not tensor.ndim or not len(tensor):
+            raise ValueError(
+                f"from_torch: an example has shape {tuple(tensor.shape)}. Pass at least one sample, the batch axis first."
+            )
+        if reference is not None:
+            tensor = tensor.to(reference.device)
+            if tensor.is_floating_point() and reference.is_floating_point():
+                tensor = tensor.to(reference.dtype)
+        tensors.append(tensor)
+    if not tensors or len({len(x) for x in tensors}) != 1:
+        counts = ", ".join(str(len(x)) for x in tensors)
+        raise ValueError(f"from_torch: the examples have {counts or 'no'} samples. Pass the same number of each.")
+    return names, tensors
+
+
+def _argument_names(module: Any) -> tuple[str, ...]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(name for name, p in inspect.signature(module.forward).parameters.items() if p.kind in kinds)
+
+
+def _batch(torch: Any, given: list[Any], size: int) -> list[Any]:
+    """So many samples, of those that there are; numbers are results, not leaves, so that they may be changed in place."""
+    made = []
+    for x in given:
+        rows = x[torch.arange(size, device=x.device) % len(x)].clone()
+        made.append(rows.requires_grad_().clone() if rows.is_floating_point() else rows)
+    return made
+
+
+# Recording.
+
+
+@contextmanager
+def _untouched(torch: Any, module: Any) -> Iterator[None]:
+    """Whatever runs inside, the module is as it was afterwards, and so are PyTorch's random numbers."""
+    modes = [(m, m.training) for m in module.modules()]
+    buffers = [
+        (m._buffers, name, b, b.clone()) for m in module.modules() for name, b in m._buffers.items() if b is not None
+    ]
+    fast = torch.backends.mha.get_fastpath_enabled()
+    try:
+        torch.backends.mha.set_fastpath_enabled(False)
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        for m, mode in modes:
+            m.training = mode
+        with torch.no_grad():
+            for table, name, buffer, values in buffers:
+                table[name] = buffer
+                buffer.copy_(values)
+
+
+def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any]) -> Trace:
+    """What the module does, for all batch sizes and both modes."""
+    if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
+        _call(module, names, _batch(torch, given, SIZES[0]))  # tells lazy modules their sizes
+
+    def run(training: bool, size: int) -> Trace:
+        module.train(training)
+        recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None, FUNCTIONS)
+        samples = _batch(torch, given, size)
+        named = dict(zip(names, samples, strict=bool(names)))
+        try:
+            return recorder.run(() if named else tuple(samples), named)
+        except Unsupported:
+            raise
+        except Exception as error:  # of the module, or of PyTorch in it
+            _run_alone(module, names, _batch(torch, given, size))
+            raise refusal(
+                f"forward fails while it is recorded ({problem(error)})", recorder.place_of(error),
+                "It does not fail by itself: take what that line does out of forward.",
+            ) from error  # fmt: skip
+
+    def steps(mode: bool) -> Trace:
+        traces = [run(mode, size) for size in SIZES]
+        try:
+            return for_all_batches(traces, FUNCTIONS)
+        except (
+            Unsupported
+        ):  # a module may do something in its first run alone, such as making tables or scaling weights
+            return for_all_batches([run(mode, size) for size in SIZES], FUNCTIONS)
+
+    training, evaluation = steps(True), steps(False)
+    parts = dict(module.named_modules())
+    return for_both_modes(training, evaluation, lambda path: bool(getattr(parts[path], "track_running_stats", False)))
+
+
+def _run_alone(module: Any, names: tuple[str, ...], samples: list[Any]) -> None:
+    """Run a module that has failed without being watched: if it fails again, module and example do not fit."""
+    try:
+        _call(module, names, [x.detach() for x in samples])
+    except Exception as error:
+        mode = "training" if module.training else "evaluation"
+        raise ValueError(
+            f"from_torch: {type(module).__name__} fails in PyTorch itself on {len(samples[0])} samples of the example, in {mode} "
+            f"mode ({problem(error)}). Pass an example that module(example) takes in both modes."
+        ) from error
+
+
+def _call(module: Any, names: tuple[str, ...], samples: list[Any]) -> Any:
+    return module(**dict(zip(names, samples, strict=True))) if names else module(*samples)
+
+
+def _check_functions(records: list[Record]) -> None:
+    for record in records:
+        if record.kind == "function" and record.target not in FUNCTIONS:
+            raise refusal(
+                f"{described(record, {})} has no counterpart",
+                record.place,
+                "nn.pytorch.supported() lists what has one; write that line with it, or the layer by hand.",
+            )
+
+
+def _without_none(result: Any) -> Any:
+    """The result of forward as values can be given: without what is no tensor."""
+    if isinstance(result, Ref):
+        return result
+    if isinstance(result, dict):
+        parts = {name: _without_none(part) for name, part in result.items()}
+        return {name: part for name, part in parts.items() if part is not None} or None
+    if isinstance(result, (tuple, list)):
+        kept = [part for part in map(_without_none, result) if part is not None]
+        if len(kept) < len(result) and len(kept) == 1:
+            return kept[0]
+        return type(result)(kept) if kept else None
+    return None
+
+
+# Building.
+
+
+def _built(torch: Any, module: Any, steps: Trace, result: Any, names: tuple[str, ...], given: list[Any]) -> Network:
+    used = {record.target: record for record in steps.records if record.kind == "module"}
+    paths = dict(module.named_modules())
+    signature = Signature(
+        names, tuple(not x.is_floating_point() for x in given), result,
+        {path: bool(getattr(paths[path], "batch_first", True)) for path in used},
+        {path: type(paths[path]).__name__ for path in used},
+    )  # fmt: skip
+    builder = _Builder(torch, module, used)
+    network = Network(type(module).__name__, steps.records, signature, builder.loose())
+    if "" in used:  # a layer by itself
+        network._children[""] = builder.part(module, "")
+    else:
+        builder.fill(network, module, "")
+    return network
+
+
+@dataclass
+class _Builder:
+    """Makes the parts of a network, each once."""
+
+    torch: Any
+    root: Any
+    used: dict[str, Record]
+
+    def __post_init__(self) -> None:
+        self._made: dict[int, Module] = {}
+        self._parameters: dict[int, Parameter] = {}
+        self._buffers: dict[int, Any] = {}
+
+    def loose(self) -> dict[str, Any]:
+        """Buffers that PyTorch does not save, by path."""
+        return {
+            f"{path}.{name}" if path else name: self._buffer(m._buffers[name])
+            for path, m in self.root.named_modules()
+            for name in m._non_persistent_buffers_set
+            if m._buffers.get(name) is not None
+        }
+
+    def fill(self, ours: Part, theirs: Any, path: str) -> None:
+        """Give a part what the module of PyTorch holds, in the same order."""
+        self._made[id(theirs)] = ours
+        for name, parameter in theirs._parameters.items():
+            if parameter is not None:
+                ours.place(name, self._parameter(parameter))
+        for name, buffer in theirs._buffers.items():
+            counts = name == "num_batches_tracked"  # which nothing here depends on, as in our layers
+            if buffer is not None and not counts and name not in theirs._non_persistent_buffers_set:
+                ours.place(name, self._buffer(buffer))
+        for name, child in theirs._modules.items():
+            if child is not None:
+                ours.place(name, self.part(child, f"{path}.{name}" if path else name))
+
+    def part(self, theirs: Any, path: str) -> Module:
+        if id(theirs) in self._made:
+            return self._made[id(theirs)]
+        kind = kind_of(self.torch, theirs)
+        if kind is not None:
+            try:
+                layer = kind.make(theirs)
+            except (Misfit, ValueError, TypeError) as error:
+                if path in self.used:
+                    raise refusal(
+                        f"nn.{type(theirs).__name__}: {str(error).rstrip('.')}", self.used[path].place
+                    ) from error
+            else:
+                self._made[id(theirs)] = layer
+                self._give_weights(layer, theirs)
+                return layer
+        container = _CONTAINERS.get(type(theirs).__name__)
+        if container is not None and getattr(self.torch.nn, type(theirs).__name__) is type(theirs):
+            series: Module = container()
+            self._made[id(theirs)] = series
+            for name, child in theirs._modules.items():
+                series._children[name] = self.part(child, f"{path}.{name}" if path else name)
+            return series
+        part = Part(type(theirs).__name__)
+        self.fill(part, theirs, path)
+        return part
+
+    def _give_weights(self, layer: Module, theirs: Any) -> None:
+        """The weights of a layer, which has the same names for them, and of what it holds."""
+        for name, parameter in theirs._parameters.items():
+            if parameter is not None:
+                setattr(layer, name, self._parameter(parameter))
+        for name, buffer in theirs._buffers.items():
+            if buffer is not None and name in layer._buffers:
+                layer.register_buffer(name, self._buffer(buffer))
+        for name, child in theirs._modules.items():
+            if name in layer._children:
+                self._made[id(child)] = layer._children[name]
+                self._give_weights(layer._children[name], child)
+
+    def _parameter(self, parameter: Any) -> Parameter:
+        if id(parameter) not in self._parameters:
+            made = Parameter(array_of(parameter), requires_grad=bool(parameter.requires_grad))
+            self._parameters[id(parameter)] = made
+        return self._parameters[id(parameter)]
+
+    def _buffer(self, buffer: Any) -> Any:
+        if id(buffer) not in self._buffers:
+            self._buffers[id(buffer)] = array_of(buffer)
+        return self._buffers[id(buffer)]
+
+
+# Checking.
+
+
+def _compare(torch: Any, module: Any, network: Network, names: tuple[str, ...], given: list[Any], steps: Trace) -> None:
+    """Run both on the example; whatever this package gets wrong is an error here, never a wrong number later."""
+    module.eval()
+    arrays = [array_of(x) for x in given]
+    ours = network.eval()(*arrays)
+    with torch.no_grad():
+        theirs = _call(module, names, [x.clone() for x in given])
+        if any(record.kind == "function" and record.target in RANDOM for record in steps.records):
+            again = _call(module, names, [x.clone() for x in given])
+            pairs = zip(_tensors(torch, theirs, steps.result), _tensors(torch, again, steps.result), strict=True)
+            if not all(torch.equal(a, b) for (a, _), (b, _) in pairs):
+                return  # numbers that evaluation draws cannot be compared
+    for x, (tensor, _) in zip(_arrays(ours), _tensors(torch, theirs, steps.result), strict=True):
+        expected = array_of(tensor)
+        largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=1e-3))
+        if x.shape != expected.shape or not np.allclose(x, expected, 0, _TOLERANCE * largest, equal_nan=True):
+            raise RuntimeError(
+                f"from_torch: on the example the network gives {x.shape} with a mean of {x.mean():g} where PyTorch gives "
+                f"{expected.shape} with {expected.mean():g}. This is a mistake of openbnns; please report it with the module."
+            )
+
+
+def _arrays(result: Any) -> Iterator[Any]:
+    parts = result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else None
+    if parts is None:
+        yield result
+    else:
+        for part in parts:
+            yield from _arrays(part)
+
+
+def _tensors(torch: Any, result: Any, structure: Any) -> Iterator[tuple[Any, Ref]]:
+    """The tensors of a result with their Refs in the record."""
+    if isinstance(structure, Ref):
+        yield result, structure
+    elif isinstance(structure, dict):
+        for name, part in structure.items():
+            yield from _tensors(torch, result[name], part)
+    elif isinstance(structure, (tuple, list)):
+        for each, part in zip(result, structure, strict=True):
+            yield from _tensors(torch, each, part)

@@ -1,0 +1,99 @@
+"""How layers run on tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...nn import functional as F
+from ...nn.module import Module
+from ...nn.padding import Pad
+from ..converted.tensors import ForeignTensor, Misfit
+from ._layers import Kind
+from .operations import Call
+
+
+def run(kind: Kind, layer: Module, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], first: bool) -> Any:
+    """The results of a layer; ``first`` is PyTorch's ``batch_first`` of the module."""
+    runs: Any = _RUNS[kind.runs]
+    return runs(layer, call, first, *args, **kwargs)
+
+
+def _plain(layer: Any, call: Call, first: bool, *inputs: Any, output_size: Any = None) -> Any:
+    values = [x.elements for x in inputs if not _is_size(x)]
+    size = next(filter(_is_size, inputs), output_size)
+    if isinstance(layer, Pad):  # which PyTorch does with whatever axes come last
+        mode: Any = layer.mode
+        return F.pad(values[0], layer.padding, mode, layer.value if layer.mode == "constant" else None)
+    if size is None:
+        return layer(*values)
+    if not type(layer).__name__.startswith("MaxUnpool"):
+        raise Misfit("output_size has no counterpart here. Use output_padding")
+    return layer(*values, output_size=[int(n) for n in list(size)[-(values[0].ndim - 2) :]])
+
+
+def _is_size(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and not any(isinstance(n, ForeignTensor) for n in x)
+
+
+def _bag(
+    layer: Any, call: Call, first: bool, input: ForeignTensor, offsets: Any = None, per_sample_weights: Any = None
+) -> Any:
+    if offsets is not None or input.rank != 2:
+        raise Misfit("bags must be rows (N, length) of one input, without offsets")
+    if per_sample_weights is None:
+        return layer(input.value)
+    return layer(input.value, per_sample_weights.numbers)
+
+
+def _turned(x: ForeignTensor, first: bool) -> Any:
+    """A sequence with the samples in front of the steps."""
+    if x.rank != 3:
+        raise Misfit(f"a sequence without a batch, {x.shape}, has no counterpart here")
+    return x.numbers if first else F.transpose(x.numbers, 0, 1)
+
+
+def _sequence(layer: Any, call: Call, first: bool, input: ForeignTensor, hx: Any = None) -> Any:
+    state = None
+    if hx is not None:
+        state = tuple(map(_state, hx)) if isinstance(hx, (tuple, list)) else _state(hx)
+    output, rest = layer(_turned(input, first), state)
+    states = [F.stack(list(each), 0) for each in (rest if len(layer.state_names) > 1 else (rest,))]
+    output = output if first else F.transpose(output, 0, 1)
+    return output, (tuple(states) if len(states) > 1 else states[0])
+
+
+def _state(x: ForeignTensor) -> Any:
+    """(layers, N, H) as one value (N, H) for every layer and direction."""
+    if x.rank != 3:
+        raise Misfit(f"an initial state is {x.shape}, but must be (layers, N, hidden)")
+    return tuple(F.unbind(x.numbers, 0))
+
+
+def _cell(layer: Any, call: Call, first: bool, input: ForeignTensor, hx: Any = None) -> Any:
+    if hx is None:
+        return layer(input.numbers)
+    return layer(input.numbers, tuple(x.numbers for x in hx) if isinstance(hx, (tuple, list)) else hx.numbers)
+
+
+def _attention(
+    layer: Any, call: Call, first: bool, query: ForeignTensor, key: ForeignTensor, value: ForeignTensor, key_padding_mask: Any =
+    None, need_weights: bool = True, attn_mask: Any = None, average_attn_weights: bool = True, is_causal: bool = False,
+) -> Any:  # fmt: skip
+    turned = {id(x): _turned(x, first) for x in (query, key, value)}  # the same value for what is the same tensor
+    output, weights = layer(
+        *(turned[id(x)] for x in (query, key, value)),
+        None if key_padding_mask is None else _mask(key_padding_mask),
+        need_weights=len(call.shapes) > 1,
+        attn_mask=None if attn_mask is None else _mask(attn_mask),
+        average_attn_weights=average_attn_weights,
+    )
+    return output if first else F.transpose(output, 0, 1), weights
+
+
+def _mask(x: ForeignTensor) -> Any:
+    return x.held if isinstance(x.held, np.ndarray) and x.constant else x.value
+
+
+_RUNS = {"plain": _plain, "bag": _bag, "sequence": _sequence, "cell": _cell, "attention": _attention}

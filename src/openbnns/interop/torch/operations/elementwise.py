@@ -1,0 +1,297 @@
+"""Element by element: arithmetic, activations, masks, types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....graph.functions import as_integers
+from ....graph.sizes import Size
+from ....nn import functional as F
+from ...converted.functions import COMPARISONS, WHOLE, Compare, Not, WholeNumbers
+from ...converted.tensors import ForeignTensor, Misfit
+from .._recording import Kind
+from ._registry import Call, adapted, add, operation, plain, refuse_unless
+
+ARITHMETIC = "arithmetic"
+ACTIVATIONS = "activations"
+MASKS = "masks and types"
+
+
+def operand(given: Any) -> Any:
+    """A tensor so that it meets the others, or a number."""
+    return given.broadcast if isinstance(given, ForeignTensor) else plain(given, "a number")
+
+
+# Functions of one tensor.
+
+_UNARY = [
+    "neg", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "square", "reciprocal", "sin", "cos", "tan",
+    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "erfc", "floor", "ceil", "round", "sign",
+    "log1p", "log10", "expm1", "sinc", "trunc", "frac",
+]  # fmt: skip
+_ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "fix": "trunc"}
+
+
+def _unary(function: Any) -> Any:
+    def handler(call: Call, input: ForeignTensor) -> Any:
+        return function(input.broadcast)
+
+    return handler
+
+
+for _name in _UNARY:
+    add(ARITHMETIC, _name, _unary(getattr(F, _name)))
+    if _name not in ("asinh", "acosh", "atanh"):  # which PyTorch cannot differentiate in place
+        add(ARITHMETIC, f"{_name}_", _unary(getattr(F, _name)))
+for _name, _other in _ALIASES.items():
+    add(ARITHMETIC, _name, _unary(getattr(F, _other)))
+add(ARITHMETIC, "__neg__", _unary(F.neg))
+add(ARITHMETIC, "__abs__", _unary(F.abs))
+
+
+for _name in ("nan_to_num", "nan_to_num_"):
+    add(ARITHMETIC, _name, adapted(F.nan_to_num))
+
+
+# Functions of two.
+
+
+def _two(call: Call, name: str, a: Any, b: Any) -> Any:
+    """A function of two by its name here; of whole numbers if its result is one."""
+    if call.kinds[0] == "i" and name in WHOLE:
+        return WholeNumbers.apply(_whole_operand(a), _whole_operand(b), name)
+    function: Any = getattr(F, name)
+    return function(operand(a), operand(b))
+
+
+def _whole_operand(given: Any) -> Any:
+    if isinstance(given, ForeignTensor):
+        return given.whole
+    number = plain(given, "a number")
+    return as_integers(number) if isinstance(number, Size) else np.int64(number)
+
+
+def _binary(name: str, swapped: bool = False) -> Any:
+    def handler(call: Call, input: Any, other: Any) -> Any:
+        return _two(call, name, *((other, input) if swapped else (input, other)))
+
+    return handler
+
+
+for _name in ("maximum", "minimum"):
+    add(ARITHMETIC, _name, _binary(_name))
+for _name in ("mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"):
+    add(ARITHMETIC, _name, _binary("mul"))
+
+
+def _scaled(name: str, swapped: bool = False) -> Any:
+    def handler(call: Call, input: Any, other: Any, *, alpha: Any = 1) -> Any:
+        a, b = (other, input) if swapped else (input, other)
+        factor = plain(alpha, "alpha")
+        if factor != 1:
+            b = ForeignTensor(_two(call, "mul", b, factor)) if isinstance(b, ForeignTensor) else b * factor
+        return _two(call, name, a, b)
+
+    return handler
+
+
+for _name in ("add", "add_", "__add__", "__radd__", "__iadd__"):
+    add(ARITHMETIC, _name, _scaled("add"))
+for _name in ("sub", "sub_", "subtract", "__sub__", "__isub__"):
+    add(ARITHMETIC, _name, _scaled("sub"))
+for _name in ("rsub", "__rsub__"):
+    add(ARITHMETIC, _name, _scaled("sub", swapped=True))
+
+
+@operation(ARITHMETIC, "div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__")
+def div(call: Call, input: Any, other: Any, *, rounding_mode: Any = None) -> Any:
+    refuse_unless("rounding_mode", rounding_mode, None, "floor", "trunc")
+    if rounding_mode == "floor":
+        return _two(call, "floor_divide", input, other)
+    quotient = F.div(operand(input), operand(other))
+    return quotient if rounding_mode is None else F.trunc(quotient)
+
+
+for _name, _others in {
+    "remainder": ("remainder_", "__mod__", "__imod__"),
+    "floor_divide": ("floor_divide_", "__floordiv__", "__ifloordiv__"),
+    "fmod": ("fmod_",),
+    "atan2": ("atan2_", "arctan2"),
+    "hypot": ("hypot_",),
+    "logaddexp": (),
+}.items():
+    for _spelling in (_name, *_others):
+        add(ARITHMETIC, _spelling, _binary(_name))
+add(ARITHMETIC, "__rmod__", _binary("remainder", swapped=True))
+add(ARITHMETIC, "__rfloordiv__", _binary("floor_divide", swapped=True))
+
+
+@operation(ARITHMETIC, "__rtruediv__", "__rdiv__")
+def rdiv(call: Call, input: Any, other: Any) -> Any:
+    return F.div(operand(other), operand(input))
+
+
+@operation(ARITHMETIC, "pow", "pow_", "__pow__", "__ipow__")
+def pow(call: Call, input: Any, exponent: Any) -> Any:
+    return F.pow(operand(input), operand(exponent))
+
+
+@operation(ARITHMETIC, "__rpow__")
+def rpow(call: Call, input: Any, other: Any) -> Any:
+    return F.pow(operand(other), operand(input))
+
+
+@operation(ARITHMETIC, "clamp", "clamp_", "clip", "clip_")
+def clamp(call: Call, input: ForeignTensor, min: Any = None, max: Any = None) -> Any:
+    low, high = (None if end is None else operand(end) for end in (min, max))
+    return F.clamp(input.broadcast, low, high)
+
+
+@operation(ARITHMETIC, "clamp_min", "clamp_min_")
+def clamp_min(call: Call, input: ForeignTensor, min: Any) -> Any:
+    return F.maximum(input.broadcast, operand(min))
+
+
+@operation(ARITHMETIC, "clamp_max", "clamp_max_")
+def clamp_max(call: Call, input: ForeignTensor, max: Any) -> Any:
+    return F.minimum(input.broadcast, operand(max))
+
+
+@operation(ARITHMETIC, "addcmul", "addcmul_")
+def addcmul(call: Call, input: ForeignTensor, tensor1: ForeignTensor, tensor2: ForeignTensor, *, value: Any = 1) -> Any:
+    a, b, c = (operand(x) for x in (input, tensor1, tensor2))
+    return F.addcmul(a, b, c, value=plain(value, "value"))
+
+
+@operation(ARITHMETIC, "lerp", "lerp_")
+def lerp(call: Call, input: ForeignTensor, end: ForeignTensor, weight: Any) -> Any:
+    return F.lerp(operand(input), operand(end), operand(weight))
+
+
+# Activations.
+
+_ACTIVATIONS = [
+    "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish",
+    "hardtanh", "hardsigmoid", "hardswish", "hardshrink", "softshrink", "tanhshrink", "softsign",
+]  # fmt: skip
+
+
+def _activation(function: Any) -> Any:
+    def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
+        named.pop("inplace", None)
+        chosen = [plain(option, "an option") for option in options]
+        if chosen and isinstance(chosen[-1], bool):  # inplace, which makes no difference
+            chosen.pop()
+        return function(input.numbers, *chosen, **{name: plain(option, name) for name, option in named.items()})
+
+    return handler
+
+
+for _name in _ACTIVATIONS:
+    add(ACTIVATIONS, f"F.{_name}", _activation(getattr(F, _name)))
+for _name in ("relu", "sigmoid", "tanh", "selu", "celu"):
+    add(ACTIVATIONS, _name, _activation(getattr(F, _name)))
+for _name in ("relu_", "sigmoid_", "tanh_"):
+    add(ACTIVATIONS, _name, _activation(getattr(F, _name[:-1])))
+for _name in ("relu_", "leaky_relu_", "elu_", "selu_", "celu_", "hardtanh_", "threshold_"):
+    add(ACTIVATIONS, f"F.{_name}", _activation(getattr(F, _name[:-1])))
+add(ACTIVATIONS, "special.expit", _activation(F.sigmoid))
+add(ACTIVATIONS, "F.logsigmoid", _activation(F.logsigmoid))
+add(ACTIVATIONS, "F.threshold", _activation(F.threshold))
+
+
+@operation(ACTIVATIONS, "F.softplus")
+def softplus(call: Call, input: ForeignTensor, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
+    check_threshold(plain(threshold, "threshold"))
+    return F.softplus(input.numbers, plain(beta, "beta"))
+
+
+def check_threshold(threshold: float) -> None:
+    """Softplus is computed without a threshold; from 15 on the difference is below the precision of float32."""
+    if threshold < 15:
+        raise Misfit(f"softplus with threshold={threshold} has no counterpart here, only thresholds of at least 15")
+
+
+@operation(ACTIVATIONS, "F.prelu")
+def prelu(call: Call, input: ForeignTensor, weight: ForeignTensor) -> Any:
+    return F.prelu(input.numbers, weight.numbers)
+
+
+# Masks and types.
+
+
+@operation(MASKS, "where")
+def where(call: Call, condition: ForeignTensor, input: Any = None, other: Any = None) -> Any:
+    if input is None or other is None:
+        raise Misfit("the places where a condition holds are not known before there are numbers. Give both values")
+    return F.where(operand(condition), operand(input), operand(other))
+
+
+@operation(MASKS, "masked_fill", "masked_fill_")
+def masked_fill(call: Call, input: ForeignTensor, mask: ForeignTensor, value: Any) -> Any:
+    return F.where(operand(mask), operand(value), operand(input))
+
+
+def _comparison(name: str) -> Any:
+    def handler(call: Call, input: Any, other: Any) -> Any:
+        a, b = (
+            x.broadcast if isinstance(x, ForeignTensor) else np.float32(plain(x, "a number")) for x in (input, other)
+        )
+        return Compare.apply(a, b, name)
+
+    return handler
+
+
+for _name in ("isnan", "isinf", "isfinite"):
+    add(MASKS, _name, _unary(getattr(F, _name)))
+for _name in COMPARISONS:
+    add(MASKS, _name, _comparison(_name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    add(MASKS, f"__{_name}__", _comparison(_name))
+for _name, _other in (("and", "logical_and"), ("or", "logical_or"), ("xor", "logical_xor")):
+
+    def _logical(call: Call, input: Any, other: Any, name: str = _other) -> Any:
+        if any(isinstance(x, ForeignTensor) and x.kind != "b" for x in (input, other)):
+            raise Misfit("bits of whole numbers have no counterpart here, only masks")
+        return _comparison(name)(call, input, other)
+
+    for _spelling in (f"__{_name}__", f"__r{_name}__", f"bitwise_{_name}"):
+        add(MASKS, _spelling, _logical)
+
+
+@operation(MASKS, "logical_not", "bitwise_not", "__invert__")
+def logical_not(call: Call, input: ForeignTensor) -> Any:
+    if input.kind != "b" and call.name != "logical_not":
+        raise Misfit("bits of whole numbers have no counterpart here, only masks")
+    return Not.apply(input.broadcast)
+
+
+_FLOATS = {"torch.float32", "torch.float64", "torch.float16", "torch.bfloat16", "torch.float", "torch.double"}
+_INTEGERS = {"torch.int64", "torch.int32", "torch.long", "torch.int"}
+
+
+def converted(input: ForeignTensor, kind: str) -> Any:
+    """A tensor of numbers, whole numbers or booleans as one of another kind."""
+    if kind == input.kind or (kind == "i" and input.kind == "b"):
+        return input
+    if kind == "f":
+        return input.broadcast
+    if kind == "b":
+        return Compare.apply(input.broadcast, np.float32(0), "ne")
+    return input.numbers.long()
+
+
+@operation(MASKS, "to", "type")
+def to(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
+    named.pop("non_blocking", None), named.pop("copy", None), named.pop("memory_format", None)
+    for option in [*options, *named.values()]:
+        if not isinstance(option, (Kind, ForeignTensor, bool, str)):
+            raise Misfit(f"{option!r} is no type that there is here")
+    return converted(input, call.kinds[0])
+
+
+@operation(MASKS, "float", "double", "half", "bfloat16", "long", "int", "bool", "type_as")
+def cast(call: Call, input: ForeignTensor, other: Any = None) -> Any:
+    return converted(input, call.kinds[0])

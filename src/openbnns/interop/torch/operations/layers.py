@@ -1,0 +1,395 @@
+"""Convolutions, poolings, normalizations, lookups, dropout and losses as functions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from ....graph.graph import current_graph
+from ....graph.operations.choice import Choice
+from ....graph.operations.random_numbers import RandomNumbers
+from ....graph.parameter import Parameter
+from ....graph.sizes import Size
+from ....graph.tensor import Tensor
+from ....nn import functional as F
+from ...converted.functions import AsNumbers, Compare
+from ...converted.tensors import ForeignTensor, Misfit, held_parameter
+from .._recording import Kind
+from .._steps import BY_MODE, ByMode
+from ._registry import FUNCTIONS, Call, adapted, add, operation, plain, refuse_unless, whole
+
+LAYERS = "layers"
+LOSSES = "losses"
+RANDOM = "random numbers"
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: plain_sizes(value, name) for name, value in given.items()}
+
+
+def plain_sizes(given: Any, name: str) -> Any:
+    if isinstance(given, (tuple, list)):
+        return tuple(_number(plain(n, name)) for n in given)
+    return _number(plain(given, name))
+
+
+def _number(given: Any) -> Any:
+    return int(given) if isinstance(given, Size) else given
+
+
+# Convolutions.
+
+
+def _convolution(function: Any, transposed: bool) -> Any:
+    def handler(
+        call: Call, input: ForeignTensor, weight: ForeignTensor, bias: Any = None, stride: Any = 1, padding: Any = 0,
+        *options: Any, **named: Any,
+    ) -> Any:  # fmt: skip
+        names = ("output_padding", "groups", "dilation") if transposed else ("dilation", "groups")
+        chosen = {"stride": stride, "padding": padding, **dict(zip(names, options, strict=False)), **named}
+        held = (weights(weight), None if bias is None else weights(bias))
+        return function(input.numbers, *held, **_options(chosen))
+
+    return handler
+
+
+def weights(given: ForeignTensor) -> Any:
+    """Weights as they are held, or as they are computed."""
+    return held_parameter(given) if isinstance(given.held, (Parameter, np.ndarray)) else given.numbers
+
+
+for _name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):
+    add(LAYERS, f"F.{_name}", _convolution(getattr(F, _name), "transpose" in _name))
+
+
+# Poolings, sizes.
+
+
+def _pooling(function: Any, *names: str) -> Any:
+    gives_indices = "return_indices" in inspect.signature(function).parameters
+
+    def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
+        chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named}
+        if not chosen.get("stride", 0):  # PyTorch's functions in C take [] for None
+            chosen.pop("stride", None)
+        if not gives_indices:
+            refuse_unless("return_indices", chosen.pop("return_indices", False), False)
+        return function(input.numbers, **_options(chosen))
+
+    return handler
+
+
+_WINDOW = ("kernel_size", "stride", "padding")
+for _axes in ("1d", "2d", "3d"):
+    for _name in (f"max_pool{_axes}", f"F.max_pool{_axes}"):
+        add(
+            LAYERS, _name,
+            _pooling(getattr(F, f"max_pool{_axes}"), *_WINDOW, "dilation", "ceil_mode", "return_indices"),
+        )  # fmt: skip
+    add(
+        LAYERS, f"F.avg_pool{_axes}",
+        _pooling(getattr(F, f"avg_pool{_axes}"), *_WINDOW, "ceil_mode", "count_include_pad", "divisor_override"),
+    )  # fmt: skip
+    add(LAYERS, f"F.adaptive_avg_pool{_axes}", _pooling(getattr(F, f"adaptive_avg_pool{_axes}"), "output_size"))
+    add(
+        LAYERS,
+        f"F.adaptive_max_pool{_axes}",
+        _pooling(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
+    )
+for _axes in ("1d", "2d"):
+    add(
+        LAYERS,
+        f"F.lp_pool{_axes}",
+        _pooling(getattr(F, f"lp_pool{_axes}"), "norm_type", "kernel_size", "stride", "ceil_mode"),
+    )
+
+
+def _with_indices(function: Any, *names: str) -> Any:
+    inner = _pooling(function, *names)
+
+    def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
+        named.pop("return_indices", None)
+        return inner(call, input, *options[: len(names) - 1], return_indices=True, **named)
+
+    return handler
+
+
+for _axes in ("1d", "2d"):
+    add(
+        LAYERS, f"F.max_pool{_axes}_with_indices",
+        _with_indices(getattr(F, f"max_pool{_axes}"), *_WINDOW, "dilation", "ceil_mode", "return_indices"),
+    )  # fmt: skip
+    add(
+        LAYERS, f"F.adaptive_max_pool{_axes}_with_indices",
+        _with_indices(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
+    )  # fmt: skip
+
+
+@operation(LAYERS, "F.max_unpool1d", "F.max_unpool2d")
+def max_unpool(
+    call: Call, input: ForeignTensor, indices: ForeignTensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Any:  # fmt: skip
+    function = F.max_unpool1d if call.name.endswith("1d") else F.max_unpool2d
+    size = None if output_size is None else [int(n) for n in output_size[-(input.rank - 2) :]]
+    stride = plain_sizes(stride, "stride") or None
+    return function(
+        input.numbers, indices.value, plain_sizes(kernel_size, "kernel_size"), stride,
+        plain_sizes(padding, "padding"), size,
+    )  # fmt: skip
+
+
+@operation(LAYERS, "F.pad", "constant_pad_nd")
+def pad(call: Call, input: ForeignTensor, pad: Any, mode: Any = "constant", value: Any = None) -> Any:
+    if call.name == "constant_pad_nd":
+        mode, value = "constant", mode if value is None else value
+    widths = [int(plain(n, "pad")) for n in pad]
+    return F.pad(input.numbers, widths, mode, None if value is None else float(plain(value, "value")))
+
+
+@operation(LAYERS, "F.interpolate")
+def interpolate(
+    call: Call, input: ForeignTensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest",
+    align_corners: Any = None, recompute_scale_factor: Any = None, antialias: bool = False,
+) -> Any:  # fmt: skip
+    refuse_unless("antialias", antialias, False)
+    options = _options({"size": size, "scale_factor": scale_factor})
+    return F.interpolate(
+        input.numbers, mode=mode, align_corners=align_corners, recompute_scale_factor=recompute_scale_factor,
+        **options,
+    )  # fmt: skip
+
+
+for _name, _option in (
+    ("pixel_shuffle", "upscale_factor"), ("pixel_unshuffle", "downscale_factor"), ("channel_shuffle", "groups"),
+):  # fmt: skip
+    add(LAYERS, f"F.{_name}", _pooling(getattr(F, _name), _option))
+
+
+for _name in ("unfold", "fold"):
+    add(LAYERS, f"F.{_name}", adapted(getattr(F, _name)))
+
+
+# Normalizations.
+
+
+def _scaled(normalized: Any, weight: Any, bias: Any, *, behind: int) -> Any:
+    """Normalize with the weights of a layer; or, if these are computed, without any, and multiply by them afterwards.
+
+    ``behind`` is the number of axes after those of the weights.
+    """
+    if all(x is None or isinstance(x.held, (Parameter, np.ndarray)) for x in (weight, bias)):
+        return normalized(held_parameter(weight), held_parameter(bias))
+    result = normalized(None, None)
+    for function, x in ((F.mul, weight), (F.add, bias)):
+        if x is not None:
+            result = function(result, x.numbers.reshape((*x.shape, *[1] * behind)))
+    return result
+
+
+@operation(LAYERS, "F.layer_norm")
+def layer_norm(
+    call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+) -> Any:
+    shape = plain_sizes(normalized_shape, "normalized_shape")
+    return _scaled(lambda w, b: F.layer_norm(input.numbers, shape, w, b, plain(eps, "eps")), weight, bias, behind=0)
+
+
+@operation(LAYERS, "F.rms_norm")
+def rms_norm(call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    shape = plain_sizes(normalized_shape, "normalized_shape")
+    return _scaled(lambda w, _: F.rms_norm(input.numbers, shape, w, plain(eps, "eps")), weight, None, behind=0)
+
+
+@operation(LAYERS, "F.group_norm")
+def group_norm(
+    call: Call, input: ForeignTensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+) -> Any:
+    groups = plain(num_groups, "num_groups")
+    return _scaled(
+        lambda w, b: F.group_norm(input.numbers, groups, w, b, plain(eps, "eps")), weight, bias, behind=input.rank - 2
+    )
+
+
+@operation(LAYERS, "F.batch_norm")
+def batch_norm(
+    call: Call, input: ForeignTensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
+    training: Any = False, momentum: Any = 0.1, eps: Any = 1e-5,
+) -> Any:  # fmt: skip
+    if running_mean is not None and training != ByMode(False, True):
+        raise Misfit(f"training={training!r} does not follow the mode. Pass training=self.training")
+    if running_mean is None and training is not True:
+        raise Misfit("without running statistics a batch norm must have training=True")
+    mean, variance = held_parameter(running_mean), held_parameter(running_var)
+    options = {"momentum": plain(momentum, "momentum"), "eps": plain(eps, "eps")}
+    return _scaled(
+        lambda w, b: F.batch_norm(input.numbers, mean, variance, w, b, **options), weight, bias, behind=input.rank - 2
+    )
+
+
+@operation(LAYERS, "F.instance_norm")
+def instance_norm(
+    call: Call, input: ForeignTensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    use_input_stats: Any = True, momentum: Any = 0.1, eps: Any = 1e-5,
+) -> Any:  # fmt: skip
+    refuse_unless("use_input_stats", use_input_stats, True)
+    refuse_unless("running_mean", running_mean, None)
+    return _scaled(
+        lambda w, b: F.instance_norm(input.numbers, None, None, w, b, eps=plain(eps, "eps")), weight, bias,
+        behind=input.rank - 2,
+    )  # fmt: skip
+
+
+# Lookups.
+
+
+@operation(LAYERS, "F.embedding")
+def embedding(
+    call: Call, input: ForeignTensor, weight: ForeignTensor, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Any:  # fmt: skip
+    refuse_unless("max_norm", max_norm, None)
+    refuse_unless("scale_grad_by_freq", scale_grad_by_freq, False)
+    table = held_parameter(weight)
+    index = None if padding_idx is None else plain(padding_idx, "padding_idx") % weight.shape[0]
+    check_padding_row(table if isinstance(table, np.ndarray) else table.data, index)
+    return F.embedding(whole(input), table, index)
+
+
+def check_padding_row(table: Any, padding_idx: int | None) -> None:
+    """The row of the padding reads as zeros here, and as whatever it holds in PyTorch."""
+    if padding_idx is not None and np.any(table[padding_idx]):
+        raise Misfit(
+            f"row padding_idx={padding_idx} of an embedding is not zero, but reads as zeros here. Set it to zero, or leave "
+            "padding_idx out"
+        )
+
+
+@operation(LAYERS, "F.one_hot")
+def one_hot(call: Call, tensor: ForeignTensor, num_classes: Any = -1) -> Any:
+    return F.one_hot(whole(tensor), call.shape[-1])
+
+
+# Dropout.
+
+
+def _rate(p: Any, training: Any) -> float:
+    """The rate of a dropout that follows the mode, or 0 for one that is off."""
+    if training is False:
+        return 0.0
+    if training != ByMode(False, True):
+        raise Misfit(f"a dropout with training={training!r} acts in evaluation too. Pass training=self.training")
+    return float(plain(p, "p"))
+
+
+@operation(LAYERS, "F.dropout", "dropout", "F.dropout1d", "F.dropout2d")
+def dropout(
+    call: Call, input: ForeignTensor, p: Any = 0.5, training: Any = True, inplace: bool = False, **named: Any
+) -> Any:
+    rate = _rate(p, named.pop("train", training))
+    if not rate:
+        return input
+    if call.name in ("F.dropout1d", "F.dropout2d"):
+        from ....nn.layers import Dropout1d, Dropout2d
+
+        layer = Dropout1d(rate) if call.name == "F.dropout1d" else Dropout2d(rate)
+        return layer.forward(input.numbers)
+    return F.dropout(input.numbers, rate)
+
+
+# Losses.
+
+
+def _loss(function: Any) -> Any:
+    def handler(
+        call: Call, input: ForeignTensor, target: ForeignTensor, weight: Any = None, size_average: Any = None, *,
+        reduce: Any = None, reduction: str = "mean", **named: Any,
+    ) -> Any:  # fmt: skip
+        refuse_unless("size_average", size_average, None)
+        refuse_unless("reduce", reduce, None)
+        if weight is not None:
+            named["weight"] = weight
+        chosen = {
+            name: held_parameter(value) if isinstance(value, ForeignTensor) else plain(value, name)
+            for name, value in named.items()
+        }
+        aim = target.value if function in (F.cross_entropy, F.nll_loss) else target.numbers
+        return function(input.numbers, aim, reduction=reduction, **chosen)
+
+    return handler
+
+
+for _name in (
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "kl_div", "cross_entropy", "nll_loss", "hinge_embedding_loss",
+):  # fmt: skip
+    add(LOSSES, f"F.{_name}", _loss(getattr(F, _name)))
+
+
+# Random numbers.
+
+
+def _drawn(call: Call, *, normal: bool) -> Tensor:
+    """Random numbers in the shape of the result."""
+    graph = current_graph()
+    assert graph is not None
+    return graph.append(RandomNumbers(graph, call.shape, normal=normal))
+
+
+def _refuse_generator(generator: Any) -> None:
+    if generator is not None:
+        raise Misfit("a generator of PyTorch has no counterpart here")
+
+
+@operation(RANDOM, "randn_like", "rand_like", "randn", "rand")
+def random_numbers(call: Call, *given: Any, generator: Any = None, **named: Any) -> Any:
+    _refuse_generator(generator)
+    dtype = named.get("dtype")
+    if isinstance(dtype, Kind) and "float" not in dtype.name:
+        raise Misfit(f"random numbers of type {dtype.name} have no counterpart here")
+    return _drawn(call, normal=call.name.startswith("randn"))
+
+
+@operation(RANDOM, "bernoulli_")
+def bernoulli(call: Call, p: Any = 0.5, *, generator: Any = None) -> Any:
+    _refuse_generator(generator)
+    return AsNumbers.apply(Compare.apply(_drawn(call, normal=False), np.float32(plain(p, "p")), "lt"))
+
+
+@operation(RANDOM, "bernoulli")
+def bernoulli_of(call: Call, input: ForeignTensor, p: Any = None, *, generator: Any = None) -> Any:
+    _refuse_generator(generator)
+    return F.bernoulli(input.numbers) if p is None else bernoulli(call, p)
+
+
+@operation(RANDOM, "randperm")
+def randperm(call: Call, n: Any, *, generator: Any = None, **named: Any) -> Any:
+    _refuse_generator(generator)
+    return F.randperm(call.shape[0])
+
+
+@operation(RANDOM, "uniform_")
+def uniform(call: Call, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None, **named: Any) -> Any:
+    _refuse_generator(generator)
+    first, last = plain(named.get("from", low), "from"), plain(named.get("to", high), "to")
+    return F.add(F.mul(_drawn(call, normal=False), last - first), first)
+
+
+@operation(RANDOM, "normal_")
+def normal(call: Call, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
+    _refuse_generator(generator)
+    return F.add(F.mul(_drawn(call, normal=True), plain(std, "std")), plain(mean, "mean"))
+
+
+def by_mode(call: Call, training: ForeignTensor, evaluation: ForeignTensor) -> Any:
+    """What a module computes in one way in training and in another one in evaluation."""
+    first, second = training.numbers, evaluation.numbers
+    mode = first.graph.own_mode
+    if mode is not None:
+        return first if mode else second
+    return first.graph.append(Choice(first, second))
+
+
+FUNCTIONS[BY_MODE] = by_mode

@@ -1,0 +1,48 @@
+"""Elements by position: gathered, scattered, in order, and added up along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....nn import functional as F
+from ...converted.tensors import ForeignTensor, Misfit
+from ._registry import Call, adapted, add, operation, plain, refuse_unless, whole
+
+POSITIONS = "positions"
+
+add(POSITIONS, "gather", adapted(F.gather, sparse_grad=False))
+for _name in ("take_along_dim", "sort", "argsort", "topk"):
+    add(POSITIONS, _name, adapted(getattr(F, _name)))
+for _name in ("scatter_add", "index_add"):
+    add(POSITIONS, _name, adapted(getattr(F, _name)))
+    add(POSITIONS, f"{_name}_", adapted(getattr(F, _name)))
+
+
+@operation(POSITIONS, "scatter", "scatter_")
+def scatter(
+    call: Call,
+    input: ForeignTensor,
+    dim: Any,
+    index: ForeignTensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: Any = None,
+) -> Any:
+    refuse_unless("reduce", reduce, None)
+    given = value if src is None else src
+    source = given.numbers if isinstance(given, ForeignTensor) else plain(given, "value")
+    return F.scatter(input.numbers, plain(dim, "dim"), whole(index), source)
+
+
+@operation(POSITIONS, "cumsum", "cumsum_", "cumprod", "cumprod_")
+def accumulated(call: Call, input: ForeignTensor, dim: Any, *, dtype: Any = None) -> Any:
+    if input.kind == "f" and call.kinds[0] != "f":
+        raise Misfit(f"numbers that become whole ones, dtype={dtype.name}, have no counterpart here. Use x.long()")
+    total = (F.cumsum if call.name.startswith("cumsum") else F.cumprod)(input.numbers, plain(dim, "dim"))
+    return total.long() if call.kinds[0] == "i" else total
+
+
+@operation(POSITIONS, "copy_")
+def copy(call: Call, input: ForeignTensor, src: ForeignTensor, non_blocking: bool = False) -> Any:
+    return F.expand(src.elements, *call.shape)

@@ -1,0 +1,111 @@
+"""Matrix products, contractions, attention."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import numpy as np
+
+from ....graph.parameter import Parameter
+from ....nn import functional as F
+from ...converted.functions import Forbid
+from ...converted.tensors import ForeignTensor, Misfit, held_parameter
+from .._steps import ByMode
+from ._registry import Call, adapted, add, operation, plain
+
+PRODUCTS = "products"
+
+
+@operation(PRODUCTS, "matmul", "mm", "bmm", "mv", "dot", "__matmul__", "__rmatmul__", "inner")
+def matmul(call: Call, input: ForeignTensor, other: ForeignTensor) -> Any:
+    a, b = (other, input) if call.name == "__rmatmul__" else (input, other)
+    if call.name == "inner":
+        return F.matmul(a.numbers, b.numbers if b.rank == 1 else F.transpose(b.numbers, -1, -2))
+    return F.matmul(a.numbers, b.numbers)
+
+
+@operation(PRODUCTS, "addmm", "addmv", "baddbmm")
+def addmm(
+    call: Call, input: ForeignTensor, *factors: ForeignTensor, beta: Any = 1, alpha: Any = 1, **named: ForeignTensor
+) -> Any:
+    first, second = (*factors, *named.values())  # mat1 and mat2, mat and vec, or batch1 and batch2
+    product = F.mul(F.matmul(first.numbers, second.numbers), plain(alpha, "alpha"))
+    return F.add(product, F.mul(input.broadcast, plain(beta, "beta")))
+
+
+@operation(PRODUCTS, "F.linear")
+def linear(call: Call, input: ForeignTensor, weight: ForeignTensor, bias: Any = None) -> Any:
+    plain_weights = isinstance(weight.held, Parameter) and (bias is None or isinstance(bias.held, Parameter))
+    if plain_weights:
+        return F.linear(input.numbers, held_parameter(weight), held_parameter(bias))
+    return F.linear(input.numbers, weight.numbers, None if bias is None else bias.numbers)
+
+
+@operation(PRODUCTS, "_weight_norm")
+def weight_norm(call: Call, v: ForeignTensor, g: ForeignTensor, dim: Any = 0) -> Any:
+    """What ``torch.nn.utils.weight_norm`` computes weights with."""
+    if dim == -1:
+        raise Misfit("weights normalized over all axes have no counterpart here. Give dim")
+    others = [axis for axis in range(v.rank) if axis != dim % v.rank]
+    return F.mul(v.numbers, F.div(g.numbers, F.norm(v.numbers, 2, others, True)))
+
+
+@operation(PRODUCTS, "F.bilinear")
+def bilinear(call: Call, input1: ForeignTensor, input2: ForeignTensor, weight: ForeignTensor, bias: Any = None) -> Any:
+    letters = string.ascii_lowercase[: input1.rank - 1]
+    operands = (x.numbers for x in (input1, weight, input2))
+    product = F.einsum(f"{letters}y,xyz,{letters}z->{letters}x", *operands)
+    return product if bias is None else F.add(product, bias.broadcast)
+
+
+@operation(PRODUCTS, "einsum")
+def einsum(call: Call, equation: str, *operands: Any) -> Any:
+    given = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else list(operands)
+    return F.einsum(equation, *(x.numbers for x in given))
+
+
+@operation(PRODUCTS, "outer", "ger")
+def outer(call: Call, input: ForeignTensor, vec2: ForeignTensor) -> Any:
+    return F.outer(input.numbers, vec2.numbers)
+
+
+add(PRODUCTS, "cross", adapted(F.cross))
+
+
+@operation(PRODUCTS, "cdist")
+def cdist(call: Call, x1: ForeignTensor, x2: ForeignTensor, p: Any = 2.0, compute_mode: Any = None) -> Any:
+    return F.cdist(x1.numbers, x2.numbers, float(plain(p, "p")))
+
+
+@operation(PRODUCTS, "F.scaled_dot_product_attention")
+def attention(
+    call: Call, query: ForeignTensor, key: ForeignTensor, value: ForeignTensor, attn_mask: Any = None, dropout_p: Any = 0.0,
+    is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    keys, values = key.numbers, value.numbers
+    if enable_gqa:  # several heads of the query share one of keys and values
+        keys, values = (F.repeat_interleave(x, query.shape[-3] // x.shape[-3], -3) for x in (keys, values))
+    rate = dropout_p
+    if isinstance(rate, ByMode):
+        if rate.evaluation:
+            raise Misfit(f"dropout_p is {rate.evaluation} in evaluation, where nothing is dropped here")
+        rate = rate.training
+    elif rate:
+        raise Misfit(
+            "dropout_p acts in evaluation too, where nothing is dropped here. Pass p if self.training else 0.0"
+        )
+    return F.scaled_dot_product_attention(
+        query.numbers, keys, values, None if attn_mask is None else _added(attn_mask), float(rate),
+        bool(is_causal), None if scale is None else plain(scale, "scale"),
+    )  # fmt: skip
+
+
+def _added(mask: ForeignTensor) -> Any:
+    """A mask as numbers to add to scores: a mask of booleans says what takes part."""
+    if mask.kind == "f":
+        return mask.broadcast
+    if isinstance(mask.held, np.ndarray):
+        allowed = np.where(mask.held != 0, np.float32(0), np.float32(-np.inf))
+        return allowed[0] if allowed.ndim == 4 and len(allowed) == 1 else allowed
+    return Forbid.apply(mask.broadcast)

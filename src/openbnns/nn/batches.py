@@ -1,0 +1,373 @@
+"""Sources of batches: arrays in memory, rows of files, or any iterable that gives batches.
+
+A source gives the batches of an epoch by its number, from any batch on, and always the same ones: that is what makes a run
+resumable. The order of arrays follows from the seed and the number of the epoch alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..graph.tensor import Array
+from ._orders import BlockOrder, shuffled
+from ._parts import Key, called, keys_of
+from .data.dataset import Batches, check_parts, is_mapped, require_finite
+from .data.sources import BlockRows
+from .files.untrusted import DataError
+
+
+class Batch(NamedTuple):
+    """Samples and targets, each a list of arrays with the batch axis in front."""
+
+    x: list[Array]
+    y: list[Array]
+    weights: Array | None
+    """The weights of the samples, if they have any."""
+    numbers: Array
+    """The numbers of the samples, from which everything random about a sample follows."""
+
+    @property
+    def size(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the samples, with their number."""
+        return tuple(array.shape for array in self.x)
+
+    def part(self, start: int, end: int) -> Batch:
+        """Some of the samples."""
+        weights = None if self.weights is None else self.weights[start:end]
+        return Batch([a[start:end] for a in self.x], [a[start:end] for a in self.y], weights, self.numbers[start:end])
+
+
+class Parts(NamedTuple):
+    """Parts of a batch of ``size`` samples; None for those that are empty."""
+
+    size: int
+    batches: list[Batch | None]
+
+
+Cut = Callable[[int, int], Sequence[tuple[int, int]]]
+"""(number of a batch in its epoch, its samples) -> the spans of the parts that are wanted."""
+
+
+class Source(ABC):
+    """A source of batches. ``x_keys`` and ``y_keys`` are the keys of the parts of samples and targets."""
+
+    x_keys: list[Key]
+    y_keys: list[Key]
+    batches: int
+    """The number of batches in an epoch."""
+    checked = False
+    """True if all data have been checked in advance, so that batches need no checks."""
+    waits = False
+    """True if batches do not come from memory, so that it pays to read ahead."""
+
+    @abstractmethod
+    def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, without those before ``first``."""
+
+    @abstractmethod
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+        """The same batches, of each only the parts that ``cut`` gives."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> list[int]:
+        """Sizes of batches, as far as they are known, the usual one first."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> tuple[list[Array], list[Array]]:
+        """The samples and targets that identify the data in a checkpoint."""
+
+    def first(self) -> Batch:
+        """The first batch of the first epoch."""
+        batches = self.epoch(0)
+        try:
+            return next(batches)
+        finally:
+            batches.close()  # type: ignore[attr-defined]
+
+
+class ArraySource(Source):
+    """Batches of arrays, or of rows that are indexed like them, shuffled if there is a seed.
+
+    ``rows`` are the samples to take, if not all. Each batch will be cut into so many ``shards``.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        who: str,
+        *,
+        batch_size: int,
+        seed: int | None = None,
+        weights: Array | None = None,
+        rows: Array | None = None,
+        shards: int = 1,
+    ) -> None:
+        self.x_keys, self.y_keys = keys_of(x), keys_of(y)
+        self.x, self.y = check_parts(x, y, who)
+        self.weights, self.rows = weights, rows
+        self.batch_size, self._seed, self._shards = batch_size, seed, shards
+        parts: list[Any] = [*self.x, *self.y]
+        self._blocks = [part for part in parts if isinstance(part, BlockRows)]
+        self.samples = len(self.x[0]) if rows is None else len(rows)
+        self.batches = -(-self.samples // batch_size)
+        self.waits = any(map(is_mapped, [*self.x, *self.y]))
+        self.checked = not self.waits
+
+    def part(self, rows: Array, *, shuffled: bool, batch_size: int) -> ArraySource:
+        """Some of the samples."""
+        found = ArraySource.__new__(ArraySource)
+        found.__dict__.update(self.__dict__)
+        found.rows, found.samples, found.batch_size = rows, len(rows), batch_size
+        found.batches = -(-found.samples // batch_size)
+        found._seed = self._seed if shuffled else None
+        return found
+
+    def whole(self) -> Batch:
+        """All samples of the arrays."""
+        return Batch(self.x, self.y, self.weights, np.arange(len(self.x[0])))
+
+    def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
+        order = self._order(number)
+        for start in range(first * self.batch_size, self.samples, self.batch_size):
+            yield self._batch(order, start, min(start + self.batch_size, self.samples))
+
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+        order = self._order(number)
+        for index in range(first, self.batches):
+            start = index * self.batch_size
+            size = min(self.batch_size, self.samples - start)
+            spans = cut(index, size)
+            yield Parts(size, [self._batch(order, start + a, start + b) if a < b else None for a, b in spans])
+
+    def _order(self, number: int) -> Array | BlockOrder | None:
+        """The order of the samples in an epoch; None if they are not reordered."""
+        if self._seed is None:
+            return self.rows
+        # RandomState, because its streams never change between versions of NumPy.
+        random = np.random.RandomState([self._seed, number])
+        if not self._blocks:
+            return shuffled(random, self.samples, self.rows)
+        for part in self._blocks:
+            part.keep(self._shards)
+        blocks, size = self._blocks[0], self.batch_size
+        return BlockOrder(random, self.rows, blocks.ends, window=blocks.window, streams=self._shards, batch_size=size)
+
+    def _batch(self, order: Array | BlockOrder | None, start: int, end: int) -> Batch:
+        chosen: Any = slice(start, end) if order is None else order[start:end]
+        weights = None if self.weights is None else self.weights[chosen]
+        numbers = np.arange(start, end) if order is None else chosen
+        return Batch([a[chosen] for a in self.x], [a[chosen] for a in self.y], weights, numbers)
+
+    @property
+    def sizes(self) -> list[int]:
+        return [min(self.samples, self.batch_size), self.samples % self.batch_size or self.batch_size]
+
+    @property
+    def arrays(self) -> tuple[list[Array], list[Array]]:
+        return self.x, [*self.y, *([] if self.weights is None else [self.weights])]
+
+
+class IterableSource(Source):
+    """Batches (x, y) or (x, y, weights) from anything that can be iterated anew for every epoch.
+
+    A function is called for every epoch, with its number from 0 if it takes an argument. A torch ``DataLoader`` draws from
+    generators that are set from the seed and the epoch while it is read, and put back after each batch.
+    """
+
+    waits = True
+
+    def __init__(
+        self,
+        batches: Any,
+        who: str,
+        *,
+        seed: int = 0,
+        say: Callable[[str], None] = lambda text: None,
+        targets: bool = True,
+    ) -> None:
+        """Without ``targets``, which a loss may do without, batches may be samples alone: x, (x,) or (x, None)."""
+        self._batches, self._who, self._seed, self._targets = batches, who, seed, targets
+        self._open = self._opener()
+        self._first: Batch | None = None
+        self._first = self.first()
+        self.x_keys, self.y_keys = self._keys
+        length = _length(batches)
+        if length is None:
+            say(
+                f"{who}: the batches have no len(), so they are read once to count them. nn.data.Batches(function, count) tells "
+                "their number."
+            )
+            length = sum(1 for _ in self._checked(0, None))
+        self.batches = length
+
+    @property
+    def sizes(self) -> list[int]:
+        assert self._first is not None
+        return [self._first.size]
+
+    @property
+    def arrays(self) -> tuple[list[Array], list[Array]]:
+        assert self._first is not None
+        return self._first.x, self._first.y
+
+    def _opener(self) -> Callable[[int], Iterator[Any]]:
+        batches, who = self._batches, self._who
+        torch = sys.modules.get("torch.utils.data")
+        if torch is not None and isinstance(batches, torch.DataLoader):
+            self.waits = False  # it has workers of its own, and its generators are shared with this thread
+            return lambda epoch: _read_loader(batches, self._seed, epoch)
+        if isinstance(batches, Batches):
+            make = self._calling(batches.function)
+            return lambda epoch: islice(make(epoch), batches.count)
+        if hasattr(batches, "__iter__"):
+            if iter(batches) is batches:
+                raise DataError(
+                    f"{who}: x is a {type(batches).__name__} that can be read only once, but every epoch reads it anew. Pass the "
+                    "function that makes it (without calling it), or a list of batches."
+                )
+            return lambda epoch: iter(batches)
+        if not callable(batches):
+            raise DataError(
+                f"{who}: y is missing, and x is a {type(batches).__name__}, which gives no batches. Pass x and y, or an "
+                "iterable of batches (x, y)."
+            )
+        return self._calling(batches)
+
+    @staticmethod
+    def _calling(function: Callable[..., Any]) -> Callable[[int], Iterator[Any]]:
+        positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        takes_epoch = any(p.kind in positional for p in inspect.signature(function).parameters.values())
+        return lambda epoch: iter(function(epoch) if takes_epoch else function())
+
+    def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
+        expected = self.batches if self._first is not None else None
+        for index, batch in enumerate(self._checked(number, expected)):
+            if index >= first:
+                yield batch
+
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+        with closing(self.epoch(number, first)) as batches:  # type: ignore[type-var]
+            for index, batch in enumerate(batches, first):
+                yield Parts(batch.size, [batch.part(a, b) if a < b else None for a, b in cut(index, batch.size)])
+
+    def _checked(self, number: int, expected: int | None) -> Iterator[Batch]:
+        """All batches of an epoch, each like the first one ever."""
+        seen, batches, iterator = 0, 0, self._open(number)
+        try:
+            for item in iterator:
+                who = f"{self._who}: batch {batches + 1} of epoch {number + 1}"
+                if batches == expected:
+                    raise DataError(f"{who} is one too many: len() says that there are {expected}.")
+                batch = self._batch(item, who, seen)
+                seen, batches = seen + batch.size, batches + 1
+                yield batch
+        finally:
+            close = getattr(iterator, "close", None)
+            if close is not None:
+                close()
+        if expected not in (None, batches) or not batches:
+            told = "at least one is needed" if expected is None else f"len() says that there are {expected}"
+            raise DataError(f"{self._who}: epoch {number + 1} gave {batches} batches, but {told}.")
+
+    def _batch(self, item: Any, who: str, seen: int) -> Batch:
+        if not self._targets and (not isinstance(item, (tuple, list)) or len(item) == 1):
+            item = (item[0] if isinstance(item, (tuple, list)) else item, None)
+        if not isinstance(item, (tuple, list)) or len(item) not in (2, 3) or (self._targets and item[1] is None):
+            raise DataError(f"{who} is a {type(item).__name__}. Give (x, y) or (x, y, sample_weights) for every batch.")
+        x, y = check_parts(item[0], item[1], who)
+        keys = keys_of(item[0]), keys_of(item[1])
+        if self._first is None:
+            self._keys = keys
+        else:
+            x = self._like_first("x", keys[0], x, who)
+            y = self._like_first("y", keys[1], y, who)
+        weights = None if len(item) == 2 else check_weights(item[2], len(x[0]), who)
+        return Batch(x, y, weights, np.arange(seen, seen + len(x[0])))
+
+    def _like_first(self, name: str, keys: list[Key], parts: list[Array], who: str) -> list[Array]:
+        """The parts in the order of those of the first batch, refused if they are not like them."""
+        assert self._first is not None
+        before, firsts = (self._keys[0], self._first.x) if name == "x" else (self._keys[1], self._first.y)
+        found = dict(zip(keys, parts, strict=True))
+        if set(found) != set(before):
+            raise DataError(
+                f"{who}: {name} has parts {keys}, but in the first batch {before}. Give the same in every batch."
+            )
+        for key, first in zip(before, firsts, strict=True):
+            if found[key].ndim != first.ndim:
+                raise DataError(
+                    f"{who}: {called(name, key)} has shape {found[key].shape}, but in the first batch {first.shape}. Sizes may "
+                    "differ from batch to batch, the number of axes may not."
+                )
+        return [found[key] for key in before]
+
+
+def _length(batches: Any) -> int | None:
+    try:
+        return len(batches)
+    except TypeError:
+        return None
+
+
+def _read_loader(loader: Any, seed: int, epoch: int) -> Iterator[Any]:
+    """The batches of a torch DataLoader. What it draws follows from seed and epoch; its generators are as before afterwards."""
+    torch = sys.modules["torch"]
+    owners = (loader, loader.sampler, loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None))
+    own = [g for g in (getattr(owner, "generator", None) for owner in owners) if g is not None]
+    generators = list({id(g): g for g in (torch.default_generator, *own)}.values())
+    word = int(np.random.RandomState([seed, epoch]).randint(2**31))
+    ours = [torch.Generator().manual_seed(word).get_state() for _ in generators]
+
+    def with_ours(call: Callable[[], Any]) -> Any:
+        theirs = [g.get_state() for g in generators]
+        for generator, state in zip(generators, ours, strict=True):
+            generator.set_state(state)
+        try:
+            return call()
+        finally:
+            ours[:] = [g.get_state() for g in generators]
+            for generator, state in zip(generators, theirs, strict=True):
+                generator.set_state(state)
+
+    iterator = with_ours(lambda: iter(loader))
+    end = object()
+    while (item := with_ours(lambda: next(iterator, end))) is not end:
+        yield _as_tuples(item)
+
+
+def _as_tuples(item: Any) -> Any:
+    """Lists as tuples, all the way down: a DataLoader makes lists of the tuples of a data set."""
+    if isinstance(item, (list, tuple)):
+        return tuple(map(_as_tuples, item))
+    return item
+
+
+def check_weights(weights: Any, count: int, who: str) -> Array:
+    """Weights of samples as float32, refused if they do not fit or are invalid."""
+    array = np.asarray(weights)
+    if array.dtype.kind not in "fiub" or array.shape != (count,):
+        raise DataError(
+            f"{who}: sample_weights are {array.dtype} of shape {array.shape}, but {count} samples need one number each: shape "
+            f"({count},)."
+        )
+    array = array.astype(np.float32)
+    require_finite(array, f"{who}: sample_weights")
+    if array.min() < 0 or not array.any():
+        which = f"{array.min():g} at {int(array.argmin())}" if array.min() < 0 else "0 for all samples"
+        raise DataError(f"{who}: sample_weights are {which}. Weights must be at least 0, and some of them above 0.")
+    return array

@@ -1,0 +1,421 @@
+"""Tables from CSV and TSV files. pyarrow reads them; what it refuses is read once more, row by row, to say what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...._plural import plural
+from ...files.memory_limit import shown
+from ...files.untrusted import DataError, open_expanded
+from . import number_formats, text_format
+from .arrow import Column, fill, module
+from .number_formats import FEW, NumberFormat, plain_number
+from .table import MISSING, MISSING_TO_LEARN_FROM, Table, find_column, require_columns
+from .text_format import Format
+
+_IGNORED, _NUMBER, _SPACED, _WORD, _TARGET = range(5)
+"""Kinds of columns; numbers are spaced if pyarrow refuses some because of blanks around a word for a missing value."""
+_PIECE = 2**20  # bytes that are read at a time; larger pieces take longer, because they leave the cache
+_HEAD = 2**18  # that the format is found from
+_LONGEST_LINE = 2**24
+_ROW = 40  # bytes that a row takes in memory in any case: its target and its places in the order of the samples
+
+
+def read(
+    path: Path,
+    *,
+    targets: Sequence[str | int] | None = (),
+    ignored: Collection[str | int] = (),
+    categorical: Collection[str | int] = (),
+    kinds: Mapping[str, str] | None = None,
+    centre: Mapping[str, float] | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] = (),
+    decimal: str = "",
+    formats: Mapping[str, NumberFormat] | None = None,
+    limit: int | None = None,
+    room: int | None = None,
+) -> Table:
+    """The table in a file. ``targets`` are the columns to predict, kept exactly; without any the last one, with () none.
+
+    With ``kinds``, which a model knows, columns are "number" or "word" as they say, and all others are ignored; numbers with a
+    format of their own are read as words, which ``number_formats.convert`` makes numbers of. A compressed file may expand to
+    ``limit`` bytes. A table of more than ``room`` bytes stays in a temporary file.
+    """
+    nothing = (*MISSING, *missing)
+    if path.suffix.lower() != ".gz":
+        limit = None  # the file does not expand: what has no room is streamed
+    with open_expanded(path, limit) as (file, _):
+        head = file.read(_HEAD)
+    text, whole = text_format.decoded(head, path), len(head) < _HEAD
+    if separator is None and kinds is not None and text.strip().partition("\n")[0].strip().strip('"') in kinds:
+        separator = ","  # there is one column, so that nothing separates it from others
+    form = text_format.find(
+        text, path, separator=separator, header=header, missing=nothing, whole=whole, decimal=decimal
+    )
+    names, source = form.names, str(path)
+    wanted = [find_column(name, names, source, "the target") for name in ([names[-1]] if targets is None else targets)]
+    chosen = _chosen(form, source, ignored, categorical, kinds, formats or {})
+    chosen |= dict.fromkeys(wanted, _TARGET)
+    lines = text.count("\n") + text.count("\r") - text.count("\r\n")
+    reading = _Reading(path, form, nothing, chosen, limit, len(head) / max(1, lines), fixed=kinds is not None)
+    table = reading.table(wanted, centre or {}, room)
+    table.left_out |= {find_column(name, names, source, "--drop"): "--drop" for name in ignored}
+    return table
+
+
+def _chosen(
+    form: Format,
+    source: str,
+    ignored: Collection[str | int],
+    categorical: Collection[str | int],
+    kinds: Mapping[str, str] | None,
+    formats: Mapping[str, NumberFormat],
+) -> dict[str, int]:
+    """The kind of every column: as it is said, or as it seems to be from the first rows."""
+    names = form.names
+    if kinds is None:
+        found = {name: _guess(cells, form.decimal) for name, cells in zip(names, form.sample, strict=True)}
+    else:
+        require_columns(kinds, names, source)
+        plain = NumberFormat(form.decimal or ".")
+        found = {name: _WORD if name in kinds else _IGNORED for name in names}
+        found |= {n: _NUMBER for n, kind in kinds.items() if kind == "number" and formats.get(n, plain) == plain}
+    for name in categorical:
+        found[find_column(name, names, source, "--categorical")] = _WORD
+    for name in ignored:
+        found[find_column(name, names, source, "--drop")] = _IGNORED
+    return found
+
+
+def _guess(cells: Sequence[str], decimal: str) -> int:
+    odd = [cell for cell in cells if plain_number(cell, decimal) is None]
+    return _WORD if odd and len(odd) >= FEW * len(cells) else _NUMBER
+
+
+@dataclass
+class _Odd:
+    """Cells of a column of numbers that are not numbers."""
+
+    row: int
+    cell: str
+    """The first of them."""
+    count: int = 0
+    there: int = 0
+    """Cells that are not missing."""
+
+
+class _Reading:
+    """One table on its way from a file into memory."""
+
+    def __init__(
+        self, path: Path, form: Format, missing: Sequence[str], kinds: dict[str, int], limit: int | None, row_bytes: float, *,
+        fixed: bool,
+    ) -> None:  # fmt: skip
+        self.path, self.form, self.missing, self.kinds, self.limit = path, form, missing, kinds, limit
+        self.fixed = fixed  # whether kinds may not change
+        self._row_bytes = max(1.0, row_bytes)
+        self._piece = _PIECE
+
+    def table(self, targets: Sequence[str], centre: Mapping[str, float], room: int | None) -> Table:
+        csv_reader, arrow = module("pyarrow.csv"), module("pyarrow")
+        form = self.form
+        while True:
+            table = Table(str(self.path), list(form.names), lines=Lines(self.path, form, self.limit))
+            columns = self._columns()
+            batches = _Batches(self, csv_reader, arrow, table.lines, self.kinds)
+            try:
+                fill(
+                    table,
+                    batches,
+                    columns,
+                    targets,
+                    room,
+                    centre=centre.get,
+                    too_large=partial(self._too_large, table.lines),
+                )
+                break
+            except arrow.ArrowInvalid as error:
+                self._amend(csv_reader, arrow, error)
+        if not len(table):
+            raise DataError(f"{self.path}: there are no samples{' below the line of names' if form.headed else ''}.")
+        if any(column.doubtful for column in columns):
+            table.lines.check()
+        table.decimal, table.comma_separated = form.certain, form.separator == ","
+        if form.decimal == ",":
+            plain = [name for name in targets if name not in table.odd]
+            table.formats = dict.fromkeys([*table.number_columns, *plain], NumberFormat(","))
+        table.notes.insert(0, f"Read {plural(len(table), 'row')} of {plural(len(form.names), 'column')}: {form.said}.")
+        table.notes[1:1] = form.notes
+        if skipped := len(table.lines.skipped):
+            what = f"{plural(skipped, 'line')} without any value {'is' if skipped == 1 else 'are'} skipped."
+            table.notes.insert(1 + len(form.notes), what)
+        return table
+
+    def _columns(self) -> list[Column]:
+        kinds = {name: kind for name, kind in self.kinds.items() if kind != _IGNORED}
+        return [
+            Column(name, kind in (_NUMBER, _SPACED), kind == _TARGET, self._nothing(kind), self.form.decimal)
+            for name, kind in kinds.items()
+        ]
+
+    def _nothing(self, kind: int) -> set[str]:
+        """Words that stand for a missing value in a column of this kind."""
+        return {*self.missing, *(() if kind == _TARGET else MISSING_TO_LEARN_FROM)}
+
+    def _too_large(self, lines: Lines, name: str, row: int) -> DataError:
+        line, cells = lines.find(row)
+        return DataError(
+            f"{self.path}, line {line}: column {name!r} is {cells[self.form.names.index(name)]}, too large to compute with. "
+            f"Correct it, or leave the column out: --drop {name}."
+        )
+
+    def _amend(self, csv_reader: Any, arrow: Any, error: Exception) -> None:
+        """After pyarrow has refused the file: raise an error that says why, or change what it is to be read as."""
+        texts = {name: _WORD if kind in (_NUMBER, _SPACED) else _IGNORED for name, kind in self.kinds.items()}
+        lines = Lines(self.path, self.form, self.limit)
+        try:
+            found = self._odd_cells(_Batches(self, csv_reader, arrow, lines, texts))
+        except arrow.ArrowInvalid:
+            longest = lines.check()
+            if longest < self._piece:
+                raise DataError(f"{self.path}: cannot be read as a table ({error}).") from None
+            self._piece = 2 * _LONGEST_LINE
+            return
+        lines.check_bytes()
+        before = dict(self.kinds)
+        for name, odd in found.items():
+            if odd is None:
+                self.kinds[name] = _SPACED
+            else:
+                self._refuse(name, odd, lines)
+                self.kinds[name] = _WORD
+        if self.kinds == before:
+            raise DataError(f"{self.path}: cannot be read as a table ({error}).")
+
+    def _odd_cells(self, batches: _Batches) -> dict[str, _Odd | None]:
+        """Columns of numbers with cells that are none, or (None) with nothing worse than blanks around them."""
+        found: dict[str, _Odd | None] = {}
+        there: dict[str, int] = {}
+        missing, decimal, row = {"", *self._nothing(_NUMBER)}, self.form.decimal, 0
+        for batch in batches:
+            for name, column in batch.items():
+                if self.kinds[name] not in (_NUMBER, _SPACED):
+                    continue
+                encoded = column.dictionary_encode()
+                cells, places = encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
+                gone = [i for i, cell in enumerate(cells) if cell.strip() in missing]
+                there[name] = there.get(name, 0) + len(column) - int(np.isin(places, gone).sum())
+                if any(cell != cell.strip() for cell in cells):
+                    found.setdefault(name, None)
+                odd = [
+                    i for i, cell in enumerate(cells)
+                    if cell.strip() not in missing and plain_number(cell.strip(), decimal) is None
+                ]  # fmt: skip
+                if odd:
+                    where = np.isin(places, odd)
+                    first = int(np.argmax(where))
+                    known = found.get(name) or _Odd(row + first, cells[places[first]].strip())
+                    known.count += int(where.sum())
+                    found[name] = known
+            row += len(column)
+        for name, odd_cells in found.items():
+            if odd_cells is not None:
+                odd_cells.there = there[name]
+        return found
+
+    def _refuse(self, name: str, odd: _Odd, lines: Lines) -> None:
+        """Refuse a column of numbers in which a few cells are none."""
+        line, _ = lines.find(odd.row)
+        where, cell = f"{self.path}, line {line}: column {name!r}", odd.cell
+        if self.fixed:
+            example = NumberFormat("," if self.form.decimal == "," else ".").example
+            cure = (
+                " If the file writes all numbers so: --decimal, --thousands." if number_formats.is_number(cell) else ""
+            )
+            raise DataError(f"{where} is {cell!r}, but the model was trained on numbers such as {example} there.{cure}")
+        if odd.count < FEW * odd.there and not number_formats.is_number(cell):
+            more = odd.count - 1
+            others = f", and {plural(more, 'more line')} {'has' if more == 1 else 'have'} such cells" if more else ""
+            unnamed = odd.row == 0 and not self.form.headed
+            names = " If the first line holds names: --header." if unnamed else ""
+            raise DataError(
+                f"{where} is {cell!r}, but other lines have numbers there{others}. Correct it; or say that it stands for a "
+                f"missing value: --missing {cell!r}; or that the column holds words: --categorical {name}.{names}"
+            )
+
+
+class _Batches:
+    """The rows of a text file, some at a time, without lines that have no value at all."""
+
+    def __init__(self, reading: _Reading, csv_reader: Any, arrow: Any, lines: Lines, kinds: Mapping[str, int]) -> None:
+        self.source = str(reading.path)
+        self._reading, self._csv, self._arrow, self._lines, self._kinds = reading, csv_reader, arrow, lines, kinds
+        self._compressed = reading.path.suffix.lower() == ".gz"
+        size = 0 if self._compressed else reading.path.stat().st_size
+        self.rows = int(size / reading._row_bytes * 1.02) + 64 if size else 2**14
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        reading, form, reader = self._reading, self._reading.form, self._csv
+        arrow, row = self._arrow, 0
+        types = {name: arrow.float64() if kind == _NUMBER else arrow.string() for name, kind in self._kinds.items()}
+        with open_expanded(reading.path, reading.limit) as (file, budget):
+            batches = reader.open_csv(
+                file if self._compressed else str(reading.path),
+                read_options=reader.ReadOptions(
+                    block_size=reading._piece, column_names=form.names, skip_rows=form.blank,
+                    skip_rows_after_names=int(form.headed),
+                ),
+                parse_options=reader.ParseOptions(
+                    delimiter=form.separator, newlines_in_values=True,
+                    invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+                ),
+                convert_options=reader.ConvertOptions(
+                    column_types=types, null_values=["", *reading._nothing(_NUMBER)], quoted_strings_can_be_null=True,
+                    decimal_point=form.decimal or "\x01",
+                ),
+            )  # fmt: skip
+            for batch in batches:
+                count = batch.num_rows
+                if self._compressed:
+                    budget.take(_ROW * count, at_least=True)
+                columns = self._without_empty(batch, row)
+                row += count
+                yield {
+                    name: self._numbers(column) if self._kinds[name] == _SPACED else column
+                    for name, column in columns.items()
+                }
+
+    def _without_empty(self, batch: Any, row: int) -> dict[str, Any]:
+        """The columns of a batch, without rows that consist of separators alone, as spreadsheets write them."""
+        compute, arrow = module("pyarrow.compute"), self._arrow
+        columns = dict(zip(self._reading.form.names, batch.columns, strict=True))
+        if any(columns[name].null_count == 0 for name, kind in self._kinds.items() if kind == _NUMBER):
+            return columns  # as in nearly every batch, at no cost
+        nothing = np.ones(batch.num_rows, bool)
+        for column in columns.values():
+            nothing &= np.asarray(column.is_null() if column.type == arrow.float64() else compute.equal(column, ""))
+            if not nothing.any():
+                return columns
+        empty = [i for i in np.flatnonzero(nothing).tolist() if not any(map(str.strip, self._lines.find_raw(row + i)))]
+        if not empty:
+            return columns
+        self._lines.skipped += [row + i for i in empty]
+        kept = arrow.array(~np.isin(np.arange(batch.num_rows), empty))
+        return {name: column.filter(kept) for name, column in columns.items()}
+
+    def _numbers(self, column: Any) -> Any:
+        """Numbers with blanks around words that stand for missing ones."""
+        compute, decimal = module("pyarrow.compute"), self._reading.form.decimal
+        cells = compute.utf8_trim_whitespace(column)
+        nothing = compute.is_in(cells, value_set=self._arrow.array(["", *self._reading._nothing(_NUMBER)]))
+        cells = compute.if_else(nothing, None, cells)
+        if decimal == ",":
+            cells = compute.replace_substring(cells, ",", ".")
+        return cells.cast("float64")
+
+
+class Lines:
+    """The lines of a text file that rows begin in; found by reading it with Python's csv, which takes its time."""
+
+    def __init__(self, path: Path, form: Format, limit: int | None) -> None:
+        self.path, self.form, self.limit = path, form, limit
+        self.skipped: list[int] = []
+        """Rows of the file that the table does not have, counted from 0, in order."""
+        self._rows: Iterator[tuple[int, list[str]]] = iter(())
+        self._next = self._quotes = 0  # the latter in the line that was read last
+
+    def find(self, row: int) -> tuple[int, list[str]]:
+        """The line and the cells of a row of the table, counted from 0."""
+        return next(self.find_all([row]))
+
+    def find_all(self, rows: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+        """The same for several rows, in order."""
+        wanted, skipped, place = iter(rows), set(self.skipped), 0
+        row = next(wanted, None)
+        for number, found in enumerate(self.walk()):
+            if row is None:
+                return
+            if number in skipped:
+                continue
+            while place == row:
+                yield found
+                row = next(wanted, None)
+            place += 1
+
+    def find_raw(self, row: int) -> list[str]:
+        """The cells of a row of the file; quick for rows in order."""
+        if row < self._next or not self._next:
+            self._rows, self._next = self.walk(), 0
+        while self._next <= row:
+            _, cells = next(self._rows)
+            self._next += 1
+        return cells
+
+    def check(self) -> int:
+        """Refuse a file that is not a table of text, with the line; the length of its longest line."""
+        longest = 0
+        names, headed = self.form.names, self.form.headed
+        for line, cells in self.walk(strict=True):
+            longest = max(longest, sum(map(len, cells)) + len(cells))
+            if len(cells) != len(names):
+                before = "the first line has" if headed else "the lines before have"
+                raise DataError(
+                    f"{self.path}, line {line}: {plural(len(cells), 'value')}, but {before} {len(names)}. Correct the line; a "
+                    f"cell with {self.form.separator!r} in it stands in quotes, without a blank before them."
+                )
+            if longest > _LONGEST_LINE:
+                raise DataError(f"{self.path}, line {line}: is longer than {shown(_LONGEST_LINE)}. Is this a table?")
+        return longest
+
+    def check_bytes(self) -> None:
+        """Refuse bytes that are not text."""
+        with open_expanded(self.path, self.limit) as (file, _):
+            for _ in self._texts(file):
+                pass
+
+    def _texts(self, file: Any) -> Iterator[str]:
+        text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+        for number, line in enumerate(text, 1):
+            if "\0" in line:
+                raise DataError(f"{self.path}, line {number}: is not text: it has a zero byte.")
+            if not line.isascii() and re.search("[\udc80-\udcff]", line):
+                raise text_format.not_text(self.path, number)
+            self._quotes = line.count('"')
+            yield line
+
+    def walk(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """The first line and the cells of every row of the file, but for the names; ``strict`` about quotes."""
+        csv.field_size_limit(2 * _LONGEST_LINE)
+        with open_expanded(self.path, self.limit) as (file, _):
+            reader = csv.reader(self._texts(file), delimiter=self.form.separator, strict=strict)
+            headed = self.form.headed
+            while True:
+                line = reader.line_num + 1
+                try:
+                    cells = next(reader, None)
+                except csv.Error:
+                    if (
+                        reader.line_num == line and self._quotes % 2 == 0
+                    ):  # what stands behind quotes belongs to the cell
+                        cells = [""] * len(self.form.names)
+                    else:
+                        raise DataError(f"{self.path}, line {line}: a quote begins there that never ends.") from None
+                if cells is None:
+                    return
+                if not cells or (len(cells) == 1 and not cells[0].strip()):
+                    continue
+                if headed:
+                    headed = False
+                    continue
+                yield line, cells

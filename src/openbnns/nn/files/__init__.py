@@ -1,0 +1,1 @@
+"""Files of networks: weights, descriptions and whole models, read with limits from untrusted sources."""

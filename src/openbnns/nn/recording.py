@@ -1,0 +1,158 @@
+"""A network as its ``forward`` was recorded, and the programs that run it."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import engines
+from ..graph.graph import Graph
+from ..graph.memory import Arena
+from ..graph.parameter import version_of
+from ..graph.program import Program
+from ..graph.segments import SegmentedProgram, is_segmented
+from ..graph.sizes import Size
+from ..graph.structure import Structure
+from .network_graph import NetworkGraph
+
+if TYPE_CHECKING:
+    from .module import Module
+
+Shapes = tuple[tuple[int, ...], ...]
+"""The shapes of all inputs of a network."""
+ProgramKey = tuple[Shapes, bool, bool, tuple[bool, ...]]
+"""Shapes of the inputs, training, gradients of the inputs, and for each parameter whether it requires a gradient."""
+
+_SIZES = 4  # sizes of inputs whose programs for inference are kept
+_IDLE = max(8, 2 * (os.cpu_count() or 1))  # programs of one size that are kept while they do not run
+
+
+class Recording:
+    """A network as recorded, valid until one of its parts changes: ``version`` is the network's when ``forward`` ran.
+
+    ``modes`` are the modules whose mode is not that of the pass. If there are none, and ``forward`` has not asked for a mode,
+    one recording serves training and inference.
+
+    Programs for inference are lent: a call takes one, computes in its memory, and gives it back. So threads compute side by
+    side, each in memory of its own. Those that stay with one user, for training, are in ``programs``.
+
+    ``again`` records ``forward`` for other numbers that runs compute, if sizes depend on such.
+    """
+
+    def __init__(
+        self,
+        graph: NetworkGraph,
+        structure: Structure,
+        *,
+        version: object,
+        accuracy: str,
+        again: Callable[[list[int]], Graph],
+    ) -> None:
+        self.graph, self.structure, self.version, self.accuracy = graph, structure, version, accuracy
+        self._again, self._others = again, list[Graph]()  # for other numbers that runs compute
+        self.programs: OrderedDict[ProgramKey, Program] = OrderedDict()
+        self._idle: OrderedDict[Shapes, list[Program]] = OrderedDict()  # the latest at the end
+        # The version of the parameters that native code knows, and its number there.
+        self._known_weights: tuple[tuple[int, int], int] | None = None
+
+    def serves(self, training: bool, modes: frozenset[Module]) -> bool:
+        """True if ``forward`` does the same in such a pass."""
+        graph = self.graph
+        same = graph.training == training or not (graph.modes or graph.asked_for_mode)
+        return same and graph.modes == modes
+
+    def weights_version(self) -> int:
+        """The version of the parameters, for native code (``CallList.run``); 0 while writes to them cannot be seen."""
+        if engines._core is None:
+            return 0
+        version = version_of(self.graph.parameters)
+        if version is None:
+            return 0
+        known = self._known_weights
+        if known is None or known[0] != version:
+            known = self._known_weights = version, engines._core.new_weights_version()
+        return known[1]
+
+    def sizes_of(self, shapes: Shapes) -> dict[str, int] | None:
+        """The free sizes for inputs of these shapes; None if the recording is not for them."""
+        sizes: dict[str, int] = {}
+        if len(shapes) != len(self.graph.inputs):
+            return None
+        for value, shape in zip(self.graph.inputs, shapes, strict=True):
+            if len(shape) != value.ndim:
+                return None
+            for size, number in zip(value.shape, shape, strict=True):
+                known = sizes.setdefault(str(size), number) if isinstance(size, Size) else size
+                if known != number:
+                    return None
+        return None if self.graph.sizes.failing(sizes) else sizes
+
+    def latest_shapes(self) -> Shapes:
+        """The shapes of the inputs of the latest run for inference, or of the run that was recorded."""
+        numbers = self.graph.sizes.numbers
+        return next(reversed(self._idle), None) or tuple(value.concrete(numbers) for value in self.graph.inputs)
+
+    def kept(self, key: ProgramKey) -> Program | None:
+        """The program for (shapes, training, gradients of the inputs, trained parameters), if there is one."""
+        program = self.programs.pop(key, None)
+        if program is not None:
+            self.programs[key] = program  # the latest
+        return program
+
+    def make(self, key: ProgramKey, arena: Arena) -> Program:
+        """A program that ``kept`` gives from here on."""
+        shapes, training, input_gradients, _ = key
+        sizes = self.sizes_of(shapes)
+        assert sizes is not None
+        shared = arena if training else None
+        program = self._program(sizes, training=training, input_gradients=input_gradients, arena=shared)
+        self.programs[key] = program
+        return program
+
+    def forget(self, keep: int) -> int:
+        """Let go of programs for training but the latest ones; gives how many are left."""
+        while len(self.programs) > keep:
+            self.programs.popitem(last=False)
+        return len(self.programs)
+
+    def forget_idle(self, keep: int) -> int:
+        """Let go of programs for inference but those of the latest shapes; gives how many shapes are left."""
+        while len(self._idle) > keep:
+            self._idle.popitem(last=False)
+        return len(self._idle)
+
+    def idle(self, shapes: Shapes) -> Program | None:
+        """An idle program for inference, for the caller alone until it is given back; None if there is none."""
+        try:
+            self._idle.move_to_end(shapes)
+            return self._idle[shapes].pop()
+        except (KeyError, IndexError):
+            return None
+
+    def lend(self, shapes: Shapes) -> Program:
+        """The same, made now if there is none."""
+        program = self.idle(shapes)
+        if program is None:
+            sizes = self.sizes_of(shapes)
+            assert sizes is not None, "a recording is found by the shapes that it serves"
+            program = self._program(sizes, training=False)
+        return program
+
+    def _program(self, sizes: dict[str, int], **options: Any) -> Program:
+        if not is_segmented(self.graph):
+            return Program(self.graph, sizes, **options)
+        options.pop("arena", None)
+        made: Any = SegmentedProgram(self.graph, sizes, again=self._again, others=self._others, **options)
+        return made  # type: ignore[no-any-return]
+
+    def give_back(self, program: Program) -> None:
+        """Let others run a program, whose results have been copied. One that has failed is not given back."""
+        shapes = program.shapes
+        idle = self._idle.get(shapes)
+        if idle is None:
+            idle = self._idle.setdefault(shapes, [])
+            self.forget_idle(_SIZES)
+        if len(idle) < _IDLE:
+            idle.append(program)

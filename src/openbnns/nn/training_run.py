@@ -1,0 +1,335 @@
+"""One training run: its epochs and steps, from wherever it begins.
+
+The order of the samples in an epoch follows from the seed and the number of the epoch alone, and so does everything else
+that is random. A run that was stopped, or killed, and resumed therefore ends with bitwise the weights of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ..graph.program import Program
+from ..graph.tensor import Array
+from . import checkpoints
+from ._norms import total_norm
+from ._saving import save
+from ._whole_step import NotFinite, WholeStep
+from .batch_stream import Feed
+from .batches import Batch
+from .callbacks import Best, having
+from .files.safetensors import write_atomically
+from .history import History
+from .progress import Progress
+from .resume import settings
+from .run_metrics import Measures
+from .signals import StopRequest
+from .training_passes import PHASES, Accumulation, Bound, first_not_finite, used_parameters
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
+
+
+_Result = TypeVar("_Result")
+_RISE = 1000.0  # a loss this many times the first one means divergence
+_LOW = 10.0  # a loss below this never means divergence
+
+
+class Diverged(ArithmeticError):
+    """The loss is no longer a number, or has risen by orders of magnitude; the message names the step and the layer.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.float32([[1], [2]])
+    >>> trainer = nn.Trainer(nn.Linear(1), "mse", nn.SGD(1e20), quiet=True, seed=0)
+    >>> try:
+    ...     trainer.fit(x, x, epochs=9)
+    ... except nn.Diverged as error:
+    ...     print(str(error).split(" in ")[0])
+    The loss became inf
+    """
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was asked to stop by a signal; the message names the checkpoint to go on from.
+
+    >>> from openbnns import nn
+    >>> issubclass(nn.Interrupted, KeyboardInterrupt)  # passes through `except Exception`
+    True
+    """
+
+
+class Run:
+    """One call of fit. ``epoch`` and ``batch`` are how many of them are done, the latter in the current epoch."""
+
+    def __init__(
+        self, trainer: Trainer, feed: Feed, validation: Feed | None, epochs: int, callbacks: list[Any], best: Best
+    ) -> None:
+        self.trainer, self.feed, self.validation, self.epochs, self.callbacks = (
+            trainer,
+            feed,
+            validation,
+            epochs,
+            callbacks,
+        )
+        self.passes = trainer._passes
+        self.accumulate = trainer.accumulate
+        self.batches = feed.source.batches
+        self.steps = -(-self.batches // self.accumulate)  # steps of the optimizer in an epoch
+        self.epoch = self.batch = 0
+        self.measures = self.new_measures()
+        self.best, self.best_weights = best, {} if best.keeps else None
+        self._first_loss: float | None = None
+        self.begins = True  # no checkpoint of this run is in the folder yet
+        self.settings = {} if trainer.out is None else settings(self)
+        self._on_step, self._on_epoch, self._on_end = (
+            having(callbacks, f"on_{when}") for when in ("step", "epoch", "end")
+        )
+        self._accumulation = Accumulation(trainer.optimizer.parameters) if self.accumulate > 1 else None
+        self._whole_steps: dict[Bound, WholeStep] = {}  # by size of batch
+        trainer.history = History()
+
+    def new_measures(self) -> Measures:
+        """New measures for the metrics of an epoch."""
+        return Measures(self.trainer.metrics, self.passes)
+
+    def once(self, function: Callable[[], _Result]) -> _Result:
+        """The result of a function that only one process of a run may call."""
+        return function()
+
+    def confirm(self, arrays: Mapping[str, Array]) -> None:
+        """Make sure that all processes of a run would write this checkpoint."""
+
+    def agree(self, stop: StopRequest) -> None:
+        """Make all processes of a run know that one of them wants to stop."""
+
+    def optimizer_state(self) -> dict[str, Array]:
+        return self.trainer.optimizer.state_dict()
+
+    def load_optimizer_state(self, state: dict[str, Array]) -> None:
+        self.trainer.optimizer.load_state_dict(state, settings=False)
+
+    def _batches(self) -> Iterator[Any]:
+        """The rest of the epoch."""
+        return self.feed.epoch(self.epoch, self.batch)
+
+    def _validate(self, validation: Feed) -> dict[str, float]:
+        return self.trainer._measure(validation)
+
+    best_weights: dict[str, Array] | None
+    """The weights of the best epoch; empty if there is none yet, None if they are not kept."""
+
+    @property
+    def step(self) -> int:
+        """Steps of the optimizer that are done."""
+        return self.epoch * self.steps + -(-self.batch // self.accumulate)
+
+    @property
+    def done(self) -> bool:
+        return self.epoch >= self.epochs or self.best.ended
+
+    def go(self, stop: StopRequest) -> None:
+        trainer = self.trainer
+        trainer._stop_reason, self._began = None, not self.done
+        with Progress(self.epochs, self.steps, self.step, quiet=trainer.quiet, say=trainer._say) as progress:
+            while not self.done and trainer._stop_reason is None:
+                began = perf_counter()
+                self.passes.seconds = dict.fromkeys(PHASES, 0.0)
+                self._run_epoch(progress, stop)
+                if self.batch == self.batches:
+                    self._end_epoch(perf_counter() - began, progress)
+                    self.agree(stop)
+                if stop.requested:
+                    self._interrupt(stop.signal_name)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Say why the run ended, put back the best weights."""
+        trainer = self.trainer
+        trainer.history.chosen_epoch = len(trainer.history)
+        if trainer._stop_reason is not None:
+            if self.batch and trainer.out is not None:
+                save(self)
+            where = f"in epoch {self.epoch + 1}, step {self.step}" if self.batch else f"after epoch {self.epoch}"
+            trainer._say(f"Stopped {where}: {trainer._stop_reason}.")
+        elif self.best.ended and self.epoch < self.epochs and self._began:
+            trainer._say(self.best.why(self.epoch))
+        if self.best_weights:
+            trainer.network.load_state_dict(self.best_weights)
+            trainer.history.chosen_epoch -= self.best.waited
+            extreme = "lowest" if self.best.lower else "highest"
+            trainer._say(
+                f"The weights are those of epoch {trainer.chosen_epoch}: it has the {extreme} {self.best.words}."
+            )
+        for call in self._on_end:
+            call(trainer, trainer.history)
+
+    # Steps.
+
+    def _run_epoch(self, progress: Progress, stop: StopRequest) -> None:
+        trainer = self.trainer
+        with closing(self._batches()) as batches:  # type: ignore[type-var]
+            while self.batch < self.batches:
+                loss, samples = self._train_step(batches)
+                if self._first_loss is None:
+                    self._first_loss = loss
+                rate = trainer.optimizer.learning_rate
+                progress.advance(samples, rate=rate, measured=self.measures.so_far)
+                if self._on_step:
+                    told = {
+                        "epoch": self.epoch + 1,
+                        "step": self.step,
+                        "loss": loss,
+                        "learning_rate": rate,
+                        "samples": samples,
+                    }
+                    for call in self._on_step:
+                        call(trainer, told)
+                self.agree(stop)
+                if stop.requested or trainer._stop_reason is not None:
+                    break
+            if self.batch == self.batches:
+                next(batches, None)  # refused if there is one: it would never be trained on
+
+    def _train_step(self, batches: Iterator[Any]) -> tuple[float, int]:
+        """One step of the optimizer, over one batch or several; gives their loss and number of samples."""
+        trainer, passes, seconds = self.trainer, self.passes, self.passes.seconds
+        count = min(self.accumulate, self.batches - self.batch)
+        step = self.step
+        trainer.optimizer.learning_rate = trainer._base_rate * trainer.schedule(step, self.epochs * self.steps)
+        if self._accumulation is None:
+            return self._whole_step(batches, step)
+        total, samples = 0.0, 0
+        for i in range(count):
+            batch = self._next(batches)
+            program, loss = passes.forward(batch, training=True, seed=(trainer.seed, step * self.accumulate + i))
+            if not math.isfinite(loss):
+                raise Diverged(self._diagnosis(program, loss, step))
+            self.measures.add(passes, batch)
+            passes.backward(program)
+            total, samples = total + loss * batch.size, samples + batch.size
+            self._accumulation.add(self._weight(batch))
+        began = perf_counter()
+        self._accumulation.finish(mean=self._means)
+        trainer.optimizer.step()
+        seconds["step"] += perf_counter() - began
+        self.batch += count
+        return total / samples, samples
+
+    def _whole_step(self, batches: Iterator[Any], step: int) -> tuple[float, int]:
+        """One step over one batch."""
+        batch = self._next(batches)
+        bound = self.passes.bound(batch.shapes, training=True)
+        if bound not in self._whole_steps:
+            kept = self.passes.all_bound()
+            self._whole_steps = {known: whole for known, whole in self._whole_steps.items() if known in kept}
+            self._whole_steps[bound] = WholeStep(self.passes, bound, self.trainer.optimizer, finite=True)
+        try:
+            loss = self._whole_steps[bound].run(batch, (self.trainer.seed, step))
+        except NotFinite as found:
+            raise Diverged(self._diagnosis(found.program, found.loss, step)) from None
+        self.measures.add(self.passes, batch)
+        self.batch += 1
+        return loss, batch.size
+
+    def _next(self, batches: Iterator[Any]) -> Any:
+        began = perf_counter()
+        batch = next(batches)
+        self.passes.seconds["data"] += perf_counter() - began
+        return batch
+
+    @property
+    def _means(self) -> bool:
+        """True if the loss of several batches is the mean of theirs, not their sum."""
+        return not all(loss.is_sum for loss in self.passes.loss)
+
+    def _weight(self, batch: Batch) -> float:
+        """The weight of a batch's gradients among those of several batches."""
+        if not self._means:
+            return 1.0
+        return self.passes.weights[0] if len(self.passes.weights) == 1 else batch.size
+
+    def _diagnosis(self, program: Program, loss: float, step: int) -> str:
+        """Where the numbers went wrong: the first parameter or layer whose values are not finite."""
+        where = first_not_finite(self.trainer.network, program)
+        files = [] if self.trainer.out is None else checkpoints.list_files(self.trainer.out)
+        kept = f" The last good checkpoint is {files[0]}." if files else ""
+        return (
+            f"The loss became {loss} in epoch {self.epoch + 1}, step {step + 1}.{where} Use a smaller learning rate, "
+            f"clip_norm, or look at the data.{kept}"
+        )
+
+    # Ends of epochs.
+
+    def _end_epoch(self, seconds: float, progress: Progress) -> None:
+        trainer = self.trainer
+        self._require_finite()
+        record: dict[str, Any] = {
+            "epoch": self.epoch + 1,
+            "step": self.step,
+            "learning_rate": trainer.optimizer.learning_rate,
+        }
+        record |= self.measures.values()
+        if self.validation is not None:
+            began, forward = perf_counter(), self.passes.seconds["forward"]
+            found = self._validate(self.validation)
+            self.passes.seconds |= {"validation": perf_counter() - began, "forward": forward}
+            record |= {f"validation_{name}": value for name, value in found.items()}
+        record["seconds"] = round(seconds, 3)
+        record["phase_seconds"] = {name: round(value, 6) for name, value in self.passes.seconds.items()}
+        record["gradient_norms"] = self._gradient_norms()
+        record["weight_norms"] = {
+            name: total_norm([p.data]) for name, p in used_parameters(self.trainer.network).items()
+        }
+        record |= self._more()
+        trainer.history.append(record)
+        self._require_bounded(float(record["loss"]))
+        if self.best.stopping is not None and self.best.take(record) and self.best.keeps:
+            self.best_weights = {name: array.copy() for name, array in trainer.network.state_dict().items()}
+        self.epoch, self.batch = self.epoch + 1, 0
+        self.measures = self.new_measures()
+        for call in self._on_epoch:
+            call(trainer, record)
+        if trainer.out is not None:
+            save(self)
+            path, written = trainer.out / checkpoints.HISTORY, json.dumps(trainer.history, indent=1).encode()
+            self.once(lambda: write_atomically(path, written))
+        progress.end_epoch(record, self.epochs)
+
+    def _more(self) -> dict[str, Any]:
+        """Additional entries of the record of an epoch."""
+        return {}
+
+    def _gradient_norms(self) -> dict[str, float]:
+        return {
+            name: float(np.linalg.norm(p.grad)) if p.requires_grad else 0.0
+            for name, p in used_parameters(self.trainer.network).items()
+        }
+
+    def _require_finite(self) -> None:
+        network = self.trainer.network
+        if not all(np.isfinite(p.data).all() for p in used_parameters(network).values()):
+            program = self.passes.bound(self.feed.first.shapes, training=True).program
+            raise Diverged(self._diagnosis(program, math.nan, self.step - 1))
+
+    def _require_bounded(self, loss: float) -> None:
+        """Refuse a loss that has risen by orders of magnitude since the first step: it will not come back."""
+        first = self._first_loss
+        if first is not None and loss > max(_LOW, _RISE * first):
+            raise Diverged(
+                f"The loss rose from {first:.4g} in the first step to {loss:.4g} in epoch {self.epoch + 1}. Use a smaller "
+                "learning rate, clip_norm, or look at the data."
+            )
+
+    def _interrupt(self, name: str) -> None:
+        where = f"in epoch {self.epoch + 1}" if self.batch else f"after epoch {self.epoch}"
+        if self.trainer.out is None:
+            raise Interrupted(f"Stopped by {name} {where}. Nothing was saved, as there is no out folder.")
+        path = save(self)
+        raise Interrupted(f"Stopped by {name} {where}. Go on from {path} with resume.")

@@ -1,0 +1,106 @@
+"""The report of a training run or an evaluation: one HTML page that needs nothing else.
+
+:func:`collect` gathers facts and computes scores, :func:`render` draws them, :func:`write` does both. Charts are inline SVG
+(``charts.py``): a page takes some tens of kilobytes, where a plotting library in the page would take most of a megabyte; text
+stays text, and colours follow the light or dark setting of the reader. Nothing but NumPy is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..graph.tensor import Array
+from ..nn.files.safetensors import write_atomically
+from .explanation import Explanation, explain
+from .facts import Facts, Task, collect
+from .markup import Panel, Section, table
+from .page import render
+from .sections.ranks import rank_sections
+
+if TYPE_CHECKING:
+    from ..nn.data.tables.origin import Origin
+    from ..nn.module import Module
+    from ..nn.profiling import Profile
+
+__all__ = [
+    "Explanation",
+    "Facts",
+    "Panel",
+    "Section",
+    "collect",
+    "explain",
+    "rank_sections",
+    "render",
+    "table",
+    "write",
+]
+
+
+def write(
+    path: str | Path,
+    *,
+    title: str,
+    network: Module | None,
+    settings: Mapping[str, Any],
+    command: str,
+    history: Sequence[Mapping[str, Any]] = (),
+    test: Mapping[str, float] | None = None,
+    samples: Array | None = None,
+    outputs: Array | None = None,
+    targets: Array | None = None,
+    class_names: Sequence[str] = (),
+    epoch: int | None = None,
+    notes: Sequence[str] = (),
+    parts: Mapping[str, Array] | None = None,
+    reference: Array | None = None,
+    task: Task | None = None,
+    columns: Sequence[tuple[str, str]] = (),
+    profile: Profile | bool = True,
+    images: bool | None = None,
+    probabilities: bool | None = None,
+    origin: Origin | None = None,
+    explanation: Explanation | None = None,
+    sections: Iterable[Section] = (),
+) -> None:
+    """Write the page of a training run, or of an evaluation if there is no ``history``.
+
+    ``outputs`` are what the network gives for the test ``samples``, scores or probabilities of classes, labels or numbers, and
+    ``targets`` what it should give; ``test`` are loss and metrics. ``task`` is "classification", "multilabel" or "regression" and
+    follows from the targets if it is left out. ``class_names`` are what classes, labels or outputs are called, by default their
+    numbers. ``parts`` are the targets of the training, validation and test samples, by these names: the page shows how they are
+    split and balanced, and the baseline is that of the training samples. ``reference`` are targets for the baseline alone.
+    ``columns`` are names of the columns of a table, and what became of each.
+
+    ``history`` is that of a trainer, ``epoch`` the one whose weights the network has, by default the one that the trainer has
+    chosen, or the last of a plain list. ``settings`` and ``command`` say how it was trained; ``notes`` are what readers should
+    know about the data. ``profile`` is the time of the layers; True measures it on a batch of the samples, which takes ten
+    training steps. ``images`` says whether samples are pictures, which else follows from their shape, and ``probabilities``
+    whether ``outputs`` are such, not scores, which else follows from their values. ``origin`` says which lines or files the
+    samples come from (``nn.data.load(...).origin``), ``explanation`` what predictions depend on (:func:`explain`).
+    ``sections`` are further parts of the page.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.random.RandomState(0).standard_normal((60, 4)).astype(np.float32)
+    >>> y = (x[:, 0] > 0).astype(np.int64)
+    >>> net = nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(2))
+    >>> trainer = nn.Trainer(net, "cross_entropy", nn.Adam(0.02), seed=1, quiet=True)
+    >>> history = trainer.fit(x[:40], y[:40], epochs=3)
+    >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
+    >>> nn.report.write(
+    ...     path, title="mine", network=net, history=history, settings={"seed": 1}, command="python mine.py",
+    ...     test=trainer.evaluate(x[40:], y[40:]), samples=x[40:], outputs=trainer.predict(x[40:]), targets=y[40:],
+    ... )
+    >>> os.path.getsize(path) < 100_000
+    True
+    """
+    facts = collect(
+        title=title, network=network, settings=settings, command=command, history=history, test=test, samples=samples,
+        outputs=outputs, targets=targets, class_names=class_names, epoch=epoch, notes=notes, parts=parts, reference=reference,
+        task=task, columns=columns, profile=profile, images=images, probabilities=probabilities,
+        origin=origin, explanation=explanation,
+    )  # fmt: skip
+    write_atomically(path, render(facts, sections).encode())

@@ -1,0 +1,480 @@
+"""The builder of graphs: examples that Apple prints, every operation against NumPy, shapes, states and mistakes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openbnns import graph
+from openbnns.interop.coreml import CoreMLError
+from openbnns.interop.coreml.builder import EPSILON, Builder, Tensor
+
+FACTS = json.loads((Path(__file__).parents[2] / "tools" / "facts" / "graph_builder.json").read_text(encoding="utf-8"))
+COUNT = np.arange(1, 9, dtype=np.float32)
+
+
+def outputs(function: Callable[[Builder], Any], *inputs: np.ndarray) -> list[np.ndarray]:
+    context = graph.make_context(function)
+    free = len(context.argument_names()) - len(inputs)
+    return context.execute_arguments([None] * free + list(inputs))
+
+
+# Examples with the numbers that Apple's pages print.
+
+
+def test_product() -> None:
+    found = outputs(lambda b: b.argument("x", np.float32, [8]) * b.argument("y", np.float32, [8]), COUNT, COUNT[::-1])
+    assert found[0].tolist() == [8, 14, 18, 20, 20, 18, 14, 8]
+
+
+def test_product_and_mean() -> None:
+    def build(b: Builder) -> list[Tensor]:
+        product = b.argument("x", np.float32, [8]) * b.argument("y", np.float32, [8])
+        mean = product.mean(axes=[0], keep_dimensions=True)
+        assert repr(mean).startswith("shape: [1] | stride: [1]")
+        return [product, mean]
+
+    context = graph.make_context(build)
+    assert context.argument_names()[2:] == ["x", "y"]  # outputs come first
+    product, mean = context.execute_arguments([None, None, COUNT, COUNT[::-1].copy()])
+    assert product.tolist() == [8, 14, 18, 20, 20, 18, 14, 8] and mean.tolist() == [15]
+
+
+def test_constants_alone() -> None:
+    found = outputs(lambda b: b.constant(value=np.float32(10)) + b.constant(values=COUNT))
+    assert found[0].tolist() == [11, 12, 13, 14, 15, 16, 17, 18]
+
+
+def test_selection() -> None:
+    def build(b: Builder) -> Tensor:
+        x, y = b.argument("x", np.float32, [8]), b.argument("y", np.float32, [8])
+        return b.argument("z", np.bool_, [8]).select(x, y)
+
+    decides = np.array([True, True, False, False] * 2)
+    found = outputs(build, COUNT, COUNT * 10, decides)
+    assert found[0].tolist() == [1, 2, 30, 40, 5, 6, 70, 80]
+
+
+def test_product_of_vectors() -> None:
+    def build(b: Builder) -> Tensor:
+        return b.argument("x", np.float32, [4]).matmul(transpose=True, other=b.argument("y", np.float32, [4]))
+
+    assert outputs(build, COUNT[:4], COUNT[4:])[0].tolist() == [70]
+
+
+def test_open_size() -> None:
+    context = graph.make_context(lambda b: b.argument("x", np.float32, [-1]) + b.argument("y", np.float32, [-1]))
+    context.set_batch_size(8)
+    assert context.shape("output") == (8,)
+    found = context.execute({"x": COUNT, "y": COUNT * 10})["output"]
+    assert found.tolist() == [11, 22, 33, 44, 55, 66, 77, 88]
+    assert context.set_dynamic_shapes({"x": [3], "y": [3]})["output"] == (3,)
+    assert context.execute({"x": COUNT[:3], "y": COUNT[:3]})["output"].tolist() == [2, 4, 6]
+
+
+def test_shapes_of_outputs() -> None:
+    context = graph.make_context(lambda b: b.argument("x", np.float32, [-1, 1, 1]).exp())
+    assert context.set_dynamic_shapes({"x": [1024, 1, 1]})["output"] == (1024, 1, 1)
+
+
+# Every operation against NumPy.
+
+X = np.random.default_rng(0).uniform(-2, 2, (2, 3, 5)).astype(np.float32)
+Y = np.random.default_rng(1).uniform(0.5, 2, (2, 3, 5)).astype(np.float32)
+POSITIVE = {"acosh": Y + 1, "log": Y, "sqrt": Y, "rsqrt": Y, "reciprocal": Y, "log_sum": Y}
+INSIDE = {"acos", "asin", "atanh"}
+erf = np.vectorize(math.erf, otypes=[np.float32])
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+Case = tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]
+UNARY: dict[str, Case] = {
+    **{
+        name: (lambda t, name=name: getattr(t, name)(), getattr(np, numpy))  # type: ignore[misc]
+        for name, numpy in {
+            "abs": "abs", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+            "atanh": "arctanh", "ceil": "ceil", "cos": "cos", "cosh": "cosh", "exp": "exp", "exp2": "exp2",
+            "floor": "floor", "round": "round", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+        }.items()
+    },
+    "erf": (lambda t: t.erf(), erf),
+    "log": (lambda t: t.log(), lambda x: np.log(x + EPSILON)),
+    "reciprocal": (lambda t: t.reciprocal(), lambda x: 1 / (x + EPSILON)),
+    "rsqrt": (lambda t: t.rsqrt(epsilon=0.5), lambda x: 1 / np.sqrt(x + 0.5)),
+    "clip": (lambda t: t.clip(to=(-1, 0.5)), lambda x: np.clip(x, -1, 0.5)),
+    "threshold": (lambda t: t.threshold(to=0.25), lambda x: np.maximum(x, 0.25)),
+    "cast": (lambda t: t.cast(to=np.int32), lambda x: x.astype(np.int32)),
+    "cumulative_sum": (lambda t: t.cumulative_sum(axis=1), lambda x: x.cumsum(1)),
+    "relu": (lambda t: t.relu(), lambda x: np.maximum(x, 0)),
+    "relu6": (lambda t: (t * 5).relu6(), lambda x: np.clip(x * 5, 0, 6)),
+    "leaky_relu": (lambda t: t.leaky_relu(alpha=0.1), lambda x: np.where(x > 0, x, 0.1 * x)),
+    "clamped_relu": (
+        lambda t: t.clamped_relu(alpha=0.1, beta=1),
+        lambda x: np.minimum(1, np.where(x >= 0, x, 0.1 * x)),
+    ),
+    "thresholded_relu": (lambda t: t.thresholded_relu(alpha=0.5), lambda x: np.where(x >= 0.5, x, 0)),
+    "elu": (lambda t: t.elu(alpha=0.7), lambda x: np.where(x > 0, x, 0.7 * np.expm1(x))),
+    "prelu": (
+        lambda t: t.prelu(alpha=[0.1, 0.2, 0.3]),
+        lambda x: np.where(x > 0, x, x * np.float32([0.1, 0.2, 0.3])[:, None]),
+    ),
+    "sigmoid": (lambda t: t.sigmoid(), sigmoid),
+    "hard_sigmoid": (lambda t: t.hard_sigmoid(alpha=0.4, beta=0.3), lambda x: np.clip(0.4 * x + 0.3, 0, 1)),
+    "hard_swish": (lambda t: t.hard_swish(), lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
+    "silu": (lambda t: t.silu(), lambda x: x * sigmoid(x)),
+    "softplus": (lambda t: t.softplus(alpha=2), lambda x: 2 * np.log1p(np.exp(x))),
+    "softsign": (lambda t: t.softsign(), lambda x: x / (1 + np.abs(x))),
+    "scaled_tanh": (lambda t: t.scaled_tanh(alpha=1.5, beta=0.5), lambda x: 1.5 * np.tanh(0.5 * x)),
+    "gelu": (lambda t: t.gelu(), lambda x: x * (1 + erf(x / math.sqrt(2))) / 2),
+    "gelu_tanh_approximation": (
+        lambda t: t.gelu_tanh_approximation(),
+        lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    ),
+    "gelu_sigmoid_approximation": (lambda t: t.gelu_sigmoid_approximation(), lambda x: x * sigmoid(1.702 * x)),
+    "softmax": (lambda t: t.softmax(axis=-1), softmax),
+    "log_softmax": (lambda t: t.log_softmax(axis=-1), lambda x: np.log(softmax(x))),
+    "sum": (lambda t: t.sum(axes=[1], keep_dimensions=True), lambda x: x.sum(1, keepdims=True)),
+    "mean": (lambda t: t.mean(axes=[0, 2], keep_dimensions=False), lambda x: x.mean((0, 2))),
+    "product": (lambda t: t.product(axes=[2], keep_dimensions=False), lambda x: x.prod(2)),
+    "minimum": (lambda t: t.minimum(axes=[2], keep_dimensions=False), lambda x: x.min(2)),
+    "maximum": (lambda t: t.maximum(axes=[2], keep_dimensions=False), lambda x: x.max(2)),
+    "l1_norm": (lambda t: t.l1_norm(axes=[1], keep_dimensions=False), lambda x: np.abs(x).sum(1)),
+    "l2_norm": (lambda t: t.l2_norm(axes=[1], keep_dimensions=False), lambda x: np.sqrt((x * x).sum(1))),
+    "log_sum": (lambda t: t.log_sum(axes=[1], keep_dimensions=False), lambda x: np.log(x.sum(1))),
+    "log_sum_exp": (lambda t: t.log_sum_exp(axes=[1], keep_dimensions=False), lambda x: np.log(np.exp(x).sum(1))),
+    "sum_of_squares": (lambda t: t.sum_of_squares(axes=[1], keep_dimensions=False), lambda x: (x * x).sum(1)),
+    "arg_max": (lambda t: t.arg_max(axis=2, keep_dimension=False), lambda x: x.argmax(2)),
+    "arg_min": (lambda t: t.arg_min(axis=2, keep_dimension=True), lambda x: x.argmin(2)[..., None]),
+    "arg_sort": (lambda t: t.arg_sort(axis=2, sort_order="ascending"), lambda x: x.argsort(2)),
+    "top_k": (lambda t: t.top_k(2, axis=2, find_largest=True)[0], lambda x: -np.sort(-x, 2)[..., :2]),
+    "gather": (lambda t: t.gather(indices=[2, 0], axis=1), lambda x: x[:, [2, 0]]),
+    "gather_along_axis": (
+        lambda t: t.gather_along_axis(indices=np.zeros((2, 1, 5), np.int32) + 1, axis=1),
+        lambda x: x[:, 1:2],
+    ),
+    "gather_nd": (lambda t: t.gather_nd(indices=[[0, 1], [1, 2]]), lambda x: x[[0, 1], [1, 2]]),
+    "scatter": (
+        lambda t: t.scatter(updates=np.ones((2, 1, 5)), indices=[1], mode="update", axis=1),
+        lambda x: np.concatenate([x[:, :1], np.ones((2, 1, 5)), x[:, 2:]], 1),
+    ),
+    "scatter_along_axis": (
+        lambda t: t.scatter_along_axis(updates=np.ones((2, 1, 5)), indices=np.ones((2, 1, 5)), mode="add", axis=1),
+        lambda x: x + np.float32([0, 1, 0])[:, None],
+    ),
+    "scatter_nd": (
+        lambda t: t.scatter_nd(updates=np.ones((1, 3, 5)), indices=[[1]], mode="multiply"),
+        lambda x: x,
+    ),
+    "reshape": (lambda t: t.reshape(to=[5, -1]), lambda x: x.reshape(5, -1)),
+    "transpose": (lambda t: t.transpose(axes=[2, 0, 1]), lambda x: x.transpose(2, 0, 1)),
+    "squeeze": (lambda t: t[:1].squeeze(axis=0), lambda x: x[0]),
+    "unsqueeze": (lambda t: t.unsqueeze(axis=1), lambda x: x[:, None]),
+    "tensor_shape": (lambda t: t.tensor_shape(), lambda x: np.array(x.shape)),
+    "pad": (lambda t: t.pad(7.0, padding=[0, 0, 1, 0, 0, 2]), lambda x: np.pad(x, ((0, 0), (1, 0), (0, 2)), constant_values=7)),
+    "pad reflection": (
+        lambda t: t.pad("reflection", padding=[0, 0, 0, 0, 2, 1]),
+        lambda x: np.pad(x, ((0, 0), (0, 0), (2, 1)), "reflect"),
+    ),
+    "slice": (lambda t: t[1, ::2, -3:], lambda x: x[1, ::2, -3:]),
+    "index from the end": (lambda t: t[..., -1], lambda x: x[..., -1]),
+    "linear": (lambda t: t.linear(weight=Y[0], bias=[1, 2, 3]), lambda x: x @ Y[0].T + np.float32([1, 2, 3])),
+    "matmul": (
+        lambda t: t.matmul(other=Y, transpose_other=True, bias=1),
+        lambda x: x @ Y.transpose(0, 2, 1) + 1,
+    ),
+    "fma": (lambda t: t.fma(y=Y, z=2), lambda x: x * Y + 2),
+    "max": (lambda t: t.max(y=0.5), lambda x: np.maximum(x, 0.5)),
+    "min": (lambda t: t.min(y=Y), lambda x: np.minimum(x, Y)),
+    "pow": (lambda t: t.abs().pow(y=Y), lambda x: np.abs(x) ** Y),
+    "arithmetic": (lambda t: 2 - (1 + t) * Y / (t * t + 1) - 3 * t, lambda x: 2 - (1 + x) * Y / (x * x + 1) - 3 * x),
+    "quotient": (lambda t: 1 / (t * t + 1) - [1, 2, 3, 4, 5], lambda x: 1 / (x * x + 1) - np.arange(1, 6)),
+    "mod": (lambda t: t.abs() % 0.75, lambda x: np.abs(x) % np.float32(0.75)),
+    "comparisons": (
+        lambda t: ((t < 0) | (t >= 1)) ^ ((t > -1) & ~(t <= -1.5)),
+        lambda x: ((x < 0) | (x >= 1)) ^ ((x > -1) & ~(x <= -1.5)),
+    ),
+    "equality": (lambda t: (t.round() == 0) & (t.ceil() != 1), lambda x: (np.round(x) == 0) & (np.ceil(x) != 1)),
+    "batch_norm": (
+        lambda t: t.batch_norm(mean=[1, 2, 3], variance=[4, 5, 6], weight=[1, 2, 3], bias=[0, 1, 0], epsilon=1e-3),
+        lambda x: (
+            (x - np.float32([1, 2, 3])[:, None]) / np.sqrt(np.float32([4, 5, 6]) + 1e-3)[:, None] * np.float32([1, 2, 3])[:, None]
+            + np.float32([0, 1, 0])[:, None]
+        ),
+    ),
+    "instance_norm": (
+        lambda t: t.instance_norm(epsilon=1e-3),
+        lambda x: (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-3),
+    ),
+    "layer_norm": (
+        lambda t: t.layer_norm(weight=[1, 2, 3, 4, 5], bias=[1, 1, 1, 1, 1], axes=[2], epsilon=1e-3),
+        lambda x: (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-3) * np.arange(1, 6) + 1,
+    ),
+    "channel_norm": (
+        lambda t: t.channel_norm(weight=[1, 2, 3], bias=[1, 0, 1], epsilon=1e-3),
+        lambda x: (
+            (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-3) * np.float32([1, 2, 3])[:, None]
+            + np.float32([1, 0, 1])[:, None]
+        ),
+    ),
+    "rms_norm": (
+        lambda t: t.rms_norm(scale=[1, 2, 3, 4, 5], epsilon=1e-3),
+        lambda x: x / np.sqrt((x * x).mean(2, keepdims=True) + 1e-3) * np.arange(1, 6),
+    ),
+    "l2_norm of all": (
+        lambda t: t.l2_norm(epsilon=1e-3),
+        lambda x: x / np.sqrt((x * x).sum(keepdims=True) + 1e-3),
+    ),
+    "pooling": (
+        lambda t: t.pooling("max", kernel_size=[3], strides=[2]),
+        lambda x: np.stack([x[..., 0:3].max(-1), x[..., 2:5].max(-1)], -1),
+    ),
+    "average": (
+        lambda t: t.pooling("average", kernel_size=[2], strides=[2], padding=[1, 0], include_padding=False),
+        lambda x: np.stack([x[..., 0], x[..., 1:3].mean(-1), x[..., 3:5].mean(-1)], -1),
+    ),
+    "conv": (
+        lambda t: t.conv(weight=Y[:, :, :1], strides=[2], bias=[1, 2], padding="valid"),
+        lambda x: np.einsum("ncl,oc->nol", x, Y[:, :, 0])[..., ::2] + np.float32([1, 2])[:, None],
+    ),
+    "conv_transpose": (
+        lambda t: t.conv_transpose(weight=Y[0, :, None, :1], strides=[1], output_padding_values=[0]),
+        lambda x: np.einsum("ncl,co->nol", x, Y[0, :, :1]),
+    ),
+}  # fmt: skip
+
+
+FOR_TWO_SAMPLES = (
+    "matmul", "fma", "min", "pow", "arithmetic", "gather_along_axis", "gather_nd", "scatter", "reshape", "mod",
+)  # fmt: skip
+"""Operations whose other operands are for two samples."""
+CASES = [(name, (2, 3, 5)) for name in UNARY]
+CASES += [(name, (-1, 3, 5)) for name in UNARY if not name.startswith(FOR_TWO_SAMPLES)]
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_operations(name: str, shape: tuple[int, ...]) -> None:
+    """With a known and with an open number of samples, where the operation lets it be open."""
+    build, expected = UNARY[name]
+    x = POSITIVE.get(name, X / 2 if name in INSIDE else X)
+    seen: list[Tensor] = []
+
+    def function(b: Builder) -> Tensor:
+        seen.append(build(b.argument("x", np.float32, shape)))
+        return seen[0]
+
+    (found,) = outputs(function, x)
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(expected(x))
+    assert (
+        found.shape == wanted.shape == tuple(m if n < 0 else n for n, m in zip(seen[0].shape, found.shape, strict=True))
+    )
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+
+
+def test_every_operation_of_the_facts_is_here() -> None:
+    """By its name in snake case; operators by those of Python."""
+    operators = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", ".==": "eq", ".!=": "ne", ".<": "lt",
+                 ".<=": "le", ".>": "gt", ".>=": "ge", ".&": "and", ".|": "or", ".^": "xor", ".!": "invert"}  # fmt: skip
+    assert len(FACTS["operations"]) == FACTS["count"] == 114
+    for entry in FACTS["operations"]:
+        word = re.match(r"[^\s(<]+(?=[<(\s])|[^\s]+", entry["signature"].strip())
+        assert word
+        name = word[0]
+        if entry["group"] == "operators":
+            name = entry["signature"].split()[0]
+            assert hasattr(Tensor, f"__{operators[name]}__"), name
+            continue
+        if name == "subscript":
+            assert hasattr(Tensor, "__getitem__") and hasattr(Tensor, "__setitem__")
+            continue
+        name = name.replace("ReLU", "_relu").replace("ND", "_nd").replace("LSTM", "_lstm")
+        snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+        assert hasattr(Builder if entry["group"] == "builder" else Tensor, snake), (entry["signature"], snake)
+
+
+# Recurrent cells.
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+def test_recurrent(sequence: bool) -> None:
+    random = np.random.default_rng(4)
+    x, h = random.standard_normal((6, 2, 3)).astype(np.float32), np.zeros((2, 4), np.float32)
+    w, u, bias = (random.standard_normal(s).astype(np.float32) for s in ((4, 3), (4, 4), 4))
+    states = []
+    for step in x:
+        h = np.tanh(step @ w.T + h @ u.T + bias)
+        states.append(h)
+    zeros = np.zeros((2, 4), np.float32)
+    found, last = outputs(
+        lambda b: b.argument("x", np.float32, [6, 2, 3]).rnn(zeros, w, u, bias, output_sequence=sequence), x
+    )
+    np.testing.assert_allclose(found, np.stack(states) if sequence else states[-1][None], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(last, states[-1], rtol=1e-4, atol=1e-5)
+
+
+def test_long_short_term_memory_and_gated_units() -> None:
+    random = np.random.default_rng(5)
+    x = random.standard_normal((6, 2, 3)).astype(np.float32)
+    w, u, bias = (random.standard_normal(s).astype(np.float32) for s in ((16, 3), (16, 4), 16))
+    h = c = zeros = np.zeros((2, 4), np.float32)
+    for step in x:
+        i, f, o, g = np.split(step @ w.T + h @ u.T + bias, 4, 1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+    _, last, cell = outputs(lambda b: b.argument("x", np.float32, [6, 2, 3]).lstm(zeros, zeros, w, u, bias), x)
+    np.testing.assert_allclose(last, h, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(cell, c, rtol=1e-4, atol=1e-5)
+
+    both = outputs(
+        lambda b: b.argument("x", np.float32, [6, 2, 3]).bidirectional_lstm(
+            np.zeros((2, 8)), np.zeros((2, 8)), w, u, bias, backward_input_hidden_weight=w,
+            backward_hidden_hidden_weight=u, backward_bias=bias,
+        ),
+        x,
+    )  # fmt: skip
+    np.testing.assert_allclose(both[1][:, :4], h, rtol=1e-4, atol=1e-5)
+
+    w, u, bias = w[:12], u[:12], bias[:12]
+    inner = random.standard_normal(12).astype(np.float32)
+    for after in (False, True):
+        h = zeros
+        for step in x:
+            r, _, z = np.split(sigmoid(step @ w.T + h @ u.T + bias + (inner if after else 0)), 3, 1)
+            seen = r * (h @ u[4:8].T + bias[4:8]) + inner[4:8] if after else (r * h) @ u[4:8].T + bias[4:8]
+            n = np.tanh(step @ w[4:8].T + seen)
+            h = (1 - z) * n + z * h
+
+        def build(b: Builder, after: bool = after) -> Any:
+            more = {"input_bias": inner, "apply_reset_gate_after_matmul": True} if after else {}
+            return b.argument("x", np.float32, [6, 2, 3]).gru(zeros, w, u, bias, **more)
+
+        np.testing.assert_allclose(outputs(build, x)[1], h, rtol=1e-4, atol=1e-5)
+
+
+# Assignments, states, types.
+
+
+def test_assignment_to_a_part() -> None:
+    def build(b: Builder) -> Tensor:
+        x = b.argument("x", np.float32, [2, 3])
+        x[0] = x[1] * 2
+        x[:, 2] = 7
+        return x
+
+    (found,) = outputs(build, np.float32([[1, 2, 3], [4, 5, 6]]))
+    assert found.tolist() == [[8, 10, 7], [4, 5, 7]]
+
+
+def test_a_state() -> None:
+    def build(b: Builder) -> Tensor:
+        past = b.argument("past", np.float32, [4], "input_output")
+        past[1:3] = b.argument("x", np.float32, [2])
+        return past.sum(axes=[0], keep_dimensions=True)
+
+    context = graph.make_context(build)
+    held = np.float32([1, 2, 3, 4])
+    assert context.execute({"x": np.float32([10, 20]), "past": held})["output"].tolist() == [35]
+    assert held.tolist() == [1, 10, 20, 4]
+    assert context.execute({"x": np.float32([1, 1])})["output"].tolist() == [2]  # the context's own begins with zeros
+    assert context.execute({"x": np.float32([5, 1])})["output"].tolist() == [6]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.int32])
+def test_element_types(kind: type) -> None:
+    x = np.array([1, -2, 3], kind)
+    (found,) = outputs(lambda b: b.concatenate([b.argument("x", kind, [3]) * 2, b.constant(values=x)], axis=0), x)
+    assert found.dtype == kind and found.tolist() == [2, -4, 6, 1, -2, 3]
+
+
+def test_columns() -> None:
+    (found,) = outputs(lambda b: b.constant(values=[[1.0, 2], [3, 4]], row_major=False) + 0)
+    assert found.tolist() == [[1, 3], [2, 4]]
+
+
+# Mistakes.
+
+
+def test_mistakes() -> None:
+    def built(function: Callable[[Builder], Any]) -> None:
+        graph.make_context(function)
+
+    with pytest.raises(ValueError, match="two tensors named 'x'"):
+        built(lambda b: b.argument("x", np.float32, [3]) + b.argument("x", np.float32, [3]))
+    with pytest.raises((CoreMLError, ValueError), match="matmul"):
+        built(lambda b: b.argument("x", np.float32, [2, 3]).matmul(b.argument("y", np.float32, [2, 3])))
+    with pytest.raises(TypeError, match="must give tensors"):
+        built(lambda b: [1])
+    with pytest.raises(TypeError, match="select"):
+        built(lambda b: b.argument("x", np.float32, [3]) if b.argument("y", np.float32, [3]) > 0 else None)
+    with pytest.raises(ValueError, match="mode is 'replace'"):
+        built(lambda b: b.argument("x", np.float32, [3]).scatter([1], [0], mode="replace", axis=0))
+    with pytest.raises(ValueError, match="another builder"):
+        other = Builder().argument("x", np.float32, [3])
+        built(lambda b: b.argument("x", np.float32, [3]) + other)
+    with pytest.raises(TypeError, match="pass value"):
+        built(lambda b: b.constant())
+
+
+# Random graphs.
+
+STEPS: list[Callable[[Any, Any], Any]] = [
+    lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a - b * 2, lambda a, b: a.max(b), lambda a, b: (a > b).select(a, b),
+    lambda a, b: a.tanh(), lambda a, b: a.sigmoid() + a, lambda a, b: a.softmax(axis=-1), lambda a, b: a.abs().sqrt(),
+    lambda a, b: a.layer_norm(axes=[2], epsilon=1e-3), lambda a, b: a.transpose([0, 2, 1]).transpose([0, 2, 1]),
+    lambda a, b: a + a.mean(axes=[1], keep_dimensions=True), lambda a, b: a[:, :2].sum([1], True) + a,
+    lambda a, b: a.builder.concatenate([a[:, 1:], b[:, :1]], axis=1), lambda a, b: a.matmul(b, transpose_other=True).matmul(b),
+    lambda a, b: a.clip(to=(-1, 1)), lambda a, b: a.linear(weight=np.eye(4)[::-1], bias=[1, 0, -1, 0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_graphs_survive_every_form(seed: int, tmp_path: Path) -> None:
+    """The same bits from the program itself, a compiled block, a text, a folder and a package, for several sizes."""
+    from openbnns.interop import coreml
+    from openbnns.interop.coreml.compiled import CompiledGraph, checked_program, compiled
+
+    random = np.random.default_rng(seed)
+    steps = [STEPS[i] for i in random.integers(0, len(STEPS), 8)]
+    places = random.integers(0, 100, (8, 2))
+    constants = random.standard_normal((2, 1, 3, 4)).astype(np.float32)
+
+    def build(b: Builder) -> dict[str, Tensor]:
+        known = [b.argument("x", np.float32, [-1, 3, 4]), b.constant(values=constants[0])]
+        known[1] = known[0] * 0 + known[1]  # with samples
+        for step, (i, j) in zip(steps, places, strict=True):
+            known.append(step(known[i % len(known)], known[j % len(known)]))
+        return {"first": known[-1], "second": known[-2] + constants[1]}
+
+    builder = Builder()
+    program = builder.program(build(builder))
+    model = coreml.make_model(program)
+    (tmp_path / "model.mil").write_text(coreml.render(program))
+    contexts = [
+        graph.make_context(build),
+        graph.Context.of_graph(CompiledGraph(compiled(checked_program(program), lambda n: memoryview(bytearray(n))))),
+        graph.Context(tmp_path / "model.mil"),
+        graph.Context(coreml.write_compiled(model, tmp_path / "m.mlmodelc")),
+        graph.Context(coreml.write_package(model, tmp_path / "m.mlpackage")),
+    ]
+    for count in (1, 5, 2, 5):
+        x = random.standard_normal((count, 3, 4)).astype(np.float32)
+        results = [context.execute({"x": x}) for context in contexts]
+        for found in results:
+            for name in ("first", "second"):
+                assert found[name].shape == (count, 3, 4)
+                assert np.array_equal(found[name], results[0][name], equal_nan=True)

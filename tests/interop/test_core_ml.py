@@ -1,0 +1,337 @@
+"""Networks as ML programs, run by MLModel, and read back with coremltools and evaluated in NumPy (``mil_numpy.py``)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mil_numpy
+from openbnns import nn
+from openbnns.coreml import MLModel
+from openbnns.interop import coreml
+from openbnns.interop.coreml.exporting import NotInCoreML
+from openbnns.nn import functional as F
+from openbnns.nn.data.preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
+from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn
+from source_networks import NETWORKS
+
+RNG = np.random.default_rng(7)
+peers = pytest.mark.peers
+PRECISIONS = {"float32": 1e-5, "float16": 1e-2}
+
+
+def run(path: Path, **inputs: np.ndarray) -> dict[str, Any]:
+    """The outputs of a package in NumPy, which those of MLModel must equal."""
+    found, ours, program = mil_numpy.run(path, **inputs), MLModel(path).predict(inputs), coreml.read(path).program
+    assert program is not None and found.keys() == ours.keys()
+    types = [str(port.type) for operation in program.functions["main"].walk() for port in operation.outputs]
+    tolerance = 2e-2 if any("fp16" in type for type in types) else 1e-4
+    for name, expected in found.items():
+        if isinstance(expected, np.ndarray):
+            np.testing.assert_allclose(ours[name].reshape(expected.shape), expected, atol=tolerance, rtol=tolerance)
+    return found
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+class Images(nn.Module):
+    """Convolutions of all kinds, normalizations, poolings, parts and joins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide = nn.Conv2d(4, 8, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2)
+        self.group, self.instance = nn.GroupNorm(2, 8), nn.InstanceNorm2d(8, affine=True)
+        self.up = nn.ConvTranspose2d(8, 6, 3, stride=2, padding=1, output_padding=1)
+        self.apart = nn.ConvTranspose2d(6, 6, 2, groups=3, bias=False)
+        self.padded, self.slopes = nn.ReflectionPad2d(1), nn.PReLU(6)
+        self.linear, self.norm = nn.Linear(6, 5), nn.BatchNorm1d(5)
+
+    def forward(self, x: nn.Value) -> nn.Value:
+        x = F.silu(self.group(self.wide(x)))
+        x = self.slopes(self.apart(self.up(F.elu(self.instance(x)))))
+        x = nn.functional.cat([F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)], 2)
+        first, second = F.split(self.padded(x), [5, x.shape[2] - 3], 2)
+        joined = first.mean((2, 3)) + second.amax((2, 3)) * 0.5
+        return self.norm(self.linear(F.softplus(joined) / 2 - F.sigmoid(joined)))
+
+
+class Words(nn.Module):
+    """A table, attention of several kinds, an LSTM in both directions, a token in front of every sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.lstm = nn.Embedding(9, 6), nn.LSTM(6, 4, bidirectional=True, batch_first=True)
+        self.mixed = nn.Linear(8, 24)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.head = nn.Linear(8, 3)
+        self.token = nn.Parameter(numbers(1, 1, 8))
+
+    def forward(self, x: nn.Value) -> nn.Value:
+        y, _ = self.lstm(self.table(x))
+        y = F.cat([self.token.expand(x.shape[0], -1, -1), y[:, 1:]], 1)
+        q, k, v = F.split(self.mixed(y), [8, 8, 8], 2)
+        three = [F.permute(part.reshape(part.shape[0], 5, 2, 4), 0, 2, 1, 3) for part in (q, k, v)]
+        heads = F.permute(F.scaled_dot_product_attention(*three, is_causal=True), 0, 2, 1, 3)
+        y = y + heads.reshape(heads.shape[0], 5, 8)
+        y = self.attention(y, y, y, need_weights=False, is_causal=True)[0] + F.log_softmax(y, -1).exp()
+        return self.head(F.gelu(y[:, 1::2].mean(1))) + F.matmul(y, F.transpose(y, 1, 2)).sum((1, 2)).reshape(-1, 1)
+
+
+@peers
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_programs_give_what_networks_give(name: str, precision: str, tmp_path: Path) -> None:
+    net, sample = NETWORKS[name]()
+    net.build(sample, seed=1)
+    net(numbers(4, *sample))  # moves the statistics of batch normalizations
+    package = net.to_coreml(tmp_path / "n.mlpackage", precision=precision)
+    for batch in (1, 3):  # of any size
+        x = numbers(batch, *sample)
+        found = run(package.path, input=x)
+        np.testing.assert_allclose(
+            found["output"], net.eval()(x), atol=PRECISIONS[precision], rtol=PRECISIONS[precision]
+        )
+    program, spec = mil_numpy.load(package.path)
+    half = any(var.dtype.__name__ == "fp16" for op in program.functions["main"].operations for var in op.outputs)
+    assert half == (precision == "float16")
+    size = next(iter(spec.description.input)).type.multiArrayType.shapeRange.sizeRanges[0]
+    assert (size.lowerBound, size.upperBound) == (1, 1024)
+
+
+@peers
+def test_programs_of_images(tmp_path: Path) -> None:
+    net = Images().build((4, 9, 12), seed=2)
+    net(numbers(4, 4, 9, 12))
+    package = net.eval().to_coreml(tmp_path / "n.mlpackage")
+    x = numbers(2, 4, 9, 12)
+    np.testing.assert_allclose(run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
+    assert "wide, group: Conv2d + GroupNorm" in package.table() and "conv_transpose" in package.table()
+
+
+@peers
+def test_programs_of_words(tmp_path: Path) -> None:
+    net = Words().build((5,), seed=3).eval()
+    package = net.to_coreml(tmp_path / "n.mlpackage", batch_size=2)
+    x = RNG.integers(0, 9, (2, 5))
+    found = run(package.path, input=x.astype(np.int32))["output"]
+    np.testing.assert_allclose(found, net(x), atol=1e-5, rtol=1e-5)
+
+
+class Cells(nn.Module):
+    """Recurrent layers of one kind, in both directions, with states to begin with and lengths."""
+
+    def __init__(self, kind: str, lengths: bool, states: bool) -> None:
+        super().__init__()
+        options = {"num_layers": 2, "bidirectional": True}
+        made = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN, "relu": nn.RNN}[kind]
+        self.cells = made(3, 4, **options, **({"nonlinearity": kind} if made is nn.RNN else {}))
+        self.kind, self.lengths, self.states, self.head = kind, lengths, states, nn.Linear(8, 2)
+        self.begin = nn.Parameter(numbers(4, 4))
+
+    def forward(self, x: nn.Value, *others: nn.Value) -> nn.Value:
+        hx = None if not self.states else (self.begin, others[0]) if self.kind == "lstm" else others[0]
+        y, last = self.cells(x, hx, lengths=others[-1] if self.lengths else None)
+        ends = [*last[0], *last[1]] if self.kind == "lstm" else [*last]
+        return F.cat([F.flatten(self.head(y), 1), *ends], 1)
+
+
+@peers
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    ("kind", "lengths", "states"),
+    [("gru", False, False), ("gru", True, True), ("lstm", True, True), ("lstm", False, True), ("tanh", True, False),
+     ("relu", False, True)],
+)  # fmt: skip
+def test_programs_of_cells(kind: str, lengths: bool, states: bool, precision: str, tmp_path: Path) -> None:
+    net = Cells(kind, lengths, states)
+    given = [numbers(3, 5, 3), *([numbers(3, 4, 4)] if states else []), *([np.array([5, 1, 3])] if lengths else [])]
+    net(*given)
+    package = net.eval().to_coreml(tmp_path / "n.mlpackage", precision=precision)
+    assert ("while_loop" in package.table()) == (kind != "lstm" or lengths)
+    for batch in (3, 1):
+        part = [array[:batch] for array in given]
+        named = {f"input_{i}": a.astype(np.int32 if a.dtype == np.int64 else a.dtype) for i, a in enumerate(part)}
+        named = named if len(named) > 1 else {"input": part[0]}
+        found, expected = run(package.path, **named)["output"], net(*part)
+        tolerance = PRECISIONS[precision]
+        np.testing.assert_allclose(found, expected, atol=tolerance, rtol=tolerance)
+
+
+class Masked(nn.Module):
+    """Attention with a mask of keys, and one of scores, that differ from batch to batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(6, 2)
+
+    def forward(self, x: nn.Value, keys: nn.Value, scores: nn.Value) -> nn.Value:
+        y = self.attention(x, x, x, key_padding_mask=keys, need_weights=False)[0]
+        return self.attention(y, y, y, attn_mask=scores, need_weights=False)[0]
+
+
+@peers
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_programs_with_masks(precision: str, tmp_path: Path) -> None:
+    net, x = Masked(), numbers(3, 4, 6)
+    keys, scores = RNG.integers(0, 2, (3, 4)), RNG.integers(0, 2, (3, 2, 4, 4))
+    keys[:, 0], scores[..., 1] = 0, 0  # something to look at is left
+    expected = net.eval()(x, keys != 0, scores != 0)
+    package = net.to_coreml(tmp_path / "n.mlpackage", precision=precision, batch_size=3)
+    given = {"x": x, "keys": keys.astype(np.int32), "scores": scores.astype(np.int32)}
+    tolerance = PRECISIONS[precision]
+    np.testing.assert_allclose(run(package.path, **given)["output"], expected, atol=tolerance, rtol=tolerance)
+
+
+@peers
+@pytest.mark.parametrize(
+    ("layer", "sample"),
+    [
+        (nn.Upsample(scale_factor=2), (2, 3, 4)), (nn.Upsample((7, 3)), (2, 3, 4)), (nn.Upsample(9), (2, 4)),
+        (nn.Upsample((7, 3), mode="bilinear"), (2, 3, 4)), (nn.Upsample((7, 5), mode="bilinear", align_corners=True), (2, 3, 4)),
+        (nn.Upsample(9, mode="linear"), (2, 4)), (nn.Upsample(9, mode="linear", align_corners=True), (2, 4)),
+        (nn.Upsample((5, 7), mode="bicubic"), (2, 3, 4)), (nn.PixelUnshuffle(2), (2, 4, 6)), (nn.PixelShuffle(2), (8, 3, 2)),
+    ],
+)  # fmt: skip
+def test_programs_that_resize(layer: nn.Module, sample: tuple[int, ...], tmp_path: Path) -> None:
+    net = nn.Sequential(layer).build(sample).eval()
+    package, x = net.to_coreml(tmp_path / "n.mlpackage"), numbers(2, *sample)
+    np.testing.assert_allclose(run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
+
+
+@peers
+@pytest.mark.parametrize(
+    "function",
+    [
+        F.leaky_relu, F.selu, F.celu, F.hardswish, F.hardsigmoid, F.softshrink, F.relu6, F.softsign, F.tanhshrink, F.logsigmoid,
+        F.hardtanh, F.mish, lambda x: F.gelu(x, approximate="tanh"), lambda x: x.abs().sqrt() + (x * x + 1).log(),
+        lambda x: 1 / (x * x + 1) + x.exp().rsqrt() + x.sin() * x.cos() - x**2,
+        lambda x: x.norm(dim=1, keepdim=True) + x.logsumexp(1, keepdim=True) + x.amin(1, keepdim=True),
+        lambda x: F.minimum(x, x * 2) + F.erf(F.maximum(-x, x.tanh())),
+    ],
+)  # fmt: skip
+def test_functions(function: object, tmp_path: Path) -> None:
+    class Net(nn.Module):
+        def forward(self, x: nn.Value) -> nn.Value:
+            return function(x)  # type: ignore[operator]
+
+    net = Net().build((6,)).eval()
+    x = numbers(3, 6)
+    package = net.to_coreml(tmp_path / "n.mlpackage")
+    np.testing.assert_allclose(run(package.path, input=x)["output"], net(x), atol=1e-5, rtol=1e-5)
+
+
+@peers
+def test_a_classifier_has_labels_and_prepares_samples(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(4, 3)).build((4,), seed=1)
+    samples = numbers(50, 4) * 10 + 3
+    card = nn.ModelCard(task="classification", classes=("cat", "dog", "eel"), preparation=ArrayPreparation.fit(samples))
+    net.save_model(tmp_path / "m.safetensors", card=card)
+    loaded = nn.load_model(tmp_path / "m.safetensors")
+    package = loaded.to_coreml(tmp_path / "n.mlpackage")
+    _, spec = mil_numpy.load(package.path)
+    assert next(iter(spec.description.output)).name == "classLabel"
+    assert spec.description.predictedFeatureName == "classLabel"
+    assert "standard" in spec.description.metadata.userDefined["openbnns.preparation"].lower()
+    for sample in samples[:5]:
+        found = run(package.path, input=sample[None])
+        theirs = loaded.predict(sample[None])
+        assert found["classLabel"] == theirs.labels[0]
+        probabilities = found[spec.description.predictedProbabilitiesName]
+        np.testing.assert_allclose(list(probabilities.values()), theirs.probabilities[0], atol=1e-6)
+
+
+@peers
+def test_tables(tmp_path: Path) -> None:
+    """Numbers are prepared inside; where there are words or gaps, the metadata has the formula of every feature."""
+    numbers_only = TablePreparation([NumberColumn("a", 3.0, 2.0), NumberColumn("b", -1.0, 0.5)])
+    net = nn.Sequential(nn.Linear(2, 1)).build((2,), seed=1)
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), numbers_only))
+    package = net.to_coreml(tmp_path / "n.mlpackage")
+    x = numbers(3, 2)
+    found = run(package.path, input=x)["output"]
+    expected = np.asarray(net.predict([{"a": a, "b": b} for a, b in x]))
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-5, atol=1e-6)
+    words = TablePreparation([NumberColumn("a", 3.0, 2.0), CategoryColumn("c", ("red",))])
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), words))
+    _, spec = mil_numpy.load(net.to_coreml(tmp_path / "w.mlpackage").path)
+    said = spec.description.metadata.userDefined["openbnns.features"].splitlines()
+    assert said == ["a: (x - 3) / 2, or 0 if it is missing", "c = red: 1 or 0"]
+
+
+@peers
+def test_pixels_and_regression(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2)).build((1, 2, 2), seed=1)
+    card = nn.ModelCard(
+        task="regression", preparation=ImagePreparation((2, 2), "L"), target_mean=(5.0, -1.0), target_std=(2.0, 3.0)
+    )
+    net.save_model(tmp_path / "m.safetensors", card=card)
+    package = net.to_coreml(tmp_path / "n.mlpackage")
+    x = RNG.integers(0, 256, (3, 1, 2, 2)).astype(np.uint8)
+    found = run(package.path, input=x.astype(np.float32))["output"]
+    np.testing.assert_allclose(found, np.asarray(net.predict(x)), rtol=1e-5)
+
+
+@peers
+def test_export_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from openbnns.cli import main
+
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).build((3,), seed=1)
+    net.save_model(tmp_path / "model.safetensors")
+    assert (
+        main(["export", str(tmp_path / "model.safetensors"), "--to", "coreml", "--precision", "float16", "--json"]) == 0
+    )
+    said = json.loads(capsys.readouterr().out)
+    assert said["written"] == [str(tmp_path / "model.mlpackage")]
+    assert said["converted"][0] == {"layer": "0, 1: Linear + ReLU", "becomes": "linear, relu"}
+    x = numbers(2, 3)
+    found = run(tmp_path / "model.mlpackage", input=x)["output"]
+    np.testing.assert_allclose(found, net(x), atol=1e-2)
+
+
+@peers
+def test_layers_that_core_ml_has_not_are_all_named(tmp_path: Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention, self.norm = (
+                nn.MultiheadAttention(4, 2, add_zero_attn=True),
+                nn.BatchNorm1d(5, track_running_stats=False),
+            )
+            self.linear = nn.Linear(4, 2)
+
+        def forward(self, x: nn.Value) -> nn.Value:
+            return self.linear(self.norm(self.attention(x, need_weights=False)[0]))
+
+    with pytest.raises(NotInCoreML) as caught:
+        Net().build((5, 4)).to_coreml(tmp_path / "n.mlpackage")
+    assert [name for name, _ in caught.value.layers] == ["attention: MultiheadAttention", "norm: BatchNorm1d"]
+    assert (
+        "Leave add_zero_attn out" in str(caught.value)
+        and "Use track_running_stats=True" in str(caught.value)
+        and not (tmp_path / "n.mlpackage").exists()
+    )
+
+
+def test_bad_arguments(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(3, 2)).build((3,))
+    with pytest.raises(ValueError, match=r"to_coreml: the name is 'net.mlmodel'.*end it in .mlpackage"):
+        net.to_coreml(tmp_path / "net.mlmodel")
+    with pytest.raises(ValueError, match=r"to_coreml: precision is 'int8'. Use one of float32, float16"):
+        net.to_coreml(tmp_path / "net.mlpackage", precision="int8")
+    with pytest.raises(ValueError, match=r"there are 3 classes, but the network gives \(2,\)"):
+        net.to_coreml(tmp_path / "net.mlpackage", classes=["a", "b", "c"])
+    with pytest.raises(RuntimeError, match="to_coreml: the network is not built"):
+        nn.Sequential(nn.Linear(2)).to_coreml(tmp_path / "net.mlpackage")
+
+
+def test_coremltools_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "coremltools", None)
+    net = nn.Sequential(nn.Linear(3, 2)).build((3,))
+    with pytest.raises(ImportError, match=r'pip install "openbnns\[coreml\]"'):
+        net.to_coreml(tmp_path / "net.mlpackage")

@@ -1,0 +1,407 @@
+"""ML programs run: the cases of coremltools' suite, cases of real Macs, control flow, states, precision, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns
+from coreml_cases import Case, cases
+from openbnns import nn
+from openbnns.interop import coreml
+
+GOLDEN = {
+    case["id"]: case
+    for case in json.loads((Path(__file__).parents[1] / "data" / "graph_golden.json").read_text(encoding="utf-8"))[
+        "cases"
+    ]
+}
+
+
+def program(body: str, inputs: str, outputs: str, opset: str = "ios18") -> coreml.Function:
+    """The function main of a program with these lines."""
+    return coreml.parse(f"program(1.3) {{ func main<{opset}>({inputs}) {{ {body} }} -> ({outputs}); }}").functions[
+        "main"
+    ]
+
+
+def run(function: coreml.Function, precision: Any = None, **inputs: Any) -> dict[str, Any]:
+    return coreml.Executable(function, precision).run(inputs)
+
+
+# The suite of coremltools.
+
+# Cases that come out in another way, each with the reason, by parts of their names.
+EXPLAINED = {
+    "TestScatter::test_ios17_invalid_indices": "the suite expects an error for indices that name nothing, which is given",
+    "TestScatterAlongAxis::test_ios17_invalid_indices": "the same",
+    "TestScatterNd::test_ios17_invalid_indices": "the same",
+    "TestCropResize::test_builder_to_backend_ios1": "the suite writes one of twelve expected numbers with three digits: 7.899",
+    "TestCropResize::test_builder_to_backend_smoke": "a box from 200 % to 100 % of the image: out of the documented range",
+}
+
+
+def has_halves(case: Case) -> bool:
+    return "fp16" in case.text
+
+
+def misfit(case: Case, executable: coreml.Executable) -> str | None:
+    """How the results of a case differ from those expected; None if they do not."""
+    state = executable.new_state() if executable.states else None
+    # The suite computes in float32 or float64 also where programs say float16, whose resolution is a thousandth.
+    least = 1e-3 if has_halves(case) else 0.0
+    for inputs, outputs in case.calls:
+        found = executable.run(inputs, state)
+        for name, expected in outputs.items():
+            got = np.asarray(found[name], np.float64).reshape(expected.shape)
+            atol, rtol = max(case.atol, least), max(case.rtol, least)
+            if not np.allclose(got, np.asarray(expected, np.float64), rtol, atol, equal_nan=True):
+                return f"{name} is off by {np.abs(got - expected).max():.3g}"
+            port = next(port for port in executable.outputs if port.name == name)
+            assert found[name].dtype == port.dtype
+    return None
+
+
+def test_the_cases_of_coremltools_come_out_as_expected() -> None:
+    wrong: dict[str, str] = {}
+    for case in cases():
+        try:
+            problem = misfit(case, coreml.Executable(case.program.functions["main"]))
+        except coreml.CoreMLError as error:
+            problem = str(error)
+        if problem is not None:
+            wrong[case.test] = problem
+    explained = [test for test in wrong if any(part in test for part in EXPLAINED)]
+    assert {test: why for test, why in wrong.items() if test not in explained} == {}
+    assert len(explained) <= 0.01 * len(cases())  # the goal is three hundredths at most
+
+
+def test_operations_that_run_by_themselves_give_the_same_as_recorded_ones() -> None:
+    count = 0
+    for case in cases()[::11]:
+        function = case.program.functions["main"]
+        if any(kind.startswith("random") for kind in case.operations) or any(part in case.test for part in EXPLAINED):
+            continue
+        apart = coreml.Executable(function)
+        apart.body.run_apart()
+        count += 1
+        assert misfit(case, apart) is None, case.test
+    assert count > 180
+
+
+# Cases of real Macs.
+
+
+def golden_function(held: dict[str, Any]) -> coreml.Function:
+    lines, types = [], {}
+
+    def tensor(element: str, shape: list[Any]) -> str:
+        return f"tensor<{element}, [{', '.join(map(str, shape))}]>"
+
+    for name, element, shape in held["inputs"]:
+        types[name] = element, shape
+    for name, (element, shape, value) in held.get("constants", {}).items():
+        types[name] = element, shape
+        shown = json.dumps(value)
+        lines.append(f"{tensor(element, shape)} {name} = const()[val = {tensor(element, shape)}({shown})];")
+    for name, kind, arguments in held["operations"]:
+        element, shape = types[next(iter(arguments.values()))]
+        types[name] = ("bool" if kind == "greater" else element), ["?"] * len(shape)
+        given = ", ".join(f"{key} = {value}" for key, value in arguments.items())
+        lines.append(f"{tensor(*types[name])} {name} = {kind}({given});")
+    inputs = ", ".join(f"{tensor(element, shape)} {name}" for name, element, shape in held["inputs"])
+    return program("\n".join(lines), inputs, ", ".join(held["outputs"]), held["opset"])
+
+
+@pytest.mark.parametrize("case", ["julia/dense", "julia/float16", "julia/int32 and bool"])
+def test_programs_give_what_a_mac_gives(case: str) -> None:
+    held = GOLDEN[case]
+    function = golden_function(held["program"])
+    executable = coreml.Executable(function)
+    ports = {port.name: port for port in executable.inputs}
+    second = GOLDEN.get(f"{case}b")  # the same program on other inputs
+    for one in [held] if second is None else [held, second]:
+        inputs = {name: np.array(value, ports[name].dtype) for name, value in one["inputs"].items()}
+        found = executable.run(inputs)
+        for name, expected in one["expected"].items():
+            assert found[name].tolist() == expected
+
+
+@pytest.mark.parametrize("case", ["julia/dynamic", "export/flexible-range"])
+def test_a_size_may_differ_from_run_to_run(case: str) -> None:
+    executable = coreml.Executable(golden_function(GOLDEN[case]["program"]))
+    (port,), (output,) = executable.inputs, executable.outputs
+    assert port.shape is not None and port.shape[0] is None
+    for n in (1, 2, 4, 1, 5, 7):
+        x = np.random.default_rng(n).standard_normal([n, *port.shape[1:]]).astype(np.float32)
+        np.testing.assert_array_equal(executable.run({port.name: x})[output.name], np.maximum(x, 0))
+
+
+def test_a_gather_takes_indices_of_any_number() -> None:
+    function = program(
+        """tensor<fp32, [3, 2]> data = const()[val = tensor<fp32, [3, 2]>([[10, 11], [20, 21], [30, 31]])];
+        int32 zero = const()[val = int32(0)]; int32 three = const()[val = int32(3)];
+        tensor<bool, [1, ?]> low = less(x = indices, y = zero); tensor<int32, [1, ?]> up = add(x = indices, y = three);
+        tensor<int32, [1, ?]> chosen = select(cond = low, a = up, b = indices);
+        tensor<fp32, [1, ?, 2]> y = gather(x = data, indices = chosen, axis = zero);""",
+        "tensor<int32, [1, ?]> indices", "y",
+    )  # fmt: skip
+    executable = coreml.Executable(function)
+    rows = np.float32([[10, 11], [30, 31], [20, 21], [20, 21]])
+    for n in (1, 4, 3):
+        found = executable.run({"indices": np.array([[0, -1, 1, -2][:n]], np.int32)})["y"]
+        np.testing.assert_array_equal(found, rows[None, :n])
+
+
+def test_small_halves_and_compressed_weights_are_exact() -> None:
+    bits = np.array([0x0001, 0x00A8, 0x03FF, 0x0400, 0x80A8], np.uint16).view(np.float16)
+    shown = ", ".join(float(x).hex() for x in bits)
+    function = program(
+        f"""tensor<fp16, [5]> c = const()[val = tensor<fp16, [5]>([{shown}])]; string kind = const()[val = string("fp32")];
+        tensor<fp32, [5]> wide = cast(x = c, dtype = kind); tensor<fp32, [5]> y = add(x = x, y = wide);""",
+        "tensor<fp32, [5]> x", "y",
+    )  # fmt: skip
+    case = GOLDEN["export/fp16 subnormals"]
+    for given, expected in zip(case["inputs"], case["expected"], strict=True):
+        assert run(function, x=np.float32(given))["y"].tolist() == expected
+    function = program(
+        """tensor<fp32, [4]> w = constexpr_affine_dequantize()[axis = int32(0), quantized_data = tensor<int8, [4]>([-128, -1, 0,
+        127]), scale = fp32(0.5), zero_point = int8(-1)]; tensor<fp32, [4]> y = add(x = x, y = w);""",
+        "tensor<fp32, [4]> x", "y", "ios16",
+    )  # fmt: skip
+    case = GOLDEN["export/int8 constexpr"]
+    for given, expected in zip(case["inputs"], case["expected"], strict=True):
+        assert run(function, x=np.float32(given))["y"].tolist() == expected
+
+
+# What is decided while a program runs.
+
+COUNTING = """int32 n, tensor<fp32, [2]> s = while_loop(loop_vars = (count, x)) (int32 i, tensor<fp32, [2]> a) {
+    bool more = greater(x = i, y = zero);
+} -> (more) (int32 j, tensor<fp32, [2]> b) {
+    int32 k = sub(x = j, y = step);
+    tensor<fp32, [2]> c = add(x = b, y = b);
+} -> (k, c);"""
+
+
+def counting(step: int) -> coreml.Function:
+    return program(
+        f"int32 zero = const()[val = int32(0)]; int32 step = const()[val = int32({step})]; {COUNTING}",
+        "tensor<fp32, [2]> x, int32 count", "n, s",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_a_loop_runs_as_often_as_its_condition_says(turns: int) -> None:
+    found = run(counting(1), x=np.float32([1, -3]), count=np.int32(turns))
+    assert found["s"].tolist() == [2.0**turns, -3 * 2.0**turns]
+    assert found["n"] == 0 and found["n"].dtype == np.int32
+
+
+def test_an_endless_loop_is_ended() -> None:
+    executable = coreml.Executable(counting(0), most_turns=50)
+    with pytest.raises(coreml.CoreMLError, match=r"has not ended after 50 turns.*most_turns"):
+        executable.run({"x": np.zeros(2, np.float32), "count": np.int32(1)})
+
+
+def test_a_branch_sees_what_stands_outside() -> None:
+    function = program(
+        """fp32 zero = const()[val = fp32(0)]; tensor<int32, [1]> first = const()[val = tensor<int32, [1]>([0])];
+        tensor<fp32, [3]> twice = add(x = x, y = x); fp32 sum = reduce_sum(x = x, axes = first, keep_dims = bool(false));
+        bool up = greater(x = sum, y = zero);
+        tensor<fp32, [3]> y = cond(pred = up) { } -> (twice) {
+            tensor<fp32, [3]> other = square(x = twice);
+        } -> (other);""",
+        "tensor<fp32, [3]> x", "y",
+    )  # fmt: skip
+    assert run(function, x=np.float32([1, 2, 3]))["y"].tolist() == [2, 4, 6]
+    assert run(function, x=np.float32([-1, -2, -3]))["y"].tolist() == [4, 16, 36]
+
+
+def test_shapes_may_follow_from_numbers() -> None:
+    function = program(
+        """tensor<int32, [?, 1]> places = non_zero(x = x); tensor<int32, [2]> size = shape(x = places);
+        tensor<fp32, [?, ?]> y = fill(shape = shape, value = fp32(3)); tensor<fp32, [?, ?]> z = exp(x = y);""",
+        "tensor<fp32, [4]> x, tensor<int32, [2]> shape", "places, size, z",
+    )  # fmt: skip
+    executable = coreml.Executable(function)
+    for x, shape in (([0, 1, 0, 2], (2, 3)), ([0, 0, 0, 0], (1, 5)), ([1, 1, 1, 1], (4, 1))):
+        found = executable.run({"x": np.float32(x), "shape": np.array(shape, np.int32)})
+        places = np.flatnonzero(x)
+        assert found["places"].tolist() == places[:, None].tolist()
+        assert found["size"].tolist() == [len(places), 1]
+        np.testing.assert_allclose(found["z"], np.full(shape, np.exp(3)), rtol=1e-6)
+
+
+def test_boxes_that_overlap_are_suppressed() -> None:
+    function = program(
+        """tensor<fp32, [1, 3, 4]> b, tensor<fp32, [1, 3, 2]> s, tensor<int32, [1, 3]> i, tensor<int32, [1]> n =
+        non_maximum_suppression(boxes = boxes, scores = scores, iou_threshold = fp32(0.5), score_threshold = fp32(0.2),
+        max_boxes = int32(3), per_class_suppression = bool(false));""",
+        "tensor<fp32, [1, 4, 4]> boxes, tensor<fp32, [1, 4, 2]> scores", "b, s, i, n", "ios16",
+    )  # fmt: skip
+    boxes = np.float32([[[5, 5, 4, 4], [5, 5, 4, 5], [20, 20, 4, 4], [40, 40, 2, 2]]])
+    scores = np.float32([[[0.3, 0.1], [0.8, 0.1], [0.1, 0.6], [0.1, 0.1]]])
+    found = run(function, boxes=boxes, scores=scores)
+    assert found["n"].tolist() == [2] and found["i"].tolist() == [[1, 2, -1]]
+    np.testing.assert_array_equal(found["b"][0, :2], boxes[0, 1:3])
+
+
+def test_states_stay_from_run_to_run() -> None:
+    function = program(
+        """tensor<fp16, [3]> before = read_state(input = total); tensor<fp16, [3]> after = add(x = before, y = x);
+        write_state(input = total, data = after); tensor<fp16, [3]> y = read_state(input = total);""",
+        "state<tensor<fp16, [3]>> total, tensor<fp16, [3]> x", "y",
+    )  # fmt: skip
+    executable = coreml.Executable(function)
+    one, other = executable.new_state(), executable.new_state()
+    x = np.array([1, 2, 3], np.float16)
+    for turn in (1, 2, 3):
+        assert executable.run({"x": x}, one)["y"].tolist() == (turn * x).tolist()
+    assert executable.run({"x": x}, other)["y"].tolist() == x.tolist()
+    with pytest.raises(ValueError, match=r"keeps 'total' from run to run. Pass state=new_state\(\)"):
+        executable.run({"x": x})
+
+
+# Precision.
+
+
+def test_precision_decides_where_halves_are_rounded() -> None:
+    function = program(
+        """tensor<fp16, [2]> a = add(x = x, y = fp16(1024)); tensor<fp16, [2]> b = sub(x = a, y = fp16(1024));
+        tensor<fp16, [2]> c = mul(x = b, y = fp16(0x1.55p-2));""",
+        "tensor<fp16, [2]> x", "c",
+    )  # fmt: skip
+    x = np.array([0.3, 0.7], np.float16)
+    factor = np.float16(float.fromhex("0x1.55p-2"))
+    exact = (x.astype(np.float32) + 1024 - 1024) * np.float32(factor)
+    usual, device, nowhere = (run(function, precision, x=x)["c"] for precision in (None, "float16", "float32"))
+    assert (usual.dtype, device.dtype, nowhere.dtype) == (np.float16, np.float16, np.float32)
+    np.testing.assert_array_equal(usual, exact.astype(np.float16))
+    np.testing.assert_array_equal(nowhere, exact)
+    np.testing.assert_array_equal(device, ((x + np.float16(1024)) - np.float16(1024)) * factor)
+    assert (device != usual).any()
+    with pytest.raises(ValueError, match=r"precision is 'half'. Use 'float16', 'float32' or None"):
+        coreml.Executable(function, "half")  # type: ignore[arg-type]
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("inputs", "error", "message"),
+    [
+        ({}, ValueError, "the input 'x' is missing. It takes 'x', 'count'"),
+        ({"x": np.zeros(2, np.float32), "y": 1}, ValueError, "there is no input 'y'. It takes 'x', 'count'"),
+        ({"x": np.zeros(2, np.float32), "counts": 1}, ValueError, "Did you mean count"),
+        ({"x": np.zeros(3, np.float32), "count": 1}, ValueError, r"has shape \(3,\), but the program takes \(2\)"),
+        ({"x": np.zeros((1, 2)), "count": 1}, ValueError, r"has shape \(1, 2\)"),
+        ({"x": np.array(["a", "b"]), "count": 1}, TypeError, r"Convert it: x.astype\(np.float32\)"),
+        ({"x": np.zeros(2, np.float32), "count": 1.5}, TypeError, "'count' is float64, but the program takes int32"),
+    ],
+)  # fmt: skip
+def test_bad_inputs_are_refused(inputs: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        coreml.Executable(counting(1)).run(inputs)
+
+
+def test_an_operation_that_cannot_be_computed_says_where() -> None:
+    function = coreml.parse(
+        """program(1.3)
+{
+    func main<ios17>(tensor<fp32, [2, 3]> x, tensor<int32, [2]> shape) {
+        tensor<fp32, [?, ?]> y = reshape(x = x, shape = shape);
+    } -> (y);
+}""",
+        name="some.mil",
+    ).functions["main"]
+    executable = coreml.Executable(function)
+    assert executable.run({"x": np.zeros((2, 3)), "shape": np.array([3, 2])})["y"].shape == (3, 2)
+    with pytest.raises(coreml.CoreMLError, match=r"some.mil:4:9: reshape 'y': .*4"):
+        executable.run({"x": np.zeros((2, 3)), "shape": np.array([4, 2])})
+
+
+def test_too_much_memory_is_refused() -> None:
+    huge = program(
+        "tensor<fp32, [?]> y = pad(x = x, pad = tensor<int32, [2]>([0, 2147483647])); tensor<fp32, [?]> z = tile(x = y, reps ="
+        " tensor<int32, [1]>([100]));",
+        "tensor<fp32, [3]> x", "z",
+    )  # fmt: skip
+    with pytest.raises(coreml.CoreMLError, match=r"pad 'y': .*2147483650.*"):
+        run(huge, x=np.zeros(3, np.float32))
+    state = program(
+        "tensor<fp16, [99999, 99999]> y = read_state(input = s);", "state<tensor<fp16, [99999, 99999]>> s", "y"
+    )
+    with pytest.raises(coreml.CoreMLError, match=r"the state 's' of shape \(99999, 99999\)"):
+        coreml.Executable(state).new_state()
+
+
+# Training.
+
+
+def trainable(folder: Path) -> Path:
+    """A package with a convolution, an LSTM and a linear layer, for one sample."""
+    random = np.random.default_rng(0)
+
+    def weight(name: str, *shape: int) -> str:
+        values = (random.standard_normal(shape) * 0.4).astype(np.float32)
+        kind = f"tensor<fp32, [{', '.join(map(str, shape))}]>"
+        return f"{kind} {name} = const()[val = {kind}({json.dumps(values.tolist())})];"
+
+    function = program(
+        "\n".join([
+            weight("kernel", 4, 2, 3), weight("shift", 4), weight("inputs", 20, 4), weight("cells", 20, 5), weight("head", 3, 5),
+            weight("bias", 3), "tensor<fp32, [1, 5]> zeros = fill(shape = tensor<int32, [2]>([1, 5]), value = fp32(0));",
+            "tensor<fp32, [1, 4, 6]> c = conv(x = x, weight = kernel, bias = shift, pad_type = string(\"same\"));",
+            "tensor<fp32, [1, 4, 6]> t = tanh(x = c);",
+            "tensor<fp32, [6, 1, 4]> s = transpose(x = t, perm = tensor<int32, [3]>([2, 0, 1]));",
+            "tensor<fp32, [1, 1, 5]> h, tensor<fp32, [1, 5]> last, tensor<fp32, [1, 5]> cell = lstm(x = s, initial_h = zeros,"
+            " initial_c = zeros, weight_ih = inputs, weight_hh = cells);",
+            "tensor<fp32, [1, 3]> y = linear(x = last, weight = head, bias = bias);",
+        ]),
+        "tensor<fp32, [1, 2, 6]> x", "y",
+    )  # fmt: skip
+    return coreml.write_package(coreml.make_model(coreml.Program({"main": function})), folder / "trainable.mlpackage")
+
+
+def test_a_network_of_a_program_has_its_weights_and_gradients(tmp_path: Path) -> None:
+    path = trainable(tmp_path)
+    network = nn.from_coreml(path)
+    assert [name for name, _ in network.named_parameters()] == ["kernel", "shift", "inputs", "cells", "head", "bias"]
+    x = np.random.default_rng(1).standard_normal((3, 2, 6)).astype(np.float32)
+    executable = coreml.Executable(coreml.read(path).program.functions["main"])  # type: ignore[union-attr]
+    one_by_one = np.concatenate([executable.run({"x": sample[None]})["y"] for sample in x])
+    np.testing.assert_allclose(network(x), one_by_one, atol=1e-6)
+    assert openbnns.gradcheck(network.train(), x).ok
+
+
+def test_a_network_of_a_program_is_trained_and_written_back(tmp_path: Path) -> None:
+    pytest.importorskip("coremltools")
+    network = nn.from_coreml(trainable(tmp_path))
+    random = np.random.default_rng(2)
+    x = random.standard_normal((64, 2, 6)).astype(np.float32)
+    y = (x[:, 0].sum(1) > 0).astype(np.int64)
+    before = network(x)
+    history = nn.Trainer(network, "cross_entropy", nn.Adam(network.parameters(), lr=0.02), quiet=True).fit(
+        x, y, epochs=20
+    )
+    assert history[-1]["loss"] < 0.5 * history[0]["loss"]
+    network.eval()
+    network.to_coreml(tmp_path / "trained.mlpackage")
+    again = openbnns.coreml.MLModel(tmp_path / "trained.mlpackage")
+    (name,), (output,) = again.input_description, again.output_description
+    np.testing.assert_allclose(again.predict({name: x[:5]})[output], network(x[:5]), atol=1e-5)
+    assert np.abs(network(x) - before).max() > 0.1
+    network.save_model(tmp_path / "trained.safetensors")
+    np.testing.assert_allclose(nn.load_model(tmp_path / "trained.safetensors")(x), network(x), atol=1e-6)
+
+
+def test_a_program_that_is_no_network_is_refused(tmp_path: Path) -> None:
+    model = coreml.make_model(coreml.Program({"main": counting(1)}))
+    path = coreml.write_package(model, tmp_path / "loop.mlpackage")
+    with pytest.raises(coreml.CoreMLError, match=r"the program has while_loop"):
+        nn.from_coreml(path)

@@ -1,0 +1,395 @@
+"""ONNX models whose path or sizes depend on numbers: branches, loops, sequences, positions that are found."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from test_onnx_in import floats, node, write
+
+import openbnns
+from onnx_networks import by_reference
+from openbnns import nn
+
+BOOL, FLOAT, INT64 = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
+
+
+def info(name: str, kind: int = FLOAT, shape: Any = None) -> Any:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def graph(nodes: list[Any], outputs: list[Any], inputs: Any = (), weights: dict[str, Any] | None = None) -> Any:
+    """A branch, or the body of a loop."""
+    arrays = [onnx.numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
+    return helper.make_graph(nodes, "inner", list(inputs), outputs, arrays)
+
+
+def check(path: Path, *inputs: Any, **options: Any) -> Any:
+    """The network, whose results are those of ONNX's own evaluator, or of a function."""
+    net, function = options.pop("net", None), options.pop("function", None)
+    net = net or nn.from_onnx(path, **options)
+    found = net(*inputs)
+    expected = function(*inputs) if function else by_reference(path, list(inputs))
+    for y, wanted in zip(found if isinstance(found, tuple) else [found], expected, strict=True):
+        assert y.shape == np.asarray(wanted).shape
+        np.testing.assert_allclose(y, wanted, 1e-5, 1e-5)
+    return net
+
+
+def check_gradients(net: Any, inputs: list[Any], place: int = 0) -> None:
+    """Gradients of an input and of all parameters along a random direction, for a random cotangent; points are not at kinks."""
+    net.train()
+    random = np.random.RandomState(3)
+    y = net(*inputs)
+    results = y if isinstance(y, tuple) else (y,)
+    v = [random.standard_normal(one.shape).astype(np.float32) for one in results]
+    given = net.backward(tuple(v) if isinstance(y, tuple) else v[0])
+    dx = given[place] if isinstance(given, tuple) else given
+    pairs = [(inputs[place], dx), *((p.data, p.grad.copy()) for p in net.parameters())]
+    for array, gradient in pairs:
+        u = random.standard_normal(array.shape).astype(np.float32)
+        start, h, slope = array.copy(), 2e-2, 0.0
+        for factor, weight in ((1, 8), (-1, -8), (2, -1), (-2, 1)):  # which is exact up to the fourth power of h
+            array[...] = start + factor * h * u
+            y = net(*inputs)
+            pairs_of_results = zip(v, y if isinstance(y, tuple) else (y,), strict=True)
+            slope += weight * sum(float((a * b).sum(dtype=np.float64)) for a, b in pairs_of_results) / (12 * h)
+        array[...] = start
+        assert abs(slope - float((gradient * u).sum())) < 2e-3 * max(1, abs(slope))
+    net.eval()
+
+
+def branching(path: Path, same: bool, state: str = "w") -> Path:
+    """x w or x w_ and a sum, by the sign of the sum of all; with ``same`` both have the same shape."""
+    then = graph([node("MatMul", "x w", "a"), node("Tanh", "a", "t")], [info("t")], weights={"w": floats(3, 4)})
+    other = [node("MatMul", f"x {state}", "b"), node("Mul", "b two", "e")]
+    if not same:
+        other[-1] = node("Concat", "b b", "e", axis=0)
+    nodes = [
+        node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s zero", "c"),
+        node("If", "c", "y", then_branch=then, else_branch=graph(other, [info("e")], weights={"w": floats(3, 4)})),
+    ]  # fmt: skip
+    return write(path, nodes, {"x": ["N", 3]}, ["y"], {"zero": np.float32(0), "two": np.float32(2)})
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_branch_by_numbers(same: bool, tmp_path: Path) -> None:
+    path = branching(tmp_path / "m.onnx", same)
+    net = nn.from_onnx(path)
+    assert {"w", "w_"} == dict(net.named_parameters()).keys()
+    x = floats(5, 3)
+    for sign in (1, -1, 1, -1):
+        check(path, sign * np.abs(x) + 0.1 * sign, net=net)
+        check(path, sign * np.abs(x[:2]) + 0.1 * sign, net=net)
+        check_gradients(net, [sign * np.abs(x) + sign])
+    assert nn.Trainer(net, "mse", nn.SGD(0.01), quiet=True).fit(np.abs(x), floats(5, 4), epochs=2) if same else True
+
+
+def test_a_branch_is_part_of_a_program(tmp_path: Path) -> None:
+    """Both ways are programs of their own, within one that is compiled, profiled, checked and described."""
+    net, x = nn.from_onnx(branching(tmp_path / "m.onnx", True)), floats(4, 3)
+    infer = net.compile_inference(4)
+    for sign in (1, -1):
+        given = sign * np.abs(x) + sign
+        np.testing.assert_allclose(infer(given), net(given), 1e-6)
+        assert openbnns.gradcheck(net.train(), given, verbose=False).passed
+        net.eval()
+    assert "Branch" in str(net.program(4, training=False).describe())
+    assert "If_y" in net.profile(x, repeats=1).rows[-1].layer
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_model_files(same: bool, tmp_path: Path) -> None:
+    """Branches are kept; what has no form elsewhere is named."""
+    net, x = nn.from_onnx(branching(tmp_path / "m.onnx", same)), np.abs(floats(4, 3))
+    net.save_model(tmp_path / "m.safetensors")
+    again = nn.load_model(tmp_path / "m.safetensors")
+    for given in (x, -x):
+        np.testing.assert_array_equal(again(given), net(given))
+    with pytest.raises(nn.onnx.Unsupported, match="If_y"):
+        net.to_onnx(tmp_path / "again.onnx")
+
+
+def test_a_branch_by_a_size(tmp_path: Path) -> None:
+    """What PyTorch writes for squeeze: the condition is known from shapes."""
+    then = graph([node("Squeeze", "x one", "t")], [info("t")])
+    other = graph([node("Identity", "x", "e")], [info("e")])
+    nodes = [
+        node("Shape", "x", "s"), node("Gather", "s one", "n"), node("Equal", "n one", "c"),
+        node("If", "c", "y", then_branch=then, else_branch=other),
+    ]  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", "T", 3]}, ["y"], {"one": np.array([1])})
+    net = nn.from_onnx(path)
+    for shape in ((4, 1, 3), (2, 5, 3), (3, 1, 3), (1, 1, 3)):
+        check(path, floats(*shape), net=net)
+
+
+def looping(path: Path, steps: Any, condition: bool, given: dict[str, Any] | None = None) -> Any:
+    """x w, tanh, again and again; the norm of each step is kept. With a condition it ends when the norm is below 1.
+
+    Gives a function that computes the same: the evaluator of ONNX makes rows of norms that are single numbers.
+    """
+    body = [
+        node("MatMul", "h w", "p"), node("Tanh", "p", "g"), node("ReduceSumSquare", "g", "n", keepdims=0),
+        node("Greater", "n one", "goes_on") if condition else node("Identity", "before", "goes_on"),
+    ]  # fmt: skip
+    inner = graph(
+        body, [info("goes_on", BOOL), info("g"), info("n", FLOAT, [])],
+        [info("i", INT64, []), info("before", BOOL, []), info("h")], {"one": np.float32(1)},
+    )  # fmt: skip
+    nodes = [node("Loop", f"{steps} yes x", "y norms", body=inner), node("ReduceSum", "norms", "z", keepdims=0)]
+    held = {"w": 0.3 * floats(3, 3), "yes": np.array(True), "four": np.int64(4)} | (given or {})
+    inputs: dict[str, Any] = {"x": ["N", 3]} | ({"steps": []} if steps == "steps" else {})
+    write(path, nodes, inputs, ["y", "norms", "z"], held, kinds={"steps": INT64})
+
+    def compute(x: Any, count: Any = 4) -> Any:
+        norms: list[Any] = []
+        for _ in range(int(count)):
+            x = np.tanh(x @ held["w"])
+            norms.append(np.square(x).sum())
+            if condition and norms[-1] <= 1:
+                break
+        return x, np.float32(norms), np.sum(norms)
+
+    return compute
+
+
+def test_a_loop_of_known_length(tmp_path: Path) -> None:
+    function = looping(path := tmp_path / "m.onnx", "four", False)
+    net = check(path, floats(5, 3), function=function)
+    check(path, floats(2, 3), net=net, function=function)
+    check_gradients(net, [floats(2, 3)])
+    assert net.compile_inference(2)(floats(2, 3))[1].shape == (4,)
+
+
+@pytest.mark.parametrize("kind", ["condition", "number", "both"])
+def test_a_loop_whose_length_is_computed(kind: str, tmp_path: Path) -> None:
+    function = looping(path := tmp_path / "m.onnx", "four" if kind == "condition" else "steps", kind != "number")
+    net, lengths = nn.from_onnx(path), set()
+    for scale in (0.1, 8, 1, 3, 8):
+        given = [scale * np.ones((5, 3), np.float32), *([np.array(int(scale) + 1)] if kind != "condition" else [])]
+        check(path, *given, net=net, function=function)
+        lengths.add(count := len(net(*given)[1]))
+        # Gradients are those of a loop with that number of steps.
+        looping(fixed := tmp_path / "fixed.onnx", "four", False, {"w": net.w.data, "four": np.int64(count)})
+        nets = [net.train(), nn.from_onnx(fixed).train()]
+        results = [nets[0](*given), nets[1](given[0])]
+        cotangents = tuple(floats(*y.shape) for y in results[0])
+        found, expected = (one.backward(cotangents) for one in nets)
+        found = found[0] if isinstance(found, tuple) else found
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+        np.testing.assert_allclose(net.w.grad, nets[1].w.grad, 1e-5, 1e-5)
+        net.eval()
+    assert len(lengths) > 1
+    described = str(net.program(tuple(np.shape(x) for x in given), training=False).describe())
+    assert "finds sizes" in described and "Loop_y" in described
+    with pytest.raises(TypeError, match="'Loop_y' gives results whose sizes depend on the numbers"):
+        net.compile_inference(5)
+
+
+def test_long_loops_take_few_recordings(tmp_path: Path) -> None:
+    """The condition of a step is expected to be that of the step before."""
+    inner = graph(
+        [node("Add", "h one", "g"), node("ReduceMax", "g", "m", keepdims=0), node("Less", "m end", "goes_on")],
+        [info("goes_on", BOOL), info("g")], [info("i", INT64, []), info("before", BOOL, []), info("h")],
+    )  # fmt: skip
+    held = {"yes": np.array(True), "one": np.float32(1), "far": np.int64(500)}
+    path = write(
+        tmp_path / "m.onnx", [node("Loop", "far yes x", "y", body=inner)], {"x": ["N", 3], "end": []}, ["y"], held
+    )
+    net, x = nn.from_onnx(path), np.zeros((2, 3), np.float32)
+    for end in (60, 3, 61, 60):
+        np.testing.assert_array_equal(net(x, np.float32(end)), x + end)
+    assert len(net._recording(False, ((2, 3), ()))._others) <= 10
+
+
+def test_a_path_by_numbers_is_trained_and_shared(tmp_path: Path) -> None:
+    """By a trainer, whose batches take different numbers of steps, and by threads that take different paths."""
+    looping(path := tmp_path / "m.onnx", "four", True)
+    model = onnx.load(path)
+    del model.graph.output[1:], model.graph.node[-1]
+    path.write_bytes(model.SerializeToString())
+    net = nn.from_onnx(path)
+    x = floats(48, 3) * np.repeat(np.float32([0.05, 5]), 24)[:, None]
+    trainer = nn.Trainer(net, "mse", nn.SGD(0.1), batch_size=24, quiet=True)
+    for part in (x[:24], x[24:], x[:24]):
+        before, target = net.w.data.copy(), 0.3 * np.tanh(part)
+        net.train().backward(2 * (net(part) - target) / target.size)
+        expected = before - 0.1 * net.w.grad
+        trainer.fit(part, target, epochs=1)
+        np.testing.assert_allclose(net.w.data, expected, 1e-5, 1e-6)
+        assert not np.array_equal(expected, before)
+    net.eval()
+    batches = [x[i : i + 1 + i % 3] for i in range(0, 48, 7)]
+    expected, wrong = [net(one) for one in batches], []
+
+    def work() -> None:
+        for _ in range(10):
+            wrong.extend(not np.array_equal(net(one), y) for one, y in zip(batches, expected, strict=True))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wrong) == 30 * len(batches) and not any(wrong)
+
+
+def test_a_loop_that_never_ends(tmp_path: Path) -> None:
+    inner = graph(
+        [node("Add", "h h", "g"), node("Identity", "before", "goes_on")], [info("goes_on", BOOL), info("g")],
+        [info("i", INT64, []), info("before", BOOL, []), info("h")],
+    )  # fmt: skip
+    nodes = [node("Loop", "far yes x", "y", body=inner)]
+    held = {"yes": np.array(True), "far": np.int64(2**62)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3]}, ["y"], held)
+    with pytest.raises(nn.onnx.Unsupported, match=r"Loop 'Loop_y': it has not ended after \d+ steps"):
+        nn.from_onnx(path)
+
+
+@pytest.mark.parametrize("backward", [0, 1])
+def test_a_scan(backward: int, tmp_path: Path) -> None:
+    body = [node("MatMul", "h w", "p"), node("Add", "p x", "q"), node("Tanh", "q", "g"), node("Identity", "g", "o")]
+    inner = graph(body, [info("g"), info("o")], [info("h"), info("x")])
+    nodes = [
+        node("Scan", "first x", "last all", body=inner, num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[1],
+             scan_input_directions=[backward], scan_output_directions=[backward]),
+    ]  # fmt: skip
+    held = {"w": floats(3, 3), "first": floats(2, 3)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": [2, "T", 3]}, ["last", "all"], held)
+    net = nn.from_onnx(path, batch_axis=None)
+    for length in (5, 3, 5):
+        x, h, rows = floats(2, length, 3), held["first"], []
+        for step in range(length)[:: -1 if backward else 1]:
+            h = np.tanh(h @ held["w"] + x[:, step])
+            rows.append(h)
+        last, states = net(x)
+        np.testing.assert_allclose(last, h, 1e-5, 1e-6)
+        np.testing.assert_allclose(states, np.stack(rows[:: -1 if backward else 1], 1), 1e-5, 1e-6)
+    check_gradients(net, [floats(2, 3, 3)])
+
+
+def test_positions_that_are_found(tmp_path: Path) -> None:
+    """NonZero, and the elements there, through which gradients go."""
+    nodes = [
+        node("Greater", "x zero", "c"), node("NonZero", "c", "p"), node("Transpose", "p", "q", perm=[1, 0]),
+        node("GatherND", "x q", "v"), node("Mul", "v v", "s"), node("ReduceSum", "s", "y", keepdims=0),
+    ]  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3]}, ["p", "s", "y"], {"zero": np.float32(0)})
+    net = nn.from_onnx(path)
+    for x in (floats(5, 3), floats(2, 3), np.float32([[1, -1, 2]]), np.full((2, 3), -1, np.float32)):
+        check(path, x, net=net)
+    check_gradients(net, [np.sign(floats(4, 3)) * (1 + np.abs(floats(4, 3)))])
+
+
+def test_compress_and_unique(tmp_path: Path) -> None:
+    nodes = [node("Compress", "x c", "a", axis=1), node("Compress", "x d", "b"), node("Mul", "a a", "y")]
+    path = write(
+        tmp_path / "m.onnx", nodes, {"x": ["N", 3], "c": [3], "d": ["M"]}, ["y", "b"], kinds={"c": BOOL, "d": BOOL}
+    )
+    net = nn.from_onnx(path, batch_axis={"x": 0, "c": None, "d": None})
+    for c in ([1, 0, 1], [0, 0, 1], [1, 1, 1]):
+        given = [floats(4, 3), np.array(c, bool), np.array([*c, 1, 0], bool)]
+        check(path, *given, net=net)
+        check_gradients(net, given)
+    nodes = [node("Unique", "x", "a b c d", axis=0), node("Add", "a a", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 2]}, ["y", "b", "c", "d"], kinds=dict.fromkeys("bcd", INT64))
+    net = nn.from_onnx(path)
+    for rows in ([0, 1, 0], [2, 1, 0, 1, 1]):
+        check(path, np.float32([[1, 2], [3, 4], [0, 1]])[rows], net=net)
+
+
+@pytest.mark.parametrize("centred", [0, 1])
+def test_detections(centred: int, tmp_path: Path) -> None:
+    """Boxes that are left, and what is looked up for them."""
+    nodes = [
+        node("NonMaxSuppression", "boxes scores most overlap least", "s", center_point_box=centred),
+        node("Gather", "s two", "i", axis=1), node("Squeeze", "i one", "j"), node("Gather", "flat j", "y"),
+        node("Reshape", "boxes rows", "flat"),
+    ]  # fmt: skip
+    held = {
+        "most": np.array([3]), "overlap": np.float32([0.4]), "least": np.float32([0.1]), "two": np.array([2]),
+        "one": np.array([1]), "rows": np.array([-1, 4]),
+    }  # fmt: skip
+    path = write(
+        tmp_path / "m.onnx", [*nodes[:3], nodes[4], nodes[3]], {"boxes": [1, "A", 4], "scores": [1, 2, "A"]}, ["s", "y"], held,
+        kinds={"s": INT64},
+    )  # fmt: skip
+    net = nn.from_onnx(path, batch_axis=None)
+    random = np.random.RandomState(0)
+    for count in (12, 5, 12):
+        boxes = random.uniform(0, 2, (1, count, 4)).astype(np.float32)
+        check(path, boxes, random.uniform(0, 1, (1, 2, count)).astype(np.float32), net=net)
+    assert net(boxes, np.zeros((1, 2, 12), np.float32))[1].shape == (0, 4)
+
+
+def test_shapes_that_are_computed(tmp_path: Path) -> None:
+    """Numbers of inputs as shapes, bounds and counts."""
+    nodes = [
+        node("Reshape", "x shape", "a"), node("Slice", "a zero end", "b"), node("Range", "nought count unit", "r"),
+        node("Cast", "r", "f", to=FLOAT), node("ReduceSum", "f", "g", keepdims=0), node("Add", "b g", "y"),
+    ]  # fmt: skip
+    held = {"zero": np.array([0]), "nought": np.int64(0), "unit": np.int64(1)}
+    path = write(
+        tmp_path / "m.onnx", nodes, {"x": [12], "shape": [2], "end": [1], "count": []}, ["y"], held,
+        kinds=dict.fromkeys(["shape", "end", "count"], INT64),
+    )  # fmt: skip
+    net = nn.from_onnx(path, batch_axis=None)
+    for shape, end, count in (((3, 4), 2, 5), ((4, 3), 3, 2), ((-1, 6), 1, 5), ((2, 6), -1, 3)):
+        check(path, floats(12), np.array(shape), np.array([end]), np.array(count), net=net)
+    with pytest.raises(ValueError, match="Reshape"):
+        net(floats(12), np.array([5, 5]), np.array([1]), np.array(2))
+
+
+def test_sequences(tmp_path: Path) -> None:
+    nodes = [
+        node("SplitToSequence", "x", "s", axis=1), node("SequenceAt", "s last", "a"), node("SequenceErase", "s first", "t"),
+        node("SequenceInsert", "t a", "u"), node("ConcatFromSequence", "u", "y", axis=0), node("SequenceLength", "u", "n"),
+        node("SequenceConstruct", "a x", "v"), node("ConcatFromSequence", "v", "z", axis=1),
+    ]  # fmt: skip
+    held = {"last": np.int64(-1), "first": np.int64(0)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3]}, ["y", "n", "z"], held, kinds={"n": INT64})
+    check_gradients(check(path, floats(4, 3)), [floats(2, 3)])
+
+
+def test_functions_of_a_model(tmp_path: Path) -> None:
+    """Local functions, also with branches in them, are put in place."""
+    path = branching(tmp_path / "m.onnx", True)
+    model = onnx.load(path)
+    square = helper.make_function(
+        "own", "Twice", ["a"], ["b"], [node("Add", "a a", "b")], [helper.make_opsetid("", 21)]
+    )
+    model.functions.append(square)
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    model.graph.node.append(helper.make_node("Twice", ["y"], ["z"], domain="own"))
+    model.graph.output[0].name = "z"
+    path.write_bytes(model.SerializeToString())
+    check(path, floats(4, 3))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_paths(seed: int, tmp_path: Path) -> None:
+    """Programs that are kept for some numbers, and runs in any order, against the evaluator, which keeps nothing."""
+    random = np.random.RandomState(seed)
+    function = looping(path := tmp_path / "m.onnx", "steps", bool(seed % 2))
+    net = nn.from_onnx(path)
+    for _ in range(12):
+        x = random.uniform(0.5, 5) * random.standard_normal((random.randint(1, 4), 3)).astype(np.float32)
+        check(path, x, np.array(random.randint(0, 6)), net=net, function=function)
+
+
+def test_custom_operators_are_named_with_a_cure(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [node("Relu", "x", "y")], {"x": ["N", 3]}, ["y"])
+    model = onnx.load(path)
+    for domain, name in (("com.microsoft", "BeamSearch"), ("my.own", "Thing")):
+        model.graph.node.append(helper.make_node(name, ["y"], [name], name=name, domain=domain))
+        model.graph.output.append(info(name))
+    path.write_bytes(model.SerializeToString())
+    told = r"(?s)com\.microsoft\.BeamSearch 'BeamSearch'.*my\.own\.Thing.*before onnxruntime optimized it.*Those of my\.own are"
+    with pytest.raises(nn.onnx.Unsupported, match=told):
+        nn.from_onnx(path)

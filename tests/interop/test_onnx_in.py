@@ -1,0 +1,562 @@
+"""ONNX models taken over by ``nn.from_onnx``: batches, names, what is trained, constants that are computed, whole numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from onnx_networks import by_reference, make
+from openbnns import nn
+from openbnns.cli import main
+from openbnns.interop.onnx._supported import table
+
+PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+RANDOM = np.random.RandomState(0)
+
+
+def floats(*shape: int) -> Any:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def write(
+    path: Path, nodes: list[Any], inputs: dict[str, Any], outputs: list[str], weights: dict[str, Any] | None = None,
+    opset: int = 21, kinds: dict[str, int] | None = None,
+) -> Path:  # fmt: skip
+    """A model of these nodes; shapes of inputs may have names."""
+    kinds = kinds or {}
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info(name, kinds.get(name, FLOAT), shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, kinds.get(name, FLOAT), None) for name in outputs],
+        [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 10
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def node(op: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(op, inputs.split(), outputs.split(), name=f"{op}_{outputs.split()[0]}", **attributes)
+
+
+def test_a_linear_layer(tmp_path: Path) -> None:
+    weights = {"fc.weight": floats(4, 3), "fc.bias": floats(4)}
+    path = write(
+        tmp_path / "m.onnx", [node("Gemm", "x fc.weight fc.bias", "y", transB=1)], {"x": ["N", 3]}, ["y"], weights
+    )
+    net, x = nn.from_onnx(path), floats(5, 3)
+    assert not net.training and dict(net.named_parameters()).keys() == weights.keys()
+    np.testing.assert_allclose(net(x), x @ weights["fc.weight"].T + weights["fc.bias"], 1e-5, 1e-5)
+    np.testing.assert_array_equal(net.fc.weight.data, weights["fc.weight"])
+    nn.Trainer(net, "mse", nn.SGD(0.01), quiet=True).fit(x, floats(5, 4), epochs=1)
+    assert not np.array_equal(net.fc.weight.data, weights["fc.weight"])
+
+
+@pytest.mark.parametrize("first", ["N", 1, 4])
+def test_the_batch_is_free(first: Any, tmp_path: Path) -> None:
+    """Whatever the file says about it, in shapes that are computed as PyTorch does, and in shapes with its number."""
+    nodes = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape zero", "n", axis=0),
+        node("Unsqueeze", "n axis", "n1"),
+        node("Concat", "n1 rest", "target", axis=0),
+        node("Reshape", "x target", "a"),
+        node("Transpose", "a", "b", perm=[1, 0, 2]),
+        node("Add", "b shift", "c"),
+        node("Transpose", "c", "d", perm=[1, 0, 2]),
+        node("Reshape", "d flat", "y"),
+    ]
+    flat = [-1, 12] if first == "N" else [first, 12]
+    weights = {
+        "zero": np.int64(0), "axis": np.array([0]), "rest": np.array([2, 6]), "flat": np.array(flat), "shift": floats(2, 1, 6),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes, {"x": [first, 3, 4]}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for count in (1, 3, 4):
+        x = floats(count, 3, 4)
+        expected = (x.reshape(count, 2, 6) + weights["shift"][:, 0]).reshape(count, 12)
+        np.testing.assert_allclose(net(x), expected, 1e-6)
+
+
+def test_a_parameter_is_repeated_for_every_sample(tmp_path: Path) -> None:
+    """A class token that PyTorch has written for two samples, and one that it has computed for just these."""
+    weights = {"token": floats(1, 1, 4), "tokens": floats(2, 1, 4), "shape": np.array([2, 1, 4])}
+    nodes = [node("Expand", "token shape", "e"), node("Concat", "e x", "y", axis=1)]
+    path = write(tmp_path / "m.onnx", nodes, {"x": [2, 3, 4]}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for count in (2, 1, 5):
+        x = floats(count, 3, 4)
+        token = np.broadcast_to(weights["token"], (count, 1, 4))
+        np.testing.assert_array_equal(net(x), np.concatenate([token, x], 1))
+    path = write(tmp_path / "m.onnx", [node("Concat", "tokens x", "y", axis=1)], {"x": [2, 3, 4]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(2, 3, 4)
+    np.testing.assert_array_equal(net(x), np.concatenate([weights["tokens"], x], 1))
+    with pytest.raises(ValueError, match=r"does not take inputs of shape \(5, 3, 4\).*N is 2 at Concat"):
+        net(floats(5, 3, 4))
+
+
+def test_no_axis_is_special(tmp_path: Path) -> None:
+    """Operations along the first axis, which is free unless the numbers of the file are to hold."""
+    nodes = [
+        node("Softmax", "x", "s", axis=0), node("ReduceSum", "s axes", "r", keepdims=0), node("Transpose", "x", "t"),
+        node("MatMul", "x t", "p"), node("Concat", "p p", "c", axis=0), node("Slice", "c one far zero", "d"),
+        node("Expand", "two wide", "e"), node("Add", "d e", "y"),
+    ]  # fmt: skip
+    weights = {
+        "axes": np.array([0]), "one": np.array([1]), "far": np.array([-1]), "zero": np.array([0]), "two": floats(1, 1),
+        "wide": np.array([4, 3]),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes[:6], {"x": ["N", 4]}, ["r", "d"], weights)
+    net = nn.from_onnx(path)
+    for count in (3, 2, 5):
+        x = floats(count, 4)
+        for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    path = write(tmp_path / "m.onnx", nodes, {"x": [3, 4]}, ["r", "y"], weights)
+    net, x = nn.from_onnx(path, batch_axis=None), floats(3, 4)
+    for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    with pytest.raises(ValueError, match=r"m\.onnx: input 'x' has shape \(5, 4\), but the model takes \(3, 4\)"):
+        net(floats(5, 4))
+
+
+def test_another_axis_is_the_batch(tmp_path: Path) -> None:
+    weights = {"w": floats(1, 12, 3), "r": floats(1, 12, 3), "b": floats(1, 24)}
+    nodes = [node("LSTM", "x w r b", "y h c", hidden_size=3), node("Squeeze", "y axis", "z")]
+    weights |= {"axis": np.array([1])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": [5, 2, 3]}, ["z", "h"], weights)
+    net = nn.from_onnx(path, batch_axis=1)
+    for count in (4, 1):
+        x = floats(5, count, 3)
+        for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    assert {name.rpartition(".")[2] for name, _ in net.named_parameters()} == {
+        "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
+    }  # fmt: skip
+
+
+def test_what_is_trained(tmp_path: Path) -> None:
+    """Weights are; statistics, single numbers, masks and settings are not."""
+    nodes = [
+        node("Conv", "x w", "a"),
+        node("BatchNormalization", "a scale shift mean var", "b"),
+        node("Mul", "b factor", "c"),
+        node("Add", "c mask", "d"),
+        node("Clip", "d low", "e"),
+        node("Constant", "", "k", value=onnx.numpy_helper.from_array(floats(2, 1, 1))),
+        node("Mul", "e k", "y"),
+    ]
+    weights = {
+        "w": floats(2, 1, 3, 3), "scale": floats(2), "shift": floats(2), "mean": floats(2), "var": np.abs(floats(2)) + 1,
+        "factor": np.float32(2), "mask": np.where(np.eye(2, dtype=bool), 0, -np.inf).astype(np.float32), "low": np.float32(-9),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 1, 4, 4]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(3, 1, 4, 4)
+    assert [name for name, _ in net.named_parameters()] == ["w", "scale", "shift"]
+    assert set(net.state_dict()) == {"w", "scale", "shift", "mean", "var"}
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-5)
+    before = net.state_dict()["mean"].copy()
+    net.train()(x)
+    assert not np.array_equal(net.state_dict()["mean"], before)
+
+
+def test_whole_numbers_and_masks(tmp_path: Path) -> None:
+    """Tokens are looked up, compared, made a mask; there is no gradient through them."""
+    nodes = [
+        node("Gather", "table tokens", "a"),
+        node("Equal", "tokens zero", "padding"),
+        node("Not", "padding", "real"),
+        node("Cast", "real", "numbers", to=FLOAT),
+        node("ReduceSum", "numbers last", "count", keepdims=1),
+        node("Unsqueeze", "numbers axis", "wide"),
+        node("Mul", "a wide", "b"),
+        node("ReduceSum", "b one", "c", keepdims=0),
+        node("Div", "c count", "y"),
+    ]
+    weights = {
+        "table": floats(9, 4), "zero": np.int64(0), "last": np.array([1]), "axis": np.array([2]), "one": np.array([1]),
+    }  # fmt: skip
+    path = write(tmp_path / "m.onnx", nodes, {"tokens": ["N", 5]}, ["y"], weights, kinds={"tokens": INT64})
+    tokens = np.array([[1, 2, 3, 0, 0], [8, 7, 6, 5, 4], [2, 0, 0, 0, 0]])
+    net = nn.from_onnx(path)
+    np.testing.assert_allclose(net(tokens), by_reference(path, [tokens])[0], 1e-5, 1e-6)
+    net.to_onnx(tmp_path / "again.onnx")  # and written once more
+    np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", [tokens])[0], net(tokens), 1e-5, 1e-6)
+    net.train()(tokens)
+    net.backward(np.ones((3, 4), np.float32))
+    gradient = net.table.grad
+    assert gradient[8].any() and not gradient[0].any()
+
+
+def test_masks_where_the_batch_is_elsewhere(tmp_path: Path) -> None:
+    nodes = [
+        node("Transpose", "x", "t", perm=[1, 0, 2]),
+        node("Greater", "t limit", "large"),
+        node("And", "large mask", "both"),
+        node("Where", "both t zero", "w"),
+        node("Transpose", "w", "y", perm=[1, 0, 2]),
+    ]
+    mask = RANDOM.rand(3, 1, 4) > 0.3
+    weights = {"limit": floats(4), "mask": mask, "zero": np.float32(0)}
+    path, x = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, 4]}, ["y"], weights), floats(5, 3, 4)
+    net = nn.from_onnx(path)
+    assert [name for name, _ in net.named_parameters()] == ["limit"]
+    np.testing.assert_array_equal(net(x), by_reference(path, [x])[0])
+    net.to_onnx(tmp_path / "again.onnx")
+    np.testing.assert_array_equal(by_reference(tmp_path / "again.onnx", [x])[0], net(x))
+
+
+def test_gradients(tmp_path: Path) -> None:
+    """Of parameters and inputs, against finite differences."""
+    from openbnns import gradcheck
+
+    net, samples = make("expressions")
+    net.to_onnx(tmp_path / "m.onnx")
+    again = nn.from_onnx(tmp_path / "m.onnx")
+    assert gradcheck(again.train(), samples[0]).ok
+
+
+@pytest.mark.parametrize("ceil", [0, 1])
+def test_poolings_of_volumes(ceil: int, tmp_path: Path) -> None:
+    """Made of those of planes and lines."""
+    from openbnns import gradcheck
+
+    options = {"kernel_shape": [2, 3, 2], "strides": [2, 2, 3], "pads": [1, 0, 1, 0, 1, 0], "ceil_mode": ceil}
+    kinds = {"a": "MaxPool", "b": "AveragePool", "c": "LpPool"}
+    nodes = [node(op, "x", name, **options) for name, op in kinds.items()]
+    nodes.append(node("AveragePool", "x", "d", **options, count_include_pad=1))
+    net = nn.from_onnx(write(tmp_path / "m.onnx", nodes, {"x": ["N", 2, 5, 6, 7]}, ["a", "b", "c", "d"]))
+    x = floats(3, 2, 5, 6, 7)
+    wide = np.pad(x.astype(np.float64), [(0, 0), (0, 0), (1, 0), (0, 1), (1, 0)], constant_values=np.nan)
+    over = np.pad(wide, [(0, 0), (0, 0)] + [(0, 9 * ceil)] * 3, constant_values=np.inf)  # what ceil_mode reaches into
+    windows = np.lib.stride_tricks.sliding_window_view(over, (2, 3, 2), (2, 3, 4))[:, :, ::2, ::2, ::3]
+    sizes = [
+        -(-(n - k) // s) + 1 if ceil else (n - k) // s + 1
+        for n, k, s in zip(wide.shape[2:], (2, 3, 2), (2, 2, 3), strict=True)
+    ]
+    windows = windows[:, :, : sizes[0], : sizes[1], : sizes[2]]
+    inside = np.where(np.isinf(windows), np.nan, windows)
+    axes = (-3, -2, -1)
+    counted = (~np.isinf(windows)).sum(axes)
+    expected = [
+        np.nanmax(inside, axes), np.nanmean(inside, axes), np.sqrt(np.nansum(inside**2, axes)), np.nansum(inside, axes) / counted
+    ]  # fmt: skip
+    for y, want in zip(net(x), expected, strict=True):
+        np.testing.assert_allclose(y, want, 1e-5, 1e-5)
+    assert gradcheck(net.train(), x[:1]).ok
+
+
+def test_diagonals_remainders_and_masks_of_dropout(tmp_path: Path) -> None:
+    from openbnns import gradcheck
+
+    divisors = np.float32([np.inf, -2, 0.75, -np.inf, 3])
+    nodes = [
+        node("Einsum", "s", "a", equation="...ii->...i"), node("Einsum", "s", "b", equation="nii"), node("Mod", "x d", "c"),
+        node("Mod", "x d", "e", fmod=1), node("Dropout", "x", "f mask"),
+    ]  # fmt: skip
+    shapes = {"x": ["N", 5], "s": ["N", 3, 3]}
+    net = nn.from_onnx(write(tmp_path / "m.onnx", nodes, shapes, ["a", "b", "c", "e", "f", "mask"], {"d": divisors}))
+    x, s = floats(4, 5) * 3, floats(4, 3, 3)
+    found = net(x, s)
+    expected = [s.diagonal(0, 1, 2), s.trace(0, 1, 2), np.mod(x, divisors), np.fmod(x, divisors), x, np.ones((4, 5))]
+    for y, want in zip(found, expected, strict=True):
+        np.testing.assert_allclose(y, want, 1e-5, 1e-5)
+    one = nn.from_onnx(write(tmp_path / "one.onnx", nodes[:1] + nodes[4:], shapes, ["a", "f"]))
+    assert gradcheck(one.train(), x, s).ok
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18, 21])
+def test_versions_of_operators(opset: int, tmp_path: Path) -> None:
+    """Axes are attributes in old models, and inputs in new ones."""
+    old = opset < 18
+    nodes = [
+        node("ReduceMean", "x" if old else "x axes", "m", **({"axes": [2]} if old else {})),
+        node("Sub", "x m", "c"),
+        node("ReduceSum", "c axes", "s", keepdims=0),
+        node("Unsqueeze", "s axes", "u"),
+        node("Split", "x", "a b", axis=1, **({} if old else {"num_outputs": 2})),
+        node("Add", "x u", "y"),
+    ]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4, 6]}, ["y", "a"], {"axes": np.array([2])}, opset)
+    x = floats(3, 4, 6)
+    for found, expected in zip(nn.from_onnx(path)(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 10, 12])
+def test_old_versions_of_operators(opset: int, tmp_path: Path) -> None:
+    """Inputs of new versions are attributes, Softmax runs over all axes from one on, and Resize is Upsample."""
+    nodes = [
+        node("Unsqueeze", "x", "u", axes=[0]), node("Squeeze", "u", "s", axes=[0]),
+        node("ReduceSum", "s", "r", axes=[2], keepdims=1), node("Sub", "x r", "c"), node("Softmax", "c", "m"),
+        node("Split", "m", "a b", axis=1, split=[1, 3]),
+    ]  # fmt: skip
+    weights: dict[str, Any] = {}
+    if opset < 10:
+        nodes.append(node("Slice", "b", "d", starts=[1], ends=[2**31 - 1], axes=[1]))
+        weights["scales"] = np.float32([1, 1, 2])
+        up = {"scales": [1.0, 1.0, 2.0]} if opset == 7 else {}
+        nodes.append(node("Upsample", "d" if opset == 7 else "d scales", "e", mode="nearest", **up))
+    else:
+        weights |= {
+            "one": np.array([1]),
+            "far": np.array([2**31 - 1]),
+            "scales": np.float32([1, 1, 2]),
+            "none": np.float32([]),
+        }
+        nodes.append(node("Slice", "b one far one", "d"))
+        more = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"} if opset > 10 else {}
+        nodes.append(node("Resize", "d none scales" if opset > 10 else "d scales", "e", mode="nearest", **more))
+    if opset < 11:
+        nodes += [node("Pad", "e", "p", pads=[0, 0, 1, 0, 0, 2], value=0.5), node("Clip", "p", "y", min=0.1, max=0.4)]
+    else:
+        weights |= {
+            "pads": np.array([0, 0, 1, 0, 0, 2]),
+            "half": np.float32(0.5),
+            "low": np.float32(0.1),
+            "high": np.float32(0.4),
+        }
+        nodes += [node("Pad", "e pads half", "p"), node("Clip", "p low high", "y")]
+    nodes.append(node("Dropout", "y", "z unused", **({"ratio": 0.3} if opset < 12 else {})))
+    path = write(tmp_path / "m.onnx", nodes, {"x": [-1, 4, 5]}, ["z"], weights, opset)
+    net, x = nn.from_onnx(path), floats(3, 4, 5)
+    centred = np.exp(x - x.sum(2, keepdims=True)).astype(np.float64)
+    share = centred / centred.sum((1, 2), keepdims=True)
+    wide = np.pad(np.repeat(share[:, 2:], 2, 2), [(0, 0), (0, 0), (1, 2)], constant_values=0.5)
+    np.testing.assert_allclose(net(x), wide.clip(0.1, 0.4), 1e-5, 1e-6)
+
+
+def test_quantized_numbers(tmp_path: Path) -> None:
+    nodes = [
+        node("DynamicQuantizeLinear", "x", "q scale zero"), node("MatMulInteger", "q w zero wz", "i"),
+        node("Cast", "i", "f", to=FLOAT), node("Mul", "scale ws", "both"), node("Mul", "f both", "y"),
+        node("QuantizeLinear", "x ws wz", "a"), node("DequantizeLinear", "a ws wz", "b"),
+    ]  # fmt: skip
+    weights = {"w": RANDOM.randint(0, 255, (5, 3)).astype(np.uint8), "wz": np.uint8(120), "ws": np.float32(0.02)}
+    path, x = write(tmp_path / "m.onnx", nodes, {"x": ["N", 5]}, ["y", "b"], weights), floats(4, 5)
+    for found, expected in zip(nn.from_onnx(path)(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+
+
+def test_elements_by_computed_numbers(tmp_path: Path) -> None:
+    nodes = [
+        node("TopK", "x k", "v i", axis=1), node("GatherElements", "x i", "g", axis=1), node("Gather", "x row", "r", axis=1),
+        node("ScatterElements", "x i v", "s", axis=1, reduction="add"), node("ArgMax", "x", "row", axis=1, keepdims=0),
+        node("Conv", "image kernel", "c"), node("Mul", "w two", "kernel"),
+    ]  # fmt: skip
+    nodes = [nodes[i] for i in (4, 0, 1, 2, 3, 6, 5)]
+    weights = {"k": np.array([3]), "w": floats(2, 1, 3, 3, 3), "two": np.float32(2)}
+    shapes = {"x": ["N", 6], "image": ["N", 1, "D", 5, 4]}
+    path = write(tmp_path / "m.onnx", nodes, shapes, ["v", "g", "r", "s", "c"], weights)
+    x, image = floats(4, 6), floats(4, 1, 7, 5, 4)
+    for found, expected in zip(nn.from_onnx(path)(x, image), by_reference(path, [x, image]), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
+
+
+def test_open_shapes(tmp_path: Path) -> None:
+    """Sizes that the file leaves open are free; ``input_shapes`` fixes them, with or without the batch."""
+    nodes = [
+        node("Conv", "x w", "a", strides=[2, 2], pads=[1, 1, 1, 1]), node("Shape", "a", "s"),
+        node("Mul", "s twice", "large"), helper.make_node("Resize", ["a", "", "", "large"], ["b"]),
+        node("Reshape", "b flat", "y"),
+    ]  # fmt: skip
+    weights = {"w": floats(2, 3, 3, 3), "twice": np.array([1, 1, 2, 2]), "flat": np.array([0, 2, -1])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, "height", None]}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for shape in ((2, 3, 8, 9), (5, 3, 17, 6), (1, 3, 3, 3)):
+        x = floats(*shape)
+        np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-5)
+    assert len(net._recordings) == 1  # one for all of them
+    with pytest.raises(
+        ValueError, match=r"input 'x' has shape \(2, 4, 8, 9\), but the model takes \(N, 3, height, x_3\)"
+    ):
+        net(floats(2, 4, 8, 9))
+    for given, shown in (((3, 4, 5), "N"), ((2, 3, 4, 5), "2")):
+        fixed = nn.from_onnx(path, input_shapes={"x": given})
+        assert fixed(floats(2, 3, 4, 5)).shape == (2, 2, 24)
+        with pytest.raises(ValueError, match=rf"the model takes \({shown}, 3, 4, 5\)"):
+            fixed(floats(2, 3, 4, 6))
+    with pytest.raises(ValueError, match=r"input_shapes has \(4, 4, 5\) for 'x'"):
+        nn.from_onnx(path, input_shapes={"x": (4, 4, 5)})
+
+
+def test_sizes_that_a_file_fixes(tmp_path: Path) -> None:
+    """The error names the size, the number that it is fixed to, and the node."""
+    nodes = [node("Reshape", "x shape", "a"), node("MatMul", "a w", "y")]
+    weights = {"shape": np.array([-1, 6]), "w": floats(6, 2)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", "T"]}, ["y"], weights)
+    net = nn.from_onnx(path, input_shapes={"x": (4, 3)})
+    assert net(floats(4, 3)).shape == (2, 2)
+    net = nn.from_onnx(path)
+    assert net(floats(4, 3)).shape == (2, 2) and net(floats(3, 12)).shape == (6, 2)
+    with pytest.raises(ValueError, match=r"does not take inputs of shape \(5, 3\)\. Reshape 'Reshape_a': .* elements"):
+        net(floats(5, 3))
+
+
+def test_everything_that_is_not_supported_is_listed(tmp_path: Path) -> None:
+    nodes = [node("TfIdfVectorizer", "x", "a"), node("Relu", "a", "b"), node("StringSplit", "b", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, 3]}, ["y"])
+    with pytest.raises(
+        nn.onnx.Unsupported,
+        match=r"(?s)2 nodes .*TfIdfVectorizer 'TfIdfVectorizer_a'.*StringSplit 'StringSplit_y'.*supported\(\)",
+    ):
+        nn.from_onnx(path)
+    nodes = [
+        node("Conv", "x w", "a"), node("MaxPool", "x", "b", kernel_shape=[2, 2], auto_pad="SAME"),
+        node("Relu", "a", "c"), node("Reshape", "x odd", "d"), node("Add", "c b", "y"),
+    ]  # fmt: skip
+    path = write(
+        tmp_path / "m.onnx",
+        nodes,
+        {"x": ["N", 3, 4, 4]},
+        ["y", "d"],
+        {"w": floats(2, 5, 3, 3), "odd": np.array([7, 5])},
+    )
+    with pytest.raises(
+        nn.onnx.Unsupported, match=r"(?s)3 nodes .*Conv 'Conv_a': .*MaxPool 'MaxPool_b': .*Reshape 'Reshape_d': "
+    ):
+        nn.from_onnx(path)
+
+
+def test_model_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``openbnns import`` writes a model file, which needs onnx no more, and ``export`` writes it back."""
+    net, samples = make("recurrent")
+    net.to_onnx(tmp_path / "m.onnx")
+    assert main(["import", str(tmp_path / "m.onnx")]) == 0
+    said = capsys.readouterr().out
+    assert "Lstm" in said and "numbers to train" in said
+    again = nn.load_model(tmp_path / "m.safetensors")
+    for found, expected in zip(again(*samples), net(*samples), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert main(["export", str(tmp_path / "m.safetensors"), "--to", "onnx", "-o", str(tmp_path / "again.onnx")]) == 0
+    assert "LSTM" in capsys.readouterr().out
+    samples[1][...] = 6  # whole sequences, as ONNX's own evaluator does not look at lengths
+    np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", samples)[0], net(*samples)[0], 1e-5, 1e-5)
+    assert main(["import", str(tmp_path / "nothing.onnx")]) == 2
+    assert "there is no file" in capsys.readouterr().err
+
+
+def test_nothing_is_imported_before_it_is_used() -> None:
+    program = (
+        "import sys; from openbnns import nn; print('openbnns.interop.onnx' in sys.modules, 'from_onnx' in dir(nn)); "
+    )
+    program += "nn.from_onnx; print('openbnns.interop.onnx' in sys.modules, 'onnx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True", "False"]
+
+
+def test_the_documentation_lists_what_is_supported() -> None:
+    assert table() in PAGE.read_text(encoding="utf-8"), "the operators have changed: python tools/operator_table.py"
+
+
+def test_sizes_that_only_some_numbers_fit_are_found(tmp_path: Path) -> None:
+    """Windows of sound are long, and lines of text have a certain height."""
+    nodes = [node("Conv", "x w", "y", strides=[160])]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 1, "samples"]}, ["y"], {"w": floats(2, 1, 512)})
+    net, x = nn.from_onnx(path), floats(2, 1, 1000)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-4)
+    nodes = [node("AveragePool", "x", "p", kernel_shape=[32, 1], strides=[32, 1]), node("Squeeze", "p axis", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, "H", "W"]}, ["y"], {"axis": np.array([2])})
+    net, x = nn.from_onnx(path), floats(2, 3, 32, 50)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-5, 1e-6)
+
+
+def test_a_part_of_one_entry_is_no_batch(tmp_path: Path) -> None:
+    """The file was written for one sample; a slice up to 1 along another axis is a slice."""
+    nodes = [node("Slice", "x zero one axes", "y")]
+    weights = {"zero": np.array([0]), "one": np.array([1]), "axes": np.array([1])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": [1, "T", 3]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(4, 5, 3)
+    np.testing.assert_array_equal(net(x), x[:, :1])
+
+
+def test_a_first_axis_that_is_no_batch_has_the_number_of_the_file(tmp_path: Path) -> None:
+    """States of two layers, of which the first one is read: it is written for two of them again."""
+    nodes = [node("Gather", "state one", "s", axis=0), node("Add", "x s", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["batch", 3], "state": [2, "batch", 3]}, ["y"], {"one": np.array(1)})
+    net, x, state = nn.from_onnx(path), floats(4, 3), floats(2, 4, 3)
+    np.testing.assert_array_equal(net(x, state), x + state[1])
+    net.to_onnx(tmp_path / "again.onnx")
+    _, port = onnx.load(tmp_path / "again.onnx").graph.input
+    assert [size.dim_value or size.dim_param for size in port.type.tensor_type.shape.dim] == [2, "batch", 3]
+
+
+def test_an_empty_part_may_be_joined(tmp_path: Path) -> None:
+    """What is left behind all bits of a watermark is nothing, and is joined with the rest."""
+    nodes = [node("Slice", "x four end axis", "none"), node("Concat", "x none x", "y", axis=1)]
+    weights = {"four": np.array([4]), "end": np.array([2**31]), "axis": np.array([1])}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4, 2]}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for count in (3, 5):
+        x = floats(count, 4, 2)
+        np.testing.assert_array_equal(net(x), np.concatenate([x, x], axis=1))
+
+
+def test_a_model_with_single_numbers_says_why_it_refuses_sizes(tmp_path: Path) -> None:
+    nodes = [node("Mul", "x s", "m"), node("Add", "m w", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3], "s": []}, ["y"], {"w": floats(3)})
+    net = nn.from_onnx(path)
+    np.testing.assert_allclose(net(np.ones((2, 3), np.float32), np.float32(2)).shape, (2, 3))
+    with pytest.raises(ValueError, match=r"input 'x' has shape \(2, 4\), but the model takes \(N, 3\)"):
+        net(np.ones((2, 4), np.float32), np.float32(2))
+
+
+PATTERNS: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "hard swish": (
+        [node("Add", "x three", "a"), node("Clip", "a zero six", "c"), node("Mul", "x c", "m"), node("Div", "m six", "y")],
+        {"three": np.float32(3), "zero": np.float32(0), "six": np.float32(6)}, "HardSwish",
+    ),
+    "hard swish by hard sigmoid": (
+        [node("Identity", "x", "i"), node("HardSigmoid", "i", "g", alpha=1 / 6, beta=0.5), node("Mul", "g i", "y")],
+        {}, "HardSwish",
+    ),
+    "gelu": (
+        [node("Div", "x root", "d"), node("Erf", "d", "e"), node("Add", "e one", "a"), node("Mul", "x a", "m"),
+         node("Mul", "m half", "y")],
+        {"root": np.float32(np.sqrt(2)), "one": np.float32(1), "half": np.float32(0.5)}, "Gelu",
+    ),
+    "convolution and bias": (
+        [node("Conv", "x w", "c", pads=[1, 1, 1, 1]), node("Add", "c b", "y")],
+        {"w": floats(5, 2, 3, 3), "b": floats(1, 5, 1, 1)}, "Conv",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("read_elsewhere", [False, True])
+def test_nodes_that_are_one_layer(name: str, read_elsewhere: bool, tmp_path: Path) -> None:
+    """The same results, from one operation; a tensor in the middle that something else reads is still there."""
+    nodes, weights, op = PATTERNS[name]
+    outputs = ["y", nodes[-2].output[0]] if read_elsewhere else ["y"]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 2, 4, 3]}, outputs, weights)
+    net, x = nn.from_onnx(path), 3 * floats(6, 2, 4, 3)
+    found = net(x) if read_elsewhere else (net(x),)
+    for got, expected in zip(found, by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(got, expected, 1e-4, 1e-4)
+    if not read_elsewhere:
+        assert [one.op for one in net._nodes if one.op != "Identity"] == [op]
+        assert len(net.converted()) == 1
+
+
+def test_nodes_that_only_look_like_a_layer(tmp_path: Path) -> None:
+    """Other numbers than those of the formula, and a weight that two nodes read."""
+    nodes, weights, _ = PATTERNS["hard swish"]
+    for other in ({"three": np.float32(2.5)}, {"zero": np.float32(-1)}, {"six": np.float32(5)}):
+        path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4]}, ["y"], weights | other)
+        x = 4 * floats(3, 4)
+        np.testing.assert_allclose(nn.from_onnx(path)(x), by_reference(path, [x])[0], 1e-5, 1e-5)
+    nodes, weights, _ = PATTERNS["convolution and bias"]
+    path = write(tmp_path / "m.onnx", [*nodes, node("Mul", "y b", "z")], {"x": ["N", 2, 4, 3]}, ["z"], weights)
+    net, x = nn.from_onnx(path), floats(3, 2, 4, 3)
+    assert net.b.shape == (1, 5, 1, 1)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-4)

@@ -1,0 +1,434 @@
+"""Networks written as ONNX files: ONNX computes what they do, names are kept, and the way back leads to the same weights."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from onnx_networks import BEYOND_REFERENCE, NETWORKS, as_list, by_reference, make
+from openbnns import cli, nn
+from openbnns.nn import functional as F
+from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
+from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
+from openbnns.nn.files.description import CannotDescribe
+
+# Whose layers become several nodes: on the way back they train to the same weights but for rounding.
+APPROXIMATE = {"transformer", "attention", "activations", "expressions", "pooling"}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_files_compute_what_networks_do(name: str, tmp_path: Path) -> None:
+    net, samples = make(name)
+    path = tmp_path / "model.onnx"
+    net.to_onnx(path)
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    weights = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    for parameter, values in ((n, p.data) for n, p in net.named_parameters()):
+        np.testing.assert_array_equal(weights[parameter], values)
+    if name not in BEYOND_REFERENCE:
+        for found, expected in zip(by_reference(path, samples), as_list(net(*samples)), strict=True):
+            np.testing.assert_allclose(found, expected, 2e-5, 1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_way_back(name: str, tmp_path: Path) -> None:
+    """Weights and outputs are the same, and so are the weights after some steps of training."""
+    net, samples = make(name)
+    net.to_onnx(tmp_path / "model.onnx")
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    own, theirs = net.state_dict(), again.state_dict()
+    kept = {parameter for parameter, _ in net.named_parameters()}
+    assert kept <= set(theirs)
+    for parameter in kept:
+        np.testing.assert_array_equal(theirs[parameter], own[parameter])
+    for found, expected in zip(as_list(again(*samples)), as_list(net(*samples)), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    _without_dropout(net), _without_dropout(again)
+    for network in (net, again):
+        _train(network, samples)
+    for parameter, values in net.named_parameters():
+        found = again.state_dict()[parameter]
+        if name in APPROXIMATE:
+            np.testing.assert_allclose(found, values.data, 1e-3, 1e-4)
+        else:
+            np.testing.assert_array_equal(found, values.data, parameter)
+
+
+def _without_dropout(net: nn.Module) -> None:
+    """Random numbers are drawn by the number of an operation, which may differ."""
+    for operation in net._graph.operations:  # type: ignore[union-attr]
+        for option in ("rate", "dropout"):
+            if hasattr(operation, option):
+                setattr(operation, option, 0.0)
+                operation.random = False
+                operation.prepare()
+
+
+def _train(net: nn.Module, samples: list[Any]) -> None:
+    if not list(net.parameters()):
+        return
+    optimizer = nn.SGD(list(net.parameters()), lr=0.05)
+    net.train()
+    for _ in range(4):
+        result = net(*samples)
+        if isinstance(result, tuple):
+            net.backward(tuple(2 * y / y.size for y in result))
+        else:
+            net.backward(2 * result / result.size)
+        optimizer.step()
+    net.eval()
+
+
+class AcrossSamples(nn.Module):
+    """Sizes that are computed with: shapes, scalars, parts and repetitions that depend on how many samples there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.token = nn.Linear(4, 6), nn.Parameter(np.linspace(-1, 1, 6).astype(np.float32))
+
+    def forward(self, x: Any) -> Any:
+        n = x.shape[0]
+        y = self.first(x)
+        alike = F.softmax(y @ F.transpose(y, 0, 1) / n, dim=0)
+        pairs = F.expand(y.reshape(n, 1, 6), n, n, 6).reshape(n * n, 6)
+        pairs = pairs + F.expand(self.token, n * n, 6)
+        return alike @ y, pairs.reshape(n, 2 * n, 3).sum(1), y.sum() / n
+
+
+class Functions(nn.Module):
+    """Comparisons, order, whole numbers that find and move elements, weights that are computed, transforms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(np.random.RandomState(1).standard_normal((3, 1, 2, 3)).astype(np.float32))
+
+    def forward(self, x: Any, ids: Any) -> Any:
+        images = F.conv2d(x[:, None], self.kernel / self.kernel.norm(), padding=(0, 1))
+        order = x.sum((1, 2)).argsort()
+        mixed = F.where(x > 0, x.cumsum(1), x % 0.7) + F.scatter_add(
+            x, 1, (ids[:, :1, None] % 2).long().expand(-1, 1, 4), x[:, :1]
+        )
+        counted = F.rfft(x, dim=1) * F.arange(x.shape[0])[:, None, None, None]
+        best = x.topk(2, 1)
+        edges = F.logaddexp(x, -x) + F.hypot(x, F.sinc(x)) + F.fmod(x, 0.4) + F.frac(x)
+        return (
+            images.mean((2, 3))[order],
+            mixed,
+            counted,
+            best.values,
+            best.indices,
+            edges,
+            x.gather(2, (ids[:, :5, None] % 4).long()),
+        )
+
+
+def test_functions_of_values(tmp_path: Path) -> None:
+    random, net = np.random.RandomState(4), Functions()
+    batches = [(random.standard_normal((n, 5, 4)).astype(np.float32), random.randint(0, 9, (n, 6))) for n in (3, 5)]
+    net(*batches[0])
+    net.eval().to_onnx(tmp_path / "f.onnx")
+    for batch in batches:
+        given = [array.astype(np.float32) for array in batch]  # nothing looks the integers up
+        for found, expected in zip(by_reference(tmp_path / "f.onnx", given), net(*batch), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+
+
+class ByNumber(nn.Module):
+    """More than four samples are another network."""
+
+    def forward(self, x: Any) -> Any:
+        return x * 2 if x.shape[0] > 4 else x * 3
+
+
+def test_sizes_are_computed_in_the_file(tmp_path: Path) -> None:
+    path, net = tmp_path / "sizes.onnx", AcrossSamples().build((4,), seed=3).eval()
+    net.to_onnx(path)
+    declared = [
+        [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in onnx.load(path).graph.output
+    ]
+    assert declared == [["N", 6], ["N", 3], []]
+    for count in (1, 3, 8):
+        x = np.random.RandomState(count).standard_normal((count, 4)).astype(np.float32)
+        for found, expected in zip(by_reference(path, [x]), net(x), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_size_that_forward_has_asked_about_is_fixed(tmp_path: Path) -> None:
+    path, net = tmp_path / "fixed.onnx", ByNumber()
+    for count in (3, 6):
+        x = np.random.RandomState(count).standard_normal((count, 4)).astype(np.float32)
+        expected = net(x)
+        net = ByNumber()
+        net(x)
+        net.to_onnx(path)
+        (port,) = onnx.load(path).graph.input
+        assert [d.dim_value for d in port.type.tensor_type.shape.dim] == [count, 4]
+        np.testing.assert_array_equal(by_reference(path, [x])[0], expected)
+
+
+def test_sizes_that_are_only_checked_stay_free(tmp_path: Path) -> None:
+    """Height and width of a network like those that detect objects: convolutions, poolings, a joint of two scales."""
+
+    class Detector(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.Conv2d(4, 4, 3, stride=2, padding=1)
+            self.up = nn.ConvTranspose2d(4, 4, 2, stride=2)
+
+        def forward(self, x: Any) -> Any:
+            large = F.relu(self.first(x))
+            return F.cat([large, self.up(self.second(large))], dim=1).mean(dim=1)
+
+    Detector().build((3, 16, 24), seed=0).to_onnx(tmp_path / "m.onnx")
+    _free_image(tmp_path / "m.onnx")
+    net = nn.from_onnx(tmp_path / "m.onnx")
+    net.to_onnx(tmp_path / "again.onnx")
+    (port,) = onnx.load(tmp_path / "again.onnx").graph.input
+    assert [size.dim_param for size in port.type.tensor_type.shape.dim] == ["N", "", "H", "W"]
+    for shape in ((1, 3, 8, 12), (2, 3, 20, 4)):
+        x = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
+        np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", [x])[0], net(x), 1e-5, 1e-5)
+
+
+def _free_image(path: Path) -> None:
+    """Give the last two axes of the only input of a file names in place of numbers."""
+    model = onnx.load(path)
+    for axis, name in ((2, "H"), (3, "W")):
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
+    for port in (*model.graph.output, *model.graph.value_info):
+        port.type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+
+
+@pytest.mark.parametrize("decide", [int, lambda n: 2 if n > 1 else 1], ids=["by its number", "by a comparison"])
+def test_a_size_that_is_fixed_has_the_number_of_the_latest_run(decide: Any, tmp_path: Path) -> None:
+    class Counting(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * decide(x.shape[0])
+
+    net = Counting().eval()
+    for samples in (2, 5):
+        net(np.zeros((samples, 3), np.float32))
+    net.to_onnx(tmp_path / "m.onnx")
+    x = np.ones((5, 3), np.float32)
+    np.testing.assert_array_equal(by_reference(tmp_path / "m.onnx", [x])[0], net(x))
+    assert onnx.load(tmp_path / "m.onnx").graph.input[0].type.tensor_type.shape.dim[0].dim_value == 5
+
+
+def test_any_batch_size(tmp_path: Path) -> None:
+    net, samples = make("transformer")
+    net.to_onnx(tmp_path / "model.onnx")
+    for count in (1, 5):
+        x = np.repeat(samples[0][:1], count, 0)
+        np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [x])[0], net(x), 1e-5, 1e-5)
+
+
+def test_preprocessing_and_classes(tmp_path: Path) -> None:
+    mean, std = np.array([3.0, 1e4]), np.array([0.5, 20.0])
+    raw = (np.random.RandomState(0).standard_normal((6, 2)) * std + mean).astype(np.float32)
+    net = nn.Sequential(nn.Linear(2, 3)).build((2,), seed=0)
+    prepare = ArrayPreparation((2,), mean=mean, std=std)
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("classification", ("a", "b", "c"), prepare))
+    loaded = nn.load_model(tmp_path / "m.safetensors")
+    loaded.to_onnx(tmp_path / "model.onnx")
+    expected = loaded.predict(raw)
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [raw])[0], expected.outputs, 1e-5, 1e-5)
+    metadata = {entry.key: entry.value for entry in onnx.load(tmp_path / "model.onnx").metadata_props}
+    assert json.loads(metadata["classes"]) == ["a", "b", "c"] and metadata["task"] == "classification"
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    assert again.predict(raw).labels.tolist() == expected.labels.tolist()
+    loaded.to_onnx(tmp_path / "plain.onnx", preprocessing=False)
+    np.testing.assert_allclose(
+        by_reference(tmp_path / "plain.onnx", [prepare.apply(raw)])[0], expected.outputs, 1e-5, 1e-5
+    )
+    assert nn.from_onnx(tmp_path / "plain.onnx").predict(raw).labels.tolist() == expected.labels.tolist()
+
+
+def test_pixels(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2)).build((1, 5, 5), seed=0)
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard(preparation=ArrayPreparation((5, 5), pixels=True)))
+    loaded = nn.load_model(tmp_path / "m.safetensors")
+    pixels = np.random.RandomState(0).randint(0, 256, (4, 5, 5)).astype(np.uint8)
+    loaded.to_onnx(tmp_path / "model.onnx")
+    found = by_reference(tmp_path / "model.onnx", [pixels])[0]
+    np.testing.assert_allclose(found, loaded.predict(pixels).outputs, 1e-5, 1e-6)
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    np.testing.assert_array_equal(again.predict(pixels).outputs, loaded.predict(pixels).outputs)
+
+
+ROWS: dict[str, list[Any]] = {
+    "when": [1.7e9, 1.70001e9, float("nan"), 1.69995e9],
+    "size": [3.5, float("nan"), -1.0, 20.0],
+    "colour": ["red", "blau ü", "never seen", ""],
+    "kind": ["b", "a", "", "a"],
+}
+
+
+def _table_model(path: Path, card: nn.ModelCard) -> nn.Module:
+    assert isinstance(card.preparation, TablePreparation)
+    width = card.preparation.width
+    outputs = len(card.classes)
+    net = nn.Sequential(nn.Linear(width, 5), nn.ReLU(), nn.Linear(5, outputs)).build((width,), seed=0)
+    net.save_model(path, card=card)
+    return nn.load_model(path)
+
+
+def test_tables_are_prepared_by_nodes(tmp_path: Path) -> None:
+    """Numbers of any size, gaps, categories, and words that training has not seen."""
+    prepare = TablePreparation([
+        NumberColumn("when", 1.7e9, 4e3), NumberColumn("size", 2.0, 3.0, missing=True),
+        CategoryColumn("colour", ("blau ü", "red"), missing=True), CategoryColumn("kind", ("a", "b")),
+    ])  # fmt: skip
+    loaded = _table_model(tmp_path / "m.safetensors", nn.ModelCard("classification", ("yes", "no"), prepare))
+    loaded.to_onnx(tmp_path / "model.onnx")
+    columns = [np.array(values, np.float64 if n < 2 else object)[:, None] for n, values in enumerate(ROWS.values())]
+    rows = [
+        {name: None if value in ("", None) or value != value else value for name, value in zip(ROWS, row, strict=True)}
+        for row in zip(*ROWS.values(), strict=True)
+    ]
+    expected = loaded.predict(rows).outputs
+    assert len(np.unique(expected[:, 0])) == len(expected)
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", columns)[0], expected, 1e-5, 1e-6)
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    np.testing.assert_array_equal(again.predict(rows).outputs, expected)
+    again.to_onnx(tmp_path / "again.onnx")
+    np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", columns)[0], expected, 1e-5, 1e-6)
+
+
+def test_predicted_numbers_have_their_units(tmp_path: Path) -> None:
+    prepare = ArrayPreparation((3,), mean=[1.0, 2.0, 3.0], std=[1.0, 0.5, 2.0])
+    card = nn.ModelCard("regression", ("price", "area"), prepare, target_mean=(1e5, -3.0), target_std=(2e4, 0.1))
+    net = nn.Sequential(nn.Linear(3, 2)).build((3,), seed=0)
+    net.save_model(tmp_path / "m.safetensors", card=card)
+    loaded = nn.load_model(tmp_path / "m.safetensors")
+    raw = np.random.RandomState(1).standard_normal((5, 3)).astype(np.float32)
+    expected = loaded.predict(raw).values
+    loaded.to_onnx(tmp_path / "model.onnx")
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [raw])[0], expected, 1e-5)
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    np.testing.assert_array_equal(again.predict(raw).values, expected)
+    np.testing.assert_array_equal(again(raw), loaded(raw))  # what training starts from
+
+
+def test_columns_of_texts_are_prepared_elsewhere(tmp_path: Path) -> None:
+    prepare = TablePreparation([TextColumn("remark", ("good", "bad"))])
+    loaded = _table_model(tmp_path / "m.safetensors", nn.ModelCard("classification", ("yes", "no"), prepare))
+    loaded.to_onnx(tmp_path / "model.onnx")
+    rows = [{"remark": "good, good and bad"}, {"remark": "neither"}]
+    features = prepare.apply(rows)
+    expected = loaded.predict(rows).outputs
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [features])[0], expected, 1e-5, 1e-6)
+    np.testing.assert_array_equal(nn.from_onnx(tmp_path / "model.onnx").predict(rows).outputs, expected)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ("[", "bounds of the network is damaged"),
+        ('{"middle": "prepared"}', "bounds of the network is damaged"),
+        ('{"input": "nowhere"}', "ends at 'nowhere', of which there is no description"),
+        ('{"input": "scores"}', "reads|nothing computes|no description"),
+    ],
+)
+def test_bounds_that_lie(bounds: str, message: str, tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(3, 2)).build((3,), seed=0)
+    prepare = ArrayPreparation((3,), mean=[1.0, 2.0, 3.0], std=[1.0, 0.5, 2.0])
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard(preparation=prepare))
+    nn.load_model(tmp_path / "m.safetensors").to_onnx(tmp_path / "model.onnx")
+    model = onnx.load(tmp_path / "model.onnx")
+    for entry in model.metadata_props:
+        if entry.key == "openbnns.network":
+            entry.value = bounds
+    onnx.save(model, tmp_path / "lies.onnx")
+    with pytest.raises(nn.onnx.OnnxError, match=message):
+        nn.from_onnx(tmp_path / "lies.onnx")
+
+
+def test_frozen_parameters_stay_frozen(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)).build((3,), seed=0)
+    net[0].weight.requires_grad = False
+    net.to_onnx(tmp_path / "model.onnx")
+    again = nn.from_onnx(tmp_path / "model.onnx")
+    assert [name for name, p in again.named_parameters() if not p.requires_grad] == ["0.weight"]
+
+
+def test_what_cannot_be_written_is_listed(tmp_path: Path) -> None:
+    class Cube(nn.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            return gradients[0]
+
+    class Cubes(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return Cube.apply(x) + Cube.apply(F.tanh(x))
+
+    with pytest.raises(
+        nn.onnx.Unsupported, match=r"(?s)2 operations cannot be written:.*Cube in Cube: .*NumPy.*Cube in Cube"
+    ):
+        Cubes().build((3,)).to_onnx(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(RuntimeError, match="shape of samples is not known"):
+        nn.Sequential(nn.Linear(3)).to_onnx(tmp_path / "model.onnx")
+
+
+def test_without_onnx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    for call in (lambda: nn.from_onnx("x.onnx"), lambda: nn.Linear(3, 2).build((3,)).to_onnx(tmp_path / "x.onnx")):
+        with pytest.raises(ImportError, match=r'needs the package onnx.*pip install "openbnns\[onnx\]"'):
+            call()
+
+
+def test_dropout_of_everything_cannot_be_written(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(1.0), nn.Linear(4, 2)).build((3,), seed=0)
+    with pytest.raises(
+        nn.onnx.Unsupported, match=r"dropout with p=1 drops everything in training.*set p to 0 before you write"
+    ):
+        net.to_onnx(tmp_path / "model.onnx")
+    net[1].p = 0.0
+    net.to_onnx(tmp_path / "model.onnx")
+
+
+def test_import_refuses_what_no_model_file_can_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def describe(network: Any) -> Any:
+        raise CannotDescribe("the network is too strange")
+
+    nn.Sequential(nn.Linear(3, 2)).build((3,), seed=0).to_onnx(tmp_path / "model.onnx")
+    monkeypatch.setattr("openbnns.nn.files.model_file.describe", describe)
+    monkeypatch.setattr("openbnns.nn.files.graph_file.describe", describe)
+    assert cli.main(["import", str(tmp_path / "model.onnx")]) == 2
+    assert re.search(r"model\.onnx: cannot be written as a model file\. .*is too strange", capsys.readouterr().err)
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_numbers_that_become_whole_are_written(tmp_path: Path) -> None:
+    """Places that a model computes as numbers, and takes from a table."""
+    weight = np.arange(12, dtype=np.float32).reshape(6, 2)
+    nodes = [
+        onnx.helper.make_node("Cast", ["x"], ["places"], to=onnx.TensorProto.INT64),
+        onnx.helper.make_node("Gather", ["w", "places"], ["y"]),
+    ]
+    graph = onnx.helper.make_graph(
+        nodes, "graph", [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 3])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)], [onnx.numpy_helper.from_array(weight, "w")],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    model.ir_version = 10
+    onnx.save(model, tmp_path / "m.onnx")
+    net, x = nn.from_onnx(tmp_path / "m.onnx"), np.float32([[0.2, 5.9, 3.5], [1, 2, 4.99]])
+    net.to_onnx(tmp_path / "again.onnx")
+    np.testing.assert_array_equal(by_reference(tmp_path / "again.onnx", [x])[0], weight[x.astype(int)])
+    np.testing.assert_array_equal(nn.from_onnx(tmp_path / "again.onnx")(x), net(x))

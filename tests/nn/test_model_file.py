@@ -1,0 +1,451 @@
+"""Model files: networks come back as they were, and files that are not what they should be are refused with a reason."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns
+from damaged_files import damaged, read_many
+from openbnns import nn
+from openbnns.nn import functional as F
+from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
+from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
+from openbnns.nn.files.model_file import KEY
+from openbnns.nn.files import safetensors as weights
+from openbnns.nn.models import ModelError
+
+Array = np.ndarray
+
+image, sequence, vector, signal, volume = (2, 8, 8), (5, 8), (8,), (2, 9), (2, 4, 5, 6)
+AF = openbnns.ActivationFunction
+
+# Every layer once, with options that are not the usual ones, and the shapes of samples it takes.
+LAYERS: list[tuple[nn.Module, Any]] = [
+    (nn.Linear(3), vector), (nn.Linear(8, 3, False), vector), (nn.LazyLinear(3), vector),
+    (nn.Conv3d(2, 3, (2, 3, 2), stride=(1, 2, 1), padding=1), volume), (nn.ConvTranspose3d(2, 3, 2, stride=2), volume),
+    (nn.MaxPool3d(2), volume), (nn.AvgPool3d(2, padding=1), volume), (nn.AdaptiveAvgPool3d((2, 1, 3)), volume),
+    (nn.AdaptiveMaxPool3d(2), volume), (nn.BatchNorm3d(2), volume), (nn.InstanceNorm3d(2), volume),
+    (nn.ConstantPad3d(1, 0.5), volume), (nn.ZeroPad3d(1), volume), (nn.ReflectionPad3d(1), volume),
+    (nn.ReplicationPad3d(1), volume), (nn.CircularPad3d(1), volume),
+    (nn.Conv2d(4, 3, stride=2, padding=1, groups=2, bias=False), image), (nn.Conv2d(2, 4, (3, 2), 1, "same"), image),
+    (nn.Conv2d(4, 3, padding=1, padding_mode="reflect"), image), (nn.Conv1d(4, 3, dilation=2), signal),
+    (nn.ConvTranspose2d(3, 2, stride=2, output_padding=1), image), (nn.ConvTranspose1d(3, 2), signal),
+    (nn.MaxPool2d(3, 2, 1), image), (nn.AvgPool2d(2, ceil_mode=True), image), (nn.MaxPool1d(2), signal),
+    (nn.AvgPool1d(2, count_include_pad=False, padding=1), signal), (nn.LPPool2d(2, 2), image), (nn.LPPool1d(3, 2), signal),
+    (nn.AdaptiveAvgPool2d((2, 3)), image), (nn.AdaptiveMaxPool2d(2), image), (nn.AdaptiveAvgPool1d(3), signal),
+    (nn.AdaptiveMaxPool1d(3), signal), (nn.GlobalAvgPool2d(), image), (nn.BatchNorm2d(eps=1e-3, momentum=0.3), image),
+    (nn.BatchNorm1d(affine=False), vector), (nn.InstanceNorm2d(affine=True), image), (nn.InstanceNorm1d(), signal),
+    (nn.LayerNorm(8, eps=1e-3), sequence), (nn.GroupNorm(2, 2), image), (nn.RMSNorm(8), sequence),
+    (nn.Dropout(0.3), vector), (nn.Dropout2d(0.3), image), (nn.Dropout1d(), signal), (nn.Flatten(), image),
+    (nn.Flatten(2), image), (nn.Unflatten(1, (2, 4)), vector), (nn.Reshape(4, 2), vector), (nn.Reshape(-1, 4), vector),
+    (nn.Identity(), vector), (nn.Activation(AF.elu(alpha=0.5)), vector), (nn.Activation(AF.clamp(bounds=(-1, 2))), vector),
+    (nn.ELU(0.5), vector), (nn.LeakyReLU(0.2), vector), (nn.PReLU(2), image), (nn.GLU(1), vector), (nn.GELU("tanh"), vector),
+    (nn.Threshold(0.1, 20), vector), (nn.Hardtanh(-2, 2), vector), (nn.Softshrink(0.3), vector), (nn.CELU(0.5), vector),
+    (nn.Softmax(1), vector), (nn.LogSoftmax(-1), vector), (nn.Softmin(1), vector), (nn.Softmax2d(), image),
+    (nn.Softplus(2, 10), vector), (nn.ReLU(), vector), (nn.ReLU6(), vector), (nn.SiLU(), vector), (nn.Mish(), vector),
+    (nn.Sigmoid(), vector), (nn.LogSigmoid(), vector), (nn.Tanh(), vector), (nn.Tanhshrink(), vector),
+    (nn.Softsign(), vector), (nn.Hardswish(), vector), (nn.Hardsigmoid(), vector), (nn.Hardshrink(0.2), vector),
+    (nn.SELU(), vector), (nn.ZeroPad2d((1, 2, 0, 1)), image), (nn.ReflectionPad2d(1), image),
+    (nn.ReplicationPad1d((1, 2)), signal), (nn.CircularPad2d(1), image), (nn.ConstantPad2d(1, 0.5), image),
+    (nn.ConstantPad1d(2, -1.0), signal), (nn.ZeroPad1d(1), signal), (nn.ReflectionPad1d(1), signal),
+    (nn.ReplicationPad2d(1), image), (nn.CircularPad1d(1), signal), (nn.Upsample(scale_factor=2, mode="bilinear"), image),
+    (nn.UpsamplingNearest2d(scale_factor=2), image), (nn.UpsamplingBilinear2d((16, 12)), image),
+    (nn.PixelShuffle(2), (4, 3, 3)), (nn.PixelUnshuffle(2), image), (nn.ChannelShuffle(2), (4, 3, 3)),
+    (nn.Bilinear(8, 8, 3), (vector, vector)), (nn.Embedding(9, 4, padding_idx=2), (3,)),
+    (nn.EmbeddingBag(9, 4, mode="sum"), (3,)), (nn.LSTM(6, num_layers=2, bidirectional=True, batch_first=True), sequence),
+    (nn.GRU(6, batch_first=True, last_only=True), sequence), (nn.RNN(6, nonlinearity="relu", batch_first=True), sequence),
+    (nn.LSTMCell(8, 4), vector), (nn.GRUCell(8, 4, bias=False), vector), (nn.RNNCell(8, 4), vector),
+    (nn.MultiheadAttention(8, 2, dropout=0.1, batch_first=True, causal=True), (sequence, sequence, sequence)),
+    (nn.TransformerEncoderLayer(8, 2, 16, 0.1, "gelu", norm_first=True, batch_first=True), sequence),
+    (nn.TransformerEncoderLayer(8, 2, 16, activation=F.silu, batch_first=True), sequence),
+    (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, norm=nn.LayerNorm(8)), sequence),
+    (nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), (sequence, sequence)),
+    (nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 2), (sequence, sequence)),
+    (nn.Transformer(8, 2, 1, 1, 16, batch_first=True), (sequence, sequence)),
+    (nn.SinusoidalEncoding(8), sequence), (nn.LearnedEncoding(12, 8), sequence), (nn.RotaryEncoding(8), (2, 5, 8)),
+    (nn.Residual(nn.Linear(8), nn.ReLU()), vector), (nn.Residual(nn.Linear(5), shortcut=nn.Linear(5)), vector),
+    (nn.Residual(nn.Sequential(nn.Linear(8))), vector), (nn.Add(nn.Linear(3), nn.Linear(3)), vector),
+    (nn.Concatenate(nn.Conv2d(2, 1), nn.Identity(), axis=-1), (2, 8, 8)), (nn.Add(), (vector, vector)),
+    (nn.LazyConv2d(2, 3), image), (nn.LazyConv1d(2, 3), signal), (nn.LazyConvTranspose1d(2, 3), signal),
+    (nn.LazyConvTranspose2d(2, 3, 2), image), (nn.LazyBatchNorm1d(), vector), (nn.LazyBatchNorm2d(), image),
+    (nn.LazyInstanceNorm1d(affine=True), signal), (nn.LazyInstanceNorm2d(), image),
+    (nn.Sequential(OrderedDict(first=nn.Linear(4), act=nn.ReLU(), last=nn.Linear(2))), vector),
+    (nn.models.transformer(3), (1, 8, 8)), (nn.models.cnn(3), (1, 8, 8)), (nn.models.mlp(3), vector),
+]  # fmt: skip
+
+
+def shapes_of(shape: Any) -> list[tuple[int, ...]]:
+    return list(shape) if isinstance(shape[0], tuple) else [shape]
+
+
+def samples_for(net: nn.Module, count: int = 3, seed: int = 0) -> tuple[Array, ...]:
+    random = np.random.RandomState(seed)
+    assert net._graph is not None
+    return tuple(
+        random.randint(0, 5, (count, *v.shape[1:])) if v.dtype.kind == "i"
+        else random.standard_normal((count, *v.shape[1:])).astype(np.float32)
+        for v in net._graph.inputs
+    )  # fmt: skip
+
+
+def flat(outputs: Any) -> list[Array]:
+    from openbnns.graph.structure import flatten
+
+    return list(flatten(outputs)[0])
+
+
+def stored(path: Path) -> dict[str, Any]:
+    return json.loads(weights.read(path)[1][KEY])
+
+
+def rewritten(path: Path, change: Any) -> Path:
+    """The file with another description."""
+    arrays, metadata = weights.read(path)
+    said = json.loads(metadata[KEY])
+    change(said)
+    weights.save(path, arrays, {**metadata, KEY: json.dumps(said)})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"), LAYERS, ids=lambda x: type(x).__name__ if isinstance(x, nn.Module) else ""
+)
+def test_every_layer_comes_back(tmp_path: Path, module: nn.Module, shape: Any) -> None:
+    module.build(*shapes_of(shape), seed=3)
+    for number, array in enumerate(module.state_dict().values()):
+        array += 0.01 * (number + 1)  # buffers, too, have values of their own
+    path = tmp_path / "model.safetensors"
+    module.save_model(path)
+    assert stored(path)["network"] is not None, stored(path)["reason"]
+    again = nn.load_model(path)
+    assert repr(again) == repr(module)
+    x = samples_for(module)
+    module.eval()
+    for one, other in zip(flat(module(*x)), flat(again(*x)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_every_layer_is_in_the_list() -> None:
+    from openbnns.nn.files.description import known
+
+    seen = {type(part).__name__ for module, _ in LAYERS for part in module.modules()}
+    without_samples = {"MaxUnpool1d", "MaxUnpool2d"}  # which take indices, beside the samples, from a pooling layer
+    assert set(known()) - seen == without_samples
+
+
+def test_shared_frozen_changed_and_replaced_parts(tmp_path: Path) -> None:
+    layer = nn.Linear(4, 4)
+    net = nn.Sequential(layer, nn.Dropout(0.5), layer, nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(2))
+    net[3].weight = layer.weight
+    net[5] = nn.Linear(3)
+    net.build((4,), seed=1)
+    net[0].bias.requires_grad = False
+    net[1].p, net[4].momentum = 0.25, 0.9
+    path = tmp_path / "model.safetensors"
+    drawn = [first_draw(seed=5)]
+    nn.manual_seed(5)
+    net.save_model(path)
+    drawn.append(float(nn.Linear(1, 1).weight.data[0, 0]))
+    assert drawn[0] == drawn[1]  # saving draws no random numbers of others
+    again = nn.load_model(path)
+    assert isinstance(again, nn.Sequential)
+    assert again[0] is again[2] and again[3].weight is again[0].weight and again[3].bias is not again[0].bias
+    assert (again[1].p, again[4].momentum, again[5].out_features) == (0.25, 0.9, 3)
+    assert [n for n, p in again.named_parameters() if not p.requires_grad] == ["0.bias"]
+    assert not again.training
+    assert sum(p.size for p in again.parameters()) == sum(p.size for p in net.parameters())
+
+
+def first_draw(seed: int) -> float:
+    nn.manual_seed(seed)
+    return float(nn.Linear(1, 1).weight.data[0, 0])
+
+
+class Own(nn.Module):
+    def __init__(self, width: int = 4) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(width), nn.Linear(2)
+
+    def forward(self, x: Any) -> Any:
+        return self.two(self.one(x).tanh())
+
+
+def test_classes_of_ones_own(tmp_path: Path) -> None:
+    net = Own().build((3,), seed=0)
+    path = tmp_path / "own.safetensors"
+    net.save_model(path, task="classification", classes=["no", "yes"])
+    x = np.float32([[1, 2, 3]])
+    for again in (nn.load_model(path), nn.load_model(path, network=Own())):
+        np.testing.assert_array_equal(again.predict(x).probabilities, net.predict(x).probabilities)
+        assert again.predict(x).labels[0] in ("no", "yes")
+    with pytest.raises(
+        ModelError, match=r"(?s)the network that was passed does not fit.*shape \(4, 3\) given, \(5, 3\) needed"
+    ):
+        nn.load_model(path, network=Own(5))
+    inside = nn.Sequential(nn.Linear(3), Own()).build((3,), seed=0)
+    inside.save_model(path)
+    np.testing.assert_array_equal(nn.load_model(path)(x), inside.eval()(x))
+
+
+def test_files_of_earlier_versions_name_the_class(tmp_path: Path) -> None:
+    path = tmp_path / "own.safetensors"
+    Own().build((3,), seed=0).save_model(path)
+    said = rewritten(path, lambda said: said.pop("graph"))
+    with pytest.raises(
+        ModelError,
+        match=r"weights of a Own, but was written by an earlier version .*class of your own.*network=Own\(\.\.\.\)",
+    ):
+        nn.load_model(said)
+    rewritten(path, lambda said: said.pop("maker"))
+    with pytest.raises(ModelError, match=r"network=Own\(\.\.\.\)\)"):
+        nn.load_model(path)
+    assert nn.load_model(path, network=Own()).state_dict().keys() == Own().build((3,)).state_dict().keys()
+
+
+def test_a_layer_that_cannot_be_made_anew_is_written_as_it_runs(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    net = nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True))
+    net[0].linear2 = nn.Sequential(nn.Linear(16, 4), nn.Linear(4, 8))
+    net.build((5, 8), seed=0).save_model(path)
+    assert "it cannot be made anew from its layers" in stored(path)["reason"]
+    x = samples_for(net)
+    np.testing.assert_array_equal(nn.load_model(path)(*x), net.eval()(*x))
+    with pytest.raises(RuntimeError, match=r"save_model: the shape of samples is not known\. Call build"):
+        nn.Linear(3, 2).save_model(path)
+
+
+# What a file says.
+
+
+def test_the_card_comes_back(tmp_path: Path) -> None:
+    prepare = TablePreparation(
+        [
+            NumberColumn("size", 10.0, 5.0, True),
+            CategoryColumn("color", ("blue", "red"), True),
+            TextColumn("text", ("a", "b")),
+        ]
+    )
+    card = nn.ModelCard(
+        "regression",
+        ("price",),
+        prepare,
+        ("price",),
+        (100.0,),
+        (20.0,),
+        training={"epochs": 3},
+        split={"seed": 1},
+        results={"rmse": 0.5},
+    )
+    net = nn.Linear(1).build((prepare.width,), seed=0)
+    path = tmp_path / "m.safetensors"
+    net.save_model(path, card=card)
+    again = nn.load_model(path)
+    found = again.model_card
+    assert found is not None and found.preparation is not None and found.preparation.state() == prepare.state()
+    assert (found.task, found.classes, found.target_mean, found.library) == (
+        "regression", ("price",), (100.0,), openbnns.__version__,
+    )  # fmt: skip
+    assert (found.training, found.split, found.results) == ({"epochs": 3}, {"seed": 1}, {"rmse": 0.5})
+    rows = [{"size": 20, "color": "red", "text": "a b b c"}, {"size": None, "color": None, "text": None}]
+    features = prepare.apply(rows)
+    np.testing.assert_allclose(features[0], [2, 0, 0, 1, 0, np.log(2), np.log(3)], rtol=1e-6)
+    np.testing.assert_allclose(features[1], [0, 1, 0, 0, 1, 0, 0])
+    expected = (features @ net.weight.data.T + net.bias.data)[:, 0] * 20 + 100
+    np.testing.assert_allclose(again.predict(rows).values, expected, rtol=1e-5)
+    again.save_model(path)  # with the card that it has
+    assert nn.load_model(path).model_card is not None
+
+
+def test_ways_to_pass_rows() -> None:
+    prepare = TablePreparation([NumberColumn("a", 0.0, 1.0), CategoryColumn("b", ("x", "y"))])
+    expected = [[1, 1, 0], [2, 0, 1]]
+    for rows in (
+        [{"b": "x", "a": 1}, {"a": 2.0, "b": "y", "c": 3}],
+        {"a": [1, 2], "b": ["x", "y"]},
+        {"a": np.float32([1, 2]), "b": np.array(["x", "y"])},
+        [[1, "x"], [2, "y"]],
+        np.array([["1", "x"], ["2", "y"]]),
+    ):
+        np.testing.assert_array_equal(prepare.apply(rows), expected)
+    np.testing.assert_array_equal(prepare.apply({"a": 1, "b": "z"}), [[1, 0, 0]])
+    assert prepare.unseen == {"b": ["z"]}
+    for rows, message in (
+        ([{"A": 1, "b": "x"}], r"there is no column 'a'\. Did you mean 'A'\? The model needs a, b"),
+        ([[1, 2, 3]], r"samples have shape \(1, 3\), but the model was trained on 2 columns: a, b"),
+        ([{"a": "one", "b": "x"}], r"column 'a' holds numbers such as 1234\.5 in the model, but row 1 has 'one'"),
+        ({"a": [1, 2], "b": ["x"]}, "columns have"),
+    ):
+        with pytest.raises(nn.data.DataError, match=message):
+            prepare.apply(rows)
+
+
+def test_predictions(tmp_path: Path) -> None:
+    net = nn.Linear(3, bias=False).build((2,), seed=0)
+    net.weight.data[:] = [[1, 0], [0, 1], [-1, -1]]
+    x = np.float32([[2, 0], [0, 3]])
+    scores = net(x)
+    plain = net.predict(x)
+    np.testing.assert_array_equal(np.asarray(plain), scores)
+    path = tmp_path / "m.safetensors"
+    net.save_model(path, task="classification", classes=["a", "b", "c"])
+    found = nn.load_model(path).predict(x, batch_size=1)
+    assert found.labels.tolist() == ["a", "b"] and list(found) == ["a", "b"] and len(found) == 2 and found[1] == "b"
+    np.testing.assert_allclose(found.probabilities, np.exp(scores) / np.exp(scores).sum(1, keepdims=True), rtol=1e-5)
+    assert "a  86.7%" in repr(found)
+    net.save_model(path, task="multilabel")
+    several = nn.load_model(path).predict(x)
+    assert several.labels.tolist() == [[True, False, False], [False, True, False]]  # a score of 0 is a no
+    np.testing.assert_allclose(several.probabilities, 1 / (1 + np.exp(-scores)), rtol=1e-5)
+    assert "\n  a\n  b" in repr(several)
+    net.train()
+    assert net.training and np.array_equal(net.predict(x).outputs, scores) and net.training
+    for bad, message in (
+        (np.zeros((0, 2)), "no samples"),
+        (np.zeros((2, 3)), "made for 2 inputs, but its input has 3"),
+        (x, "batch_size is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            net.predict(bad, batch_size=0 if bad is x else 1)
+
+
+def test_preparation_of_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    net = nn.Sequential(nn.Conv2d(1, 1), nn.Flatten()).build((1, 4, 4), seed=0)
+    net.save_model(path, card=nn.ModelCard(preparation=ArrayPreparation((4, 4), pixels=True)))
+    again = nn.load_model(path)
+    x = np.random.RandomState(0).randint(0, 256, (3, 4, 4)).astype(np.uint8)
+    np.testing.assert_allclose(again.predict(x).values, net(x[:, None] / np.float32(255)), rtol=1e-6)
+    for bad, message in (
+        (x / 255, "samples are float64, but the model was trained on pixels of 8 bits"),
+        (x[:, :3], r"samples have shape \(3, 3, 4\), but the model was trained on \(N, 4, 4\)"),
+        (x[0], r"For one sample pass x\[None\]"),
+        (np.array(["a"]), "Pass an array of numbers"),
+    ):
+        with pytest.raises(nn.data.DataError, match=message):
+            again.predict(bad)
+
+
+# Files that are not what they should be.
+
+
+def test_foreign_files(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    net = nn.Linear(2).build((3,), seed=0)
+    net.save(path)
+    with pytest.raises(ModelError, match=r"has 2 arrays of weights, but does not say which network .*load\(path\)"):
+        nn.load_model(path)
+    other = nn.Linear(2).build((3,), seed=1)
+    other.load(path)
+    np.testing.assert_array_equal(other.weight.data, net.weight.data)
+    net.save_model(path)  # which loads as plain weights, too
+    other.load(path)
+    nn.Trainer(net, "mse", out=tmp_path / "run", quiet=True).fit(np.ones((4, 3)), np.ones((4, 2)), epochs=1)
+    with pytest.raises(ModelError, match="is a checkpoint, not a model"):
+        nn.load_model(next((tmp_path / "run").glob("checkpoint-*")))
+    for data in (b"", b"not a model at all", b"\x80\x04\x95pickle", struct.pack("<Q", 2**40) + b"{}"):
+        path.write_bytes(data)
+        with pytest.raises(ModelError, match=r"A model file is what net\.save_model or openbnns train writes"):
+            nn.load_model(path)
+    with pytest.raises(FileNotFoundError):
+        nn.load_model(tmp_path / "none")
+
+
+def changed(**fields: Any) -> Any:
+    return lambda said: said.update(fields)
+
+
+def in_layers(**fields: Any) -> Any:
+    return lambda said: said["network"]["layers"]["layers"][0].update(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed(version=2, library="9.9"), "version 2, written by OpenBNNS 9.9; .*Install a newer one"),
+        (changed(version="1"), "does not say in which version"),
+        (changed(task="sing"), "task is 'sing', but must be one of classification, multilabel, regression"),
+        (changed(classes=[1]), "classes is .*a list of texts"),
+        (changed(inputs=[]), "says nothing about the shape of samples"),
+        (changed(inputs=[{"shape": [2**40]}]), "shape is .*a list of sizes"),
+        (changed(inputs=[{"shape": [4]}]), "weights and layers do not fit each other"),
+        (changed(network=[]), "network: is no table"),
+        (changed(network={"layers": {"type": "os.system"}}), "there is no layer 'os.system'"),
+        (changed(preparation={"kind": "pickle"}), "kind is 'pickle', but must be one of"),
+        (changed(preparation={"kind": "arrays", "shape": [3], "mean": [0, 0], "std": [1, 1]}), "mean is .*a list of 3 numbers"),
+        (changed(preparation={"kind": "table", "columns": [{"name": "a", "kind": "number", "mean": 0, "std": 0}]}), "std is 0"),
+        (changed(target_mean=[1.0], target_std=[]), "target_std is"),
+        (in_layers(out_features=2**31), "out_features is too large"),
+        (in_layers(out_features=2**30), "out_features is too large"),
+        (in_layers(out_features=9), "do not fit each other.*has shape"),
+        (in_layers(out_feature=9), "unknown field 'out_feature'. Did you mean 'out_features'"),
+        (in_layers(bias=False), "bias: not in the network"),
+        (in_layers(same="7"), "unknown field 'same'"),
+        (lambda said: said["network"]["options"].update({"0": {"forward": 1}}), "options has 0.forward"),
+        (lambda said: said["network"]["options"].update({"0": {"_in_use": True}}), "options has 0._in_use"),
+        (lambda said: said["network"]["options"].update({"7": {"p": 1}}), "options has"),
+        (lambda said: said["network"].update(shared=[["0.weight", "nothing"]]), "shared names parameters that are not there"),
+        (lambda said: said["network"].update(frozen=["nothing"]), "frozen names a parameter that is not there"),
+        (lambda said: said["network"]["layers"]["layers"].append({"same": "9"}), "which is not a module before it"),
+        (lambda said: said["network"]["layers"]["layers"].append({"type": "Linear", "out_features": 3}), "has no weights for 3"),
+    ],
+)  # fmt: skip
+def test_descriptions_that_lie(tmp_path: Path, change: Any, message: str) -> None:
+    net = nn.Sequential(nn.Linear(4), nn.ReLU(), nn.Linear(2)).build((3,), seed=0)
+    net.save_model(tmp_path / "m.safetensors")
+    with pytest.raises(ModelError, match=message) as caught:
+        nn.load_model(rewritten(tmp_path / "m.safetensors", change))
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_memory_that_a_description_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wider(said: Any) -> None:
+        said["network"]["layers"]["layers"][0]["padding"] = 60000
+
+    path = tmp_path / "m.safetensors"
+    nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(1, 1, 1)).build((1, 2, 2), seed=0).save_model(path)
+    path = rewritten(path, wider)
+    with pytest.raises(
+        ModelError, match=r"the result \(1, 120002, 120002\) of a layer for one sample takes 53\.65 GiB.*LIMIT=64G"
+    ):
+        nn.load_model(path)
+    monkeypatch.setenv("OPENBNNS_MEMORY_LIMIT", "64G")
+    assert nn.load_model(path)._graph is not None
+
+
+def test_deep_and_long_descriptions_are_refused(tmp_path: Path) -> None:
+    net = nn.Linear(2).build((3,), seed=0)
+    path = tmp_path / "m.safetensors"
+    net.save_model(path)
+
+    def deep(said: Any) -> None:
+        table: Any = {"type": "Linear", "out_features": 2}
+        for _ in range(200):
+            table = {"type": "Sequential", "layers": [table]}
+        said["network"]["layers"] = table
+
+    def long(said: Any) -> None:
+        said["network"]["layers"] = {"type": "Sequential", "layers": [{"type": "ReLU"}] * 20_001}
+
+    for change in (deep, long):
+        with pytest.raises(ModelError, match="there are more than"):
+            nn.load_model(rewritten(path, change))
+    arrays = weights.load(path)
+    weights.save(path, arrays, {KEY: "[" * 100_000})
+    with pytest.raises(ModelError, match="is damaged"):
+        nn.load_model(path)
+
+
+def test_random_damage_never_crashes(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Conv2d(2, 3), nn.BatchNorm2d(), nn.Flatten(), nn.Linear(2)).build((1, 4, 4), seed=0)
+    path = tmp_path / "m.safetensors"
+    net.save_model(path, task="classification", classes=["a", "b"])
+    whole, draw = path.read_bytes(), np.random.RandomState(0)
+    found = read_many(path, lambda _: damaged(whole, draw), nn.load_model, (ModelError, weights.DamagedFile))
+    assert found["read"] < 500 < sum(found.values()), found

@@ -1,0 +1,65 @@
+"""Random networks beside an autograd of the tests' own: outputs, all gradients, training steps, every way to run them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import random_networks
+import tape_layers
+from helpers import python
+from network_checks import failure_of, outcome_on_tape, report
+from openbnns.graph import program as _program
+from random_networks import FUNCTIONS, RUN, draw
+
+NETWORKS = 300
+PORTIONS = 30
+
+
+@pytest.mark.parametrize("portion", range(PORTIONS))
+def test_networks(portion: int) -> None:
+    for seed in range(portion, NETWORKS, PORTIONS):
+        plan = draw(seed)
+        if failure_of(plan) is not None:
+            pytest.fail(f"{report(plan)}\nReproduce: python tests/fuzz.py --family networks --seed 0 --case {seed}")
+
+
+def test_everything_is_drawn() -> None:
+    """What the generator never makes, or hardly ever, is not tested."""
+    plans = [draw(seed) for seed in range(NETWORKS)]
+    steps = Counter(step.kind for plan in plans for step in plan.steps)
+    assert not RUN.keys() - steps.keys()
+    functions = Counter(step.options[0] for plan in plans for step in plan.steps if step.kind == "function")
+    assert not set(FUNCTIONS) - functions.keys()
+    layers = Counter(plan.layers[i].kind for plan in plans for step in plan.steps for i in step.layers)
+    assert not tape_layers.LAYERS.keys() - layers.keys()
+    losses = Counter(kind for plan in plans for kind, _ in plan.losses)
+    assert not tape_layers.LOSSES.keys() - losses.keys()
+    optimizers = Counter(plan.optimizer[0] for plan in plans)
+    assert not tape_layers.OPTIMIZERS.keys() - optimizers.keys()
+    assert sum(bool(plan.frozen) for plan in plans) > 50
+    assert sum(len(plan.outputs) > 1 for plan in plans) > 50
+    assert sum(len(plan.inputs) > 1 for plan in plans) > 50
+    assert sum(len(plan.steps) > 6 for plan in plans) > 100
+    tested = [outcome_on_tape(plan) for plan in plans[:100]]
+    assert sum(outcome.kinks[2] > random_networks.SMALLEST_KINK for outcome in tested) > 60
+
+
+def test_a_failure_shows_the_smallest_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a backward pass that forgets to add, values that are read twice have wrong gradients."""
+    monkeypatch.setattr(_program, "adding", lambda target, a, b: lambda: None)
+    failing = next(plan for plan in map(draw, range(NETWORKS)) if len(plan.steps) > 8 and failure_of(plan))
+    told = report(failing)
+    assert "gradient of" in told and "The smallest network that fails" in told
+    shown = told.split("The smallest network that fails")[1].splitlines()
+    steps = [line for line in shown if " = " in line and line.strip().startswith("v")]
+    assert 1 <= len(steps) <= 3, told
+
+
+def test_networks_are_the_same_everywhere() -> None:
+    program = "from random_networks import draw; print(*(draw(seed) for seed in range(5)), sep='\\n')"
+    folder = str(Path(__file__).parents[1])
+    shown = [python("-c", program, PYTHONHASHSEED=seed, PYTHONPATH=folder).stdout for seed in ("1", "2")]
+    assert shown[0] == shown[1] and "return v" in shown[0]

@@ -1,0 +1,142 @@
+"""What `make train` and `make test` build: each only what it needs, nothing twice, and never tests on kernels for one CPU."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = (".compiler", ".created", ".build-tools", ".test-tools")
+ALL, NATIVE = "tools/build.py all", "tools/build.py native"
+
+
+@pytest.fixture
+def stamps(tmp_path: Path) -> Path:
+    """An environment with all tools, in which nothing is installed."""
+    for name in TOOLS:
+        touch(tmp_path / name, later=1000)
+    return tmp_path
+
+
+def touch(stamp: Path, *, later: float) -> None:
+    """A time after all sources were written, in seconds."""
+    newest = max(
+        path.stat().st_mtime for part in ("src", "core", "cmake", "tools") for path in (ROOT / part).rglob("*")
+    )
+    stamp.touch()
+    os.utime(stamp, (newest + later, newest + later))
+
+
+def commands(target: str, stamps: Path) -> str:
+    """What make would do."""
+    if shutil.which("make") is None:
+        raise RuntimeError("there is no make, which everything else is started with")
+    command = ["make", "--dry-run", "--no-print-directory", f"VENV={stamps}", target]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def test_training_needs_one_instruction_set_and_tests_all(stamps: Path) -> None:
+    train, test = commands("train", stamps), commands("test", stamps)
+    assert NATIVE in train and ALL not in train
+    assert ALL in test and NATIVE not in test
+    assert f"rm -f {stamps}/.installed" in train, "else tests would run on what training has installed"
+
+
+def test_training_may_be_repeated(stamps: Path) -> None:
+    assert "openbnns train --out out --force" in commands("train", stamps)
+
+
+def test_after_training(stamps: Path) -> None:
+    touch(stamps / ".native", later=2000)
+    assert "build.py" not in commands("train", stamps)
+    assert ALL in commands("test", stamps)
+
+
+def test_after_tests(stamps: Path) -> None:
+    touch(stamps / ".installed", later=2000)
+    touch(stamps / ".native", later=2000)
+    assert "build.py" not in commands("train", stamps) + commands("test", stamps)
+    touch(stamps / ".build-tools", later=3000)  # as a change of a source does
+    assert NATIVE in commands("train", stamps)
+    assert ALL in commands("test", stamps)
+
+
+SYSTEMS = {
+    ("ubuntu", "debian"): "apt-get install g++",
+    ("debian", ""): "apt-get install g++",
+    ("fedora", ""): "dnf install gcc-c++",
+    ("rocky", "rhel centos fedora"): "dnf install gcc-c++",
+    ("opensuse-leap", "suse opensuse"): "zypper install gcc-c++",
+    ("manjaro", "arch"): "pacman -S gcc",
+    ("alpine", ""): "apk add g++",
+    ("unheard-of", ""): "GCC 11 or newer, or Clang, with the package manager of this system",
+}
+"""What to install, by ID and ID_LIKE of /etc/os-release."""
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_without_a_compiler_one_line_names_the_package(system: tuple[str, str], tmp_path: Path) -> None:
+    """By make, before it makes or installs anything, on a search path without compilers."""
+    started = tmp_path / "started.py"  # as the Python of that system
+    started.write_text(
+        "import platform, runpy, sys\n"
+        "platform.system = lambda: 'Linux'\n"
+        f"platform.freedesktop_os_release = lambda: dict(ID={system[0]!r}, ID_LIKE={system[1]!r})\n"
+        "runpy.run_path(sys.argv[1], run_name='__main__')\n",
+        encoding="utf-8",
+    )
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "find", "echo", "mkdir", "touch"):
+        if path := shutil.which(name):
+            (programs / name).symlink_to(path)
+    venv = tmp_path / "venv"
+    done = subprocess.run(
+        [str(shutil.which("make")), f"VENV={venv}", f"PYTHON={sys.executable} {started}", "train"],
+        cwd=ROOT, env={"PATH": str(programs)}, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode != 0 and not venv.exists()
+    (line,) = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert line.startswith("There is no C++ compiler (c++, g++, clang++), which building needs. Install one: ")
+    assert line.endswith(SYSTEMS[system])
+
+
+def test_a_compiler_that_is_named_but_not_there() -> None:
+    tool = [sys.executable, "tools/need_compiler.py"]
+    missing = subprocess.run(
+        tool,
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "CXX": "g++-77 -m64"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert missing.stderr == "CXX names the compiler g++-77, which is not there: unset it, or correct it.\n"
+
+
+def test_workflows_call_targets_that_exist(stamps: Path) -> None:
+    """Those of .github, in which a name from the matrix stands for each of its values."""
+    called = set()
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        text = workflow.read_text(encoding="utf-8")
+        for command in re.findall(r"- run: (?:.* )?make (.+)", text):
+            targets = re.sub(r'\b[A-Z]+=("[^"]*"|\$\{\{.*?\}\})', "", command)  # without variables
+            called |= set(re.sub(r"\$\{\{.*?\}\}", "", targets).split())
+            for name in re.findall(r"\$\{\{ matrix\.(\w+) \}\}", targets):
+                called |= {word for value in re.findall(rf"\b{name}: ([\w -]+)", text) for word in value.split()}
+    assert called >= {"check", "test", "wheels", "test-wheels", "test-debian11", "test-arm64", "test-sdist"}
+    for target in called:
+        commands(target, stamps)  # or make says that there is no rule for it
+
+
+def test_core_tests_name_no_instruction_set() -> None:
+    """Each is compiled for one, and a build may have no other: a name would not link (`make test-core ISAS=native`)."""
+    for source in sorted((ROOT / "core" / "tests").iterdir()):
+        assert not re.search(r"\b(base|avx2|avx512)::|kernels_(base|avx2|avx512)\b", source.read_text()), source.name

@@ -1,0 +1,78 @@
+"""_core.pyi, which `make stub` writes, is that of the compiled module: its names, with the arguments that they take."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import openbnns
+from openbnns import _core
+
+STUB = Path(openbnns.__file__).with_name("_core.pyi")
+
+
+def arguments(function: ast.FunctionDef) -> list[tuple[str, str, bool]]:
+    """Name, type and whether there is a default, in order; a bare `*` counts as one."""
+    a = function.args
+    plain = [*a.posonlyargs, *a.args]
+    given = [False] * (len(plain) - len(a.defaults)) + [True] * len(a.defaults)
+    found = list(zip(plain, given, strict=True))
+    if a.vararg:
+        found.append((a.vararg, False))
+    found += [(arg, default is not None) for arg, default in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
+    return [(arg.arg, kind(arg.annotation), default) for arg, default in found]
+
+
+def kind(annotation: ast.expr | None) -> str:
+    """A type without the modules that its parts are from."""
+    return "" if annotation is None else re.sub(r"\b\w+\.(?=\w)", "", ast.unparse(annotation))
+
+
+def stubbed() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = {
+                f.name: (arguments(f), kind(f.returns)) for f in node.body if isinstance(f, ast.FunctionDef)
+            }
+        elif isinstance(node, ast.FunctionDef):
+            found[node.name] = arguments(node), kind(node.returns)
+        elif isinstance(node, ast.AnnAssign):
+            found[ast.unparse(node.target)] = kind(node.annotation)
+    return found
+
+
+def described(function: Any) -> Any:
+    """What the module says of a function of its own."""
+    ((text, *_),) = function.__nb_signature__
+    (node,) = ast.parse(re.sub(r"\\\d+", "...", text) + ": ...").body
+    assert isinstance(node, ast.FunctionDef)
+    return arguments(node), kind(node.returns)
+
+
+def compiled() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in vars(_core).items():
+        if name.startswith("__"):
+            continue
+        if isinstance(value, type):
+            found[name] = {n: described(f) for n, f in vars(value).items() if hasattr(f, "__nb_signature__")}
+        else:
+            found[name] = described(value) if hasattr(value, "__nb_signature__") else "object"
+    return found
+
+
+def test_the_stub_is_that_of_the_module() -> None:
+    stub, module = stubbed(), compiled()
+    assert sorted(stub) == sorted(module), "run `make stub`"
+    for name, signature in module.items():
+        assert stub[name] == signature, f"{name}: run `make stub`"
+
+
+def test_the_stubs_of_both_faces_are_what_their_tool_writes() -> None:
+    tool = Path(__file__).resolve().parents[2] / "tools" / "generate_stubs.py"
+    subprocess.run([sys.executable, str(tool), "--check"], check=True)

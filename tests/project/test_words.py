@@ -1,0 +1,72 @@
+"""Docstrings, comments and messages are in plain English, as far as a test can tell."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = REPOSITORY / "src" / "openbnns"
+FOLDERS = [PACKAGE, *(REPOSITORY / name for name in ("benchmarks", "examples", "tools"))]
+
+# Parts of the package whose texts are still to be rewritten. Take a part out of this list when it is done.
+UNFINISHED = (
+    "cli",
+    "interop",
+    "nn/data",
+)
+
+# A docstring begins with a noun, "True if" or an imperative verb, not with a clause or a fragment of one.
+OPENINGS = re.compile(r"(?:What|Whether|Of|Those|Whose)\b")
+
+PHRASES = {
+    r"(?<!here )\b(?:is|are|was|were) no (?!longer\b|more\b)": "write `is not a ...`",
+    r"\bone's own\b": "write `custom` or `your own`",
+    r"\b(?:does|do|did|will|would) not do\b(?! \w)": "say what is wrong: `is too small`",
+    r"\b(?:no|any|some|every)body\b|\b[Ww]hoever\b": "name the thing, or use the passive",
+    r"\b(?:him|her|one)self\b": "write `you` or name the thing",
+}
+
+
+def docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """Strings that are statements, with their lines: docstrings of modules, classes, functions and attributes."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def complaints(path: Path) -> list[str]:
+    """The faults of a file."""
+    text = path.read_text(encoding="utf-8")
+    name = path.relative_to(REPOSITORY).as_posix()
+    found = [
+        f"{name}, line {line}: a docstring begins with {opening[0]!r}"
+        for line, docstring in docstrings(text)
+        if (opening := OPENINGS.match(docstring))
+    ]
+    # Texts go on in the next line, where quotes or a # may come between two words.
+    joined = re.sub(r"""(?<=\w) ?["']?\n +(?:[fr]*["']|# ?)?(?=\w)""", " ", text)
+    for phrase, advice in PHRASES.items():
+        for match in re.finditer(phrase, joined):
+            around = joined[max(0, match.start() - 30) : match.end() + 30].replace("\n", " ")
+            found.append(f"{name}: ... {around} ...: {advice}")
+    return found
+
+
+def is_finished(path: Path) -> bool:
+    return not any(path.is_relative_to(PACKAGE / part) for part in UNFINISHED)
+
+
+def test_texts_are_plain() -> None:
+    files = [path for folder in FOLDERS for path in sorted(folder.rglob("*.py")) if is_finished(path)]
+    assert len(files) > 300
+    assert not [complaint for path in files for complaint in complaints(path)]
+
+
+@pytest.mark.parametrize("part", UNFINISHED)
+def test_unfinished_parts_have_something_to_do(part: str) -> None:
+    assert any(complaints(path) for path in (PACKAGE / part).rglob("*.py")), f"take {part!r} out of UNFINISHED"
