@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openbnns.nn.files.untrusted import DataError
 
 from openbnns import nn
 from openbnns.graph.parameter import Mismatch
 from openbnns.nn.files.safetensors import DamagedFile
+from openbnns.nn.files.untrusted import DataError
 
 RNG = np.random.default_rng(3)
 peers = pytest.mark.peers

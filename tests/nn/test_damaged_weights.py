@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openbnns.nn.files.untrusted import DataError
 from test_safetensors import mutated
 
 from damaged_files import damaged, damaged_archive, read_many
@@ -19,8 +18,9 @@ from openbnns import nn
 from openbnns.interop import keras as keras_weights
 from openbnns.interop import weight_files
 from openbnns.interop.torch import weight_files as torch_weights
-from openbnns.nn.files.safetensors import DamagedFile
 from openbnns.nn.files import safetensors as weights
+from openbnns.nn.files.safetensors import DamagedFile
+from openbnns.nn.files.untrusted import DataError
 
 RNG = np.random.default_rng(11)
 

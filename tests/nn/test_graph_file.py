@@ -14,10 +14,10 @@ from test_model_file import LAYERS, flat, samples_for, shapes_of
 
 from openbnns import nn
 from openbnns.nn import functional as F
-from openbnns.nn.files.description import ModelError
-from openbnns.nn.files.model_file import KEY
 from openbnns.nn.files import graph_file, model_file
 from openbnns.nn.files import safetensors as weights
+from openbnns.nn.files.description import ModelError
+from openbnns.nn.files.model_file import KEY
 
 Array = np.ndarray
 

@@ -4,11 +4,11 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from openbnns.nn.files.untrusted import DataError
 
 from openbnns.cli import main
 from openbnns.nn import models
 from openbnns.nn.files import memory_limit
+from openbnns.nn.files.untrusted import DataError
 from openbnns.nn.models import ModelError
 
 

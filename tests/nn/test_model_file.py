@@ -17,8 +17,8 @@ from openbnns import nn
 from openbnns.nn import functional as F
 from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
 from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
-from openbnns.nn.files.model_file import KEY
 from openbnns.nn.files import safetensors as weights
+from openbnns.nn.files.model_file import KEY
 from openbnns.nn.models import ModelError
 
 Array = np.ndarray

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.nn.files.safetensors import DamagedFile
 from openbnns.nn.files import safetensors as weights
+from openbnns.nn.files.safetensors import DamagedFile
 
 ENTRY: dict[str, Any] = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 
