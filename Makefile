@@ -230,9 +230,10 @@ sanitize:
 
 SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
   ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-SANITIZED_TESTS := $(foreach name,axis_activations buffers contract errors misuse threads attention fused known_calls lstm loss nn_pooled normalization pooling,\
-  $(wildcard tests/*/test_$(name)*.py)) $(wildcard tests/c/test_clib_*.py)
-SANITIZED_KERNELS := $(foreach name,axis_activations buffers contract attention fused lstm loss normalization pooling,$(wildcard tests/*/test_$(name)*.py))
+SANITIZED_KERNELS := $(filter-out %_vs_torch.py,$(foreach name,axis_activations buffers contract attention fused lstm loss normalization pooling,\
+  $(wildcard tests/filters/test_$(name)*.py tests/runtime/test_$(name)*.py)))
+SANITIZED_TESTS := $(SANITIZED_KERNELS) tests/graph/test_pooled.py tests/runtime/test_threads.py \
+  $(wildcard tests/filters/test_errors*.py tests/layers/test_misuse*.py tests/layers/test_known_calls*.py tests/c/test_clib_*.py)
 
 .PHONY: sanitize-run sanitize-threads sanitize-threads-run
 sanitize-threads:

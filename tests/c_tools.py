@@ -1,7 +1,7 @@
 """What tests of the C library build programs with: which of it is here, and which of it has to be.
 
 Compilers and languages that are not here cannot be tried; the summary of a run names them (``conftest.py``). Whoever brings
-them lists them in ``OPENBNNS_TOOLS``, as ``make test-c`` does: then one that is missing fails ``test_c_programs.py``.
+them lists them in ``OPENBNNS_TOOLS``, as ``make test-c`` does: then one that is missing fails ``c/test_programs.py``.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """What the tests of C programs could not try."""
     reports = [report for group in terminalreporter.stats.values() for report in group]
-    if any("test_c_programs.py" in getattr(report, "nodeid", "") for report in reports) and c_tools.missing():
+    if any("c/test_programs.py" in getattr(report, "nodeid", "") for report in reports) and c_tools.missing():
         names = ", ".join(c_tools.missing())
         terminalreporter.write_line(f"C programs: not run for lack of {names}", yellow=True)
 

@@ -9,7 +9,6 @@ Counts are kept in docs/evidence.json. Run it at the top of a checkout.
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import inspect
 import json
 import re
@@ -81,7 +80,7 @@ def examples() -> int:
 
 
 def random_networks() -> int:
-    text = (TESTS / "nn" / "test_random_networks.py").read_text(encoding="utf-8")
+    text = (TESTS / "graph" / "test_random_networks.py").read_text(encoding="utf-8")
     (number,) = re.findall(r"^NETWORKS = (\d+)$", text, re.MULTILINE)
     return int(number)
 
@@ -109,19 +108,21 @@ OWN = {
     "gradients": Row(
         "every gradient of every family, on both engines",
         "finite differences with random cotangents",
-        "openbnns check", files=("test_gradients.py", "test_gradcheck.py", "test_nn_gradcheck.py"),
+        "openbnns check", files=("test_gradients.py", "test_gradcheck.py"),
     ),
     "networks": Row(
         "random networks: outputs, every gradient, steps of every optimizer, inference, compiled forms, two threads",
         "a float64 autograd written for the tests, which shares no code with the library",
         "make test", "networks, and others in each `make fuzz`", count=random_networks,
     ),
-    "reference": Row("the reference engine", "definitions and finite differences", "make test", files=("test_reference_*.py",)),
+    "reference": Row(
+        "the reference engine", "definitions and finite differences", "make test", files=("reference/test_*[!h].py",),
+    ),
     "contract": Row(
         "rules that hold for every family: linear in the output gradient, the same bits twice and on any number of "
         "threads, batches equal single samples, inputs unchanged, guard bytes intact",
         "the declaration of the family's calls",
-        "make test", files=("test_contract*.py", "test_threads.py", "test_buffers.py"),
+        "make test", files=("test_contract*.py", "runtime/test_threads.py", "test_buffers.py"),
     ),
     "errors": Row(
         "bad input: the message, and that no output has changed",
@@ -158,7 +159,7 @@ FOREIGN = {
     ),
     "programs": Row(
         "C and Swift programs written for BNNS", "their expectations, and the same calls in Python",
-        "make test-c", files=("test_ported_programs.py", "test_c_programs.py", "test_clib_*.py"),
+        "make test-c", files=("test_ported_programs.py", "c/test_programs.py", "test_clib_*.py"),
     ),
     "torch": Row(
         "filters, layers, losses, optimizers, schedules, whole networks", "PyTorch: values, gradients, training steps",
@@ -192,9 +193,9 @@ FOREIGN = {
 
 
 def files_of(row: Row) -> list[str]:
-    """The test files that a row names, in whatever folder, relative to the folder of tests."""
+    """The test files that a row names, by the end of their path, relative to the folder of tests."""
     known = [path.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py")]
-    return [name for name in known if any(fnmatch.fnmatchcase(Path(name).name, pattern) for pattern in row.files)]
+    return [name for name in known if any(Path(name).match(pattern) for pattern in row.files)]
 
 
 def tests_by_file(names: list[str]) -> Counter[str]:

@@ -22,7 +22,7 @@ import openbnns
 from openbnns import capi, cli, compat, nn
 from pages import PAGES, ROOT, blocks, run_alone
 
-MODULES = [  # the examples of openbnns.sklearn are run with scikit-learn, by test_vs_sklearn.py
+MODULES = [  # the examples of openbnns.sklearn are run with scikit-learn, by test_estimators_vs_sklearn.py
     m.name
     for m in pkgutil.walk_packages(openbnns.__path__, "openbnns.")
     if not m.name.endswith("__main__") and not m.name.startswith("openbnns.sklearn")

@@ -11,6 +11,7 @@ from links import BENCHMARKS, PAGES, SOURCES, RepositoryLinks
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from notebook_pages import markdown as notebook
+
 from reference import Reference
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_nn_kinks import gradients
+from test_kinks import gradients
 
 from openbnns import nn
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_nn import NETWORKS
+from test_networks import NETWORKS
 
 from networks import Net, changed, copies, numbers, problem
 from openbnns import AdamOptimizer, GradientClipping, compat, nn
@@ -303,7 +303,7 @@ def test_a_layer_that_is_never_called_does_not_stop_training() -> None:
         net.spare.weight.data  # noqa: B018
 
 
-# What optimizers compute; tests/nn/test_nn_training_vs_torch.py compares with PyTorch.
+# What optimizers compute; tests/nn/test_training_vs_torch.py compares with PyTorch.
 
 
 @pytest.mark.parametrize("eps", [1e-8, 0.5])

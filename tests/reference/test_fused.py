@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_reference_normalization import NORMALIZATIONS, parameters
 
 from differences import activation_name, assert_close, assert_gradient, generator, normal
 from openbnns.parameters.activation import IDENTITY, Activation
@@ -19,6 +18,7 @@ from openbnns.parameters.normalization import Kind, Normalization
 from openbnns.reference import fused, normalization
 from openbnns.reference.activation import Array
 from openbnns.reference.normalization import Moving
+from reference.test_normalization import NORMALIZATIONS, parameters
 
 RELU = Activation(A.RECTIFIED_LINEAR)
 TANH = Activation(A.TANH)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_capi_types import image
+from test_types import image
 
 from openbnns.abi import enums, structs
 from openbnns.abi.structs import BNNSLayerParametersConvolution
