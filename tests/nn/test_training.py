@@ -23,6 +23,10 @@ from openbnns.nn.trainer import Diverged
 Array = np.ndarray
 
 
+FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+"""Folders of this file and of helpers, for programs that run in processes of their own."""
+
+
 def problem(count: int = 90, seed: int = 0) -> tuple[Array, Array]:
     """Points in the plane, whose class is the sign of the product of their coordinates."""
     x = np.random.RandomState(seed).standard_normal((count, 2)).astype(np.float32)
@@ -243,7 +247,7 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.
 
 PROGRAM = """
 import sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 from pathlib import Path
 from test_training import run
 run(Path({folder!r}), 200, resume={resume})
@@ -253,7 +257,7 @@ run(Path({folder!r}), 200, resume={resume})
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_killed_and_resumed(tmp_path: Path, how: signal.Signals) -> None:
     def start(resume: bool) -> subprocess.Popen[bytes]:
-        text = PROGRAM.format(tests=str(Path(__file__).parents[1]), folder=str(tmp_path / "cut"), resume=resume)
+        text = PROGRAM.format(tests=FOLDERS, folder=str(tmp_path / "cut"), resume=resume)
         return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     process = start(False)

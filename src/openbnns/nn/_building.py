@@ -135,7 +135,7 @@ class Building(State):
 
     def _is_read(self, name: str) -> bool:
         """True if ``forward`` may read this attribute."""
-        ours = type(self).__module__.startswith(__package__)
+        ours = type(self).__module__.startswith("openbnns.")
         return not (name.startswith("_") and (ours or name in _NEVER_READ))
 
     def _replace(self, parts: dict[str, Any], name: str, new: Any) -> None:

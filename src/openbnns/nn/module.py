@@ -82,7 +82,7 @@ class Module(Exports):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.__module__.startswith(__package__):
+        if cls.__module__.startswith("openbnns."):
             for name in {"__init__", "forward"} & cls.__dict__.keys():
                 setattr(cls, name, with_flags(cls.__dict__[name], spelled(cls.__dict__[name])))
             if "__init__" in cls.__dict__:

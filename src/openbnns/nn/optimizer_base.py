@@ -198,7 +198,7 @@ class Optimizer(Listed):
         self._trained, self._bundles = None, []
 
     def __setattr__(self, name: str, value: Any) -> None:
-        ours = type(self).__module__.startswith(__package__)
+        ours = type(self).__module__.startswith("openbnns.")
         if ours and not name.startswith("_") and name != "param_groups" and not hasattr(type(self), name):
             raise AttributeError(
                 f"{type(self).__name__}: {name!r} cannot be set. Only learning_rate, or lr, can; other settings stand in its "

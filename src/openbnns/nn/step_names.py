@@ -25,7 +25,7 @@ class Place(NamedTuple):
 def is_of_library(kind: type) -> bool:
     """True for a layer of this package; the functions that it calls are not shown to users."""
     home = kind.__module__
-    return home.startswith(__package__) and getattr(sys.modules[home], kind.__name__, None) is kind
+    return home.startswith("openbnns.") and getattr(sys.modules[home], kind.__name__, None) is kind
 
 
 def places(network: Module, operations: Sequence[Operation]) -> list[Place]:

@@ -14,6 +14,7 @@ import pytest
 from openbnns import nn
 from openbnns.nn import batch_stream as _feed
 from openbnns.nn.data import DataError
+from openbnns.nn.training_passes import Passes
 
 Array = np.ndarray
 
@@ -103,7 +104,7 @@ def test_mapped_files_are_read_batch_by_batch(tmp_path: Path, monkeypatch: pytes
     data.flush()
     x, y = np.load(tmp_path / "x.npy", mmap_mode="r"), np.arange(count) % 2
     largest = 0
-    forward = nn._passes.Passes.forward
+    forward = Passes.forward
 
     def watched(self: Any, batch: Any, **options: Any) -> Any:
         nonlocal largest
@@ -111,7 +112,7 @@ def test_mapped_files_are_read_batch_by_batch(tmp_path: Path, monkeypatch: pytes
         assert batch.x[0].dtype == np.float32 and not isinstance(batch.x[0].base, np.memmap)
         return forward(self, batch, **options)
 
-    monkeypatch.setattr(nn._passes.Passes, "forward", watched)
+    monkeypatch.setattr(Passes, "forward", watched)
     net = nn.Sequential(nn.Linear(2))
     nn.Trainer(net, batch_size=64, quiet=True).fit(x, y, epochs=1, validation_split=0.1)
     assert 0 < largest <= 256 * 50 * 4

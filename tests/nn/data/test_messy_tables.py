@@ -121,7 +121,7 @@ def test_spellings_of_a_category_are_joined(tmp_path: Path) -> None:
     assert "counted as the same" in " ".join(loaded.remarks)
     names = loaded.preparation.feature_names
     assert (loaded.train_x[:, [names.index(f"city = {word}") for word in city.categories]].sum(axis=1) == 1).all()
-    again = nn.preprocessing.from_state(loaded.preparation.state(), "it")
+    again = nn.data.preprocessing.from_state(loaded.preparation.state(), "it")
     row = {"number": 1, "age": 30, "income": 2.5}
     for spelling in ("bErN", " bern", "BERN"):
         np.testing.assert_array_equal(

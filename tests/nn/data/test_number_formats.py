@@ -379,7 +379,7 @@ def test_marks_for_missing_values_are_kept(tmp_path: Path) -> None:
     loaded = data.load(path, missing=["-999", "none"])
     prepare = loaded.preparation
     assert isinstance(prepare, TablePreparation)
-    again = nn.preprocessing.from_state(prepare.state(), "it")
+    again = nn.data.preprocessing.from_state(prepare.state(), "it")
     for samples in (
         [{"a": "-999", "w": "none"}],
         [{"a": None, "w": None}],
@@ -391,19 +391,19 @@ def test_marks_for_missing_values_are_kept(tmp_path: Path) -> None:
 
 def test_states_of_other_versions_and_damaged_ones() -> None:
     prepare = TablePreparation(
-        [nn.preprocessing.tables.NumberColumn("a", 1.0, 2.0)],
+        [nn.data.preprocessing.tables.NumberColumn("a", 1.0, 2.0)],
         formats={"a": NumberFormat(",", ".")},
         left_out={"b": "why"},
     )
     state = prepare.state()
-    again: Any = nn.preprocessing.from_state(state, "it")
+    again: Any = nn.data.preprocessing.from_state(state, "it")
     assert again.formats == prepare.formats and again.left_out == prepare.left_out and again.state() == state
     old = {key: value for key, value in state.items() if key not in ("formats", "left_out", "missing")}
-    known: Any = nn.preprocessing.from_state(old, "it")
+    known: Any = nn.data.preprocessing.from_state(old, "it")
     assert known.formats is None and known.left_out == {} and known.missing == ()
     for bad in ({"a": {"decimal": ";"}}, {"a": 3}, {"a": {"decimal": ".", "thousands": ".", "unit": ""}}):
         with pytest.raises(ModelError):
-            nn.preprocessing.from_state({**state, "formats": bad}, "it")
+            nn.data.preprocessing.from_state({**state, "formats": bad}, "it")
 
 
 # Targets.

@@ -94,7 +94,7 @@ def _describe(module: Module, path: str, seen: dict[Module, str]) -> dict[str, A
     name, where = type(module).__name__, path or "the network"
     if module in seen:
         return {"same": seen[module]}
-    if type(module).__module__ == f"{__package__}.onnx._network":
+    if type(module).__module__ == "openbnns.interop.onnx._network":
         from ...interop.onnx.described import as_table
 
         seen[module] = path

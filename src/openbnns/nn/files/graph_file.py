@@ -94,7 +94,7 @@ def _known(kind: type) -> dict[str, type]:
     from ...interop.converted import functions  # noqa: F401
     from .. import functional  # noqa: F401  (whose modules have operations and functions of their own)
 
-    home = f"{operations.__name__}." if kind is Operation else f"{__package__}."
+    home = f"{operations.__name__}." if kind is Operation else "openbnns."
     return {child.__name__: child for child in _below(kind, home)}
 
 
