@@ -27,7 +27,7 @@ NETWORKS = {
     "pooling": ("Pooling", "Windows of signals and images.", ("pooling",)),
     "sizes": ("Padding and resizing", "Layers that change the size of signals and images.", ("padding", "resize")),
     "normalization": ("Normalization", "Batch, instance, layer, group and root mean square.", ("normalization",)),
-    "activation": ("Activations", "Functions of elements, and softmax.", ("activation", "softmax")),
+    "activation": ("Activations", "Functions of elements, and softmax.", ("activation",)),
     "sequences": ("Sequences", "Recurrent layers, attention, transformers, encodings of positions.", ("sequences",)),
     "lazy": ("Names for sizes that follow from the input", "PyTorch's names; every layer infers its sizes.", ("lazy",)),
     "losses": ("Losses", "Each call gives the loss and its gradient.", ("losses",)),

@@ -27,12 +27,16 @@ from .activation import (
     Hardtanh,
     LeakyReLU,
     LogSigmoid,
+    LogSoftmax,
     Mish,
     PReLU,
     ReLU,
     ReLU6,
     Sigmoid,
     SiLU,
+    Softmax,
+    Softmax2d,
+    Softmin,
     Softplus,
     Softshrink,
     Softsign,
@@ -181,7 +185,6 @@ from .sequences import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from .softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from .trainer import Diverged, Interrupted, Trainer
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Activations as layers. Arguments and defaults are PyTorch's."""
+"""Activations as layers, softmax among them. Arguments and defaults are PyTorch's."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Literal
 import numpy as np
 
 from .. import ActivationFunction
-from ..graph import operations
+from ..graph import functions, operations
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array, Tensor
-from . import functional
-from ._checks import positive
+from ._checks import check_rank, positive
 from ._tree import options
 from .module import Layer
 
@@ -434,7 +433,7 @@ class Mish(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        y: Tensor = functional.mish(input)
+        y: Tensor = functions.mish(input)
         return y
 
 
@@ -452,8 +451,73 @@ class GLU(Layer):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        y: Tensor = functional.glu(input, dim=self.dim)
+        y: Tensor = functions.glu(input, dim=self.dim)
         return y
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
+
+
+class Softmax(Layer):
+    """exp(x) / Σ exp(x) along ``dim``, which counts the batch axis; the last one if left out.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Softmax()(np.float32([[7, 7, -1000]])).tolist()
+    [[0.5, 0.5, 0.0]]
+    """
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functions.softmax(input, dim=self.dim)
+        return y
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class LogSoftmax(Softmax):
+    """x - log Σ exp(x) along ``dim``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.LogSoftmax()(np.float32([[7, 7]])).round(4))
+    [[-0.6931 -0.6931]]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functions.log_softmax(input, dim=self.dim)
+        return y
+
+
+class Softmin(Softmax):
+    """exp(-x) / Σ exp(-x) along ``dim``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Softmin()(np.float32([[7, 7, 1000]])).tolist()
+    [[0.5, 0.5, 0.0]]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        y: Tensor = functions.softmin(input, dim=self.dim)
+        return y
+
+
+class Softmax2d(Layer):
+    """Softmax over the channels of every pixel of an image (C, H, W).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Softmax2d()(np.zeros((1, 4, 1, 2), np.float32)).ravel().tolist()
+    [0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        x = input
+        check_rank("Softmax2d", x, 3, "(channels, height, width)")
+        y: Tensor = functions.softmax(x, dim=1)
+        return y

@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from ..graph import operations
+from ..graph import functions, operations
 from ..graph.checks import Pair, per_axis
 from ..graph.functions import arrangements
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, are_at_least, number_of
 from ..graph.tensor import Array, Tensor
-from . import functional, initialisers
+from . import initialisers
 from ._checks import check_rank, check_size, optional, positive
 from ._tree import options
 from .choose import first_may_be_omitted
@@ -182,18 +182,18 @@ class _Convolution(Layer):
         window = operations.Window(self.kernel_size[1:], self.stride[1:], self.dilation[1:], tuple(edges[1:]))
         if self.transposed:
             depth = x.shape[2]
-            images = functional.permute(x, 0, 2, 1, 3, 4).reshape((count * depth, x.shape[1], *x.shape[3:]))
+            images = functions.permute(x, 0, 2, 1, 3, 4).reshape((count * depth, x.shape[1], *x.shape[3:]))
             channels = self.out_channels * frames
             y = self._recorded(images, kernels, None, (count * depth, channels, *sizes[1:]), window)
-            y = functional.permute(y.reshape((count, depth, self.out_channels, frames, *sizes[1:])), 0, 2, 3, 1, 4, 5)
+            y = functions.permute(y.reshape((count, depth, self.out_channels, frames, *sizes[1:])), 0, 2, 3, 1, 4, 5)
             y = arrangements.unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
             y = operations.pad(y, [(0, 0), (0, 0), (-edges[0][0], -edges[0][1]), (0, 0), (0, 0)], "constant", "padding")
-            return y if added is None else functional.add(y, added.reshape((self.out_channels, 1, 1, 1)))
+            return y if added is None else functions.add(y, added.reshape((self.out_channels, 1, 1, 1)))
         x = operations.pad(x, [(0, 0), (0, 0), edges[0], (0, 0), (0, 0)], "constant", "padding")
-        stacks = functional.permute(arrangements.windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
+        stacks = functions.permute(arrangements.windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
         images = stacks.reshape((count * sizes[0], x.shape[1] * frames, *x.shape[3:]))
         y = self._recorded(images, kernels, added, (count * sizes[0], self.out_channels, *sizes[1:]), window)
-        return functional.permute(y.reshape((count, sizes[0], self.out_channels, *sizes[1:])), 0, 2, 1, 3, 4)
+        return functions.permute(y.reshape((count, sizes[0], self.out_channels, *sizes[1:])), 0, 2, 1, 3, 4)
 
     def extra_repr(self) -> str:
         sizes = f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"

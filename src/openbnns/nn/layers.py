@@ -11,11 +11,11 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from ..graph import operations
+from ..graph import functions, operations
 from ..graph.checks import probability
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array, Tensor
-from . import functional, initialisers
+from . import initialisers
 from ._checks import check_rank, check_size, optional, positive
 from ._tree import options
 from .choose import first_may_be_omitted
@@ -252,10 +252,10 @@ class EmbeddingBag(Layer):
         if shares is not None:
             rows = rows * shares.reshape(x.shape[0], -1, 1)
         if self.mode == "max":
-            return functional.amax(rows, 1)  # type: ignore[no-any-return]
+            return functions.amax(rows, 1)  # type: ignore[no-any-return]
         if self.mode == "mean" and self.padding_idx is None:
-            return functional.mean(rows, 1)  # type: ignore[no-any-return]
-        total: Tensor = functional.sum(rows, 1)
+            return functions.mean(rows, 1)  # type: ignore[no-any-return]
+        total: Tensor = functions.sum(rows, 1)
         return total / self._counts(x) if self.mode == "mean" else total
 
     def _counts(self, x: Tensor) -> Tensor:
@@ -263,7 +263,7 @@ class EmbeddingBag(Layer):
         table = np.ones((self.num_embeddings, 1), np.float32)
         table[self.padding_idx] = 0
         known = x.graph.append(operations.Embedding(x.graph, x, Parameter(table, requires_grad=False), None))
-        counts: Tensor = functional.clamp(functional.sum(known, 1), 1.0)
+        counts: Tensor = functions.clamp(functions.sum(known, 1), 1.0)
         return counts
 
     def extra_repr(self) -> str:
@@ -313,9 +313,9 @@ class Bilinear(Layer):
         weight = self._fit("weight", (o, i, j), graph.generator)
         bias = self._fit_optional("bias", (o,), graph.generator)
         # (..., i) x (o, i, j) -> (..., o, j), times b and summed over j.
-        turned = functional.permute(graph.parameter(weight), 1, 0, 2).reshape(i, o * j)
-        products = functional.matmul(a, turned).reshape(*a.shape[:-1], o, j) * b.reshape(*b.shape[:-1], 1, j)
-        y: Tensor = functional.sum(products, -1)
+        turned = functions.permute(graph.parameter(weight), 1, 0, 2).reshape(i, o * j)
+        products = functions.matmul(a, turned).reshape(*a.shape[:-1], o, j) * b.reshape(*b.shape[:-1], 1, j)
+        y: Tensor = functions.sum(products, -1)
         return y if bias is None else y + graph.parameter(bias)
 
     def extra_repr(self) -> str:
@@ -341,7 +341,7 @@ class Flatten(Layer):
         x = input
         if x.ndim < 2 and self.start_dim == 1:
             return x.reshape(x.shape[0], 1)
-        y: Tensor = functional.flatten(x, self.start_dim, self.end_dim)
+        y: Tensor = functions.flatten(x, self.start_dim, self.end_dim)
         return y
 
     def extra_repr(self) -> str:
@@ -364,7 +364,7 @@ class Unflatten(Layer):
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
-        y: Tensor = functional.unflatten(input, self.dim, self.unflattened_size)
+        y: Tensor = functions.unflatten(input, self.dim, self.unflattened_size)
         return y
 
     def extra_repr(self) -> str:
@@ -431,7 +431,7 @@ class Concatenate(Layer):
             raise ValueError(
                 f"Concatenate: axis {self.axis} is not one of the {rank} axes of a sample {parts[0].shape[1:]}."
             )
-        joined: Tensor = functional.cat(parts, self.axis % rank + 1)
+        joined: Tensor = functions.cat(parts, self.axis % rank + 1)
         return joined
 
     def extra_repr(self) -> str:

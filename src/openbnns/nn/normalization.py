@@ -13,12 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import NormalizationType
-from ..graph import operations
+from ..graph import functions, operations
 from ..graph.graph import Graph
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize
 from ..graph.tensor import Array, Tensor
-from . import functional
 from ._checks import check_rank, check_size, optional, positive
 from ._tree import options
 from .module import Layer
@@ -42,9 +41,9 @@ def _as_it_is(
     """Normalization by moving statistics in a training pass: they are constants for the gradient."""
 
     def of_channel(values: Any) -> Any:
-        return functional.reshape(values, (-1, *(1,) * (x.ndim - 2)))
+        return functions.reshape(values, (-1, *(1,) * (x.ndim - 2)))
 
-    factor = functional.rsqrt(x.graph.constant(kind.moving_variance) + epsilon)
+    factor = functions.rsqrt(x.graph.constant(kind.moving_variance) + epsilon)
     if weight is not None:
         factor = factor * weight
     y = (x - of_channel(x.graph.constant(kind.moving_mean))) * of_channel(factor)
@@ -361,7 +360,7 @@ class RMSNorm(Layer):
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "RMSNorm")
         weight = self._fit_optional("weight", shape, x.graph.generator)
         axes = tuple(range(-len(shape), 0))
-        y: Tensor = x * functional.rsqrt(functional.mean(functional.square(x), axes, keepdim=True) + self.eps)
+        y: Tensor = x * functions.rsqrt(functions.mean(functions.square(x), axes, keepdim=True) + self.eps)
         return y if weight is None else y * x.graph.parameter(weight)
 
     def extra_repr(self) -> str:

@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import PoolingType
-from ..graph import operations
+from ..graph import functions, operations
 from ..graph.checks import Pair, per_axis
 from ..graph.sizes import AnySize, are_at_least, product
 from ..graph.tensor import Array, Tensor
-from . import functional
 from ._checks import check_rank, positive
 from ._tree import options
 from .module import Layer
@@ -292,7 +291,7 @@ class GlobalAvgPool2d(Layer):
     def forward(self, input: Tensor) -> Tensor:
         x = input
         check_rank("GlobalAvgPool2d", x, 3, "(channels, height, width)")
-        means: Tensor = functional.mean(x, (2, 3))
+        means: Tensor = functions.mean(x, (2, 3))
         return means
 
 
@@ -416,7 +415,7 @@ class _AdaptiveMax(_Adaptive):
             longest = tuple(int((ends - starts).max()) for starts, ends in parts)
             for axis, (starts, ends) in enumerate(parts):
                 entries = np.minimum(starts[:, None] + np.arange(longest[axis]), ends[:, None] - 1)
-                x = functional.index_select(x, axis + 2, entries.ravel())
+                x = functions.index_select(x, axis + 2, entries.ravel())
             window = operations.Window(longest, longest, (1,) * self.axes, ((0, 0),) * self.axes)
         return _pooled(x, _max, shape, window)
 
@@ -478,9 +477,9 @@ class _LPPool(_Windows):
             roots = None if factors is None else np.sqrt(factors)
             return x.graph.append(operations.Pooling(x, PoolingType.l2_norm(), shape, window, roots))
         sums = math.prod(self.kernel_size) * (1.0 if factors is None else factors)
-        powers = x if p == 1 else functional.pow(x, p)
+        powers = x if p == 1 else functions.pow(x, p)
         total = x.graph.append(operations.Pooling(powers, PoolingType.average(), shape, window, sums))
-        result: Tensor = total if p == 1 else functional.pow(total, 1 / p)
+        result: Tensor = total if p == 1 else functions.pow(total, 1 / p)
         return result
 
     def extra_repr(self) -> str:

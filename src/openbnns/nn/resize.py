@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from .._flags import optional_flag
-from ..graph import operations
+from ..graph import functions, operations
 from ..graph.checks import per_axis
 from ..graph.tensor import Array, Tensor
-from . import functional
 from ._checks import check_rank, positive
 from ._tree import options
 from .module import Layer
@@ -95,7 +94,7 @@ class Upsample(Layer):
         if self.mode.startswith("nearest"):
             places = [self._nearest(*each) for each in zip(map(int, image), sizes, ratios, strict=True)]
             for axis, numbers in enumerate(places):
-                x = functional.index_select(x, axis + 2, numbers)
+                x = functions.index_select(x, axis + 2, numbers)
             return x
         return resampled(x, [self._weights(*each) for each in zip(map(int, image), sizes, ratios, strict=True)])
 
@@ -149,11 +148,11 @@ def resampled(x: Tensor, weights: Sequence[Array]) -> Tensor:
     """Every axis behind the channels as sums of its entries: ``weights`` holds a matrix (new, old) per axis."""
     if len(weights) == 3:
         *leading, depth, height, width = x.shape
-        frames = functional.matmul(weights[0], x.reshape((*leading, depth, height * width)))
+        frames = functions.matmul(weights[0], x.reshape((*leading, depth, height * width)))
         x = frames.reshape((*leading, len(weights[0]), height, width))
     if len(weights) > 1:
-        x = functional.matmul(weights[-2], x)
-    y: Tensor = functional.matmul(x, np.ascontiguousarray(weights[-1].T))
+        x = functions.matmul(weights[-2], x)
+    y: Tensor = functions.matmul(x, np.ascontiguousarray(weights[-1].T))
     return y
 
 
@@ -261,7 +260,7 @@ class ChannelShuffle(Layer):
                 f"ChannelShuffle: {self.groups} groups do not divide the channels of {x.shape}. Choose another number."
             )
         apart = x.reshape(x.shape[0], self.groups, -1, *x.shape[2:])
-        mixed: Tensor = functional.transpose(apart, 1, 2)
+        mixed: Tensor = functions.transpose(apart, 1, 2)
         return mixed.reshape(x.shape)
 
     def extra_repr(self) -> str:

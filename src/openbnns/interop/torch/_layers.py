@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nn import activation, convolution, layers, normalization, padding, pooling, resize, sequences, softmax
+from ...nn import activation, convolution, layers, normalization, padding, pooling, resize, sequences
 from ...nn.module import Module
 from ..converted.tensors import Misfit
 from .operations.elementwise import check_threshold
@@ -112,10 +112,10 @@ KINDS: dict[str, Kind] = {
     "Dropout": _simple(layers.Dropout, "p"),
     "PReLU": Kind(activation.PReLU, "plain", ("num_parameters",)),
     "GLU": Kind(activation.GLU, "plain", ("dim",)),
-    "Softmax": Kind(softmax.Softmax, "plain", ("dim",), check=_named_axis),
-    "LogSoftmax": Kind(softmax.LogSoftmax, "plain", ("dim",), check=_named_axis),
-    "Softmin": Kind(softmax.Softmin, "plain", ("dim",), check=_named_axis),
-    "Softmax2d": Kind(softmax.Softmax2d, "plain"),
+    "Softmax": Kind(activation.Softmax, "plain", ("dim",), check=_named_axis),
+    "LogSoftmax": Kind(activation.LogSoftmax, "plain", ("dim",), check=_named_axis),
+    "Softmin": Kind(activation.Softmin, "plain", ("dim",), check=_named_axis),
+    "Softmax2d": Kind(activation.Softmax2d, "plain"),
     "Linear": Kind(layers.Linear, "plain", ("in_features", "out_features"), derived=_BIAS),
     "Bilinear": Kind(layers.Bilinear, "plain", ("in1_features", "in2_features", "out_features"), derived=_BIAS),
     "LayerNorm": Kind(

@@ -22,9 +22,7 @@ from ...graph.expression import document as _document
 from ...graph.functions import *  # noqa: F403  (``__all__`` says which)
 from ...graph.functions import __all__ as _of_tensors
 from ...graph.tensor import DEPENDS_ON_NUMBERS as _DEPENDS_ON_NUMBERS
-from ._normalizations import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
-from ._sizes import channel_shuffle, interpolate, pad, pixel_shuffle, pixel_unshuffle
-from ._windows import (
+from ._layers import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -34,12 +32,18 @@ from ._windows import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    batch_norm,
+    channel_shuffle,
     conv1d,
     conv2d,
     conv3d,
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
+    group_norm,
+    instance_norm,
+    interpolate,
+    layer_norm,
     lp_pool1d,
     lp_pool2d,
     max_pool1d,
@@ -47,6 +51,10 @@ from ._windows import (
     max_pool3d,
     max_unpool1d,
     max_unpool2d,
+    pad,
+    pixel_shuffle,
+    pixel_unshuffle,
+    rms_norm,
 )
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._spelling import spelled
+from ...graph import functions
 from ...graph.program import Program
 from ...graph.sizes import Size, product
 from ...graph.structure import Structure, flatten
@@ -128,8 +129,6 @@ class _Network(Module):
         self._loss, self._form, self._count, self._keys = loss, structure, count, list(keys)
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        from .. import functional
-
         loss = self._loss
         given = [self._form.fill(inputs[: self._count])]
         if loss.takes_targets and (self._keys or loss.needs_targets):
@@ -140,7 +139,7 @@ class _Network(Module):
             raise TypeError(
                 f"{loss._name}: a loss gives one number, or one per sample, but this one gives {what}. Use mean()."
             )
-        mean: Tensor = functional.mean(result)
+        mean: Tensor = functions.mean(result)
         return mean
 
 

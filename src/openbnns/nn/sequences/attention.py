@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ...graph import functions as F
 from ...graph import operations
 from ...graph.checks import probability
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import Size, is_same, is_same_shape
 from ...graph.tensor import FLOAT32, Array, Tensor
-from .. import functional as F
 from .. import initialisers
 from .._checks import check_rank, check_size, optional, positive
 from .._tree import options

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal, overload
 import numpy as np
 
 from ..._spelling import spelled
-from ...graph import operations
+from ...graph import functions, operations
 from ...graph.checks import probability
 from ...graph.graph import current_graph
 from ...graph.operations.states import InitialState, for_samples
 from ...graph.parameter import Parameter
 from ...graph.sizes import is_same_shape
 from ...graph.tensor import Array, Tensor
-from .. import functional, initialisers
+from .. import initialisers
 from .._checks import check_rank, check_size, optional, positive
 from .._tree import options
 from ..choose import first_may_be_omitted
@@ -234,7 +234,7 @@ class Recurrent(Module):
 
 
 def _side_by_side(values: list[Tensor]) -> Tensor:
-    joined: Tensor = functional.cat(values, -1)
+    joined: Tensor = functions.cat(values, -1)
     return joined
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ...graph import functions
 from ...graph.tensor import Array, Tensor
-from .. import functional
 
 
 class Parts(Tensor):
@@ -93,7 +93,7 @@ class States(tuple[Tensor, ...]):
             raise ValueError(
                 f"transpose: dims are {dim0} and {dim1}, but only 0 and 1 are possible: the batch comes first."
             )
-        joined: Tensor = functional.stack(self, 1)
+        joined: Tensor = functions.stack(self, 1)
         return joined
 
     def permute(self, *dims: int) -> Tensor:

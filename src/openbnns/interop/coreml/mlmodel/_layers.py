@@ -11,7 +11,7 @@ import numpy as np
 
 from ....graph.tensor import Array, Tensor
 from ....nn import functional as F
-from ....nn.activation import ELU, Hardsigmoid, LeakyReLU, PReLU, ReLU, Sigmoid, Softplus, Softsign, Tanh
+from ....nn.activation import ELU, Hardsigmoid, LeakyReLU, PReLU, ReLU, Sigmoid, Softmax, Softplus, Softsign, Tanh
 from ....nn.containers import Sequential
 from ....nn.convolution import Conv2d, ConvTranspose2d
 from ....nn.layers import Flatten, Linear
@@ -20,7 +20,6 @@ from ....nn.normalization import BatchNorm1d, BatchNorm2d, InstanceNorm2d
 from ....nn.padding import ConstantPad2d, ReflectionPad2d, ReplicationPad2d
 from ....nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from ....nn.resize import Upsample
-from ....nn.softmax import Softmax
 from ...protobuf import Message
 from ._network import Affine, Step
 
