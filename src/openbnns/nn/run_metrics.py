@@ -11,7 +11,7 @@ from .batch_stream import Feed
 from .batches import Batch
 from .losses import Loss
 from .metrics import NAMED, Accuracy, Custom, Metric, Running
-from .metrics.decisions import threshold_of
+from .metrics.classes import threshold_of
 from .training_passes import LossSums, Passes
 
 

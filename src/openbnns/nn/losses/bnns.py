@@ -8,8 +8,7 @@ import numpy as np
 
 from ... import LossFunction, LossReduction, YoloParameters
 from ...graph.tensor import Array
-from ._base import BNNSReduction, rows_of
-from ._native import NativeLoss
+from ._base import BNNSReduction, NativeLoss, rows_of
 
 
 class BNNSLoss(NativeLoss):

@@ -8,8 +8,7 @@ import numpy as np
 
 from ... import LossFunction, engines
 from ...graph.tensor import Array
-from ._base import BNNSReduction, BoundLoss, Loss, Reduction, as_weights, require_finite
-from ._native import NativeBound, NativeLoss
+from ._base import BNNSReduction, BoundLoss, Loss, NativeBound, NativeLoss, Reduction, as_weights, require_finite
 
 _MOST_ROWS = 256
 

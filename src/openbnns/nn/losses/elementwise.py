@@ -9,8 +9,7 @@ import numpy as np
 
 from ... import LossFunction
 from ...graph.tensor import Array
-from ._base import BoundLoss, Loss, LossAndGradient, Reduction, as_weights
-from ._native import NativeBound, NativeLoss
+from ._base import BoundLoss, Loss, LossAndGradient, NativeBound, NativeLoss, Reduction, as_weights
 
 
 class MSELoss(NativeLoss):

@@ -26,9 +26,8 @@ from typing import Any, Literal
 
 from ..._listing import of_module as _of_module
 from ..._spelling import nearest
-from ._base import Metric, Running
+from ._base import Custom, Metric, Running
 from .classes import AUC, F1, Accuracy, Precision, Recall, TopK
-from .custom import Custom
 from .errors import MAE, MSE, R2, RMSE
 
 NAMED: dict[str, Callable[[], Metric]] = {

@@ -1,9 +1,8 @@
 """Layers for sequences (length, features), the batch in front: recurrent ones, attention, transformers, positions."""
 
 from .attention import MultiheadAttention
-from .cells import GRUCell, LSTMCell, RNNCell
 from .encodings import LearnedEncoding, RotaryEncoding, SinusoidalEncoding
-from .recurrent import GRU, LSTM, RNN
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformers import (
     Transformer,
     TransformerDecoder,
