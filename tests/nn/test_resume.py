@@ -12,7 +12,7 @@ import pytest
 
 import openbnns
 from openbnns import cli, nn
-from openbnns.nn import checkpoints, schedules
+from openbnns.nn import checkpoints
 from openbnns.nn import resume as _resume
 from openbnns.nn.checkpoints import CheckpointError
 
@@ -159,7 +159,8 @@ def test_override_cannot_change_the_network(begun: Path, tmp_path: Path) -> None
 
 def test_more_epochs_are_a_continuation_unless_the_schedule_depends_on_them(tmp_path: Path) -> None:
     said: list[str] = []
-    for name, schedule in {"a": None, "b": schedules.step_decay(0.5, every=7), "c": schedules.warm_up(9)}.items():
+    schedules = {"a": None, "b": nn.StepLR(step_size=7, gamma=0.5), "c": nn.LinearLR(total_iters=9)}
+    for name, schedule in schedules.items():
         whole = fit(tmp_path / f"{name}1", 5, schedule=schedule)
         fit(tmp_path / name, 2, schedule=schedule)
         np.testing.assert_array_equal(fit(tmp_path / name, 5, True, schedule=schedule, said=said), whole)
@@ -179,9 +180,9 @@ def test_more_epochs_are_a_continuation_unless_the_schedule_depends_on_them(tmp_
 
 def test_a_schedule_is_known_by_what_it_does(tmp_path: Path) -> None:
     fit(tmp_path, 2, schedule="cosine")
-    fit(tmp_path, 2, True, schedule=schedules.cosine())
+    fit(tmp_path, 2, True, schedule=nn.CosineAnnealingLR())
     with pytest.raises(CheckpointError, match=r"schedule: cosine in the checkpoint, .* now"):
-        fit(tmp_path, 2, True, schedule=schedules.cosine(end=0.1))
+        fit(tmp_path, 2, True, schedule=nn.PolynomialLR(total_iters=12))
 
 
 def test_nothing_to_do(begun: Path, tmp_path: Path) -> None:

@@ -319,11 +319,16 @@ def test_a_plateau_in_a_trainer(tmp_path: Path) -> None:
     assert fit(tmp_path, 9, resume=True) == whole
 
 
-def test_per_epoch() -> None:
-    schedule = nn.schedules.per_epoch(nn.MultiStepLR(milestones=[2, 3], gamma=0.5), batches=4)
-    assert [schedule(t, 17) for t in range(0, 17, 2)] == [1, 1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25]
-    with pytest.raises(ValueError, match="batches is 0"):
-        nn.schedules.per_epoch(nn.schedules.cosine(), 0)
+def test_numbers_of_steps_may_be_left_out_for_a_trainer() -> None:
+    assert [nn.StepLR(gamma=0.5)(step, 17) for step in (0, 5, 6, 11, 12, 16)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
+    whole, half = nn.CosineAnnealingLR(), nn.CosineAnnealingLR(T_max=17)
+    assert [whole(step, 17) for step in range(17)] == [half(step, 17) for step in range(17)]
+    by_hand = nn.SequentialLR(optimizer(), [nn.LinearLR(total_iters=2), nn.CosineAnnealingLR()], [2])
+    by_hand.step()
+    with pytest.raises(
+        ValueError, match=r"CosineAnnealingLR: T_max is missing, and may be left out only for a trainer"
+    ):
+        by_hand.step()
 
 
 # Bad input.

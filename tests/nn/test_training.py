@@ -116,16 +116,20 @@ def test_clipping_limits_the_step() -> None:
 
 
 def test_schedules() -> None:
-    assert [schedules.constant()(i, 10) for i in (0, 9)] == [1, 1]
-    assert [schedules.step_decay(0.1, 3)(i, 9) for i in (0, 2, 3, 6)] == pytest.approx([1, 1, 0.1, 0.01])
-    assert [schedules.step_decay(0.5, 0.5)(i, 10) for i in (0, 4, 5, 9)] == [1, 1, 0.5, 0.5]
-    assert [schedules.cosine()(i, 10) for i in (0, 5, 10)] == pytest.approx([1, 0.5, 0], abs=1e-12)
-    warm = schedules.warm_up(4, schedules.cosine())
-    assert [warm(i, 14) for i in (0, 3, 4, 9)] == pytest.approx([0.25, 1, 1, 0.5])
+    def factors(name: str, total: int) -> list[float]:
+        schedule = schedules.NAMED[name]()
+        return [schedule(step, total) for step in range(total)]
+
+    assert factors("constant", 3) == [1, 1, 1]
+    assert factors("step", 9) == pytest.approx([1, 1, 1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.01])
+    along = [(1 + np.cos(np.pi * i / 10)) / 2 for i in range(10)]
+    assert factors("cosine", 10) == pytest.approx(along)
+    assert factors("warmup", 80) == pytest.approx([0.25, 0.5, 0.75, 1] + [1] * 76)
+    assert factors("warmup_cosine", 14) == pytest.approx([1, *((1 + np.cos(np.pi * i / 13)) / 2 for i in range(13))])
     x, y = problem(32)
     trainer = nn.Trainer(network(), optimizer=nn.SGD(0.5), schedule="cosine", batch_size=16, quiet=True)
     rates = [record["learning_rate"] for record in trainer.fit(x, y, epochs=4)]
-    assert rates == pytest.approx([0.5 * schedules.cosine()(i, 8) for i in (1, 3, 5, 7)])
+    assert rates == pytest.approx([0.25 * (1 + np.cos(np.pi * i / 8)) for i in (1, 3, 5, 7)])
 
 
 # Checkpoints.
@@ -325,7 +329,7 @@ def test_bad_settings() -> None:
         nn.Trainer(lambda x: x)
     for make in (
         lambda: nn.Trainer(net, batch_size=0), lambda: nn.Trainer(net, clip_norm=0), lambda: nn.Adam(-1),
-        lambda: nn.SGD(momentum=2), lambda: nn.Adam(betas=(0.9, 1.5)), lambda: schedules.warm_up(0),
+        lambda: nn.SGD(momentum=2), lambda: nn.Adam(betas=(0.9, 1.5)), lambda: nn.StepLR(step_size=0),
         lambda: nn.Trainer(net, quiet=True).fit(*problem(), epochs=0),
     ):  # fmt: skip
         with pytest.raises(ValueError):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ..._spelling import nearest, spelled
 from ...graph.checks import whole_number
 from ..optimizer_base import Optimizer
-from .scheduler import number_from
+from .schedulers import number_from
 
 _STATE = ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")
 

@@ -1,16 +1,199 @@
-"""Schedules with PyTorch's names and values."""
+"""Schedules with PyTorch's names: a learning rate for every step, and steps that set it."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from ..._flags import optional_flag
+from ..._flags import optional_flag, with_flags
+from ..._spelling import spelled
 from ...graph.checks import whole_number
 from ..optimizer_base import Optimizer
-from .scheduler import LRScheduler, number_from, positive_number, required
+
+Schedule = Callable[[int, int], float]
+"""(step, total steps) -> factor of the learning rate; steps count from 0."""
+
+
+class LRScheduler:
+    """Base of the schedules with PyTorch's names. A subclass gives the learning rate of a step in ``_rate``.
+
+    Made with an optimizer, it sets the learning rate of every group at once, and again at every ``step()``, as in
+    PyTorch. ``nn.Trainer(schedule=...)`` takes it with the trainer's own optimizer, or made without one, by names:
+    ``nn.StepLR(step_size=30)``; then it multiplies the learning rate of whatever optimizer is used. A trainer's steps are
+    batches.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> sgd = nn.SGD([nn.Parameter(np.zeros(3))], lr=1.0)
+    >>> schedule = nn.StepLR(sgd, step_size=2, gamma=0.5)
+    >>> rates = []
+    >>> for epoch in range(5):
+    ...     rates.append(sgd.lr)
+    ...     schedule.step()
+    >>> rates
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    _multiplies = True  # whether rates are the first one times a factor that does not depend on it
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in cls.__dict__:
+            cls.__init__ = with_flags(cls.__init__, spelled(cls.__init__))  # type: ignore[method-assign]
+
+    @spelled
+    def __init__(self, optimizer: Optimizer | None, last_epoch: int = -1) -> None:
+        who = type(self).__name__
+        if optimizer is not None and not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"{who}: the optimizer is {optimizer!r}. Pass an optimizer first, or for a trainer none at all and everything "
+                f"else by name: {who}({self._example})."
+            )
+        self.optimizer = optimizer
+        self.last_epoch: float = whole_number(last_epoch, f"{who}: last_epoch", -1)
+        self.base_lrs = [1.0]
+        self._set_numbers: list[float] = []
+        if optimizer is None:
+            if last_epoch != -1:
+                raise ValueError(
+                    f"{who}: last_epoch needs an optimizer, whose learning rates it belongs to. Leave it out."
+                )
+            return
+        for group in optimizer.param_groups:
+            if last_epoch == -1 and group.initial_rate is None:
+                group.initial_rate = group["lr"]
+            elif group.initial_rate is None:
+                raise ValueError(
+                    f"{who}: last_epoch is {last_epoch}, but the optimizer has never had a schedule, so that its first "
+                    "learning rate is not known. Load a state instead: schedule.load_state_dict(...)."
+                )
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+
+    _example = "..."  # arguments of the class, for messages
+
+    def _start(self) -> None:
+        """Set the first learning rates; the end of every ``__init__``."""
+        if self.optimizer is not None:
+            self.last_epoch += 1
+            self._set()
+
+    # The learning rate of a step.
+
+    def _rate(self, base: float, step: float, total: int | None, group: int) -> float:
+        """The learning rate of group number ``group`` at a step, for a first one of ``base``.
+
+        ``total`` is the number of steps of a trainer's run; by hand it is not known.
+        """
+        raise NotImplementedError
+
+    def __call__(self, step: int, total: int) -> float:
+        """The factor of the learning rate at this step of a trainer's run."""
+        who = type(self).__name__
+        if self.optimizer is None:
+            return self._rate(1.0, step, total, 0)
+        if self.last_epoch != 0:
+            raise RuntimeError(
+                f"{who}: step() was called by hand, so a trainer cannot tell where it begins. Make a new one for the trainer."
+            )
+        factors = []
+        for i, base in enumerate(self.base_lrs):
+            first = self._rate(base, 0, total, i)
+            if not first:
+                raise ValueError(
+                    f"{who}: the first learning rate is 0, from which a trainer cannot continue. Make it without an optimizer: "
+                    f"{who}({self._example})."
+                )
+            factors.append(self._rate(base, step, total, i) / first)
+        if not all(math.isclose(factor, factors[0], rel_tol=1e-9) for factor in factors):
+            raise ValueError(
+                f"{who}: groups of parameters get different factors, but a trainer has one for all of them. Write a loop that "
+                "calls step()."
+            )
+        return factors[0]
+
+    # By hand.
+
+    def step(self, epoch: float | None = None) -> None:
+        """Go to the next step, or to ``epoch``, and set the learning rates of the optimizer."""
+        if self.optimizer is None:
+            raise RuntimeError(
+                f"{type(self).__name__}.step: it was made without an optimizer, for a trainer. Pass the optimizer first."
+            )
+        before = self.last_epoch
+        self.last_epoch = before + 1 if epoch is None else epoch
+        try:
+            self._set()
+        except ValueError:
+            self.last_epoch = before
+            raise
+
+    def _set(self) -> None:
+        assert self.optimizer is not None
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.base_lrs):
+            raise ValueError(
+                f"{type(self).__name__}: the optimizer has {len(groups)} groups, but had {len(self.base_lrs)} when the schedule "
+                "was made. Make the schedule after the last group was added."
+            )
+        rates = [self._rate(base, self.last_epoch, None, i) for i, base in enumerate(self.base_lrs)]
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate
+        self._set_numbers = rates
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates that it has set last, group by group."""
+        return list(self._set_numbers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state in plain numbers."""
+        return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
+
+    @spelled
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continue from such a state; the learning rates of the optimizer are set."""
+        self._check_state(state_dict)
+        self.last_epoch, self.base_lrs = state_dict["last_epoch"], [float(rate) for rate in state_dict["base_lrs"]]
+        if self.optimizer is not None:
+            self._set()
+
+    def _check_state(self, state: Mapping[str, Any]) -> None:
+        own = self.state_dict()
+        if set(state) != set(own):
+            raise ValueError(
+                f"{type(self).__name__}: the state holds {', '.join(sorted(state)) or 'nothing'}, but "
+                f"{', '.join(sorted(own))} are needed. It belongs to another schedule."
+            )
+        if len(state["base_lrs"]) != len(self.base_lrs):
+            raise ValueError(
+                f"{type(self).__name__}: the state is of {len(state['base_lrs'])} groups of parameters, not "
+                f"{len(self.base_lrs)}."
+            )
+
+
+def positive_number(value: Any, who: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{who} must be a number, not {value!r}.")
+    if not 0 < value < math.inf:
+        raise ValueError(f"{who} is {value}. It must be above 0.")
+    return float(value)
+
+
+def number_from(value: Any, who: str, low: float, high: float = math.inf) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{who} must be a number, not {value!r}.")
+    if not low <= value <= high or not math.isfinite(value):
+        limits = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+        raise ValueError(f"{who} is {value}. It must be {limits}.")
+    return float(value)
+
+
+def required(value: Any, who: str) -> Any:
+    """An argument that has no default, although those before it may be left out."""
+    if value is None:
+        raise TypeError(f"{who} is missing.")
+    return value
 
 
 class LambdaLR(LRScheduler):
@@ -50,7 +233,7 @@ class LambdaLR(LRScheduler):
 
 
 class StepLR(LRScheduler):
-    """Multiply the rate by ``gamma`` after every ``step_size`` steps.
+    """Multiply the rate by ``gamma`` after every ``step_size`` steps; for a trainer, after every third of its run if left out.
 
     >>> from openbnns import nn
     >>> schedule = nn.StepLR(step_size=3, gamma=0.5)  # for a trainer
@@ -64,12 +247,13 @@ class StepLR(LRScheduler):
         self, optimizer: Optimizer | None = None, step_size: int | None = None, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
         super().__init__(optimizer, last_epoch)
-        self.step_size = whole_number(required(step_size, "StepLR: step_size"), "StepLR: step_size", 1)
+        self.step_size = _steps(self, step_size, "step_size")
         self.gamma = positive_number(gamma, "StepLR: gamma")
         self._start()
 
     def _rate(self, base: float, step: float, total: int | None, group: int) -> float:
-        return float(base * self.gamma ** (step // self.step_size))
+        length = self.step_size or max(_of_run(self, total, "step_size") * (1 / 3), 1)
+        return float(base * self.gamma ** int(step / length))
 
 
 class MultiStepLR(LRScheduler):
@@ -201,6 +385,8 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Lower the rate to ``eta_min`` along half a cosine of ``T_max`` steps, and raise it again in the next ``T_max``.
 
+    For a trainer, ``T_max`` may be left out: it is then the number of steps of the run.
+
     >>> from openbnns import nn
     >>> schedule = nn.CosineAnnealingLR(T_max=100)
     >>> [round(schedule(step, 100), 6) for step in (0, 25, 50, 100)]
@@ -213,13 +399,13 @@ class CosineAnnealingLR(LRScheduler):
         self, optimizer: Optimizer | None = None, T_max: int | None = None, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         super().__init__(optimizer, last_epoch)
-        self.T_max = whole_number(required(T_max, "CosineAnnealingLR: T_max"), "CosineAnnealingLR: T_max", 1)
+        self.T_max = _steps(self, T_max, "T_max")
         self.eta_min = _lowest(self, eta_min)
         self._multiplies = not self.eta_min
         self._start()
 
     def _rate(self, base: float, step: float, total: int | None, group: int) -> float:
-        return _along_cosine(base, self.eta_min, step / self.T_max)
+        return _along_cosine(base, self.eta_min, step / (self.T_max or max(_of_run(self, total, "T_max"), 1)))
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -411,7 +597,127 @@ def _lowest(schedule: LRScheduler, eta_min: Any) -> float:
     value = number_from(eta_min, f"{who}: eta_min", 0)
     if value and schedule.optimizer is None:
         raise ValueError(
-            f"{who}: eta_min is a learning rate, so it needs the optimizer that others belong to. Pass the optimizer first, or "
-            "use nn.schedules.cosine(end=...), whose end is a share of the learning rate."
+            f"{who}: eta_min is a learning rate, so it needs the optimizer that others belong to. Pass the optimizer first."
         )
     return value
+
+
+class WarmUp(LRScheduler):
+    """A factor from 0 to 1 in the first twentieth of a trainer's run, then that of another schedule over the rest.
+
+    It stands behind the names "warmup" and "warmup_cosine"; for other numbers there are LinearLR and SequentialLR.
+    """
+
+    def __init__(self, then: LRScheduler) -> None:
+        super().__init__(None)
+        self._then = then
+
+    def _rate(self, base: float, step: float, total: int | None, group: int) -> float:
+        steps = _of_run(self, total, "the number of steps")
+        length = max(int(0.05 * steps), 1)
+        if step < length:
+            return base * (step + 1) / length
+        return self._then._rate(base, step - length, max(steps - length, 1), group)
+
+
+class SequentialLR(LRScheduler):
+    """One schedule after the other: the next begins at each of the ``milestones``, with its own first step.
+
+    >>> from openbnns import nn
+    >>> schedule = nn.SequentialLR(
+    ...     schedulers=[nn.LinearLR(start_factor=0.5, total_iters=2), nn.ExponentialLR(gamma=0.5)], milestones=[2]
+    ... )
+    >>> [schedule(step, 100) for step in range(5)]
+    [0.5, 0.75, 1.0, 0.5, 0.25]
+    """
+
+    _example = "schedulers=[...], milestones=[...]"
+
+    def __init__(
+        self,
+        optimizer: Optimizer | None = None,
+        schedulers: Sequence[LRScheduler] | None = None,
+        milestones: Sequence[int] | None = None,
+        last_epoch: int = -1,
+    ) -> None:
+        super().__init__(optimizer, last_epoch)
+        self.schedulers = _parts(self, required(schedulers, "SequentialLR: schedulers"))
+        given = required(milestones, "SequentialLR: milestones")
+        self.milestones = [whole_number(step, "SequentialLR: a milestone", 1) for step in given]
+        if len(self.milestones) != len(self.schedulers) - 1 or self.milestones != sorted(set(self.milestones)):
+            raise ValueError(
+                f"SequentialLR: milestones are {list(given)}. {len(self.schedulers)} schedules need "
+                f"{len(self.schedulers) - 1}, each later than the one before."
+            )
+        self._multiplies = all(part._multiplies for part in self.schedulers)
+        self._start()
+
+    def _rate(self, base: float, step: float, total: int | None, group: int) -> float:
+        number = bisect_right(self.milestones, step)
+        begin = self.milestones[number - 1] if number else 0
+        return self.schedulers[number]._rate(base, step - begin, None if total is None else total - begin, group)
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedules at once: the product of their factors.
+
+    >>> from openbnns import nn
+    >>> schedule = nn.ChainedScheduler([nn.LinearLR(start_factor=0.5, total_iters=2), nn.ExponentialLR(gamma=0.5)])
+    >>> [schedule(step, 100) for step in range(4)]
+    [0.5, 0.375, 0.25, 0.125]
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        given = list(schedulers)
+        if optimizer is None:
+            optimizer = next(
+                (part.optimizer for part in given if isinstance(part, LRScheduler) and part.optimizer), None
+            )
+        super().__init__(optimizer)
+        self.schedulers = _parts(self, given)
+        unfit = [type(part).__name__ for part in self.schedulers if not part._multiplies]
+        if unfit:
+            raise ValueError(
+                f"ChainedScheduler: {unfit[0]} has learning rates of its own instead of a factor, so it cannot be multiplied "
+                "with others. Use SequentialLR, or eta_min=0."
+            )
+        self._start()
+
+    def _rate(self, base: float, step: float, total: int | None, group: int) -> float:
+        for part in self.schedulers:
+            base = part._rate(base, step, total, group)
+        return base
+
+
+def _parts(whole: LRScheduler, given: Sequence[LRScheduler]) -> list[LRScheduler]:
+    """Schedules of the same optimizer, or of none."""
+    who, parts = type(whole).__name__, list(given)
+    if not parts:
+        raise ValueError(f"{who}: there are no schedules. Pass a list of them.")
+    for part in parts:
+        if not isinstance(part, LRScheduler):
+            raise TypeError(
+                f"{who}: {part!r} cannot be combined with others, because it does not have a rate for every step."
+            )
+        if part.optimizer is not None and part.optimizer is not whole.optimizer:
+            raise ValueError(
+                f"{who}: {type(part).__name__} belongs to another optimizer. Give all of them the same one."
+            )
+        if isinstance(part, OneCycleLR) and part.cycle_momentum:
+            raise ValueError(f"{who}: OneCycleLR would cycle the momentum. Pass it cycle_momentum=False.")
+    return parts
+
+
+def _steps(schedule: LRScheduler, count: Any, name: str) -> int | None:
+    """A number of steps, which may be left out if a trainer knows how many there are."""
+    who = f"{type(schedule).__name__}: {name}"
+    return None if count is None and schedule.optimizer is None else whole_number(required(count, who), who, 1)
+
+
+def _of_run(schedule: LRScheduler, total: int | None, name: str) -> int:
+    """The number of steps of a trainer's run."""
+    if total is None:
+        raise ValueError(
+            f"{type(schedule).__name__}: {name} is missing, and may be left out only for a trainer. Give it."
+        )
+    return total
