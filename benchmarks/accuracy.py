@@ -53,7 +53,7 @@ class Layer:
         weights = rng.standard_normal((k, c, kernel, kernel), dtype=np.float32) / np.float32(np.sqrt(c) * kernel)
         self.x = rng.standard_normal((samples, c, side, side), dtype=np.float32)
         self.weights = weights
-        with engines.using_accuracy(accuracy):
+        with engines.using_arithmetic(engines.Arithmetic(accuracy)):
             self.layer = bn.ConvolutionLayer(
                 input=bn.Shape.image_chw(side, side, c),
                 weights=weights,

@@ -1,11 +1,12 @@
 # ISAS, the instruction sets to compile kernels for, and how the compiler is told; ISA_DEFINITIONS tells dispatch.cpp.
-# QUAD_OPTIONS_<isa>: for the kernels that are used only if the CPU has these instructions, too.
+# QUAD_OPTIONS_<isa>, BFLOAT16_OPTIONS_<isa>: for the kernels that are used only if the CPU has these instructions, too.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(KNOWN_ISAS base avx2 avx512)
   set(ISA_OPTIONS_avx2 -march=x86-64-v3)
   set(ISA_OPTIONS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
   set(QUAD_OPTIONS_avx2 -mavxvnni)
   set(QUAD_OPTIONS_avx512 -mavx512vnni)
+  set(BFLOAT16_OPTIONS_avx512 -mavx512bf16)
 else()
   set(KNOWN_ISAS base)
 endif()

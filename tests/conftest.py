@@ -175,7 +175,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(params=["fast", "exact"])
 def accuracy(request: pytest.FixtureRequest) -> Iterator[str]:
     """A test that takes it runs once in each accuracy."""
-    with openbnns.engines.using_accuracy(request.param):
+    with openbnns.engines.using_arithmetic(openbnns.engines.Arithmetic(request.param)):
         yield request.param
 
 

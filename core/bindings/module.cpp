@@ -212,6 +212,7 @@ NB_MODULE(core, m) {
       },
       "enabled"_a, "of_filters"_a = true);
   m.def("instruction_set", [] { return std::string(kernels().name); });
+  m.def("multiplies_bfloat16", [] { return kernels().multiplies_bfloat16(); });
   m.def(
       "peak_gflop",
       [](int64_t iterations, int threads) {

@@ -13,8 +13,13 @@ namespace OPENBNNS_ISA {
 
 struct Finish;
 
-// How sums of products of bytes are formed: as floats, or exactly, two or four products at a time.
-enum class IntegerSums { kNone, kPairs, kQuads };
+// How sums of products are formed: of floats; in float32, from pairs of BFloat16; or exactly, from two or four products
+// of bytes at a time.
+enum class SumKind { kFloats, kBFloat16Pairs, kBytePairs, kByteQuads };
+inline bool is_exact(SumKind sums) { return sums == SumKind::kBytePairs || sums == SumKind::kByteQuads; }
+
+// How products of float32 are summed, of which the caller says that their operands may be rounded to BFloat16.
+SumKind sums_of_rounded(bool to_bfloat16);
 
 // C[m][n] (+)= op(A)[m][k] op(B)[k][n], every matrix row-major with its own leading dimension.
 struct MatrixProduct {
@@ -36,9 +41,10 @@ struct MatrixProduct {
   Element a_element = {}, b_element = {}, c_element = {};
   float alpha = 1;  // of products with such operands only: a factor on the sums; excludes the biases
 
-  // Set by matrix_product, when it has prepared a product of other types than float32.
-  const Finish* finish = nullptr;
-  IntegerSums sums = IntegerSums::kNone;
+  // With kBFloat16Pairs, operands of float32 are rounded where they are packed; products that do not pack keep them. For
+  // operands of other types sums_of() chooses, before B is packed.
+  SumKind sums = SumKind::kFloats;
+  const Finish* finish = nullptr;           // set by matrix_product, when it has prepared a product of other types
   int64_t first_row = 0, first_column = 0;  // of this part of a larger product, in `finish`
 };
 

@@ -210,13 +210,13 @@ constexpr int kBroadcastSteps = 256;                 // of a sum of its own: err
 }  // namespace
 
 bool is_small_product(const MatrixProduct& p) {
-  if (p.sums != IntegerSums::kNone) return p.transpose_b && !p.transpose_a && p.m <= kDotRows;
+  if (is_exact(p.sums)) return p.transpose_b && !p.transpose_a && p.m <= kDotRows;
   if (p.transpose_b) return !p.transpose_a && p.m <= kDotRows;
   return p.m <= kBroadcastRows || (p.k <= 2 && p.m * p.n <= 65536);
 }
 
 bool is_narrow_product(const MatrixProduct& p) {
-  return p.sums == IntegerSums::kNone && p.transpose_b && !p.transpose_a && p.n <= kNarrow && p.k >= kNarrowSteps &&
+  return !is_exact(p.sums) && p.transpose_b && !p.transpose_a && p.n <= kNarrow && p.k >= kNarrowSteps &&
          p.m * p.k <= kNarrowFloats && !is_small_product(p);
 }
 
@@ -227,7 +227,7 @@ void narrow_product(const MatrixProduct& p) {
 }
 
 void small_product(const MatrixProduct& p) {
-  if (p.sums != IntegerSums::kNone) return small_integer_product(p);
+  if (is_exact(p.sums)) return small_integer_product(p);
   with_float_source(p.b_element, [&](const auto& source) {
     if (p.transpose_b) return dot_columns(source, p);
     for (int64_t step = 0; step < p.k; step += kBroadcastSteps) {

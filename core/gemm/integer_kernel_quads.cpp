@@ -13,9 +13,9 @@ TileKernel quad_sums_planes_kernel(int blocks, int rows) { return integer_planes
 
 bool has_quad_sums() {
 #if defined(__AVX512VNNI__)
-  return has_avx512_vnni();
+  return asked_once<has_avx512_vnni>();
 #else
-  return has_avx_vnni();
+  return asked_once<has_avx_vnni>();
 #endif
 }
 #else

@@ -1,62 +1,17 @@
-// Kernels of the matrix product. The rows of A lie side by side for each step, so that a step touches one cache line of
-// A; with the steps of a row side by side it touches one for each row, which costs an eighth of the speed where another
-// thread uses the same L1.
-#include "gemm/micro_kernel_body.h"
+// Kernels of the matrix product of floats.
+#include "gemm/product_kernel_body.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int kStepsAhead = 16;  // of A are asked for: it streams from L2
-constexpr int kManySteps = 128;  // so many make it likely that C is not in the cache
-
-template <int kRows, int kBlocks>
-struct ProductKernel {
-  using Ways = Writes<Write::Set, Write::Add, Write::ColumnBias, Write::RowBias>;
-  using Finish = MicroKernel<kRows, kBlocks, 1, kWidth, 1, Rows::Plain, Ways>;
-  static constexpr int kVectors = Finish::kVectors;
-
-  static OPENBNNS_INLINE void step(const float* a, const float* b, Vec (&sum)[kRows][kVectors]) {
-    Vec column[kVectors];
-    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) column[v] = load(b + v * kWidth);
-    OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) {
-      const Vec x = splat(a[row]);
-      OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[row][v] += x * column[v];
-    }
-  }
-
-  static void run(const Tile& t) {
-    Vec sum[kRows][kVectors];
-    OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-        sum[row][v] = Vec{};
-    if (t.entries >= kManySteps) Finish::ask_for_tile(t);
-    const float *a = t.a, *b = t.b, *next = t.next;
-    const int64_t a_step = t.a_step, b_step = t.b_step, next_step = t.next_step, ahead = kStepsAhead * a_step;
-    int k = t.entries;
-    for (; k >= 2; k -= 2, a += 2 * a_step, b += 2 * b_step, next += next_step) {
-      __builtin_prefetch(next, 0, 2);
-      if (kWidth > 4) __builtin_prefetch(a + ahead);  // else a line has many steps
-      if (kWidth == kBlock) __builtin_prefetch(a + ahead + a_step);
-      step(a, b, sum);
-      step(a + a_step, b + b_step, sum);
-    }
-    if (k > 0) step(a, b, sum);
-    Finish::finish(t, sum);
-  }
+struct PlainProducts {
+  static OPENBNNS_INLINE Vec add(Vec sum, Vec x, Vec column) { return sum + x * column; }
 };
-
-template <int kBlocks, int... kRows>
-TileKernel kernel_of(int rows, std::integer_sequence<int, kRows...>) {
-  static constexpr TileKernel kernel[] = {ProductKernel<kRows + 1, kBlocks>::run...};
-  return kernel[rows - 1];
-}
 
 }  // namespace
 
-TileKernel product_kernel(int blocks, int rows) {
-  constexpr auto all = std::make_integer_sequence<int, kWideRows>{};
-  return blocks == 1 ? kernel_of<1>(rows, all) : kernel_of<kWideBlocks>(rows, all);
-}
+TileKernel product_kernel(int blocks, int rows) { return product_kernel_of<PlainProducts>(blocks, rows); }
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

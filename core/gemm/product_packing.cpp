@@ -114,7 +114,8 @@ void pack_a(const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_
 }
 
 int64_t packed_b_floats(const MatrixProduct& p) {
-  if (p.sums != IntegerSums::kNone) return packed_b_floats(p.n, steps_of(p)) + p.n;  // and the sums of the columns
+  if (is_exact(p.sums)) return packed_b_floats(p.n, steps_of(p)) + p.n;  // and the sums of the columns
+  if (p.sums != SumKind::kFloats) return packed_b_floats(p.n, steps_of(p));
   return (packed_b_floats(p.n, p.k) * p.b_element.bytes() + 3) / 4;
 }
 
@@ -123,12 +124,11 @@ void pack_matrix_b(const MatrixProduct& p, float* packed, int threads) {
   all.b_element = p.b_element.plain();
   all.m = kWideRows + 1;  // no tile is read in place
   all.packed_b = nullptr;
-  const bool small = !p.b_element.is_float32() && p.sums == IntegerSums::kNone;
+  const bool small = !p.b_element.is_float32() && p.sums == SumKind::kFloats;
   const int64_t depth = steps_of(p), depth_block = even_tile(depth, kDepthBlock), padded = round_up(p.n, kBlock);
   const int64_t panels = panels_of(p), blocks = (depth + depth_block - 1) / depth_block;
   const int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.n * p.k));
-  if (p.sums != IntegerSums::kNone)
-    sum_columns(p, reinterpret_cast<int32_t*>(packed + packed_b_floats(p.n, depth)), threads);
+  if (is_exact(p.sums)) sum_columns(p, reinterpret_cast<int32_t*>(packed + packed_b_floats(p.n, depth)), threads);
   parallel_items(packers, blocks * panels, [&](int64_t item) {
     const int64_t column = item % panels * kTuned.panel_columns, step = item / panels * depth_block;
     const int64_t columns = std::min(kTuned.panel_columns, p.n - column), steps = std::min(depth_block, depth - step);

@@ -17,17 +17,19 @@ inline int64_t lanes_of(int64_t count) { return std::max<int64_t>(0, std::min<in
 
 // Whether tiles read B where it lies: when all rows fit into one, a copy would be read once.
 inline bool reads_b_in_place(const MatrixProduct& p, int64_t columns) {
-  return !p.transpose_b && !p.packed_b && p.m <= kWideRows && columns >= kWideColumns && p.b_element.is_float32();
+  return !p.transpose_b && !p.packed_b && p.m <= kWideRows && columns >= kWideColumns && p.b_element.is_float32() &&
+         p.sums == SumKind::kFloats;
 }
 
 // Whether tiles read A where it lies: its rows lie side by side already, and a copy would be read a few times only.
 inline bool reads_a_in_place(const MatrixProduct& p, int tile) {
-  return p.transpose_a && p.a_element.is_float32() && p.n <= kTuned.read_columns && few_columns(p.n, tile) == 0;
+  return p.transpose_a && p.a_element.is_float32() && p.sums == SumKind::kFloats && p.n <= kTuned.read_columns &&
+         few_columns(p.n, tile) == 0;
 }
 
 // Whether p.packed_b is what kernels read. Elements that become floats are kept as they are stored.
 inline bool is_ready(const MatrixProduct& p) {
-  return p.packed_b && (p.b_element.is_float32() || p.sums != IntegerSums::kNone);
+  return p.packed_b && (p.b_element.is_float32() || p.sums != SumKind::kFloats);
 }
 
 // Where pack_matrix_b has put the columns of a panel.

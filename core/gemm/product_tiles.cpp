@@ -1,5 +1,6 @@
 #include "gemm/product_tiles.h"
 
+#include "gemm/bfloat16_kernel.h"
 #include "gemm/integer_kernel.h"
 #include "gemm/partial.h"
 
@@ -8,8 +9,9 @@ namespace OPENBNNS_ISA {
 namespace {
 
 TileKernel kernel_of(const MatrixProduct& p, int blocks, int rows) {
-  if (p.sums == IntegerSums::kNone) return tile_kernel(TileForm::Product, blocks, rows);
-  return p.sums == IntegerSums::kPairs ? pair_sums_kernel(blocks, rows) : quad_sums_kernel(blocks, rows);
+  if (p.sums == SumKind::kFloats) return tile_kernel(TileForm::Product, blocks, rows);
+  if (p.sums == SumKind::kBFloat16Pairs) return bfloat16_sums_kernel(blocks, rows);
+  return p.sums == SumKind::kBytePairs ? pair_sums_kernel(blocks, rows) : quad_sums_kernel(blocks, rows);
 }
 
 Write write_of(const MatrixProduct& p, const Panel& panel) {
@@ -76,7 +78,7 @@ void multiply_group(const MatrixProduct& p, const ProductCut& cut, const Panel& 
 
 void multiply_tiles(const MatrixProduct& p, const ProductCut& cut, const Panel& panel, const TilesOfA& a, int64_t first,
                     int64_t last, Ahead ahead) {
-  const int few = p.sums == IntegerSums::kNone ? few_columns(panel.columns, cut.tile) : 0;
+  const int few = p.sums == SumKind::kFloats ? few_columns(panel.columns, cut.tile) : 0;
   const int64_t most = panel.columns - few, kept = cut.kept_panels() * kTuned.panel_columns, group = cut.group_tiles();
   if (few > 0) {
     const int64_t tile = most / kWideColumns * kWideColumns, column = panel.column + most;  // tile: as it is packed

@@ -6,6 +6,7 @@
 #pragma once
 #include <type_traits>
 
+#include "gemm/bfloat16_kernel.h"
 #include "gemm/gemm.h"
 #include "simd/stored_numbers.h"
 
@@ -53,6 +54,50 @@ struct PairSource {
  private:
   OPENBNNS_INLINE IntVec row(const Byte* p, int64_t columns) const {
     return columns >= kWidth ? load_bytes(p) : load_bytes(FirstNumbers<Byte, kWidth>(p, columns).number);
+  }
+};
+
+// Two numbers of BFloat16.
+struct BFloat16PairSource {
+  using Number = uint16_t;
+  static constexpr int kPerStep = 2;
+
+  OPENBNNS_INLINE Vec along(const uint16_t* p) const { return from_bits(load_short_pairs(p)); }
+  OPENBNNS_INLINE Vec along(const uint16_t* p, int64_t count) const {
+    return along(FirstNumbers<uint16_t, 2 * kWidth>(p, count).number);
+  }
+  OPENBNNS_INLINE Vec across(const uint16_t* p, int64_t stride, int64_t numbers, int64_t columns) const {
+    IntVec v = row(p, columns);
+    if (numbers > 1) v |= row(p + stride, columns) << 16;
+    return from_bits(v);
+  }
+
+ private:
+  OPENBNNS_INLINE IntVec row(const uint16_t* p, int64_t columns) const {
+    return load_shorts(columns >= kWidth ? p : FirstNumbers<uint16_t, kWidth>(p, columns).number);
+  }
+};
+
+// The same, rounded from float32.
+struct RoundedPairSource {
+  using Number = float;
+  static constexpr int kPerStep = 2;
+
+  OPENBNNS_INLINE Vec along(const float* p) const { return row(load(p), load(p + kWidth)); }
+  OPENBNNS_INLINE Vec along(const float* p, int64_t count) const {
+    return count <= kWidth ? row(load_partial(p, count), Vec{})
+                           : row(load(p), load_partial(p + kWidth, count - kWidth));
+  }
+  OPENBNNS_INLINE Vec across(const float* p, int64_t stride, int64_t numbers, int64_t columns) const {
+    return from_bits(round_to_bfloat16_pairs({some(p, columns), numbers > 1 ? some(p + stride, columns) : Vec{}}));
+  }
+
+ private:
+  OPENBNNS_INLINE Vec row(Vec low, Vec high) const {
+    return from_bits(round_to_bfloat16_pairs({evens(low, high), odds(low, high)}));
+  }
+  OPENBNNS_INLINE Vec some(const float* p, int64_t columns) const {
+    return columns >= kWidth ? load(p) : load_partial(p, columns);
   }
 };
 
@@ -108,10 +153,12 @@ OPENBNNS_INLINE void with_float_source(const Element& element, const Body& body)
 }
 // As floats or as groups; `left`: of A, whose bytes the kernels of quads take as unsigned, those of B as signed.
 template <class Body>
-OPENBNNS_INLINE void with_source(IntegerSums sums, const Element& element, bool left, const Body& body) {
+OPENBNNS_INLINE void with_source(SumKind sums, const Element& element, bool left, const Body& body) {
   const bool is_signed = element.type == ElementType::kInt8;
-  if (sums == IntegerSums::kQuads) return body(QuadSource{static_cast<uint8_t>(is_signed == left ? 0x80 : 0)});
-  if (sums == IntegerSums::kPairs) return is_signed ? body(PairSource<int8_t>{}) : body(PairSource<uint8_t>{});
+  if (sums == SumKind::kByteQuads) return body(QuadSource{static_cast<uint8_t>(is_signed == left ? 0x80 : 0)});
+  if (kHasBFloat16Pairs && sums == SumKind::kBFloat16Pairs)
+    return element.is_float32() ? body(RoundedPairSource{}) : body(BFloat16PairSource{});
+  if (sums == SumKind::kBytePairs) return is_signed ? body(PairSource<int8_t>{}) : body(PairSource<uint8_t>{});
   with_float_source(element, body);
 }
 

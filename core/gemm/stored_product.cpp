@@ -1,13 +1,14 @@
 #include "gemm/stored_product.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "common/scratch_uses.h"
 #include "common/stored_rows.h"
+#include "gemm/bfloat16_kernel.h"
 #include "gemm/gemm_small.h"
 #include "gemm/integer_kernel.h"
 #include "kernels/activation/activation.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 #include "simd/pairs.h"
@@ -146,14 +147,14 @@ void convert_row(const MatrixProduct& p, int64_t row, int64_t column, int64_t co
   const Finish& f = *p.finish;
   float* c = p.c + row * p.ldc + column;
   const int64_t whole_row = p.first_row + row, whole_column = p.first_column + column;
-  const bool exact = p.sums != IntegerSums::kNone && !p.activation;  // no float in between
+  const bool exact = is_exact(p.sums) && !p.activation;  // no float in between
   for (int64_t i = 0; i < columns; i += kChunk) {
     const int64_t count = std::min(kChunk, columns - i);
     float values[kChunk], old[kChunk];
     double terms[kChunk];
     void* to = f.to ? moved(f.to, f.element, whole_row * f.ld + whole_column + i) : c + i;
     if (f.adds) decode(f.element, to, count, old);
-    if (p.sums == IntegerSums::kNone) {
+    if (!is_exact(p.sums)) {
       for (int64_t j = 0; j < count; j++) values[j] = p.alpha * c[i + j];
     } else {
       const auto* sums = reinterpret_cast<const int32_t*>(c + i);
@@ -178,12 +179,18 @@ void convert_row(const MatrixProduct& p, int64_t row, int64_t column, int64_t co
 
 }  // namespace
 
-IntegerSums sums_of(const MatrixProduct& p) {
-  if (!p.a_element.is_byte() || !p.b_element.is_byte() || p.k > kMostExactSteps || p.k == 0) return IntegerSums::kNone;
-  static std::atomic<int> found{-1};  // asked once, without a lock: a fork could catch a thread that holds it
-  int quads = found.load(std::memory_order_relaxed);
-  if (quads < 0) found.store(quads = has_quad_sums(), std::memory_order_relaxed);
-  return quads ? IntegerSums::kQuads : IntegerSums::kPairs;
+bool multiplies_bfloat16() { return has_bfloat16_sums(); }
+
+SumKind sums_of_rounded(bool to_bfloat16) {
+  return to_bfloat16 && has_bfloat16_sums() ? SumKind::kBFloat16Pairs : SumKind::kFloats;
+}
+
+SumKind sums_of(const MatrixProduct& p) {
+  if (p.k == 0) return SumKind::kFloats;
+  if (p.a_element.type == ElementType::kBFloat16 && p.b_element.type == ElementType::kBFloat16)
+    return sums_of_rounded(true);
+  if (!p.a_element.is_byte() || !p.b_element.is_byte() || p.k > kMostExactSteps) return SumKind::kFloats;
+  return has_quad_sums() ? SumKind::kByteQuads : SumKind::kBytePairs;
 }
 
 void sum_columns(const MatrixProduct& p, int32_t* sums, int threads) {
@@ -193,7 +200,7 @@ void sum_columns(const MatrixProduct& p, int32_t* sums, int threads) {
 }
 
 void convert_rows(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-  const bool in_place = !p.finish || (!p.finish->to && p.sums == IntegerSums::kNone && p.alpha == 1.f);
+  const bool in_place = !p.finish || (!p.finish->to && !is_exact(p.sums) && p.alpha == 1.f);
   if (!in_place) {
     for (int64_t m = row; m < row + rows; m++) convert_row(p, m, column, columns);
   } else if (p.activation) {
@@ -209,10 +216,10 @@ void stored_product(const MatrixProduct& given, int threads) {
   MatrixProduct p = given;
   Finish finish;
   p.finish = &finish;
-  if (p.sums == IntegerSums::kNone) p.sums = sums_of(given);
+  if (p.sums == SumKind::kFloats) p.sums = sums_of(given);
   const bool small = is_small_product(p);
-  if (small && p.sums != IntegerSums::kNone) p.sums = IntegerSums::kPairs;  // as small_integer_product takes bytes
-  if (p.sums != IntegerSums::kNone) {
+  if (small && is_exact(p.sums)) p.sums = SumKind::kBytePairs;  // as small_integer_product takes bytes
+  if (is_exact(p.sums)) {
     MatrixProduct summed = given;
     summed.sums = p.sums;
     if (small) p.packed_b = nullptr;
@@ -226,7 +233,7 @@ void stored_product(const MatrixProduct& given, int threads) {
     decode_operand(p, true, threads);
     if (p.transpose_b && p.b_element.type == ElementType::kBFloat16) pair_a(p);
   }
-  const bool exact = p.sums != IntegerSums::kNone;
+  const bool exact = is_exact(p.sums);
   finish.adds = p.accumulate && (exact || p.alpha != 1.f || !p.c_element.is_float32());
   if (p.c_element.is_float32() && !finish.adds) return matrix_product(p, threads);
   finish.to = given.c;

@@ -1,8 +1,9 @@
 // Products of matrices that are stored in other types than float32.
 //
 // Float16, BFloat16 and single operands of bytes become floats where they are packed, or read, and results are
-// converted when a row of C is complete. Products of bytes have exact sums: with A' and B' the integers that kernels
-// multiply,
+// converted when a row of C is complete. Two operands of BFloat16 are multiplied in pairs, if the CPU can, which adds
+// the same products one after the other (bfloat16_kernel.cpp). Products of bytes have exact sums: with A' and B' the
+// integers that kernels multiply,
 //
 //   a = a_scale A' + a_bias, b = b_scale B' + b_bias:
 //   sum ab = a_scale b_scale sum A'B' + a_scale b_bias sum A' + a_bias (b_scale sum B' + k b_bias)
@@ -42,12 +43,12 @@ inline void finish_rows(const MatrixProduct& p, int64_t row, int64_t rows, int64
 // Longer sums of bytes could exceed 32 bits.
 constexpr int64_t kMostExactSteps = 65536;
 // The way that the sums of such operands are formed.
-IntegerSums sums_of(const MatrixProduct& p);
-inline int64_t numbers_per_step(IntegerSums sums) {
-  return sums == IntegerSums::kQuads ? 4 : sums == IntegerSums::kPairs ? 2 : 1;
+SumKind sums_of(const MatrixProduct& p);
+inline int64_t numbers_per_step(SumKind sums) {
+  return sums == SumKind::kByteQuads ? 4 : sums == SumKind::kFloats ? 1 : 2;
 }
 // Groups of so many numbers that are multiplied at once.
-inline int64_t groups_of(int64_t numbers, IntegerSums sums) {
+inline int64_t groups_of(int64_t numbers, SumKind sums) {
   const int64_t each = numbers_per_step(sums);
   return (numbers + each - 1) / each;
 }
@@ -55,12 +56,12 @@ inline int64_t steps_of(const MatrixProduct& p) { return groups_of(p.k, p.sums);
 
 // Kernels multiply bytes as they are, but for quads unsigned ones in A (`left`) and signed ones in B: bytes of the
 // other sign plus this number.
-inline int shift_of(const Element& element, bool left, IntegerSums sums) {
-  if (sums != IntegerSums::kQuads || (element.type == ElementType::kInt8) != left) return 0;
+inline int shift_of(const Element& element, bool left, SumKind sums) {
+  if (sums != SumKind::kByteQuads || (element.type == ElementType::kInt8) != left) return 0;
   return left ? 128 : -128;
 }
 // An operand stands for scale * integer + bias_of(), given these integers.
-inline double bias_of(const Element& element, bool left, IntegerSums sums) {
+inline double bias_of(const Element& element, bool left, SumKind sums) {
   return static_cast<double>(element.bias) - shift_of(element, left, sums) * static_cast<double>(element.scale);
 }
 

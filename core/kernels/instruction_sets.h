@@ -5,8 +5,18 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <atomic>
 
 namespace openbnns {
+
+// What `ask` says, without a lock: a fork could catch a thread that holds it.
+template <bool (*ask)()>
+bool asked_once() {
+  static std::atomic<int> known{-1};
+  int answer = known.load(std::memory_order_relaxed);
+  if (answer < 0) known.store(answer = ask(), std::memory_order_relaxed);
+  return answer != 0;
+}
 
 #if defined(__x86_64__)
 struct CpuFeatures {
@@ -48,6 +58,13 @@ inline bool has_avx_vnni() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return has_avx2() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
          (a & 1u << 4) != 0;
+}
+
+// Products of BFloat16, summed two at a time.
+inline bool has_avx512_bf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+         (a & 1u << 5) != 0;
 }
 
 inline bool has_aes() { return (cpu_features().basic & 1u << 25) != 0; }

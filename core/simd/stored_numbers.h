@@ -110,9 +110,16 @@ OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p, const uint16_t* m
 }
 // In the upper half of a lane, below which bits are left over; NaN excepted.
 OPENBNNS_INLINE IntVec rounded_to_bfloat16(Vec v) { return bits(v) + 0x7FFF + ((bits(v) >> 16) & 1); }
+OPENBNNS_INLINE UnsignedVec rounded_to_bfloat16_or_nan(Vec v) {
+  return reinterpret_cast<UnsignedVec>((v == v) ? rounded_to_bfloat16(v) : bits(v) | 0x400000);
+}
 OPENBNNS_INLINE void store_bfloat16(uint16_t* p, Vec v) {
-  const IntVec rounded = (v == v) ? rounded_to_bfloat16(v) : bits(v) | 0x400000;
-  store_shorts(p, reinterpret_cast<IntVec>(reinterpret_cast<UnsignedVec>(rounded) >> 16));
+  store_shorts(p, reinterpret_cast<IntVec>(rounded_to_bfloat16_or_nan(v) >> 16));
+}
+// Two numbers in each lane.
+OPENBNNS_INLINE IntVec round_to_bfloat16_pairs(VecPair v) {
+  return reinterpret_cast<IntVec>(rounded_to_bfloat16_or_nan(v.even) >> 16 |
+                                  (rounded_to_bfloat16_or_nan(v.odd) & 0xFFFF0000u));
 }
 OPENBNNS_INLINE void store_bfloat16_pairs(uint16_t* p, VecPair v) {
   NanWatch nan;

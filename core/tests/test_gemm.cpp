@@ -1,9 +1,14 @@
 // Matrix product and fully connected layer against naive float64 loops. Compiled once per instruction set.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "common/stored_rows.h"
+#include "gemm/bfloat16_kernel.h"
 #include "gemm/gemm.h"
 #include "gemm/integer_kernel.h"
+#include "gemm/stored_product.h"
 #include "kernels/activation/activation.h"
 #include "kernels/kernels.h"
 #include "runtime/caches.h"
@@ -128,6 +133,7 @@ struct StoredOperands {
     p.transpose_b = tb;
     p.a_element = a_element;
     p.b_element = b_element;
+    p.sums = sums_of(p);
     return p;
   }
 };
@@ -145,7 +151,7 @@ void run_product(MatrixProduct p, int threads) {
 
 // Bytes, with exact sums of two or four products at a time, to int32; transposed operands and accumulation by
 // turns.
-void check_bytes(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant, IntegerSums sums) {
+void check_bytes(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant, SumKind sums) {
   const bool adds = variant & 4;
   const Element types[] = {{ElementType::kInt8}, {ElementType::kUInt8}};
   StoredOperands given(random, m, n, k, variant, types[variant >> 3 & 1], types[variant >> 4 & 1]);
@@ -177,7 +183,7 @@ void check_bytes(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k
     counts.checks++;
     if (result != expected) {
       counts.failures++;
-      const char* kind = sums == IntegerSums::kQuads ? "quads" : "pairs";
+      const char* kind = sums == SumKind::kByteQuads ? "quads" : "pairs";
       std::printf("FAIL %s threads %d\n", given.name(kind, variant).c_str(), threads);
     }
   }
@@ -210,6 +216,79 @@ void check_halves(Counts& counts, Random& random, int64_t m, int64_t n, int64_t 
     counts.close(what, result, expected);
     if (threads == 1) first = result;
     counts.same_bits(what + " threads", result, first);
+  }
+}
+
+// Pairs of BFloat16, stored or rounded from float32: the sums are those of a fused multiply-add for every number, those
+// at odd steps before their even neighbours, with a new sum for every block of steps.
+void check_bfloat16_pairs(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
+  constexpr int64_t kBlockSteps = 384;
+  const bool rounds_a = variant & 4, rounds_b = variant & 8, adds = variant & 16;
+  const Element stored{ElementType::kBFloat16};
+  StoredOperands given(random, m, n, k, variant, rounds_a ? Element{} : stored, rounds_b ? Element{} : stored);
+  const auto make = [&](int64_t count, bool rounds, std::vector<uint8_t>& bytes) {
+    Floats values = random.reals(count), rounded = values;
+    std::vector<uint8_t> halves(2 * count);
+    encode(stored, values.data(), count, halves.data());
+    decode(stored, halves.data(), count, rounded.data());
+    bytes = halves;
+    if (rounds) bytes.assign(reinterpret_cast<uint8_t*>(values.data()), reinterpret_cast<uint8_t*>(&values[count]));
+    return rounded;
+  };
+  const Floats a = make(given.a_count(), rounds_a, given.a), b = make(given.b_count(), rounds_b, given.b),
+               before = random.reals(m * n), bias = random.reals(n);
+  const int64_t steps = (k + 1) / 2, blocks = (steps + kBlockSteps - 1) / kBlockSteps,
+                length = 2 * ((steps + blocks - 1) / blocks);
+  Floats expected(m * n);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      const auto product = [&](float sum, int64_t q) {
+        if (q >= k) return sum;
+        const float x = a[given.ta ? q * given.lda + i : i * given.lda + q];
+        return std::fma(x, b[given.tb ? j * given.ldb + q : q * given.ldb + j], sum);
+      };
+      float total = adds ? before[i * n + j] : 0.f;
+      for (int64_t first = 0; first < k; first += length) {
+        float sum = 0;
+        for (int64_t q = first; q < std::min(k, first + length); q += 2) sum = product(product(sum, q + 1), q);
+        total = first == 0 && !adds ? sum + bias[j] : total + sum;
+      }
+      expected[i * n + j] = total;
+    }
+  for (int threads = 1; threads <= 3; threads++) {
+    Floats result = before;
+    MatrixProduct p = given.product(result.data(), n);
+    p.sums = SumKind::kBFloat16Pairs;
+    p.accumulate = adds;
+    if (!adds) p.column_bias = bias.data();
+    if (!packs(p)) return;
+    run_product(p, threads);
+    counts.same_bits(given.name("pairs of bfloat16", variant) + " threads " + std::to_string(threads), result,
+                     expected);
+  }
+}
+
+// Not a number stays one, infinity meets its rules, and subnormal numbers count as 0.
+void check_bfloat16_limits(Counts& counts) {
+  constexpr int64_t kSize = 16;
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  float all_ones;
+  const uint32_t ones = 0x7FFFFFFF;
+  std::memcpy(&all_ones, &ones, sizeof ones);
+  const float special[] = {nan, all_ones, inf, -inf, 3.4028235e38f, 1e-40f, 1.f};
+  for (float value : special) {
+    Floats a(kSize * kSize, 0.f), b(kSize * kSize, 0.f), c(kSize * kSize);
+    a[0] = value;
+    b[0] = 1.f;
+    MatrixProduct p{kSize, kSize, kSize, a.data(), kSize, b.data(), kSize, c.data(), kSize};
+    p.sums = SumKind::kBFloat16Pairs;
+    packed_product(p);
+    counts.checks++;
+    const float rounded = value == 3.4028235e38f ? inf : value == 1e-40f ? 0.f : value;
+    if (std::isnan(value) ? !std::isnan(c[0]) : c[0] != rounded) {
+      counts.failures++;
+      std::printf("FAIL %g becomes %g\n", static_cast<double>(value), static_cast<double>(c[0]));
+    }
   }
 }
 
@@ -326,9 +405,15 @@ int run_gemm_tests() {
   for (auto& s : sizes)
     for (int variant = 0; variant < 32; variant++) {
       if (variant < 4) check_halves(counts, random, s[0], s[1], s[2], variant);
-      check_bytes(counts, random, s[0], s[1], s[2], variant, IntegerSums::kPairs);
-      if (has_quad_sums()) check_bytes(counts, random, s[0], s[1], s[2], variant, IntegerSums::kQuads);
+      if (has_bfloat16_sums()) check_bfloat16_pairs(counts, random, s[0], s[1], s[2], variant);
+      check_bytes(counts, random, s[0], s[1], s[2], variant, SumKind::kBytePairs);
+      if (has_quad_sums()) check_bytes(counts, random, s[0], s[1], s[2], variant, SumKind::kByteQuads);
     }
+  if (has_bfloat16_sums()) {
+    for (int i = 0; i < 60; i++)
+      check_bfloat16_pairs(counts, random, random.integer(9, 80), random.integer(1, 80), random.integer(1, 900), i);
+    check_bfloat16_limits(counts);
+  }
   for (int variant = 0; variant < 4; variant++) {
     check_caches(counts, random, 600, 700, 300, variant);
     check_caches(counts, random, 130, 1500, 520, variant);

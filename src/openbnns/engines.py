@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 reason = ""  # why there is no compiled core
 if TYPE_CHECKING:
@@ -30,11 +30,22 @@ REFERENCE = "reference"
 FAST = "fast"
 EXACT = "exact"
 
+FLOAT32 = "float32"
+BFLOAT16 = "bfloat16"
+
+
+class Arithmetic(NamedTuple):
+    """How the native engine computes: ``precision`` is the element type in which operands of products are multiplied."""
+
+    accuracy: str
+    precision: str = FLOAT32
+
+
 _chosen = REFERENCE  # for the process, outside of blocks
 _blocks: list[list[str]] = []  # of all threads, the latest at the end
 _current = REFERENCE
 _accuracy = FAST
-_own_accuracy: ContextVar[str | None] = ContextVar("accuracy", default=None)  # of a block of using_accuracy
+_own: ContextVar[Arithmetic | None] = ContextVar("arithmetic", default=None)  # of a block of using_arithmetic
 
 
 def current() -> str:
@@ -147,7 +158,12 @@ def accuracy() -> str:
     >>> bn.get_accuracy()
     'fast'
     """
-    return _own_accuracy.get() or _accuracy
+    return arithmetic().accuracy
+
+
+def arithmetic() -> Arithmetic:
+    """How filters created from now on compute on the native engine."""
+    return _own.get() or Arithmetic(_accuracy)
 
 
 def select_accuracy(name: str, who: str = "openbnns.set_accuracy") -> None:
@@ -165,14 +181,30 @@ def check_accuracy(name: str, who: str) -> str:
     return name
 
 
+def check_precision(name: str, who: str, choices: tuple[str, ...] = (FLOAT32, BFLOAT16)) -> str:
+    """The name of a precision that this CPU has instructions for, checked."""
+    if not isinstance(name, str):
+        raise TypeError(f"{who}: precision must be a string, not {type(name).__name__}.")
+    if name not in choices:
+        *first, last = map(repr, choices)
+        raise ValueError(f"{who}: there is no precision {name!r}. Choose {', '.join(first)} or {last}.")
+    if name == BFLOAT16 and (_core is None or not _core.multiplies_bfloat16()):
+        kernels = "has no compiled core" if _core is None else f"uses the instruction set {_core.instruction_set()!r}"
+        raise ValueError(
+            f"{who}: precision 'bfloat16' needs a CPU that multiplies bfloat16 (AVX-512 BF16), and kernels that use it, but "
+            f"this process {kernels}: it would be no faster than float32. Use precision='float32'."
+        )
+    return name
+
+
 @contextmanager
-def using_accuracy(name: str) -> Iterator[None]:
-    """Create the filters of a ``with`` block with this accuracy, whatever other threads do meanwhile."""
-    token = _own_accuracy.set(check_accuracy(name, "using_accuracy"))
+def using_arithmetic(chosen: Arithmetic) -> Iterator[None]:
+    """Create the filters of a ``with`` block with this arithmetic, whatever other threads do meanwhile."""
+    token = _own.set(chosen)
     try:
         yield
     finally:
-        _own_accuracy.reset(token)
+        _own.reset(token)
 
 
 def _initial_accuracy() -> str:

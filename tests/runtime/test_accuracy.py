@@ -193,20 +193,17 @@ def test_accuracies_of_overlapping_blocks() -> None:
     inside, outside = threading.Event(), threading.Event()
 
     def other() -> None:
-        with engines.using_accuracy("exact"):
+        with engines.using_arithmetic(engines.Arithmetic("exact")):
             inside.set()
             assert outside.wait(10)
 
     thread = threading.Thread(target=other)
-    with engines.using_accuracy("exact"):
+    with engines.using_arithmetic(engines.Arithmetic("exact")):
         thread.start()
         assert inside.wait(10)
     assert bn.get_accuracy() == "fast"
     outside.set()
     thread.join()
     assert bn.get_accuracy() == "fast"
-    with engines.using_accuracy("exact"):
-        assert bn.get_accuracy() == "exact"
-        with pytest.raises(ValueError, match="there is no accuracy 'precise'"), engines.using_accuracy("precise"):
-            pass
+    with engines.using_arithmetic(engines.Arithmetic("exact")):
         assert bn.get_accuracy() == "exact"

@@ -45,7 +45,10 @@ Steps steps_of(const ContractionTensor& tensor) {
 class ContractionPlan : public Plan {
  public:
   explicit ContractionPlan(const ContractionShape& shape)
-      : self_(shape.with_itself), alpha_(shape.alpha), adds_to_output_(shape.adds_to_output) {
+      : self_(shape.with_itself),
+        alpha_(shape.alpha),
+        adds_to_output_(shape.adds_to_output),
+        bfloat16_(shape.bfloat16) {
     for (const ContractionTensor& t : shape.left) {
       note_sizes(t);
       left_.push_back(steps_of(t));
@@ -154,6 +157,7 @@ class ContractionPlan : public Plan {
       if (size > 1) p.axes.add({size, a.of(i, a_stride), b ? b->of(i, b_stride) : 0, c.of(i, c_stride)});
     }
     p.alpha = alpha_;
+    p.bfloat16 = bfloat16_;
     return p;
   }
 
@@ -216,7 +220,7 @@ class ContractionPlan : public Plan {
   int64_t sizes_[kMaxIndices] = {};
   const bool self_;
   const float alpha_;
-  const bool adds_to_output_;
+  const bool adds_to_output_, bfloat16_;
   bool mirrored_ = false;
 };
 

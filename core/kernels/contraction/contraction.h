@@ -51,6 +51,7 @@ struct Contraction {
   bool accumulate = false;  // add to c
   // What the tensors are stored as, for contract_stored; for all others, float32.
   Element a_element, b_element, c_element;
+  bool bfloat16 = false;  // of float32: rounded in matrix products
 };
 
 // On up to `threads` threads, with the same result for any number of them.

@@ -21,6 +21,7 @@ struct Products {
   float alpha;  // factor on the finished c
   bool accumulate;
   Element a_element, b_element, c_element;
+  bool bfloat16;
 
   bool stored() const { return !a_element.is_float32() || !b_element.is_float32() || !c_element.is_float32(); }
 };
@@ -59,6 +60,7 @@ MatrixProduct product_at(const Products& p, const Offsets& loop, const Offsets& 
   g.a_element = p.a_element;
   g.b_element = p.b_element;
   g.c_element = p.c_element;
+  if (!p.stored()) g.sums = sums_of_rounded(p.bfloat16);
   g.a = moved(p.a, p.a_element, loop.a + sum.a);
   g.b = moved(p.b, p.b_element, loop.b + sum.b);
   g.c = moved(p.c, p.c_element, loop.c);
@@ -146,6 +148,7 @@ Products operands_of(const Contraction& p) {
   q.a_element = p.a_element;
   q.b_element = p.b_element;
   q.c_element = p.c_element;
+  q.bfloat16 = p.bfloat16;
   return q;
 }
 

@@ -25,7 +25,8 @@ struct ContractionShape {
   ContractionTensor output;
   float alpha = 1;
   bool adds_to_output = false;
-  OPENBNNS_FIELDS(left, with_itself, output, alpha, adds_to_output)
+  bool bfloat16 = false;  // operands of matrix products may be rounded to BFloat16
+  OPENBNNS_FIELDS(left, with_itself, output, alpha, adds_to_output, bfloat16)
 };
 
 }  // namespace openbnns

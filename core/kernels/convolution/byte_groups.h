@@ -33,9 +33,9 @@ OPENBNNS_INLINE void join_lines(const uint8_t* const (&line)[4], int64_t lines, 
 
 // to[j] = the group of line[i][j], i < lines, for j < count; missing numbers are zeros. `left`: of the operand that
 // kernels of quads take as unsigned.
-OPENBNNS_INLINE void join_bytes(IntegerSums sums, ElementType type, bool left, const uint8_t* const (&line)[4],
+OPENBNNS_INLINE void join_bytes(SumKind sums, ElementType type, bool left, const uint8_t* const (&line)[4],
                                 int64_t lines, int64_t count, ByteGroup* to, int64_t to_stride) {
-  if (sums == IntegerSums::kQuads) {
+  if (sums == SumKind::kByteQuads) {
     const uint32_t flip = (type == ElementType::kInt8) == left ? 0x80 : 0;  // to the other sign
     join_lines(line, lines, 8, count, to, to_stride, [=](uint8_t byte) { return uint32_t{byte} ^ flip; });
   } else if (type == ElementType::kInt8) {
@@ -47,7 +47,7 @@ OPENBNNS_INLINE void join_bytes(IntegerSums sums, ElementType type, bool left, c
 }
 
 // The same of from[i * stride + j].
-OPENBNNS_INLINE void join_bytes(IntegerSums sums, ElementType type, bool left, const uint8_t* from, int64_t stride,
+OPENBNNS_INLINE void join_bytes(SumKind sums, ElementType type, bool left, const uint8_t* from, int64_t stride,
                                 int64_t lines, int64_t count, ByteGroup* to, int64_t to_stride) {
   const uint8_t* const line[4] = {from, from + stride, from + 2 * stride, from + 3 * stride};
   join_bytes(sums, type, left, line, lines, count, to, to_stride);

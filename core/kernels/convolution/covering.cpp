@@ -24,10 +24,12 @@ struct Sizes {
         outputs(s.out_channels / s.groups),
         in_channels(s.in_channels),
         out_channels(s.out_channels),
-        plane(s.in_height * s.in_width) {}
+        plane(s.in_height * s.in_width),
+        sums(sums_of_rounded(s.bfloat16)) {}
 
   int64_t groups, inputs, outputs;  // of a group: x: [inputs], w: [outputs][inputs], y: [outputs]
   int64_t in_channels, out_channels, plane;
+  SumKind sums;
 };
 
 // Samples as rows of a matrix.
@@ -75,11 +77,12 @@ class CoveringImages : public ImageKernel {
                         s_.inputs,      call.out + first * call.out_stride + g * to,
                         call.out_stride};
         p.transpose_b = !backward_;
+        p.sums = s_.sums;
         p.accumulate = call.accumulate;
         p.column_bias = bias ? bias + g * to : nullptr;
         if (call.activation && !is_axis_wise(*call.activation)) p.activation = call.activation;
         if (call.weights != 0 && s_.groups == 1 && packs(p))
-          p.packed_b = packed_.get(call.weights, kWeights, packed_b_floats(p.n, p.k),
+          p.packed_b = packed_.get(call.weights, kWeights, packed_b_floats(p),
                                    [&](float* made) { pack_matrix_b(p, made, call.threads); });
         matrix_product(p, call.threads);
       }
@@ -125,6 +128,7 @@ class CoveringWeights : public WeightsKernel {
                         x.stride,   call.dw + g * s_.outputs * s_.inputs,
                         s_.inputs};
         p.transpose_a = true;
+        p.sums = s_.sums;
         p.accumulate = first > 0 || call.add_dw;
         matrix_product(p, call.threads);
       }

@@ -65,13 +65,13 @@ ByteWindowsKernel pair_windows_kernel(int entries, int turns) {
   return turns == 2 ? byte_windows_kernel<2, 6, PairDot>(entries) : byte_windows_kernel<1, 6, PairDot>(entries);
 }
 
-bool ByteWindows::takes(const ConvolutionShape& s, IntegerSums sums) {
-  if (!kHasProducts || (sums == IntegerSums::kQuads && s.w.type != ElementType::kInt8)) return false;
+bool ByteWindows::takes(const ConvolutionShape& s, SumKind sums) {
+  if (!kHasProducts || (sums == SumKind::kByteQuads && s.w.type != ElementType::kInt8)) return false;
   return std::min(s.in_width, s.out_width) >= kLeastChunk && s.dilation_x == 1 && s.stride_x <= 2 &&
          s.kernel_height * s.kernel_width <= kMostTaps;
 }
 
-ByteWindows::ByteWindows(const ConvolutionShape& s, IntegerSums sums)
+ByteWindows::ByteWindows(const ConvolutionShape& s, SumKind sums)
     : s_(s),
       sums_(sums),
       each_(numbers_per_step(sums)),
@@ -98,7 +98,7 @@ void ByteWindows::place(const uint8_t* x, uint8_t* plane) const {
   const auto place = [&](auto put) {
     s_.in_width >= kChunk ? place_rows<kChunk>(x, plane, put) : place_rows<kLeastChunk>(x, plane, put);
   };
-  if (sums_ == IntegerSums::kQuads)
+  if (sums_ == SumKind::kByteQuads)
     place(Flipped{static_cast<uint8_t>(shift())});
   else if (s_.x.type == ElementType::kInt8)
     place(Widened<int8_t>{});
@@ -141,7 +141,7 @@ void ByteWindows::group_weights(const uint8_t* w, ByteGroup* groups) const {
 void ByteWindows::sum(const uint8_t* plane, const ByteGroup* w, int32_t* sums, const ByteBlocks* bytes,
                       uint8_t* line) const {
   const int entries = static_cast<int>(offset_.size());
-  const auto kernel = sums_ == IntegerSums::kQuads ? quad_windows_kernel : pair_windows_kernel;
+  const auto kernel = sums_ == SumKind::kByteQuads ? quad_windows_kernel : pair_windows_kernel;
   kernel(entries, turns_)({plane, offset_.data(), w, entries, blocks_, sums, bytes, line});
 }
 

@@ -34,9 +34,9 @@ ByteWindowsKernel quad_windows_kernel(int entries, int turns);
 // with as many zeros in between as windows meet. So do results, and numbers between the rows of these have no meaning.
 class ByteWindows {
  public:
-  [[gnu::cold]] ByteWindows(const ConvolutionShape& s, IntegerSums sums);
+  [[gnu::cold]] ByteWindows(const ConvolutionShape& s, SumKind sums);
   // Whether the windows of a shape that has byte operands are of this kind, and there is something to gain.
-  static bool takes(const ConvolutionShape& s, IntegerSums sums);
+  static bool takes(const ConvolutionShape& s, SumKind sums);
 
   // Bytes of a plane, which clear() fills with zeros, and place() with the numbers of x, time and again.
   int64_t plane_bytes() const { return s_.stride_y * slots_ * row_bytes_ + kSpare; }
@@ -65,7 +65,7 @@ class ByteWindows {
   void place_rows(const uint8_t* x, uint8_t* plane, Put put) const;
 
   const ConvolutionShape s_;
-  const IntegerSums sums_;
+  const SumKind sums_;
   const int64_t each_, number_bytes_;  // numbers in a lane, and what each takes
   const int turns_;
   const int64_t rows_;               // of the image that windows meet, with those outside it

@@ -67,7 +67,7 @@ struct Phase {
 
 class Direct : public ImageKernel {
  public:
-  [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward, IntegerSums sums = IntegerSums::kNone)
+  [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward, SumKind sums = SumKind::kFloats)
       : backward_(backward),
         sums_(sums),
         weights_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width, s.w},
@@ -115,7 +115,7 @@ class Direct : public ImageKernel {
     bool split_channels;
   };
 
-  bool integers() const { return sums_ != IntegerSums::kNone; }
+  bool integers() const { return sums_ != SumKind::kFloats; }
   int64_t out_blocks() const { return blocks_of(out_channels_); }
   int64_t in_blocks() const { return blocks_of(in_channels_); }
   int64_t block_weights() const { return in_blocks() * weights_.taps * kBlock * kBlock; }  // of 16 output channels
@@ -371,8 +371,8 @@ class Direct : public ImageKernel {
   }
 
   TileKernel kernel(int images, int blocks, int rows) const {
-    if (sums_ == IntegerSums::kQuads) return quad_sums_edge_kernel(blocks, rows);
-    if (sums_ == IntegerSums::kPairs) return pair_sums_edge_kernel(blocks, rows);
+    if (sums_ == SumKind::kByteQuads) return quad_sums_edge_kernel(blocks, rows);
+    if (sums_ == SumKind::kBytePairs) return pair_sums_edge_kernel(blocks, rows);
     return tile_kernel(images == 2 ? TileForm::Pair : TileForm::Edge, blocks, rows);
   }
 
@@ -396,7 +396,7 @@ class Direct : public ImageKernel {
   }
 
   const bool backward_;
-  const IntegerSums sums_;
+  const SumKind sums_;
   const WeightsLayout weights_;
   const int64_t groups_;
   const int kernel_width_;
@@ -431,7 +431,7 @@ std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s) {
   return std::make_unique<Direct>(s, false);
 }
 
-std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, IntegerSums sums) {
+std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, SumKind sums) {
   return std::make_unique<Direct>(s, false, sums);
 }
 

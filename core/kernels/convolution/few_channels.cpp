@@ -31,7 +31,7 @@ void for_pixel_tiles(const FewChannelsShape& s, int first, int last, Body body) 
       body(row, std::min(rows, height - row), column, std::min(columns, width - column));
 }
 
-ConvolutionShape with_groups_of_inputs(ConvolutionShape s, IntegerSums sums) {
+ConvolutionShape with_groups_of_inputs(ConvolutionShape s, SumKind sums) {
   s.in_channels = s.groups * groups_of(s.in_channels / s.groups, sums);
   return s;
 }
@@ -39,7 +39,7 @@ ConvolutionShape with_groups_of_inputs(ConvolutionShape s, IntegerSums sums) {
 // y(k, row) = bias(k) + sum over taps of w(k, tap) * (row of the planes, shifted by the tap)
 class FewChannelsForward : public ImageKernel {
  public:
-  FewChannelsForward(const ConvolutionShape& s, bool backward, IntegerSums sums = IntegerSums::kNone)
+  FewChannelsForward(const ConvolutionShape& s, bool backward, SumKind sums = SumKind::kFloats)
       : s_(with_groups_of_inputs(s, sums), backward),
         sums_(sums),
         weights_type_(s.w.type),
@@ -88,7 +88,7 @@ class FewChannelsForward : public ImageKernel {
     return {bands, units, even_parts(units, std::min<int64_t>(s_.rows.out_size, band_rows_), threads)};
   }
 
-  bool integers() const { return sums_ != IntegerSums::kNone; }
+  bool integers() const { return sums_ != SumKind::kFloats; }
 
   // The weights of a group of input channels.
   void join_weights(const ImageCall& call, int64_t group, int64_t output, int64_t tap, float* to) const {
@@ -155,7 +155,7 @@ class FewChannelsForward : public ImageKernel {
   }
 
   const FewChannelsShape s_;
-  const IntegerSums sums_;
+  const SumKind sums_;
   const ElementType weights_type_;
   const int64_t w_inputs_;  // channels of a group
   const int band_rows_;
@@ -289,14 +289,14 @@ std::unique_ptr<ImageKernel> make_few_channels_forward(const ConvolutionShape& s
   return std::make_unique<FewChannelsForward>(s, false);
 }
 
-bool has_exact_few_channels(const ConvolutionShape& s, IntegerSums sums) {
+bool has_exact_few_channels(const ConvolutionShape& s, SumKind sums) {
   const int64_t inputs = s.in_channels / s.groups, outputs = s.out_channels / s.groups;
   // Few outputs do not make up for grouping the input, nor for the sums of windows that unsigned weights need.
-  if (sums != IntegerSums::kQuads || s.w.type != ElementType::kInt8 || outputs < kBlock) return false;
+  if (sums != SumKind::kByteQuads || s.w.type != ElementType::kInt8 || outputs < kBlock) return false;
   return inputs > 1 && inputs <= kFewInputs && s.out_width >= kBlock && planes_fit(s, s.in_channels);
 }
 
-std::unique_ptr<ImageKernel> make_exact_few_channels_forward(const ConvolutionShape& s, IntegerSums sums) {
+std::unique_ptr<ImageKernel> make_exact_few_channels_forward(const ConvolutionShape& s, SumKind sums) {
   if (!has_exact_few_channels(s, sums)) return nullptr;
   return std::make_unique<FewChannelsForward>(s, false, sums);
 }

@@ -101,10 +101,10 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 
 // Exact sums of bytes, as int32: of groups of bytes (byte_groups.h), where there is a direct kernel, and of floats that
 // are integers, any shape.
-[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, IntegerSums sums);
-[[gnu::cold]] bool has_exact_few_channels(const ConvolutionShape& s, IntegerSums sums);
-[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_few_channels_forward(const ConvolutionShape& s, IntegerSums sums);
-[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_winograd_forward(const ConvolutionShape& s, IntegerSums sums);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, SumKind sums);
+[[gnu::cold]] bool has_exact_few_channels(const ConvolutionShape& s, SumKind sums);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_few_channels_forward(const ConvolutionShape& s, SumKind sums);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_winograd_forward(const ConvolutionShape& s, SumKind sums);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_reference_forward(const ConvolutionShape& s);
 
 // The same convolution with longer rows or more channels, on the same memory: an image one pixel wide is one of a

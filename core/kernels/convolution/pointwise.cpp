@@ -25,6 +25,7 @@ class Pointwise : public ImageKernel {
         inputs_(s.in_channels / s.groups),
         outputs_(s.out_channels / s.groups),
         pixels_(s.in_height * s.in_width),
+        sums_(sums_of_rounded(s.bfloat16)),
         flops_(flops(s)) {}
 
   void run(const ImageCall& call) const override {
@@ -48,6 +49,7 @@ class Pointwise : public ImageKernel {
                       inputs_, in,    plane, call.out + n * call.out_stride + (group * made + row0) * pixels_ + first,
                       pixels_};
       p.transpose_a = backward_;
+      p.sums = sums_;
       p.accumulate = call.accumulate;
       p.row_bias = call.bias ? call.bias + group * made + row0 : nullptr;
       bool by_rows = call.activation && is_axis_wise(*call.activation);
@@ -61,6 +63,7 @@ class Pointwise : public ImageKernel {
  private:
   const bool backward_;
   const int64_t groups_, inputs_, outputs_, pixels_;
+  const SumKind sums_;
   const double flops_;
 };
 

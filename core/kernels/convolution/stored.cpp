@@ -55,7 +55,7 @@ class DecodedPixels final : public PixelMaker {
 // Pixels of an image of bytes as groups of channels, which count as channels.
 class GroupedPixels final : public PixelMaker {
  public:
-  GroupedPixels(IntegerSums sums, ElementType type, const void* data, int64_t stride, int64_t plane, int64_t inputs)
+  GroupedPixels(SumKind sums, ElementType type, const void* data, int64_t stride, int64_t plane, int64_t inputs)
       : sums_(sums),
         type_(type),
         data_(static_cast<const uint8_t*>(data)),
@@ -71,7 +71,7 @@ class GroupedPixels final : public PixelMaker {
   }
 
  private:
-  const IntegerSums sums_;
+  const SumKind sums_;
   const ElementType type_;
   const uint8_t* data_;
   const int64_t stride_, plane_, inputs_;  // inputs: channels of a group of the convolution
@@ -140,8 +140,8 @@ class StoredConvolution : public Plan {
     p.k = inputs_ * taps_;
     p.a_element = s_.x;
     p.b_element = s_.w;
-    const IntegerSums sums = sums_of(p);
-    if (sums == IntegerSums::kNone) return Way::kValues;
+    const SumKind sums = sums_of(p);
+    if (!is_exact(sums)) return Way::kValues;
     if (has_planes() && choose_windows(sums)) return Way::kRowGroups;
     const auto largest = [](const Element& e) { return e.type == ElementType::kInt8 ? 128.0 : 255.0; };
     const bool floats = largest(s_.x) * largest(s_.w) * static_cast<double>(p.k) <= kExactFloats;
@@ -155,8 +155,8 @@ class StoredConvolution : public Plan {
     return floats ? Way::kIntegerFloats : Way::kIntegers;
   }
 
-  [[gnu::cold]] bool choose_windows(IntegerSums sums) {
-    for (IntegerSums groups : {sums, IntegerSums::kPairs})
+  [[gnu::cold]] bool choose_windows(SumKind sums) {
+    for (SumKind groups : {sums, SumKind::kBytePairs})
       if (ByteWindows::takes(s_, groups)) {
         windows_ = std::make_unique<ByteWindows>(s_, groups);
         return true;
@@ -215,6 +215,8 @@ class StoredConvolution : public Plan {
     if (way_ != Way::kGroups) s.x = {};
     s.w = weights_in_place_ ? read_as(s_.w) : Element{};
     s.b = s.y = {};
+    // Of such operands, nothing is rounded away.
+    s.bfloat16 |= s_.x.type == ElementType::kBFloat16 && s_.w.type == ElementType::kBFloat16;
     return s;
   }
 
@@ -450,8 +452,8 @@ class StoredConvolution : public Plan {
   const int64_t inputs_, outputs_, taps_;  // of a group
   const int64_t in_plane_, out_plane_;
   const ActivationSpec activation_;
-  IntegerSums sums_ = IntegerSums::kNone;  // set by choose_way(), as
-  std::unique_ptr<ByteWindows> windows_;   // these, if any
+  SumKind sums_ = SumKind::kFloats;       // set by choose_way(), as
+  std::unique_ptr<ByteWindows> windows_;  // these, if any
   const Way way_;
   const bool depthwise_, weights_in_place_;
   std::unique_ptr<HalfWindows> halves_;  // or null

@@ -31,7 +31,7 @@ void add_bytes(const uint8_t* from, ElementType type, int32_t shift, int64_t cou
 
 }  // namespace
 
-ExactTerms::ExactTerms(const ConvolutionShape& s, IntegerSums sums)
+ExactTerms::ExactTerms(const ConvolutionShape& s, SumKind sums)
     : s_(s),
       x_shift_(shift_of(s.x, true, sums)),
       w_shift_(shift_of(s.w, false, sums)),

@@ -18,7 +18,7 @@ namespace OPENBNNS_ISA {
 //   sum xw = x_scale w_scale sum XW + x_bias (w_scale sum W + w_bias sum 1) + x_scale w_bias sum X
 class ExactTerms {
  public:
-  [[gnu::cold]] ExactTerms(const ConvolutionShape& s, IntegerSums sums);
+  [[gnu::cold]] ExactTerms(const ConvolutionShape& s, SumKind sums);
 
   double factor() const { return x_scale_ * w_scale_; }  // of sum XW
 

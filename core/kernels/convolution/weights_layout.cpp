@@ -52,7 +52,7 @@ void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t
   }
 }
 
-void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, const uint8_t* w, int64_t block, float* packed) {
+void pack_weight_groups(const WeightsLayout& layout, SumKind sums, const uint8_t* w, int64_t block, float* packed) {
   const int64_t taps = layout.taps, row = layout.in_channels * taps, each = numbers_per_step(sums);
   const int64_t outputs = std::min<int64_t>(kBlock, layout.out_channels - block * kBlock);
   const int64_t groups = groups_of(layout.in_channels, sums);

@@ -18,7 +18,7 @@ void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t
 
 // The same for bytes, of which groups of neighbouring input channels are multiplied at once, as exact sums take them:
 // packed: [groups / 16][taps][16 groups][16 out].
-void pack_weight_groups(const WeightsLayout& layout, IntegerSums sums, const uint8_t* w, int64_t block, float* packed);
+void pack_weight_groups(const WeightsLayout& layout, SumKind sums, const uint8_t* w, int64_t block, float* packed);
 
 // packed: [out_channels / 16][taps][16 out][16 in] for input channels [block * 16, block * 16 + 16); zero-filled. Of
 // floats.

@@ -36,7 +36,7 @@ int tiles_of_group(const ConvolutionShape& s) {
 constexpr int64_t kTransposedTaps = 160;  // of 16 output channels at a time, which fit into L1
 
 ConvolutionShape with_pairs_of_inputs(ConvolutionShape s) {
-  s.in_channels = groups_of(s.in_channels, IntegerSums::kPairs);
+  s.in_channels = groups_of(s.in_channels, SumKind::kBytePairs);
   return s;
 }
 
@@ -205,7 +205,7 @@ class Winograd : public ImageKernel {
   void gather_pairs(const uint8_t* w, int64_t k, int64_t c, int count, float* taps) const {
     std::fill_n(taps, w_taps_ * kBlock, 0.f);
     for (int i = 0; i < count; i++)
-      join_bytes(IntegerSums::kPairs, weights_.type, false, w + ((k + i) * w_inputs_ + c) * w_taps_, w_taps_,
+      join_bytes(SumKind::kBytePairs, weights_.type, false, w + ((k + i) * w_inputs_ + c) * w_taps_, w_taps_,
                  std::min<int64_t>(2, w_inputs_ - c), w_taps_, reinterpret_cast<ByteGroup*>(taps + i), kBlock);
   }
 
@@ -411,10 +411,10 @@ std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s) {
   return std::make_unique<Winograd>(s, false, make_direct_forward(s));
 }
 
-std::unique_ptr<ImageKernel> make_exact_winograd_forward(const ConvolutionShape& s, IntegerSums sums) {
+std::unique_ptr<ImageKernel> make_exact_winograd_forward(const ConvolutionShape& s, SumKind sums) {
   const auto largest = [](const Element& e) { return e.type == ElementType::kInt8 ? 128.0 : 255.0; };
   const double sum = largest(s.x) * largest(s.w) * 9 * static_cast<double>(s.in_channels);
-  if (sums != IntegerSums::kPairs || s.kernel_height != 3 || s.stride_y != 1 || sum > kLargestTileSum) return nullptr;
+  if (sums != SumKind::kBytePairs || s.kernel_height != 3 || s.stride_y != 1 || sum > kLargestTileSum) return nullptr;
   ConvolutionShape any_accuracy = s;
   any_accuracy.exact = false;  // these tiles do not round
   if (!suits_winograd(any_accuracy, false, false)) return nullptr;

@@ -133,7 +133,7 @@ class FullyConnected : public Plan, private JointPlan {
     p.transpose_b = true;
     p.a_element = shape_.x;
     p.b_element = shape_.w;
-    p.sums = sums_of(p);
+    p.sums = is_stored(p) ? sums_of(p) : sums_of_rounded(shape_.bfloat16);
     p.column_bias = bias(call);
     return p;
   }
@@ -160,6 +160,7 @@ class FullyConnected : public Plan, private JointPlan {
     MatrixProduct p{count,          inputs_,         outputs_, dz,
                     stride,         call.address[W], inputs_,  call.address[DX] + first * call.stride[DX],
                     call.stride[DX]};
+    p.sums = sums_of_rounded(shape_.bfloat16);
     p.accumulate = call.adds(DX);
     return p;
   }
@@ -170,6 +171,7 @@ class FullyConnected : public Plan, private JointPlan {
     MatrixProduct p{outputs_,       inputs_,          count,  dz, stride, call.address[X] + first * call.stride[X],
                     call.stride[X], call.address[DW], inputs_};
     p.transpose_a = true;
+    p.sums = sums_of_rounded(shape_.bfloat16);
     p.accumulate = first > 0 || call.adds(DW);
     return p;
   }

@@ -9,7 +9,8 @@ namespace openbnns {
 struct FullyConnectedShape {
   int64_t inputs, outputs;                 // x: [inputs], w: [outputs][inputs], b: [outputs], y: [outputs]
   Element x = {}, w = {}, b = {}, y = {};  // what these are stored as; backward is for float32 only
-  OPENBNNS_FIELDS(inputs, outputs, x, w, b, y)
+  bool bfloat16 = false;                   // operands of products may be rounded to BFloat16
+  OPENBNNS_FIELDS(inputs, outputs, x, w, b, y, bfloat16)
 };
 
 }  // namespace openbnns

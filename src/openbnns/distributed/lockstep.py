@@ -226,8 +226,8 @@ def _record(network: Module) -> Graph:
     with making:
         with recording(graph):
             outputs, _ = flatten(network(*values))
-        graph.accuracy = network._accuracy or engines.accuracy()
-        with engines.using_accuracy(graph.accuracy):
+        graph.arithmetic = network._arithmetic()
+        with engines.using_arithmetic(graph.arithmetic):
             graph.finish(outputs)
     if RunningStatistics(graph).size:
         raise ValueError(

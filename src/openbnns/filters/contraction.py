@@ -139,6 +139,7 @@ class Contraction(UnaryFilter):
             with_itself=self.self_contraction,
             alpha=self.alpha,
             adds_to_output=self.adds_to_output,
+            bfloat16=self.rounds_products,
         )
 
     def driving_calls(self) -> Driving:

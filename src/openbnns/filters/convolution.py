@@ -163,7 +163,7 @@ class KernelFilter(UnaryFilter):
             out_channels=y.shape[0], out_height=y.shape[1], out_width=y.shape[2],
             kernel_height=self.kernel[0], kernel_width=self.kernel[1], stride_y=stride_y, stride_x=stride_x,
             dilation_y=dilation_y, dilation_x=dilation_x, pad_up=self.window.padding[0], pad_left=self.window.padding[2],
-            groups=self.groups, exact=self.exact, activation=native_activation(f),
+            groups=self.groups, exact=self.exact, bfloat16=self.rounds_products, activation=native_activation(f),
             x=stored.native_element_of(x), w=stored.native_element_of(w), b=stored.native_element_of(b),
             y=stored.native_element_of(y),
         )  # fmt: skip

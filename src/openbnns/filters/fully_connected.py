@@ -92,8 +92,9 @@ class FullyConnected(UnaryFilter):
     def make_plan(self, f: Activation) -> _core.Plan:
         x, w, b, y = map(stored.native_element_of, (self.input, self.weights, self.bias, self.output))
         return engines._core.fully_connected(
-            inputs=self.inputs, outputs=self.outputs, x=x, w=w, b=b, y=y, activation=native_activation(f)
-        )
+            inputs=self.inputs, outputs=self.outputs, x=x, w=w, b=b, y=y, bfloat16=self.rounds_products,
+            activation=native_activation(f),
+        )  # fmt: skip
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation

@@ -59,7 +59,7 @@ class Graph:
         self._latest_numbers: dict[str, int] = {}  # of these, by place
         self.is_branch = False  # of an operation of another graph
         self.unfinished: Exception | None = None  # why ``forward`` ends early for numbers that are only examples
-        self.accuracy = engines.accuracy()  # the accuracy of the layers that programs make
+        self.arithmetic = engines.arithmetic()  # that of the layers that programs make
         self.generator = generator  # for the parameters that are made while the graph is recorded
         self.parameters: list[Parameter] = []  # parameters that the operations use, each once
         self.inputs: list[Tensor] = []

@@ -72,7 +72,7 @@ class Program:
                 f"{found.title!r} gives results whose sizes depend on the numbers of its operands, so that the "
                 "network is not one program. Call it, net(x), or net.predict(x); go back with net.backward."
             )
-        with making, engines.using_accuracy(graph.accuracy):
+        with making, engines.using_arithmetic(graph.arithmetic):
             self._make(input_gradients, outside, arena or Arena())
 
     def _make(

@@ -55,7 +55,7 @@ def _nothing_built() -> dict[str, Any]:
 
 
 _NOT_COPIED = frozenset((*_nothing_built(), "_turn"))
-_NEVER_READ = _NOT_COPIED | {"_accuracy", "_card", "_frozen", "_made_with", "_programs_kept", "_who"}
+_NEVER_READ = _NOT_COPIED | {"_accuracy", "_card", "_frozen", "_made_with", "_precision", "_programs_kept", "_who"}
 """Attributes that ``forward`` does not read."""
 
 
@@ -72,6 +72,7 @@ class Building(State):
         self.__dict__.update(_children={}, _parameters={}, _buffers={}, _training=True)
         self._begin()
         self._accuracy: str | None = None  # accuracy of its filters; None: that of the process
+        self._precision = engines.FLOAT32  # of products in its filters
         self._who = type(self).__name__  # in messages about calls
         self._card: ModelCard | None = None  # what a model file says about it
 
@@ -273,25 +274,25 @@ class Building(State):
 
         Without ``shapes`` they are those that the network was built with; ``seed`` is for the parameters that are made.
         """
-        found, accuracy = self._found_recordings, self._accuracy or engines.accuracy()
+        found, arithmetic = self._found_recordings, self._arithmetic()
         if shapes is None:
             assert self._built is not None
             shapes = self._input_shapes()
         known = found.get((training, shapes))
-        if known is not None and known.accuracy == accuracy:
+        if known is not None and known.arithmetic == arithmetic:
             return known
         with making:
             for module in self.modules():
                 module._held_by(self)
             version, modes = self._forward_version, self._modes(training)
             before = self._built
-            current = [r for r in self._recordings if r.version is version and r.accuracy == accuracy]
+            current = [r for r in self._recordings if r.version is version and r.arithmetic == arithmetic]
             known = next(
                 (r for r in reversed(current) if r.serves(training, modes) and r.sizes_of(shapes) is not None), None
             )
             if known is None:
                 try:
-                    known = self._record_forward(training, modes, shapes, seed, version, accuracy)
+                    known = self._record_forward(training, modes, shapes, seed, version, arithmetic)
                 except (ValueError, TypeError, IndexError) as error:
                     if before is None or before.sizes_of(shapes) is not None:
                         raise
@@ -309,6 +310,9 @@ class Building(State):
                 found.clear()
             found[training, shapes] = known  # which is not read any more if something has changed meanwhile
         return known
+
+    def _arithmetic(self) -> engines.Arithmetic:
+        return engines.Arithmetic(self._accuracy or engines.accuracy(), self._precision)
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
         """The message for inputs that a network, built for others, does not take."""
@@ -331,7 +335,7 @@ class Building(State):
         shapes: Shapes,
         seed: int | None,
         version: object,
-        accuracy: str,
+        arithmetic: engines.Arithmetic,
     ) -> Recording:
         if self._built is None and seed is None:
             for parameter in self.parameters():
@@ -348,8 +352,8 @@ class Building(State):
             graph, outputs, structure = self._traced_apart(
                 shapes, seed, training=training, modes=modes, numbers=numbers
             )
-            graph.accuracy = accuracy
-            with making, engines.using_accuracy(accuracy):
+            graph.arithmetic = arithmetic
+            with making, engines.using_arithmetic(arithmetic):
                 graph.finish(outputs)
             structures.append(structure)
             return graph
@@ -357,7 +361,7 @@ class Building(State):
         graph = record(())
         for parameter in self.parameters():
             parameter.reseed(graph.generator)  # for parameters that forward does not use
-        return Recording(graph, structures[0], version=version, accuracy=accuracy, again=record)
+        return Recording(graph, structures[0], version=version, arithmetic=arithmetic, again=record)
 
     def _traced(self, shapes: Shapes, seed: int = 0, *, training: bool) -> tuple[NetworkGraph, Structure]:
         """Record ``forward`` on inputs of these shapes, with layers of its own, and how it gives its values.
@@ -366,8 +370,8 @@ class Building(State):
         """
         with making:
             graph, outputs, structure = self._traced_apart(shapes, seed, training=training)
-            graph.accuracy = self._accuracy or engines.accuracy()
-            with engines.using_accuracy(graph.accuracy):
+            graph.arithmetic = self._arithmetic()
+            with engines.using_arithmetic(graph.arithmetic):
                 graph.finish(outputs)
         return graph, structure
 

@@ -169,7 +169,7 @@ class Module(Exports):
         if not named and not self._training and inputs and type(inputs[0]) is np.ndarray and inputs[0].ndim:
             shapes = (inputs[0].shape,)
             recording = self._found_recordings.get((False, shapes))
-            if recording is not None and recording.accuracy == (self._accuracy or engines.accuracy()):
+            if recording is not None and recording.arithmetic == self._arithmetic():
                 program = recording.idle(shapes)
                 if program is not None:
                     if program.fits(inputs):

@@ -47,10 +47,10 @@ class Recording:
         structure: Structure,
         *,
         version: object,
-        accuracy: str,
+        arithmetic: engines.Arithmetic,
         again: Callable[[list[int]], Graph],
     ) -> None:
-        self.graph, self.structure, self.version, self.accuracy = graph, structure, version, accuracy
+        self.graph, self.structure, self.version, self.arithmetic = graph, structure, version, arithmetic
         self._again, self._others = again, list[Graph]()  # for other numbers that runs compute
         self.programs: OrderedDict[ProgramKey, Program] = OrderedDict()
         self._idle: OrderedDict[Shapes, list[Program]] = OrderedDict()  # the latest at the end
