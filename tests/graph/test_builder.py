@@ -342,8 +342,8 @@ def test_long_short_term_memory_and_gated_units() -> None:
 
     both = outputs(
         lambda b: b.argument("x", np.float32, [6, 2, 3]).bidirectional_lstm(
-            np.zeros((2, 8)), np.zeros((2, 8)), w, u, bias, backward_input_hidden_weight=w,
-            backward_hidden_hidden_weight=u, backward_bias=bias,
+            np.zeros((2, 8)), np.zeros((2, 8)), w, u, bias, input_hidden_weight_back=w,
+            hidden_hidden_weight_back=u, bias_back=bias,
         ),
         x,
     )  # fmt: skip

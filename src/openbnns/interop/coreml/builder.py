@@ -50,13 +50,9 @@ def make_context(
     """
     builder = Builder()
     found = function(builder)
-    if isinstance(found, Tensor):
-        outputs = {"output": found}
-    elif isinstance(found, Mapping):
-        outputs = dict(found)
-    else:
-        outputs = {"output" if len(found) == 1 else f"output_{i}": tensor for i, tensor in enumerate(found)}
-    if not outputs or not all(isinstance(tensor, Tensor) for tensor in outputs.values()):
+    outputs = [found] if isinstance(found, Tensor) else found
+    tensors = outputs.values() if isinstance(outputs, Mapping) else outputs
+    if not tensors or not all(isinstance(tensor, Tensor) for tensor in tensors):
         raise TypeError("make_context: the function must give tensors of its builder, at least one.")
     return Context.of_program(builder.program(outputs), options)
 
@@ -168,18 +164,31 @@ class Builder:
         self._operations.append(Operation(kind, arguments, ports))
         return found
 
-    def program(self, outputs: Mapping[str, Tensor]) -> Program:
-        """The program that computes these tensors."""
-        for state, tensor, read in self._states:
-            if tensor.name != read:
-                self._operations.append(Operation("write_state", {"input": (state,), "data": (tensor.name,)}, []))
+    def with_update(self, tensor: Tensor, place: Any, update: Operand) -> Tensor:
+        """A copy of a tensor with a changed part. A state that the tensor stands for goes on with the copy."""
+        changed = Tensor(self, tensor.name, tensor.element, tensor.probes, tensor.constant)
+        changed[place] = update
+        self._states = [(state, changed if held is tensor else held, read) for state, held, read in self._states]
+        return changed
+
+    def program(self, outputs: Mapping[str, Tensor] | Sequence[Tensor]) -> Program:
+        """The program that computes these tensors; those without a name get one."""
+        named = isinstance(outputs, Mapping)
+        if not isinstance(outputs, Mapping):
+            names = ["output"] if len(outputs) == 1 else [f"output_{i}" for i in range(len(outputs))]
+            outputs = {self._new_name(name): tensor for name, tensor in zip(names, outputs, strict=True)}
+        last = [
+            Operation("write_state", {"input": (state,), "data": (tensor.name,)}, [])
+            for state, tensor, read in self._states
+            if tensor.name != read
+        ]
         ports = []
         for name, tensor in outputs.items():
-            port = NamedType(self._new_name(name, exact=True), tensor.type)
-            self._operations.append(Operation("identity", {"x": (tensor.name,)}, [port]))
+            port = NamedType(self._new_name(name, exact=True) if named else name, tensor.type)
+            last.append(Operation("identity", {"x": (tensor.name,)}, [port]))
             ports.append(port.name)
-        block = Block([], self._operations, ports)
-        return Program({"main": Function("main", self._inputs, _OPSET, block)})
+        block = Block([], [*self._operations, *last], ports)
+        return Program({"main": Function("main", list(self._inputs), _OPSET, block)})
 
     def _new_name(self, wish: str, *, exact: bool = False) -> str:
         name, number = wish, 0
@@ -472,7 +481,7 @@ class Tensor:
     def relu6(self) -> Tensor:
         return self._with("relu6")
 
-    def leaky_relu(self, alpha: float) -> Tensor:
+    def leaky_relu(self, alpha: float = 0.01) -> Tensor:
         return self._with("leaky_relu", alpha=self._number(alpha))
 
     def clamped_relu(self, alpha: float, beta: float) -> Tensor:
@@ -653,8 +662,7 @@ class Tensor:
     def __setitem__(self, place: Any, update: Operand) -> None:
         given = self._of(update)
         if given.rank == 0:  # a number for the whole part
-            part = self[place]
-            given = part * 0 + given if self.data_type.kind != "b" else part & given
+            given = (self[place] == self[place]).select(given, given)
         slices = _slices(place, self.rank)
         if any(slices["squeeze_mask"].array) and given.rank == self.rank:
             axes = [axis for axis, squeezed in enumerate(slices["squeeze_mask"].array) if squeezed]
@@ -758,7 +766,13 @@ class Tensor:
     # Normalization.
 
     def batch_norm(
-        self, mean: Operand, variance: Operand, weight: Operand = None, bias: Operand = None, *, epsilon: float
+        self,
+        mean: Operand,
+        variance: Operand,
+        weight: Operand = None,
+        bias: Operand = None,
+        *,
+        epsilon: float = EPSILON,
     ) -> Tensor:
         return self._with(
             "batch_norm",
@@ -774,15 +788,15 @@ class Tensor:
             "beta": None if bias is None else self._of(bias),
         }
 
-    def instance_norm(self, weight: Operand = None, bias: Operand = None, *, epsilon: float) -> Tensor:
+    def instance_norm(self, weight: Operand = None, bias: Operand = None, *, epsilon: float = EPSILON) -> Tensor:
         return self._with("instance_norm", **self._scaling(weight, bias), epsilon=self._number(epsilon))
 
     def layer_norm(
-        self, weight: Operand = None, bias: Operand = None, *, axes: Sequence[int], epsilon: float
+        self, weight: Operand = None, bias: Operand = None, *, axes: Sequence[int], epsilon: float = EPSILON
     ) -> Tensor:
         return self._with("layer_norm", axes=list(axes), **self._scaling(weight, bias), epsilon=self._number(epsilon))
 
-    def channel_norm(self, weight: Operand = None, bias: Operand = None, *, epsilon: float) -> Tensor:
+    def channel_norm(self, weight: Operand = None, bias: Operand = None, *, epsilon: float = EPSILON) -> Tensor:
         """Values normalized over axis 1, at every other place by itself."""
         centred = self - self.mean([1], keep_dimensions=True)
         found = centred * (centred * centred).mean([1], keep_dimensions=True).rsqrt(epsilon)
@@ -790,7 +804,7 @@ class Tensor:
         found = found if weight is None else found * self._of(weight).reshape(along)
         return found if bias is None else found + self._of(bias).reshape(along)
 
-    def rms_norm(self, scale: Operand, *, epsilon: float) -> Tensor:
+    def rms_norm(self, scale: Operand, *, epsilon: float = EPSILON) -> Tensor:
         """x / sqrt(mean of x^2 + epsilon) * scale, over the axes that the scale has."""
         held = self._of(scale)
         axes = list(range(-max(held.rank, 1), 0))
@@ -858,9 +872,9 @@ class Tensor:
         hidden_hidden_weight: Operand,
         bias: Operand = None,
         *,
-        backward_input_hidden_weight: Operand,
-        backward_hidden_hidden_weight: Operand,
-        backward_bias: Operand = None,
+        input_hidden_weight_back: Operand,
+        hidden_hidden_weight_back: Operand,
+        bias_back: Operand = None,
         recurrent_activation: str = "sigmoid",
         cell_activation: str = "tanh",
         activation: str = "tanh",
@@ -875,9 +889,9 @@ class Tensor:
             weight_ih=input_hidden_weight,
             weight_hh=hidden_hidden_weight,
             bias=bias,
-            weight_ih_back=backward_input_hidden_weight,
-            weight_hh_back=backward_hidden_hidden_weight,
-            bias_back=backward_bias,
+            weight_ih_back=input_hidden_weight_back,
+            weight_hh_back=hidden_hidden_weight_back,
+            bias_back=bias_back,
             direction="bidirectional",
             recurrent_activation=recurrent_activation,
             cell_activation=cell_activation,
