@@ -396,7 +396,9 @@ class _Tensors:
         if tensor.data is None:
             raise Problem(f"{self.who}: data of {name} is NULL, but is read. Pass its memory.")
         shape = tuple(tensor.shape[: tensor.rank])
-        if not any(shape) and not (tensor.rank and 0 in self.argument.shape):
+        without = not any(shape) and not (tensor.rank and 0 in self.argument.shape)
+        later = -1 in shape and len(shape) == len(self.argument.shape)  # set after BNNSGraphContextGetTensor
+        if without or later:
             shape = self.run.known_shape(self.argument, self.who)
         if len(shape) != len(self.argument.shape) or min(shape, default=0) < 0:
             rank = len(self.argument.shape)
