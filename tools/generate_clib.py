@@ -26,7 +26,7 @@ from typing import Any
 from generate_abi import read_facts
 
 ROOT = Path(__file__).resolve().parents[1]
-POINTERS = {"BNNSFilter": "h", "BNNSRandomGenerator": "g", "BNNSNearestNeighbors": "n"}
+POINTERS = {"BNNSFilter": "h", "BNNSRandomGenerator": "g", "BNNSNearestNeighbors": "n", "openbnns_graph_builder": "r"}
 PAIRS = {"bnns_graph_compile_options_t": "o", "bnns_graph_context_t": "c", "bnns_graph_t": "m"}
 """Structs of a pointer and a size, passed by value. The first two hold a handle, the third a block of memory."""
 HANDLES = {**POINTERS, **{name: letter for name, letter in PAIRS.items() if letter != "m"}}
@@ -54,7 +54,7 @@ KINDS = {
     "BNNSNDArrayDescriptor": "d",
 }
 
-FUNCTIONS = read_facts("functions.json")
+FUNCTIONS = read_facts("functions.json") | read_facts("own_functions.json")
 STRUCTS = {name: struct for name, struct in read_facts("structs.json").items() if name != "_typedefs"}
 ENUMS = set(read_facts("constants.json")) - {"_macros"}
 
@@ -103,7 +103,7 @@ def returned(fact: dict[str, Any]) -> str:
         return {**HANDLES, **PAIRS}[t]
     if t in ENUMS or t in ("size_t", "bool"):
         return "u"
-    return {"void": "v", "int": "i", "ssize_t": "i", "BNNSNDArrayDescriptor": "d", "char*": "p"}[t]
+    return {"void": "v", "int": "i", "ssize_t": "i", "int64_t": "i", "BNNSNDArrayDescriptor": "d", "char*": "p"}[t]
 
 
 def drives_filter(fact: dict[str, Any]) -> bool:
@@ -185,7 +185,7 @@ def function_source(number: int, name: str, fact: dict[str, Any]) -> list[str]:
 
 
 RETURNED = {"d": "Descriptor", "m": "Pair", "o": "Pair", "c": "Pair", "p": "const char*"} | dict.fromkeys(
-    "hgn", "void*"
+    "hgnr", "void*"
 )
 
 

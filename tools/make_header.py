@@ -32,6 +32,7 @@ HANDLES = {
     "BNNSFilter": "A filter; NULL stands for a failed creation.",
     "BNNSRandomGenerator": "A random generator.",
     "BNNSNearestNeighbors": "A store of points for nearest neighbours.",
+    "openbnns_graph_builder": "A graph that is being described. This name is ours.",
 }
 
 GRAPH_STRUCTS = {
@@ -202,8 +203,8 @@ def returns_text(facts: dict[str, Any]) -> str:
     if c_type == "BNNSNDArrayDescriptor":
         return "Returns the descriptor; its data is NULL on failure."
     if c_type in HANDLES:
-        thing = {"BNNSFilter": "filter", "BNNSRandomGenerator": "generator", "BNNSNearestNeighbors": "store"}[c_type]
-        return f"Returns the {thing}, or NULL on failure."
+        things = ("filter", "generator", "store", "builder")
+        return f"Returns the {dict(zip(HANDLES, things, strict=True))[c_type]}, or NULL on failure."
     value = "a negative number" if failure == "negative" else failure.split()[0]
     return f"Returns the number, or {value} on failure."
 
@@ -251,6 +252,7 @@ def section_lines(section: Section, facts: dict[str, dict[str, Any]]) -> list[st
 def header_source() -> str:
     """Text of bnns.h."""
     facts = {name: read_facts(f"{name}.json") for name in ("constants", "structs", "functions")}
+    facts["functions"] |= read_facts("own_functions.json")
     for imported in read_facts("swift_signatures.json")["functions"]:
         facts["functions"][imported["function"]]["swift"] = imported["parameters"]
     macros = facts["constants"].pop("_macros")

@@ -18,7 +18,7 @@ PyObject* owned(PyObject* object) {
 }
 
 // Letters of handles, and of structs that a function returns through its first argument; see Function.
-bool is_handle(char code) { return code && strchr("hgnoc", code); }
+bool is_handle(char code) { return code && strchr("hgnocr", code); }
 bool is_struct(char code) { return code == 'd' || code == 'm'; }
 
 // What stands for a handle that has been destroyed; a new reference.

@@ -146,6 +146,11 @@ const Function functions[] = {
     {"BNNSGraphContextSetOutputAllocationCallback", "cppup", 'i', -1, 5, kInPython},
     {"BNNSGraphContextSetMessageLogCallback", "cpp", 'i', -1, 3, kInPython},
     {"BNNSGraphContextSetMessageLogMask", "cu", 'i', -1, 2, kInPython},
+    {"openbnns_graph_builder_make", "", 'r', 0, 0, kInPython},
+    {"openbnns_graph_builder_add", "rppu", 'i', -1, 4, kInPython},
+    {"openbnns_graph_builder_get_tensor", "rip", 'i', -1, 3, kInPython},
+    {"openbnns_graph_builder_compile", "prupo", 'm', 0, 5, kInPython},
+    {"openbnns_graph_builder_destroy", "r", 'v', 0, 1, kInPython},
 };
 const size_t function_count = sizeof functions / sizeof functions[0];
 static_assert(kDriving == 23 && sizeof functions / sizeof functions[0] <= kMostFunctions);
@@ -863,6 +868,32 @@ OPENBNNS_EXPORT int BNNSGraphContextSetMessageLogCallback(Pair context, const vo
 OPENBNNS_EXPORT int BNNSGraphContextSetMessageLogMask(Pair context, uint32_t log_level_mask) {
   const Word words[] = {word(context.data), word(log_level_mask)};
   return static_cast<int>(call(138, words).number);
+}
+
+OPENBNNS_EXPORT void* openbnns_graph_builder_make() {
+  return const_cast<void*>(call(139, nullptr).pointer);
+}
+
+OPENBNNS_EXPORT int64_t openbnns_graph_builder_add(const void* builder, const void* operation, const void* data, size_t data_size) {
+  const Word words[] = {word(builder), word(operation), word(data), word(data_size)};
+  return static_cast<int64_t>(call(140, words).number);
+}
+
+OPENBNNS_EXPORT int openbnns_graph_builder_get_tensor(const void* builder, int64_t number, const void* tensor) {
+  const Word words[] = {word(builder), word(number), word(tensor)};
+  return static_cast<int>(call(141, words).number);
+}
+
+OPENBNNS_EXPORT Pair openbnns_graph_builder_compile(const void* builder, size_t output_count, const void* outputs, Pair options) {
+  Pair result{};
+  const Word words[] = {word(static_cast<const void*>(&result)), word(builder), word(output_count), word(outputs), word(options.data)};
+  call(142, words);
+  return result;
+}
+
+OPENBNNS_EXPORT void openbnns_graph_builder_destroy(const void* builder) {
+  const Word words[] = {word(builder)};
+  call(143, words);
 }
 
 }  // extern "C"

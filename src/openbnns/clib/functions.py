@@ -27,6 +27,10 @@ def function(name: str, parameters: list[tuple[str, str]]) -> Function:
         from .graphs import SPECIAL  # only here: few programs have graphs
 
         return SPECIAL[name]
+    if name.startswith("openbnns_graph_builder"):
+        from . import graph_builders
+
+        return graph_builders.SPECIAL[name]
     target: Function = getattr(capi, name)
     names = [parameter for parameter, _ in parameters]
     structs: list[tuple[int, Callable[[Address], Any]]] = []

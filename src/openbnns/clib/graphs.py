@@ -28,7 +28,7 @@ _TENSOR = struct.Struct("=IB3x8q8qQQQ")
 _MOST_ARGUMENTS = 1 << 16
 
 
-def _text(address: Address) -> str | None:
+def text_at(address: Address) -> str | None:
     return None if address is None else ctypes.string_at(address).decode("utf-8", "surrogateescape")
 
 
@@ -71,7 +71,7 @@ _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_
 _libc.mmap.restype = ctypes.c_void_p
 
 
-def _allocated(size: int) -> memoryview:
+def allocated(size: int) -> memoryview:
     """Memory that the program releases with ``free``."""
     address = _libc.malloc(size)
     if not address:
@@ -79,7 +79,7 @@ def _allocated(size: int) -> memoryview:
     return _view(address, size)
 
 
-def _mapped(descriptor: int, size: int) -> memoryview:
+def mapped(descriptor: int, size: int) -> memoryview:
     """A file that the program releases with ``munmap``."""
     import mmap
     import os
@@ -97,10 +97,15 @@ def _view(address: int, size: int) -> memoryview:
     return memoryview((ctypes.c_uint8 * size).from_address(address)).cast("B")
 
 
+def write_graph(result: int, memory: Any) -> None:
+    """Write where the memory of a graph is, and its size, to a struct of C; None is a graph that could not be made."""
+    address, size = (0, 0) if memory is None else (ctypes.addressof(memory), ctypes.sizeof(memory))
+    ctypes.memmove(result, _PAIR.pack(address, size), _PAIR.size)
+
+
 def _compile(result: int, filename: Address, function: Address, options: Any) -> None:
-    graph = functions.compile_file(_text(filename), _text(function), _options(options), _allocated, _mapped)
-    address = 0 if graph.data is None else ctypes.addressof(graph.data)
-    ctypes.memmove(result, _PAIR.pack(address, graph.size), _PAIR.size)
+    graph = functions.compile_file(text_at(filename), text_at(function), _options(options), allocated, mapped)
+    write_graph(result, graph.data)
 
 
 # Options.
@@ -131,7 +136,7 @@ def _names(target: Callable[..., int], with_function: bool) -> Callable[..., int
         *function, count, names = rest
         graph = _graph(address, size)
         found: list[Any] = [None] * min(count, _MOST_ARGUMENTS)
-        given = [_text(each) for each in function]
+        given = [text_at(each) for each in function]
         status = target(graph, *given, len(found), None if names is None else found)
         if status == 0:
             compiled = behind.graph_of(graph, target.__name__)
@@ -149,7 +154,7 @@ def _names(target: Callable[..., int], with_function: bool) -> Callable[..., int
 def _intents(address: Address, size: int, function: Address, count: int, intents: Any) -> int:
     found = [0] * min(count, _MOST_ARGUMENTS)
     given = None if intents is None else found
-    status = capi.BNNSGraphGetArgumentIntents(_graph(address, size), _text(function), len(found), given)
+    status = capi.BNNSGraphGetArgumentIntents(_graph(address, size), text_at(function), len(found), given)
     if status == 0:
         written = [int(intent) for intent in found if intent]
         ctypes.memmove(intents, struct.pack(f"={len(written)}I", *written), 4 * len(written))
@@ -160,7 +165,7 @@ def _interleave(address: Address, size: int, function: Address, count: int, fact
     length = min(count, _MOST_ARGUMENTS)
     found: tuple[list[Any], list[Any]] = [1] * length, [1] * length
     given: list[Any] = [None if place is None else each for place, each in zip((factors, counts), found, strict=True)]
-    status = capi.BNNSGraphGetArgumentInterleaveFactors(_graph(address, size), _text(function), length, *given)
+    status = capi.BNNSGraphGetArgumentInterleaveFactors(_graph(address, size), text_at(function), length, *given)
     if status == 0:
         written = sum(factor is None for factor in found[0])
         for place in (factors, counts):
@@ -169,29 +174,29 @@ def _interleave(address: Address, size: int, function: Address, count: int, fact
 
 
 def _position(address: Address, size: int, function: Address, argument: Address) -> int:
-    return capi.BNNSGraphGetArgumentPosition(_graph(address, size), _text(function), _text(argument))
+    return capi.BNNSGraphGetArgumentPosition(_graph(address, size), text_at(function), text_at(argument))
 
 
 def _plain(target: Callable[..., Any]) -> Callable[..., Any]:
     def run(address: Address, size: int, *function: Address) -> Any:
-        return target(_graph(address, size), *map(_text, function))
+        return target(_graph(address, size), *map(text_at, function))
 
     return run
 
 
 def _fill_strides(address: Address, size: int, function: Address, argument: Address, tensor: Address) -> int:
-    held = _read_tensor(tensor)
-    status = capi.BNNSGraphTensorFillStrides(_graph(address, size), _text(function), _text(argument), held)
+    held = read_tensor(tensor)
+    status = capi.BNNSGraphTensorFillStrides(_graph(address, size), text_at(function), text_at(argument), held)
     if status == 0:
-        _write_tensor(tensor, held, held.data or 0, held.name or 0)
+        write_tensor(tensor, held, held.data or 0, held.name or 0)
     return status
 
 
-def _read_tensor(address: Address) -> Any:
+def read_tensor(address: Address) -> Any:
     return reader("BNNSTensor")(address)
 
 
-def _write_tensor(address: Any, held: Any, data: int, name: int) -> None:
+def write_tensor(address: Any, held: Any, data: int, name: int) -> None:
     packed = _TENSOR.pack(
         int(held.data_type), held.rank, *held.shape, *held.stride, data, held.data_size_in_bytes, name
     )
@@ -212,10 +217,10 @@ def _make_streaming(address: Address, size: int, function: Address, count: int, 
     found = None
     if states is not None:
         number = count if count <= _MOST_ARGUMENTS else 0
-        found = [_read_tensor(states + i * _TENSOR.size) for i in range(number)]
+        found = [read_tensor(states + i * _TENSOR.size) for i in range(number)]
         for state in found:
-            state.name = _text(state.name)
-    made = capi.BNNSGraphContextMakeStreaming(_graph(address, size), _text(function), count, found).data
+            state.name = text_at(state.name)
+    made = capi.BNNSGraphContextMakeStreaming(_graph(address, size), text_at(function), count, found).data
     if made is not None:
         made.address = address
     return made
@@ -252,12 +257,12 @@ def _set_shapes(context: Any, function: Address, count: int, shapes: Address) ->
             if address and rank <= behind.MAXIMUM_RANK:
                 sizes = (ctypes.c_uint64 * rank).from_address(address)  # outputs are written to it
             given.append(capi.bnns_graph_shape_t(rank, sizes))
-    return capi.BNNSGraphContextSetDynamicShapes(_context(context), _text(function), count, given)
+    return capi.BNNSGraphContextSetDynamicShapes(_context(context), text_at(function), count, given)
 
 
 def _with_function(target: Callable[..., Any]) -> Callable[..., Any]:
     def run(context: Any, function: Address, *rest: Any) -> Any:
-        return target(_context(context), _text(function), *rest)
+        return target(_context(context), text_at(function), *rest)
 
     return run
 
@@ -271,15 +276,15 @@ def _with_options(target: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _set_path(options: Any, path: Address) -> None:
-    capi.BNNSGraphCompileOptionsSetOutputPath(_options(options), _text(path))
+    capi.BNNSGraphCompileOptionsSetOutputPath(_options(options), text_at(path))
 
 
 def _get_tensor(context: Any, function: Address, argument: Address, fill: bool, tensor: Address) -> int:
-    held = _read_tensor(tensor)
-    name = _text(argument)
-    status = capi.BNNSGraphContextGetTensor(_context(context), _text(function), name, fill, held)
+    held = read_tensor(tensor)
+    name = text_at(argument)
+    status = capi.BNNSGraphContextGetTensor(_context(context), text_at(function), name, fill, held)
     if status == 0:
-        _write_tensor(tensor, held, held.data or 0, _name_in(context, _text(function), name))
+        write_tensor(tensor, held, held.data or 0, _name_in(context, text_at(function), name))
     return status
 
 
@@ -294,10 +299,10 @@ def _execute(
 ) -> int:
     pairs = _pairs(arguments, count)
     tensors = getattr(context, "argument_type", 0) == capi.BNNSGraphArgumentTypeTensor
-    given, name = None, _text(function)
+    given, name = None, text_at(function)
     if pairs is not None:
         if tensors:
-            given = [capi.bnns_graph_argument_t(tensor=_read_tensor(first or None)) for first, _ in pairs]
+            given = [capi.bnns_graph_argument_t(tensor=read_tensor(first or None)) for first, _ in pairs]
         else:
             given = [capi.bnns_graph_argument_t(data_ptr=first or None, data_ptr_size=size) for first, size in pairs]
     status = capi.BNNSGraphContextExecute(_context(context), name, count, given, workspace_size, workspace)
@@ -306,7 +311,7 @@ def _execute(
         for i, ((first, size), argument) in enumerate(zip(pairs, given, strict=True)):
             if tensors:
                 held = argument.tensor
-                _write_tensor(first, held, _address(held.data), _name_in(context, name, names[i]))
+                write_tensor(first, held, _address(held.data), _name_in(context, name, names[i]))
             elif _address(argument.data_ptr) != first or argument.data_ptr_size != size:
                 place = arguments + i * _PAIR.size  # type: ignore[operator]
                 ctypes.memmove(place, _PAIR.pack(_address(argument.data_ptr), argument.data_ptr_size), _PAIR.size)

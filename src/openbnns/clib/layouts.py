@@ -653,5 +653,14 @@ FUNCTIONS: list[tuple[str, str, list[tuple[str, str]]]] = [('BNNSFilterCreateLay
  ('BNNSGraphContextSetMessageLogCallback', 'i',
   [('context', 'bnns_graph_context_t'), ('log_callback_fn', 'bnns_graph_execute_message_fn_t'),
    ('additional_logging_arguments', 'bnns_user_message_data_t*')]),
- ('BNNSGraphContextSetMessageLogMask', 'i', [('context', 'bnns_graph_context_t'), ('log_level_mask', 'uint32_t')])]
+ ('BNNSGraphContextSetMessageLogMask', 'i', [('context', 'bnns_graph_context_t'), ('log_level_mask', 'uint32_t')]),
+ ('openbnns_graph_builder_make', 'r', []),
+ ('openbnns_graph_builder_add', 'i',
+  [('builder', 'openbnns_graph_builder'), ('operation', 'char*'), ('data', 'void*'), ('data_size', 'size_t')]),
+ ('openbnns_graph_builder_get_tensor', 'i',
+  [('builder', 'openbnns_graph_builder'), ('number', 'int64_t'), ('tensor', 'BNNSTensor*')]),
+ ('openbnns_graph_builder_compile', 'm',
+  [('builder', 'openbnns_graph_builder'), ('output_count', 'size_t'), ('outputs', 'int64_t*'),
+   ('options', 'bnns_graph_compile_options_t')]),
+ ('openbnns_graph_builder_destroy', 'v', [('builder', 'openbnns_graph_builder')])]
 """Functions in the order of the library: name, letter of what it returns, parameters with their types."""

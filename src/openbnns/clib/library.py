@@ -27,6 +27,7 @@ _NOUNS = {
     "BNNSNearestNeighbors": "store of neighbours",
     "bnns_graph_compile_options_t": "set of compile options",
     "bnns_graph_context_t": "context",
+    "openbnns_graph_builder": "builder of graphs",
 }
 
 
@@ -88,8 +89,15 @@ def _dead_context() -> Any:
     return dead_context()
 
 
+def _dead_builder() -> Any:
+    from .graph_builders import dead_builder
+
+    return dead_builder()
+
+
 _MAKE_DEAD: dict[str, Callable[[], Any]] = {
     "h": _dead_filter, "g": _dead_generator, "n": _dead_store, "o": _dead_options, "c": _dead_context,
+    "r": _dead_builder,
 }  # fmt: skip
 
 

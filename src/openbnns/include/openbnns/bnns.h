@@ -87,6 +87,9 @@ typedef void *BNNSRandomGenerator;
 /** A store of points for nearest neighbours. */
 typedef void *BNNSNearestNeighbors;
 
+/** A graph that is being described. This name is ours. */
+typedef void *openbnns_graph_builder;
+
 /** Allocates memory as posix_memalign does; 0 is success. */
 typedef int (*BNNSAlloc)(void **memptr, size_t alignment, size_t size);
 /** Frees what a BNNSAlloc allocated. */
@@ -2709,6 +2712,65 @@ int BNNSGraphContextSetMessageLogCallback(bnns_graph_context_t context,
  * Returns 0, or a negative number on failure.
  */
 int BNNSGraphContextSetMessageLogMask(bnns_graph_context_t context, uint32_t log_level_mask);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+/*
+ * Graphs: describing them operation by operation
+ *
+ * A builder makes a graph without a file: add arguments, constants and operations, then compile the tensors that are
+ * outputs. These names are ours. The operations are those of Swift's BNNSGraph.Builder, under the names that
+ * openbnns.graph.Builder and its tensors have in Python. Each is written in JSON:
+ *
+ *     {"operation": "argument", "arguments": {"name": "x", "data_type": 65568, "shape": [-1, 3]}}
+ *     {"operation": "constant", "arguments": {"data_type": 65568, "shape": [3]}}
+ *     {"operation": "add", "tensor": 0, "arguments": {"y": {"tensor": 1}}}
+ *     {"operation": "softmax", "tensor": 2, "arguments": {"axis": -1}}
+ *
+ * "tensor" is the number of the tensor that the operation belongs to; arguments that are tensors are written {"tensor":
+ * number}, and a "data_type", also that of "cast", is a number of BNNSDataType. The operators are "add", "subtract",
+ * "multiply", "divide", "remainder", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "and",
+ * "or", "xor" and "not". "slice" and "slice_update" have a "place", a list with a number, {"start": 0, "stop": -1,
+ * "step": 1} (or null for each) or "fill", for all that is left, per axis; "slice_update" also has an "update", and its
+ * result is the changed tensor.
+ *
+ * A builder belongs to one thread at a time.
+ */
+
+/**
+ * Begin a graph. Destroy the builder after use.
+ *
+ * Returns the builder, or NULL on failure.
+ */
+openbnns_graph_builder openbnns_graph_builder_make(void);
+
+/**
+ * Add an operation. Tensors are numbered from 0 in the order in which they are made, so that further results of an
+ * operation have the numbers that follow. data, data_size bytes, are the elements of a constant, which are copied; NULL
+ * for everything else.
+ *
+ * Returns the number, or -1 on failure.
+ */
+int64_t openbnns_graph_builder_add(openbnns_graph_builder builder, const char *operation, const void *data,
+                                   size_t data_size);
+
+/**
+ * Describe a tensor: its type, rank, shape and strides, with -1 for those that an open size leaves open.
+ *
+ * Returns 0, or a negative number on failure.
+ */
+int openbnns_graph_builder_get_tensor(openbnns_graph_builder builder, int64_t number, BNNSTensor *tensor);
+
+/**
+ * Compile the graph that computes these tensors, its only function main. Outputs come first among its arguments, then
+ * arguments in the order in which they were added. Release its memory as that of any graph.
+ *
+ * Returns the graph; data is NULL on failure.
+ */
+bnns_graph_t openbnns_graph_builder_compile(openbnns_graph_builder builder, size_t output_count,
+                                            const int64_t *outputs, bnns_graph_compile_options_t options);
+
+/** Release a builder. NULL is ignored; graphs that it has compiled stay. */
+void openbnns_graph_builder_destroy(openbnns_graph_builder builder);
 
 #ifdef __cplusplus
 }
