@@ -3,13 +3,14 @@
     python tools/generate_swift.py            write the files
     python tools/generate_swift.py --check    only say whether they are up to date (exit code 1 if not)
 
-Enums and what they are in C, shapes, structs of parameters, constants of C types. The classes are written by hand, in the
-folder above. The results are committed; a test compares them with the output of this tool.
+Enums and what they are in C, shapes, structs of parameters, constants of C types, operations of graphs. The classes are written
+by hand, in the folder above. The results are committed; a test compares them with the output of this tool.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -242,13 +243,99 @@ def constants_source(types: dict[str, Facts], constants: Facts) -> list[str]:
     return lines
 
 
+# Graphs.
+
+
+def snake(name: str) -> str:
+    """The name that an operation, an argument or a choice of a graph has in Python."""
+    for word, plain in (("ReLU", "Relu"), ("LSTM", "Lstm"), ("ND", "Nd"), ("MatMul", "Matmul")):
+        name = name.replace(word, plain)
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def graph_choices_source(types: list[Facts]) -> list[str]:
+    """Enums whose cases are words of the library, as arguments of operations."""
+    lines: list[str] = []
+    for facts in types:
+        if not facts["cases"] or any(one["values"] for one in facts["cases"]) or ".Builder." not in facts["name"]:
+            continue
+        body = [case(one) for one in facts["cases"]]
+        body += ["", "var json: String {", "    switch self {"]
+        body += [f'    case .{one["name"]}: return "\\"{snake(one["name"])}\\""' for one in facts["cases"]]
+        head = f"public enum {facts['name'].rpartition('.')[2]}: Sendable, GraphArgument {{"
+        lines += nested(facts["name"], [head, *indented([*body, "    }", "}"]), "}"])
+    return lines
+
+
+def operation(facts: Facts) -> list[str]:
+    """A method of a tensor that adds an operation to the graph, whose arguments it passes on."""
+    name = snake(facts["name"]) if facts["operation"] is True else facts["operation"]
+    generic = f"<{facts['generic']}>" if "generic" in facts else ""
+    where = f" where {facts['where']}" if "where" in facts else ""
+    arguments = []
+    for one in facts["args"]:
+        held = one.get("name", one["label"])
+        given = f"operand({held})" if one["type"].startswith("some ") else held
+        given = f"[{held}.lowerBound, {held}.upperBound]" if one["type"].startswith("ClosedRange") else given
+        arguments.append(f'"{snake(one["label"] if one["label"] != "_" else held)}": {given}')
+    made = f'adding("{name}"' + (f", [{', '.join(arguments)}])" if arguments else ")")
+    head = f"public func {facts['name']}{generic}({', '.join(map(argument, facts['args']))}) -> {facts['returns']}{where} {{"
+    if "results" not in facts:
+        return [head, f"    {made}", "}"]
+    first, *others = facts["results"]
+    following = [f"{first}.following({place})" for place, _ in enumerate(others, 1)]
+    return [head, f"    let {first}: Self = {made}", f"    return ({', '.join([first, *following])})", "}"]
+
+
+def infix(name: str, left: str, right: str, result: str, body: str) -> list[str]:
+    return [f"public static func {name} (lhs: {left}, rhs: {right}) -> {result} {{", f"    {body}", "}"]
+
+
+def graph_operations_source(types: list[Facts]) -> list[str]:
+    """Operators of tensors with tensors, numbers and arrays, and the methods that are one operation each."""
+    lines: list[str] = []
+    (parameter,) = (facts for facts in types if facts["name"] == "BNNSGraph.Builder.OperationParameter")
+    operators = [facts for facts in parameter["methods"] if "operation" in facts]
+    body: list[str] = []
+    for facts in operators:
+        left, right = (one["type"] for one in facts["args"])
+        first, second = ("lhs", "lhs.operand(rhs)") if right == "Self" else ("rhs.operand(lhs)", "rhs")
+        made = f'{first}.adding("{facts["operation"]}", ["y": {second}])'
+        body += infix(facts["name"], left, right, facts["returns"], made)
+    lines += ["extension BNNSGraph.Builder.OperationParameter {", *indented(body), "}", ""]
+    body = []  # two tensors would fit both of these operators
+    for name, made in {facts["name"]: facts["operation"] for facts in operators}.items():
+        body += infix(name, "Self", "Self", "Self", f'lhs.adding("{made}", ["y": rhs])')
+    lines += ["extension BNNSGraph.Builder.Tensor {", *indented(body), "}", ""]
+    for facts in types:
+        if facts["name"] != "BNNSGraph.Builder.Tensor":
+            continue
+        body = []
+        for one in facts["methods"]:
+            if one["static"] and len(one["args"]) == 2:
+                left, right = (each["type"] for each in one["args"])
+                made = f'lhs.adding("{one["operation"]}", ["y": rhs])'
+                body += infix(one["name"], left, right, one["returns"], made)
+            elif one["static"]:
+                head = f"public static prefix func {one['name']} (operand: {one['args'][0]['type']}) -> {one['returns']} {{"
+                body += [head, f'    operand.adding("{one["operation"]}")', "}"]
+            elif "operation" in one:
+                body += operation(one)
+        where = f" where {facts['where']}" if "where" in facts else ""
+        lines += [f"extension BNNSGraph.Builder.Tensor{where} {{", *indented(body), "}", ""]
+    return lines
+
+
 def sources() -> dict[str, str]:
     """Texts of the files, by name."""
     types = {facts["name"]: facts for facts in read_facts("swift_overlay.json")["types"]}
+    graph = read_facts("swift_graph.json")["types"]
     bodies = {
         "Choices.swift": choices_source(types),
         "Constants.swift": constants_source(types, read_facts("constants.json")),
         "Parameters.swift": parameters_source(types),
+        "GraphChoices.swift": graph_choices_source(graph),
+        "GraphOperations.swift": graph_operations_source(graph),
         "Shapes.swift": shape_source(types),
     }
     return {name: "\n".join([WRITTEN_BY, "", *lines]).rstrip("\n") + "\n" for name, lines in bodies.items()}

@@ -77,10 +77,21 @@ public enum BNNSGraph {
         private var context: bnns_graph_context_t
 
         /// Compile an `.mlmodelc` folder, its `model.mil` or an `.mlpackage`: one function of it, or all.
-        public init(
+        public convenience init(
             compileFromPath path: String, functionName: String? = nil, options: CompileOptions = CompileOptions()
         ) throws {
-            graph = options.passed { BNNSGraphCompileFromFile(path, functionName, $0) }
+            try self.init(compiling: { BNNSGraphCompileFromFile(path, functionName, $0) }, options)
+        }
+
+        /// The same for programs that wait for it.
+        public convenience init(
+            compileFromPath path: String, functionName: String? = nil, options: CompileOptions = CompileOptions()
+        ) async throws {
+            try self.init(compiling: { BNNSGraphCompileFromFile(path, functionName, $0) }, options)
+        }
+
+        init(compiling compile: (bnns_graph_compile_options_t) -> bnns_graph_t, _ options: CompileOptions) throws {
+            graph = options.passed(compile)
             guard graph.data != nil else { throw Error.unableToCreateGraph }
             context = BNNSGraphContextMake(graph)
             guard context.data != nil else {
@@ -153,9 +164,14 @@ public enum BNNSGraph {
             if batchSize >= 0 { _ = BNNSGraphContextSetBatchSize(context, function, UInt64(batchSize)) }
         }
 
+        /// The same for programs that wait for it.
+        public func setBatchSize(_ batchSize: Int, forFunction function: String? = nil) async {
+            if batchSize >= 0 { _ = BNNSGraphContextSetBatchSize(context, function, UInt64(batchSize)) }
+        }
+
         /// Set open sizes, with one shape for each argument; gives the shapes of all arguments, as far as they are known.
         @discardableResult
-        public func setDynamicShapes(_ shapes: [Shape], forFunction function: String? = nil) throws -> [Shape] {
+        public func setDynamicShapes(_ shapes: [Shape], forFunction function: String? = nil) async throws -> [Shape] {
             let ranks = zip(shapes, argumentNames(forFunction: function)).map { shape, name -> Int in
                 let known = tensor(forFunction: function, argument: name, fillKnownDynamicShapes: false)
                 return max(shape.dimensions.count, Int(known?.rank ?? 0))
@@ -201,6 +217,15 @@ public enum BNNSGraph {
 
         /// Execute a function on tensors: first its outputs, then its inputs. Shapes of outputs are set.
         public func executeFunction(_ function: String? = nil, arguments: inout [BNNSTensor]) throws {
+            try execute(function, &arguments)
+        }
+
+        /// The same for programs that wait for it.
+        public func executeFunction(_ function: String? = nil, arguments: inout [BNNSTensor]) async throws {
+            try execute(function, &arguments)
+        }
+
+        private func execute(_ function: String?, _ arguments: inout [BNNSTensor]) throws {
             try arguments.withUnsafeMutableBufferPointer { tensors in
                 var passed = tensors.indices.map { place in
                     var made = bnns_graph_argument_t()

@@ -8,6 +8,11 @@ extension BNNSTensor {
         fill(&self.stride, with: stride)
     }
 
+    /// A tensor without memory. Strides are in elements.
+    public init(shape: [Int], stride: [Int], dataType: BNNSDataType) {
+        self.init(dataType: dataType, shape: shape, stride: stride)
+    }
+
     /// A tensor in memory that somebody else owns.
     public init(data: UnsafeMutableRawBufferPointer, shape: [Int], stride: [Int], dataType: BNNSDataType) {
         self.init(dataType: dataType, shape: shape, stride: stride)
@@ -21,11 +26,23 @@ extension BNNSTensor {
             data: UnsafeMutableRawBufferPointer(data), shape: shape, stride: stride, dataType: T.bnnsDataType)
     }
 
+    /// A tensor with the elements of a buffer, in the order of memory, which `deallocate()` frees.
+    public init<T>(initializingFrom source: some AccelerateBuffer<T>, shape: [Int], stride: [Int]) where T: BNNSScalar {
+        self.init(dataType: T.bnnsDataType, shape: shape, stride: stride)
+        allocate(initializingFrom: source)
+    }
+
     /// Allocate a tensor with the elements of a buffer, in the order of memory.
     public static func allocate<C>(initializingFrom source: C, shape: [Int], stride: [Int]) -> BNNSTensor
     where C: AccelerateBuffer, C.Element: BNNSScalar {
-        var made = BNNSTensor(dataType: C.Element.bnnsDataType, shape: shape, stride: stride)
-        made.allocate(initializingFrom: source)
+        BNNSTensor(initializingFrom: source, shape: shape, stride: stride)
+    }
+
+    /// Allocate a tensor whose elements are all the same.
+    public static func allocate<T>(repeating repeatedValue: T, shape: [Int], stride: [Int]) -> BNNSTensor where T: BNNSScalar {
+        let made = allocateUninitialized(scalarType: T.self, shape: shape, stride: stride)
+        let memory = UnsafeMutableRawBufferPointer(start: made.data, count: made.data_size_in_bytes)
+        _ = memory.initializeMemory(as: T.self, repeating: repeatedValue)
         return made
     }
 
@@ -43,32 +60,38 @@ extension BNNSTensor {
     }
 
     /// Give a tensor memory with the elements of a buffer, in the order of memory.
-    public mutating func allocate<C>(initializingFrom source: C) where C: AccelerateBuffer, C.Element: BNNSScalar {
-        allocate(as: C.Element.self, count: source.count)
+    public mutating func allocate<T>(initializingFrom source: some AccelerateBuffer<T>) where T: BNNSScalar {
+        data_type = T.bnnsDataType
+        allocate(as: T.self, count: source.count)
         let target = data!
         source.withUnsafeBufferPointer { cells in
             if let first = cells.baseAddress {
-                target.copyMemory(from: first, byteCount: cells.count * MemoryLayout<C.Element>.stride)
+                target.copyMemory(from: first, byteCount: cells.count * MemoryLayout<T>.stride)
             }
         }
     }
 
     /// Free the memory that an `allocate` function allocated, also for copies of this tensor.
-    public mutating func deallocate() {
-        data?.deallocate()
-        data = nil
-        data_size_in_bytes = 0
-    }
+    public func deallocate() { data?.deallocate() }
 
-    /// The elements in the order of memory, gaps included; nil without memory, or if they are of another type.
-    public func makeArray<T>(of scalarType: T.Type) -> [T]? where T: BNNSScalar {
-        guard let data, T.bnnsDataType == data_type else { return nil }
+    /// The elements in the order of memory, gaps included. The tensor must have memory, and elements of this type.
+    public func makeArray<T>(of scalarType: T.Type) -> [T] where T: BNNSScalar {
+        guard let data else { fatalError("BNNSTensor.makeArray(of:): the tensor has no memory. Allocate it first.") }
+        guard T.bnnsDataType == data_type else {
+            fatalError("BNNSTensor.makeArray(of:): the tensor has elements of type \(data_type), not \(T.bnnsDataType).")
+        }
         let count = data_size_in_bytes / MemoryLayout<T>.stride
         return Array(UnsafeBufferPointer(start: data.assumingMemoryBound(to: T.self), count: count))
     }
 
+    /// The number of elements, without gaps.
+    public var count: Int { sizes.reduce(1, *) }
+
     /// The sizes as an array.
     var sizes: [Int] { withUnsafeBytes(of: shape) { Array($0.bindMemory(to: Int.self).prefix(Int(rank))) } }
+
+    /// The strides as an array.
+    var strides: [Int] { withUnsafeBytes(of: stride) { Array($0.bindMemory(to: Int.self).prefix(Int(rank))) } }
 
     /// Give it so many bytes.
     mutating func allocate(bytes: Int) {
