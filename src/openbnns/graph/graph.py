@@ -220,6 +220,11 @@ class Graph:
             self._leaves[id(given)] = given, Tensor(self, numbers.shape, numbers.dtype, leaf=numbers)
         return self._leaves[id(given)][1]
 
+    def own_constant(self, array: Array) -> Tensor:
+        """An array that nothing else has, and that never changes, as a value."""
+        array.flags.writeable = False
+        return self.constant(array)
+
     def size(self, size: Size) -> Tensor:
         """A size as a number to compute with, which is known when sizes are bound."""
         return Tensor(self, (), leaf=size)
@@ -232,6 +237,8 @@ class Graph:
         if id(source) in self._held or (source.base is not None and id(source.base) in self._held):
             self._held.add(id(made))
             self.followed.append((made, source, convert))
+        elif made is not source and made.base is None:
+            made.flags.writeable = False
         return made
 
     def read_arrays(self) -> None:

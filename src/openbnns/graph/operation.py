@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ class Operation:
     is_mask = False  # its output is 1 where something holds, else 0
     moves = False  # its outputs are elements of its inputs, whole numbers or others
     finds_sizes = False  # the sizes of its results are known only when it has run
+    is_pure = False  # the same inputs give the same outputs, bit by bit: no state, no choices, no parameters beside the inputs
     repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
 
     made_with: tuple[tuple[Any, ...], dict[str, Any]]  # the arguments of its class, for files
@@ -60,6 +62,7 @@ class Operation:
         # Memory and sizes of the program that is being made; scratch of the direction that is being made.
         self.scratch = self.kept = NO_MEMORY
         self.bound_sizes: Mapping[str, int] = {}
+        self.settled: AbstractSet[Tensor] = frozenset()  # storages whose numbers change only with those of parameters
         self.functions: list[FunctionCall | None] = []  # the calls of functions that these modules made
         self.trains = False  # whether its module is in training mode while the network is not
 

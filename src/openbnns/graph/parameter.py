@@ -81,6 +81,13 @@ class Parameter(Expression):
         self._set(data)
 
     @classmethod
+    def owning(cls, data: Array, requires_grad: bool = True) -> Parameter:
+        """A parameter on an array that nothing else reads or writes, so that every write is seen."""
+        parameter = cls(data, requires_grad)
+        parameter._shared = False
+        return parameter
+
+    @classmethod
     def of(cls, layer: ParameterMaker, name: str) -> Parameter:
         """The parameter ``name`` of a layer, which gives the shape, maybe later, and the initial values."""
         parameter = cls.__new__(cls)

@@ -5,6 +5,9 @@ operation that writes it to the last one that reads it, on either side; its grad
 last reader to that of its writer. ``memory.plan`` lets buffers share memory accordingly, and ``gradients.py`` says which
 gradients are the same numbers. A value that is cheap to compute and that the backward pass needs once is not kept: it is
 computed again.
+
+What follows from parameters and constants alone is settled: for inference it is computed when a parameter has changed, not in
+every run.
 """
 
 from __future__ import annotations
@@ -32,7 +35,10 @@ from .tensor import FLOAT32, Array, Tensor
 
 
 class TimedCall(NamedTuple):
-    """A call of a program and the time that it took by itself; ``kind`` is "native", or "Python" for one that needs it."""
+    """A call of a program and the time that it took by itself.
+
+    ``kind`` is "native", "Python" for one that needs it, or "settled" for one that is made only when a parameter has changed.
+    """
 
     operation: Operation
     call: Call
@@ -97,6 +103,7 @@ class Program:
         self._repeated: dict[tuple[int, Tensor], tuple[Block, Operation]] = {}
         if not self._wide:
             self._find_repeated()
+        self._settled = set() if training or self._wide else self._settled_steps()
         self._place_values()
         if training:
             self._place_gradients()
@@ -113,14 +120,17 @@ class Program:
         self.shapes = tuple(array.shape for array in self.inputs)
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = CallList(self._lasting)
+        self._settling = CallList(self._lasting)  # the calls of settled steps
+        self._settled_for = 0  # the version of the parameters that they ran for
         self.forward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
+        settled = frozenset(value for i in self._settled for value in self._steps[i].outputs)
         for i, step in enumerate(self._steps):
-            step.bound_sizes = self.sizes
+            step.bound_sizes, step.settled = self.sizes, settled
             step.scratch, step.kept = self._piece(self.scratch_blocks[i], self._number), self._kept(i)
             x, y = self.arrays(step.inputs), self.arrays(step.outputs)
             calls = listed(step.forward_all(x, y, training or step.trains))
             self.forward_calls.append((step, calls))
-            self._forward.calls += calls
+            (self._settling if i in self._settled else self._forward).calls += calls
         self._random = [step for step in self._steps if step.random]
         self._shows_inputs = any(v.storage is given for v in graph.outputs for given in graph.inputs)
         self.backward_calls: list[tuple[Operation, list[Call]]] = []
@@ -137,7 +147,7 @@ class Program:
             self._bind_backward()
         for step in self._steps:
             step.scratch = step.kept = NO_MEMORY  # lives as long as the program
-        for steps in (self._forward, self._backward, self._backward_of_parameters):
+        for steps in (self._settling, self._forward, self._backward, self._backward_of_parameters):
             self._lasting += arrays(steps.calls)
 
     @property
@@ -164,6 +174,17 @@ class Program:
                 wanted.update(v for v in step.outputs if v.dtype == FLOAT32)
         return wanted
 
+    def _settled_steps(self) -> set[int]:
+        """The steps that read nothing but parameters, constants, sizes, and results of such steps."""
+        settled: set[int] = set()
+        known: set[Tensor] = set()
+        for i, step in enumerate(self._steps):
+            pure = step.is_pure and not step.parameters and not step.trains
+            if pure and all(v.storage in known or _is_settled(v.storage.leaf) for v in step.inputs):
+                settled.add(i)
+                known.update(step.outputs)
+        return settled
+
     def _place_values(self) -> None:
         ends: dict[Tensor, int] = dict.fromkeys(self.graph.inputs, 0)
         starts: dict[Tensor, int] = dict.fromkeys(self.graph.inputs, 0)
@@ -181,6 +202,9 @@ class Program:
                 ends[value.storage] = self._last  # the caller reads it
         for value in self.graph.inputs:
             ends[value] = self._last  # the caller may run the same input again
+        for i in self._settled:
+            for value in self._steps[i].outputs:
+                starts[value], ends[value] = 0, self._last
         for value, start in starts.items():
             if value not in self._outside:
                 lives = (0, self._last) if self._wide else (start, ends[value])
@@ -396,9 +420,16 @@ class Program:
         """True if the array ``fits`` and is contiguous, and all calls may read it where it lies."""
         return self.fits(given) and not self._shows_inputs and not self._outside and given[0].flags.c_contiguous
 
+    def _settle(self, weights: int) -> None:
+        """Compute what follows from the parameters, if any may have changed since."""
+        if self._settling.calls and (weights == 0 or weights != self._settled_for):
+            self._settling.run(weights)
+            self._settled_for = weights
+
     def forward_on(self, samples: Array, weights: int = 0) -> None:
         """Compute the outputs from an array like the only input, where it lies if possible."""
         self.graph.read_arrays()
+        self._settle(weights)
         if self._shows_inputs:
             self.fill(0, samples)
             self._forward.run(weights)
@@ -420,6 +451,7 @@ class Program:
     def forward(self, weights: int = 0) -> Array:
         """Compute the outputs from ``inputs``; gives the first. For ``weights`` see :meth:`CallList.run`."""
         self.graph.read_arrays()
+        self._settle(weights)
         self._forward.run(weights)
         return self.outputs[0]
 
@@ -448,13 +480,14 @@ class Program:
     def _timed_pass(
         self, passes: Sequence[tuple[Operation, Sequence[Call]]], calls: CallList, *, backward: bool
     ) -> list[TimedCall]:
-        kinds = iter(calls.kinds())
+        kinds, settling = iter(calls.kinds()), set(map(id, self._settling.calls))
         rows = []
         for operation, own in passes:
             for call in own:
                 began = perf_counter()
                 call()
-                rows.append(TimedCall(operation, call, next(kinds), backward, perf_counter() - began))
+                kind = "settled" if id(call) in settling else next(kinds)
+                rows.append(TimedCall(operation, call, kind, backward, perf_counter() - began))
         return rows
 
     def describe(self) -> Table:
@@ -500,6 +533,14 @@ class Program:
         if not self._backward_calls:
             self._backward_calls = [CallList(self._lasting, [call]) for call in self._backward_of_parameters.calls]
         return self._backward_calls
+
+
+def _is_settled(leaf: object) -> bool:
+    """True for a parameter, a size, and an array that nothing can write to."""
+    if isinstance(leaf, np.ndarray):
+        base = leaf.base
+        return not leaf.flags.writeable and not (isinstance(base, np.ndarray) and base.flags.writeable)
+    return isinstance(leaf, (Parameter, Size))
 
 
 def _zeroing(array: Array) -> Call:

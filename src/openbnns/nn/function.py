@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,9 @@ class Function:
     >>> net(np.float32([[2, 3]])).tolist(), net.backward(np.float32([[1, 1]])).tolist()
     ([[8.0, 27.0]], [[12.0, 27.0]])
     """
+
+    is_pure: ClassVar[bool] = False
+    """True if the same arguments always give the same results: for inference it then runs on parameters only when one changes."""
 
     @staticmethod
     def forward(ctx: Context, *given: Any) -> Any:

@@ -222,7 +222,7 @@ def unwindowed(x: Tensor, axis: int, length: AnySize, stride: int, dilation: int
     size, count = int(x.shape[axis]), int(x.shape[axis + 1])
     entries = dilation * np.arange(size)[:, None] + stride * np.arange(count)
     merged = x.reshape((*x.shape[:axis], size * count, *x.shape[axis + 2 :]))
-    places = x.graph.constant(entries.ravel().astype(np.int64))
+    places = x.graph.own_constant(entries.ravel().astype(np.int64))
     return x.graph.append(operations.AddEntries(merged, axis, places, length))
 
 

@@ -69,7 +69,7 @@ def value(given: TensorLike, who: str) -> Tensor:
     if isinstance(given, Size):
         return graph.size(given)
     if isinstance(given, (bool, int, float, np.number, np.bool_)):
-        return graph.constant(np.array(given, np.int64 if isinstance(given, np.int64) else np.float32))
+        return graph.own_constant(np.array(given, np.int64 if isinstance(given, np.int64) else np.float32))
     if isinstance(given, np.ndarray):
         return graph.constant(given)
     raise TypeError(

@@ -40,8 +40,8 @@ def _index(n: Any, who: str) -> int:
 def _filled(sizes: tuple[AnySize, ...], number: Any) -> Tensor:
     graph = _graph()
     if is_plain(sizes):
-        return graph.constant(np.full([int(n) for n in sizes], number, np.float32))
-    result: Tensor = expand(graph.constant(np.float32(number)), *sizes)
+        return graph.own_constant(np.full([int(n) for n in sizes], number, np.float32))
+    result: Tensor = expand(graph.own_constant(np.array(number, np.float32)), *sizes)
     return result
 
 
@@ -108,9 +108,9 @@ def arange(start: Any, end: Any = None, step: Any = 1) -> Any:
     graph, given = _graph(), (first, last, step)
     if not any(isinstance(n, Size) for n in given):
         whole = all(isinstance(n, (int, np.integer)) for n in given)
-        return graph.constant(np.arange(first, last, step, dtype=np.int64 if whole else np.float32))
+        return graph.own_constant(np.arange(first, last, step, dtype=np.int64 if whole else np.float32))
     if any(isinstance(n, (float, np.floating)) for n in given):
-        return graph.constant(np.arange(*map(float, given), dtype=np.float32))
+        return graph.own_constant(np.arange(*map(float, given), dtype=np.float32))
     count = (last - first + step - 1) // step if step > 0 else (first - last - step - 1) // -step
     if count < 0:
         count = 0

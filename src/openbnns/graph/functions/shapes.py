@@ -415,7 +415,7 @@ def _picked(x: Tensor, picks: list[tuple[int, Any]]) -> tuple[Tensor, Sequence[A
     (axis, first), *others = picks
     if not others and isinstance(first, np.ndarray) and first.ndim == 1:
         return x.graph.append(operations.Pick(x, axis, first)), (len(first),)
-    values = [x.graph.constant(n.astype(np.int64)) if isinstance(n, np.ndarray) else n for _, n in picks]
+    values = [x.graph.own_constant(n.astype(np.int64)) if isinstance(n, np.ndarray) else n for _, n in picks]
     if not others:
         return x.graph.append(operations.Take(x, axis, values[0])), values[0].shape
     shape = broadcast(*(v.shape for v in values))

@@ -20,6 +20,8 @@ _ALONG_AXIS = ("softmax", "log_softmax")
 class Activation(Operation):
     """Elementwise, or for softmax and log softmax along an axis, the last one if none is named."""
 
+    is_pure = True
+
     def __init__(self, graph: Graph, x: Tensor, function: ActivationFunction, axis: int = -1) -> None:
         self.function = function
         self.along_axis, self.axis = function.case in _ALONG_AXIS, axis % max(1, x.ndim)

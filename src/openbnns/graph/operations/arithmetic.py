@@ -39,6 +39,8 @@ class Arithmetic(ShapedOperation, ActivatedOperation):
     Sums and differences take over an activation behind them: like their own gradient, its slope needs no operand.
     """
 
+    is_pure = True
+
     def __init__(self, function: Function, operands: Sequence[Tensor]) -> None:
         self.function = function
         self.keeps_inputs = function not in _LINEAR

@@ -66,6 +66,8 @@ MASKS = {
 class Elementwise(Operation):
     """y = f(a) or f(a, b); ``function`` is one of ``FORMULAS``."""
 
+    is_pure = True
+
     def __init__(self, function: str, operands: Sequence[Tensor]) -> None:
         self.function = function
         self.stops_gradient = not FORMULAS[function].slopes

@@ -23,6 +23,7 @@ class FourierTransform(Operation):
     All are linear, so that the gradient of the input is the transform the other way, with the factor of this way.
     """
 
+    is_pure = True
     keeps_inputs = False
 
     def __init__(self, x: Tensor, kind: Kind, axis: int, n: AnySize, norm: str) -> None:

@@ -34,6 +34,7 @@ class CustomFunction(Operation):
 
     def __init__(self, function: Any, arguments: Sequence[Any], inputs: list[Tensor], outputs: list[Tensor]) -> None:
         self.function, self.arguments = function, list(arguments)
+        self.is_pure = function.is_pure
         super().__init__(inputs, outputs)
         # Contexts of forward passes that await backward, by the address of the results.
         self._contexts: dict[int, Context] = {}

@@ -176,7 +176,9 @@ class NormalizedOperation(ActivatedOperation):
         if self.normalization is None or self.folds:
             call = PlanCall(made.layer.apply, x[0], y)
             # A native list may keep what it makes of weights as long as no parameter changes.
-            return call if not self.computed or self.weight.storage.leaf is not None else NumpyCall(call)
+            weights = self.weight.storage if self.computed else None
+            lasting = weights is None or weights.leaf is not None or weights in self.settled
+            return call if lasting else NumpyCall(call)
         self.normalization.bound_sizes = self.bound_sizes
         self.normalization.require_spread(len(x[0]), training)
         pooling, apply = self.pooling, PlanCall(made.layer.apply, x[0], y, phase=phase(training))

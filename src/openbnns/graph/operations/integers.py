@@ -18,6 +18,7 @@ from ._numpy import computing
 class Convert(Operation):
     """Whole numbers as float32, or numbers without what stands behind the point as int64; no gradient goes through."""
 
+    is_pure = True
     keeps_inputs = False
     stops_gradient = True
     takes_integers = True
@@ -32,6 +33,8 @@ class Convert(Operation):
 
 class Range(Operation):
     """``start``, ``start + step`` and so on: as many numbers as free sizes say."""
+
+    is_pure = True
 
     def __init__(
         self, graph: Graph, start: AnySize | float, step: AnySize | float, count: AnySize, *, whole: bool
@@ -51,6 +54,7 @@ class FlatIndex(Operation):
     A negative number counts from the end of its axis.
     """
 
+    is_pure = True
     keeps_inputs = False
 
     def __init__(self, numbers: Sequence[Tensor], sizes: Sequence[AnySize], output: Tensor) -> None:

@@ -19,6 +19,7 @@ from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 class Permute(ShapedOperation):
     """Axis k of the result is axis ``order[k]`` of the input."""
 
+    is_pure = True
     keeps_inputs = False
     moves = True
 
@@ -47,6 +48,7 @@ class Permute(ShapedOperation):
 class Slice(Operation):
     """A part of the elements by ``index``, a slice for every axis; its gradient is dy there and zero elsewhere."""
 
+    is_pure = True
     keeps_inputs = False
     moves = True
 
@@ -75,6 +77,7 @@ class Slice(Operation):
 class Pick(Operation):
     """Entries along an axis by whole numbers that are known when the network is recorded; gradients of repeats add up."""
 
+    is_pure = True
     keeps_inputs = False
     moves = True
 
@@ -100,6 +103,7 @@ class Pick(Operation):
 class Split(Operation):
     """Parts along an axis, one after the other; the gradient of the whole holds those of the parts side by side."""
 
+    is_pure = True
     keeps_inputs = False
     moves = True
 
@@ -124,6 +128,7 @@ class Split(Operation):
 class Concatenate(Operation):
     """Values side by side along an axis; each gradient is its part of dy."""
 
+    is_pure = True
     keeps_inputs = False
     moves = True
 
@@ -146,6 +151,7 @@ class Concatenate(Operation):
 class Expand(ShapedOperation):
     """A value repeated along axes of size 1, and along axes in front; its gradient is the sum over the copies."""
 
+    is_pure = True
     keeps_inputs = False
     moves = True
 
@@ -170,6 +176,7 @@ class Expand(ShapedOperation):
 class Detach(Operation):
     """The same numbers, through which no gradient goes back."""
 
+    is_pure = True
     keeps_inputs = False
     stops_gradient = True
 

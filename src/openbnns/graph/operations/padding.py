@@ -51,6 +51,7 @@ def pad(x: Tensor, widths: Widths, mode: str, who: str, value: float = 0.0) -> T
 class Padding(ShapedOperation):
     """Constants or the mirrored elements around a value; a gradient is the sum of those of all copies."""
 
+    is_pure = True
     keeps_inputs = False
 
     def __init__(self, x: Tensor, widths: Widths, mode: str, value: float) -> None:

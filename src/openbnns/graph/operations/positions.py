@@ -22,6 +22,7 @@ class Take(Operation):
     Negative numbers count from the end.
     """
 
+    is_pure = True
     keeps_inputs = True
 
     def __init__(self, x: Tensor, axis: int, indices: Tensor) -> None:
@@ -50,6 +51,7 @@ class Take(Operation):
 class TakeAlong(Operation):
     """y[i][j][k] = x[i][n[i][j][k]][k] along axis 1, and so along any: PyTorch's ``gather``."""
 
+    is_pure = True
     keeps_inputs = True
 
     def __init__(self, x: Tensor, axis: int, indices: Tensor) -> None:

@@ -20,6 +20,8 @@ class MatrixProduct(ShapedOperation):
     ``transposed`` says for each operand whether its last two axes are swapped first.
     """
 
+    is_pure = True
+
     def __init__(self, a: Tensor, b: Tensor, output: Tensor, transposed: tuple[bool, bool], alpha: float = 1.0) -> None:
         self.transposed, self.alpha = transposed, alpha
         super().__init__([a, b], output)
@@ -55,6 +57,8 @@ class MatrixProduct(ShapedOperation):
 
 class Contraction(ShapedOperation):
     """The sum of products of one or two operands over the axes whose letters the result lacks."""
+
+    is_pure = True
 
     def __init__(self, operands: list[Tensor], letters: list[str], result: str, shape: Sequence[AnySize]) -> None:
         self.letters, self.result = letters, result  # letters of the axes of each operand, and of the result

@@ -13,6 +13,8 @@ from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 class Reduction(ShapedOperation):
     """The values along some axes made one; the axes are gone from the result, or have size 1 with ``keep``."""
 
+    is_pure = True
+
     def __init__(self, x: Tensor, function: ReductionFunction, axes: tuple[int, ...], keep: bool) -> None:
         self.function, self.axes = function, axes
         self.keeps_inputs = function.case not in ("sum", "mean")

@@ -14,6 +14,7 @@ from ..tensor import Array, Tensor
 class Resize(Operation):
     """Nearest or linear; the position of a pixel follows from the sizes alone."""
 
+    is_pure = True
     keeps_inputs = False
 
     def __init__(self, x: Tensor, output_shape: Sequence[AnySize], linear: bool, align_corners: bool) -> None:
@@ -44,6 +45,7 @@ class Resize(Operation):
 class PixelShuffle(Operation):
     """Channels (C r², H, W) as blocks of r x r pixels (C, H r, W r), or with ``back`` the other way."""
 
+    is_pure = True
     keeps_inputs = False
 
     def __init__(self, x: Tensor, output_shape: Sequence[AnySize], back: bool) -> None:

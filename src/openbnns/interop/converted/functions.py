@@ -22,6 +22,8 @@ WHOLE: dict[str, Any] = {
 class AsNumbers(Function):
     """Whole numbers as float32."""
 
+    is_pure = True
+
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         return x.astype(np.float32)
@@ -33,6 +35,8 @@ class AsNumbers(Function):
 
 class AsWhole(Function):
     """Numbers as whole ones."""
+
+    is_pure = True
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -46,6 +50,8 @@ class AsWhole(Function):
 class SampleNumbers(Function):
     """0 for the first sample, 1 for the second, and so on, for as many as another tensor has."""
 
+    is_pure = True
+
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         return np.arange(len(x))
@@ -57,6 +63,8 @@ class SampleNumbers(Function):
 
 class WholeNumbers(Function):
     """Arithmetic of whole numbers by name, with all of their digits."""
+
+    is_pure = True
 
     @staticmethod
     def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
@@ -70,6 +78,8 @@ class WholeNumbers(Function):
 class Compare(Function):
     """A comparison by name: 1 where it holds, else 0, as whole numbers."""
 
+    is_pure = True
+
     @staticmethod
     def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
         return COMPARISONS[name](a, b).astype(np.int64)
@@ -82,6 +92,8 @@ class Compare(Function):
 class Not(Function):
     """1 where a number is 0, else 0, as whole numbers."""
 
+    is_pure = True
+
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         return (x == 0).astype(np.int64)
@@ -93,6 +105,8 @@ class Not(Function):
 
 class Forbid(Function):
     """0 where a mask holds and minus infinity elsewhere, to be added to scores."""
+
+    is_pure = True
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:

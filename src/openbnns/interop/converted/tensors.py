@@ -67,7 +67,7 @@ class ForeignTensor:
         graph = current_graph()
         assert graph is not None
         if self.constant and self.held.dtype == object:
-            parts = [F.mul(graph.value(np.ones((), np.float32)), n) for n in self.held.ravel()]
+            parts = [F.mul(graph.own_constant(np.ones((), np.float32)), n) for n in self.held.ravel()]
             sizes: Tensor = F.stack(parts).reshape(self.shape)
             return sizes
         found: Tensor = graph.value(self.held)
@@ -85,7 +85,7 @@ class ForeignTensor:
         if value.dtype == FLOAT32:
             return value
         if isinstance(value.leaf, np.ndarray):
-            return value.graph.constant(value.leaf.astype(np.float32))
+            return value.graph.own_constant(value.leaf.astype(np.float32))
         result: Tensor = AsNumbers.apply(value)
         return result
 

@@ -301,7 +301,7 @@ def result_of(call: Call, tensors: list[ForeignTensor | None]) -> tuple[ForeignT
     given = [x for x in tensors if x is not None]
     by_size = call.op in _FILLING and any(x.constant and x.held.dtype == object for x in given)
     if call.op in _numpy.TABLE and call.op not in _NEVER_FOLDED and all(x.constant for x in given) and not by_size:
-        return tuple(map(ForeignTensor, _numpy.compute(call, [None if x is None else x.held for x in tensors])))
+        return tuple(map(ForeignTensor, _folded(call, [None if x is None else x.held for x in tensors])))
     changing = {x.kind for x in given if not x.constant}
     of_numbers = any(x.kind == "f" for x in given[: 3 if call.op == "Where" else 1])
     if (
@@ -316,6 +316,15 @@ def result_of(call: Call, tensors: list[ForeignTensor | None]) -> tuple[ForeignT
         return by_numpy(call, tensors)
     results = OPERATORS[call.op](call, *tensors)
     return results if isinstance(results, tuple) else (results,)
+
+
+def _folded(call: Call, arrays: list[Array | None]) -> tuple[Array, ...]:
+    """The results of an operator on constants: arrays that nothing writes to, unless they are one of these."""
+    results = _numpy.compute(call, arrays)
+    for result in results:
+        if result.base is None and not any(result is array for array in arrays):
+            result.flags.writeable = False
+    return results
 
 
 @cache

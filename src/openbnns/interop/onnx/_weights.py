@@ -63,8 +63,9 @@ def sorted_out(model: Model, frozen: set[str]) -> Weights:
         if statistics and array.dtype.kind == "f":
             found.buffers[name] = np.array(array, order="C")
         elif _is_weight(array) and not all(place in _SETTINGS.get(node.op, ()) for node, place in uses):
-            found.parameters[name] = Parameter(array, requires_grad=name not in frozen)
+            found.parameters[name] = Parameter.owning(array, requires_grad=name not in frozen)
         else:
+            array.flags.writeable = False
             found.constants[name] = array
     for node in nested(model.nodes):
         if node.op in GATES:
@@ -149,7 +150,7 @@ class _Tracing:
             fits = start == first and array.shape == places.shape and known in parameters
             if fits and np.array_equal(places.ravel(), np.arange(start, start + array.size)):
                 return parameters[known]
-        parameters[name] = Parameter(self.numbers[places])
+        parameters[name] = Parameter.owning(self.numbers[places])
         return parameters[name]
 
     def places(self, name: str) -> Array | None:

@@ -146,7 +146,7 @@ def _frozen(model: Model) -> set[str]:
 # Inputs.
 
 _TRIALS = (
-    (SOME_SAMPLES, 64), (SOME_SAMPLES, 224), (12, 240), (SOME_SAMPLES, 32), (SOME_SAMPLES, 48), (1, 4096), (1, 1),
+    (SOME_SAMPLES, 64), (SOME_SAMPLES, 224), (12, 240), (SOME_SAMPLES, 32), (SOME_SAMPLES, 48), (1, 4096), (1, 16000), (1, 1),
 )  # fmt: skip
 """Numbers of samples, and of other sizes that are free, to record with: many networks halve images several times, those that
 read text take lines of 32 or 48 pixels, and windows of sound are long."""

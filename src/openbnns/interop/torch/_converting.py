@@ -323,7 +323,7 @@ class _Builder:
 
     def _parameter(self, parameter: Any) -> Parameter:
         if id(parameter) not in self._parameters:
-            made = Parameter(array_of(parameter), requires_grad=bool(parameter.requires_grad))
+            made = Parameter.owning(array_of(parameter), requires_grad=bool(parameter.requires_grad))
             self._parameters[id(parameter)] = made
         return self._parameters[id(parameter)]
 

@@ -93,7 +93,7 @@ class _Sequence:
         if given.kind == "f" or given.rank != 1 or given.shape[0] != self.samples:
             raise Misfit("lengths of sequences must be one whole number per sample")
         value = given.value
-        return value.graph.constant(value.leaf.astype(np.int64)) if isinstance(value.leaf, np.ndarray) else value
+        return value.graph.own_constant(value.leaf.astype(np.int64)) if isinstance(value.leaf, np.ndarray) else value
 
 
 def _check(call: Call, x: ForeignTensor, count: int) -> None:
@@ -144,7 +144,7 @@ def lstm(
 def _begin(value: Tensor, states: list[Tensor | None], hidden: int) -> list[InitialState]:
     if all(state is None for state in states):
         return []
-    zeros = value.graph.constant(np.zeros(hidden, np.float32))
+    zeros = value.graph.own_constant(np.zeros(hidden, np.float32))
     return [InitialState(zeros if state is None else state, None) for state in states]
 
 

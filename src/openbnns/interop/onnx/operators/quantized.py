@@ -327,7 +327,7 @@ def quantized_lstm(
         rows = np.concatenate([np.arange(g * len(r), (g + 1) * len(r)) for g in ORDERS["LSTM"]])
         biases = () if numbers is None else tuple(half[rows] for half in np.split(numbers[i], 2))
         arrays = [w.T[rows], r.T[rows], *biases]
-        parts = [Parameter(np.ascontiguousarray(a, np.float32), requires_grad=False) for a in arrays]
+        parts = [Parameter.owning(np.array(a, np.float32, order="C"), requires_grad=False) for a in arrays]
         cells.append(Cells(parts[0], parts[1], tuple(parts[2:])))
     node = replace(call.node, op="LSTM")
     inner = replace(call, node=node, cells=cells)

@@ -128,6 +128,8 @@ def _inside(numbers: Tensor, n: int, edges: str, corners: bool) -> Tensor:
 class RegionAlign(Function):
     """Means, or maxima, of samples in the cells of boxes; gradients go to the images."""
 
+    is_pure = True
+
     @staticmethod
     def forward(ctx: Any, x: Any, boxes: Any, images: Any, options: Any) -> Any:
         high, wide = options["size"]
@@ -241,6 +243,8 @@ def reverse_sequence(call: Call, x: ForeignTensor, lengths: ForeignTensor) -> Fo
 
 class Determinant(Function):
     """Determinants of square matrices."""
+
+    is_pure = True
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
