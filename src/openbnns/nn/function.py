@@ -11,7 +11,7 @@ from ..graph import operations
 from ..graph.graph import current_graph
 from ..graph.operations.function import Context, as_list
 from ..graph.parameter import Parameter
-from ..graph.sizes import AnySize, Size
+from ..graph.sizes import AnySize, Size, number_of
 from ..graph.tensor import FLOAT32, INT64, Tensor
 
 _TRIES = (2, 3)  # for the free size of the inputs
@@ -75,7 +75,8 @@ class Function:
     def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
         """Values for the results of trials, and whether there are several.
 
-        Trials with two numbers in place of the one free size of the inputs tell which sizes of a result are multiples of it.
+        Trials with two numbers in place of the one free size of the inputs tell which sizes of a result are multiples of it; they
+        must hold for the number of this recording, too.
         Where that does not say everything, the result is for the sizes of this recording alone.
         """
         graph, shapes = inputs[0].graph, [x.shape for x in inputs]
@@ -83,10 +84,11 @@ class Function:
         names = {name for n in free.values() for name in n.expression.names()}
         results = None
         if len(names) == 1:
-            found = [cls._trial(arguments, dict.fromkeys(names, number)) for number in _TRIES]
+            size = graph.sizes.size(*names)
+            found = [cls._trial(arguments, dict.fromkeys(names, number)) for number in (*_TRIES, int(size.number))]
             results = [
-                (_multiples(one.shape, other.shape, graph.sizes.size(*names)), one.dtype)
-                for one, other in zip(*map(as_list, found), strict=True)
+                (_multiples(one.shape, other.shape, present.shape, size), one.dtype)
+                for one, other, present in zip(*map(as_list, found), strict=True)
             ]
         if results is None or any(shape is None for shape, _ in results):
             found = [cls._trial(arguments, graph.sizes.numbers)]
@@ -111,11 +113,14 @@ class Function:
         return tuple(map(np.asarray, results)) if isinstance(results, (tuple, list)) else np.asarray(results)
 
 
-def _multiples(one: tuple[int, ...], other: tuple[int, ...], size: Size) -> tuple[AnySize, ...] | None:
-    """The shape that is ``one`` and ``other`` in the trials; None if its sizes are not multiples of the free one."""
+def _multiples(
+    one: tuple[int, ...], other: tuple[int, ...], present: tuple[int, ...], size: Size
+) -> tuple[AnySize, ...] | None:
+    """The shape that was ``one``, ``other`` and ``present`` in trials; None if its sizes are not multiples of the free one."""
     shape: list[AnySize] = []
     for a, b in zip(one, other, strict=False):
         if a != b and (a % _TRIES[0] or b % _TRIES[1] or a // _TRIES[0] != b // _TRIES[1]):
             return None
         shape.append(a if a == b else size * (a // _TRIES[0]))
-    return tuple(shape) if len(one) == len(other) else None
+    agree = len(one) == len(other) == len(present) and tuple(map(number_of, shape)) == present
+    return tuple(shape) if agree else None

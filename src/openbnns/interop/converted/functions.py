@@ -1,4 +1,4 @@
-"""What is computed with tensors that are no numbers to train: comparisons, masks, changes of type; in NumPy."""
+"""Comparisons, masks and arithmetic of whole numbers, in NumPy: functions without gradients."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.operations.function import Context
+from ...graph.sizes import broadcast
+from ...graph.tensor import FLOAT32, INT64, Tensor
 from ...nn.function import Function
 
 COMPARISONS: dict[str, Any] = {
@@ -17,34 +20,6 @@ WHOLE: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "floor_divide": np.floor_divide, "remainder": np.remainder,
     "fmod": np.fmod, "maximum": np.maximum, "minimum": np.minimum,
 }  # fmt: skip
-
-
-class AsNumbers(Function):
-    """Whole numbers as float32."""
-
-    is_pure = True
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x.astype(np.float32)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return None
-
-
-class AsWhole(Function):
-    """Numbers as whole ones."""
-
-    is_pure = True
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x.astype(np.int64)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return None
 
 
 class SampleNumbers(Function):
@@ -61,57 +36,52 @@ class SampleNumbers(Function):
         return None
 
 
-class WholeNumbers(Function):
-    """Arithmetic of whole numbers by name, with all of their digits."""
+class ByElement(Function):
+    """A function whose result lies element by element under its operands; no gradient goes through."""
 
     is_pure = True
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return (None,) * len(ctx.needs_input_grad)
+
+    @classmethod
+    def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
+        shape = broadcast(*(x.shape for x in inputs))
+        if shape is None:
+            raise ValueError(f"{' and '.join(str(x.shape) for x in inputs)} do not fit together")
+        ones = [np.ones((1,) * x.ndim, x.dtype) if isinstance(x, Tensor) else x for x in arguments]
+        result = cls.forward(Context((), False), *ones)
+        return [Tensor(inputs[0].graph, shape, FLOAT32 if result.dtype.kind == "f" else INT64)], False
+
+
+class WholeNumbers(ByElement):
+    """Arithmetic of whole numbers by name, with all of their digits."""
 
     @staticmethod
     def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
         return np.asarray(WHOLE[name](a, b), np.int64)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return None, None, None
 
-
-class Compare(Function):
+class Compare(ByElement):
     """A comparison by name: 1 where it holds, else 0, as whole numbers."""
-
-    is_pure = True
 
     @staticmethod
     def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
         return COMPARISONS[name](a, b).astype(np.int64)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return None, None, None
 
-
-class Not(Function):
+class Not(ByElement):
     """1 where a number is 0, else 0, as whole numbers."""
-
-    is_pure = True
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         return (x == 0).astype(np.int64)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return None
 
-
-class Forbid(Function):
+class Forbid(ByElement):
     """0 where a mask holds and minus infinity elsewhere, to be added to scores."""
-
-    is_pure = True
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         return np.where(x != 0, np.float32(0), np.float32(-np.inf))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return None

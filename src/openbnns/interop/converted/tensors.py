@@ -12,7 +12,6 @@ from ...graph.parameter import Parameter
 from ...graph.sizes import Shape, is_plain, is_same, is_same_shape, product
 from ...graph.tensor import FLOAT32, Tensor, equal_here, filled
 from ...nn import functional as F
-from .functions import AsNumbers
 
 
 class Misfit(ValueError):
@@ -86,7 +85,7 @@ class ForeignTensor:
             return value
         if isinstance(value.leaf, np.ndarray):
             return value.graph.own_constant(value.leaf.astype(np.float32))
-        result: Tensor = AsNumbers.apply(value)
+        result: Tensor = value.float()
         return result
 
     @property

@@ -31,6 +31,7 @@ from .operators import OPERATORS
 _TAKES_ALL = {
     "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Shape", "Size", "Identity", "Cast", "CastLike", "ConstantOfShape", "OneHot",
     "Dropout", "MaxPool", "MaxUnpool", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Range", "MelWeightMatrix",
+    "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf",
     "HannWindow", "HammingWindow", "BlackmanWindow", "BitShift", "BitwiseNot",
 }  # fmt: skip
 # Attributes that say nothing, or nothing that matters here.

@@ -34,8 +34,9 @@ def from_onnx(
     and is saved.
 
     Inputs have the shapes of the file. Sizes that it leaves open are free, and so is axis ``batch_axis`` of every input, the
-    first one, even if the file has a number for it; ``batch_axis`` may name axes by input, and None leaves all numbers of the
-    file as they are. ``input_shapes`` fixes shapes of inputs, by name; without the batch, that stays free.
+    first one, even if the file has a number for it, unless the first input has another number there; ``batch_axis`` may name
+    axes by input, and None leaves all numbers of the file as they are. ``input_shapes`` fixes shapes of inputs, by name;
+    without the batch, that stays free.
 
     Initializers are parameters under their names, and moving statistics of batch normalizations are buffers; single numbers,
     masks and ``Constant`` nodes stay as they are. The result is in evaluation mode, as the file is: ``Trainer`` and ``train()``
@@ -156,15 +157,15 @@ def _with_names(
     port: Port, batch_axis: int | Mapping[str, int | None] | None, given: Mapping[str, Sequence[int]],
     written: dict[str, int], model: Model,
 ) -> Port:  # fmt: skip
-    """The input with a name for every size that is free."""
+    """The input with a name for every size that is free; ``written`` notes the number that the file has for the batch."""
     axis = _batch_axis(port, batch_axis, model)
     shape: list[Any] = list(_shape(port, axis, given, model))
     if len(given.get(port.name, ())) == len(shape):
         axis = None
     for i, n in enumerate(shape):
         if i == axis:
-            if isinstance(n, int):
-                written.setdefault(BATCH, n)
+            if isinstance(n, int) and written.setdefault(BATCH, n) != n and not isinstance(batch_axis, Mapping):
+                continue  # a state with its layers in front, beside a batch of another size
             shape[i] = n if isinstance(n, str) else BATCH
         elif n is None or (isinstance(n, str) and n in shape[:i]):  # some files have one name for all that is unknown
             shape[i] = f"{port.name}_{i}"

@@ -640,7 +640,9 @@ def _made(table: Mapping[str, Any], arrays: Mapping[str, Array]) -> Module:
             continue
         owner = first.get(name, name)
         if owner not in made_state:
-            made_state[owner] = Parameter.owning(np.array(arrays[owner])) if owner in parameters else np.array(arrays[owner])
+            made_state[owner] = (
+                Parameter.owning(np.array(arrays[owner])) if owner in parameters else np.array(arrays[owner])
+            )
         home, _, last = name.rpartition(".")
         if last not in modules[home]._parameters and last not in modules[home]._buffers:
             modules[home].place(last, made_state[owner])

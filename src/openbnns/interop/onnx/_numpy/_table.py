@@ -18,16 +18,9 @@ Body = Callable[..., Any]
 
 TABLE: dict[str, Body] = {}
 
-WITHOUT_GRADIENT = {
-    "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf", "Hardmax",
-    "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift",
-}  # fmt: skip
-"""What has no gradient even for tensors of numbers."""
-
 BY_ELEMENT = {
-    "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf", "Hardmax",
-    "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift", "Add",
-    "Sub", "Mul", "Div", "Neg", "Abs", "Sign", "Max", "Min", "Sum", "Pow", "Mod",
+    "Hardmax", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift", "Add", "Sub",
+    "Mul", "Div", "Neg", "Abs", "Sign", "Max", "Min", "Sum", "Pow", "Mod",
     "Where", "Identity", "Cast", "CastLike", "Clip", "CumSum", "Relu", "Trilu",
 }  # fmt: skip
 """What gives results of the broadcast shape of the operands."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....graph.tensor import Tensor
 from ....nn import functional as F
-from ...converted.functions import AsNumbers, Compare, Forbid
+from ...converted.functions import Compare, Forbid
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from ._registry import operator
@@ -78,7 +78,7 @@ def _without_empty_rows(weights: Any, added: Any) -> Any:
         seen: Any = ~np.isneginf(added).all(-1, keepdims=True)
         return weights if seen.all() else F.where(seen, weights, 0.0)
     largest = F.amax(F.detach(added), -1, True)
-    return F.where(AsNumbers.apply(Compare.apply(largest, np.float32(-np.inf), "gt")), weights, 0.0)
+    return F.where(Compare.apply(largest, np.float32(-np.inf), "gt").float(), weights, 0.0)
 
 
 def _everything_added(

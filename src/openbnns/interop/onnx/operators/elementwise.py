@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from ....graph.sizes import is_same_shape
 from ....graph.tensor import Tensor
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
-from .. import _numpy
 from .._call import Call
 from .._file import kind_of_type
 from .._tensor import broadcast_shape, by_numpy, constant_of
@@ -236,12 +236,38 @@ def along(value: Tensor, axis: int, matrix: Any) -> Tensor:
 # Masks and types.
 
 
-def _masked(call: Call, *given: ForeignTensor) -> Any:
+COMPARISONS: dict[str, Any] = {
+    "Equal": F.eq, "Less": F.lt, "LessOrEqual": F.le, "Greater": F.gt, "GreaterOrEqual": F.ge, "And": F.logical_and,
+    "Or": F.logical_or, "Xor": F.logical_xor, "Not": F.logical_not, "IsNaN": F.isnan,
+}  # fmt: skip
+
+
+def _mask(function: Any) -> Any:
+    def handler(call: Call, *given: ForeignTensor) -> ForeignTensor:
+        broadcast_shape([x.shape for x in given])
+        return ForeignTensor(function(*(x.elements for x in given)), "b")
+
+    return handler
+
+
+for _name, _function in COMPARISONS.items():
+    add(MASKS, _name, _mask(_function))
+
+
+@operator(MASKS, "IsInf")
+def is_infinite(call: Call, x: ForeignTensor) -> ForeignTensor:
+    up, down, value = call.integer("detect_positive", 1), call.integer("detect_negative", 1), x.numbers
+    if up and down:
+        return ForeignTensor(F.isinf(value), "b")
+    return ForeignTensor(F.eq(value, math.inf if up else -math.inf if down else math.nan), "b")
+
+
+def _without_gradient(call: Call, *given: ForeignTensor) -> Any:
     return by_numpy(call, given)
 
 
-for _name in sorted(_numpy.WITHOUT_GRADIENT - {"BitShift", "BitwiseNot"}):
-    add(MASKS, _name, _masked)
+for _name in ("Hardmax", "BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+    add(MASKS, _name, _without_gradient)
 
 
 @operator(MASKS, "BitShift", "BitwiseNot")

@@ -11,7 +11,7 @@ from ....graph.sizes import AnySize, product
 from ....graph.tensor import FLOAT32, Tensor
 from ....nn import functional as F
 from ....nn.function import Function
-from ...converted.functions import AsNumbers, AsWhole, Compare
+from ...converted.functions import Compare
 from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
@@ -61,7 +61,7 @@ def grid_sample(call: Call, x: ForeignTensor, grid: ForeignTensor) -> ForeignTen
 
 def _pixels(flat: Tensor, index: Tensor, channels: AnySize) -> Tensor:
     samples, count = index.shape
-    places = F.expand(AsWhole.apply(F.detach(index)).reshape((samples, 1, count)), samples, channels, count)
+    places = F.expand(F.detach(index).long().reshape((samples, 1, count)), samples, channels, count)
     found: Tensor = F.gather(flat, 2, places)
     return found
 
@@ -98,8 +98,8 @@ def _tap(position: Tensor, n: int, edges: str, corners: bool, factor: Any) -> tu
     position = F.detach(position)
     if edges == "zeros":
         there = F.mul(
-            AsNumbers.apply(Compare.apply(position, np.float32(0), "ge")),
-            AsNumbers.apply(Compare.apply(position, np.float32(n - 1), "le")),
+            Compare.apply(position, np.float32(0), "ge").float(),
+            Compare.apply(position, np.float32(n - 1), "le").float(),
         )
         factor = there if factor is None else F.mul(factor, there)
     else:
@@ -233,10 +233,10 @@ def reverse_sequence(call: Call, x: ForeignTensor, lengths: ForeignTensor) -> Fo
     moved = F.movedim(x.numbers, (batch, time), (0, 1))
     samples, steps = moved.shape[:2]
     counts = lengths.numbers.reshape((samples, 1))
-    numbers = AsNumbers.apply(F.arange(steps)).reshape((1, steps))
-    inside = AsNumbers.apply(Compare.apply(counts, numbers, "gt"))
+    numbers = F.arange(steps).float().reshape((1, steps))
+    inside = Compare.apply(counts, numbers, "gt").float()
     turned = F.sub(F.sub(counts, 1.0), numbers)
-    places = AsWhole.apply(F.add(numbers, F.mul(inside, F.sub(turned, numbers))))
+    places = F.add(numbers, F.mul(inside, F.sub(turned, numbers))).long()
     places = places.reshape((samples, steps, *[1] * (x.rank - 2)))
     return ForeignTensor(F.movedim(F.take_along_dim(moved, places, 1), (0, 1), (batch, time)))
 

@@ -13,7 +13,6 @@ from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
 from ....graph.tensor import INT64, Tensor, filled
 from ....nn import functional as F
-from ...converted.functions import AsWhole
 from ...converted.tensors import ForeignTensor, Misfit, kind_of, reshaped, sizes_array
 from .. import _numpy
 from .._call import Call
@@ -304,7 +303,7 @@ def _from_front(x: ForeignTensor, indices: ForeignTensor, axis: int) -> Tensor:
     """Indices as a value; those that count from the end of an axis count from its front."""
     if not indices.constant:
         places: Tensor = F.remainder(indices.value, int(x.shape[axis]))
-        return places if places.dtype.kind == "i" else AsWhole.apply(places)
+        return places if places.dtype.kind == "i" else places.long()
     numbers = indices.held
     if numbers.size and numbers.min() < 0:
         numbers = np.where(numbers < 0, numbers + int(x.shape[axis]), numbers)
@@ -345,7 +344,7 @@ def _as_one(x: ForeignTensor, count: int) -> Tensor:
 
 def _flat_places(x: ForeignTensor, indices: ForeignTensor, batch: int, width: int) -> Tensor:
     """Entries of the first axes of ``x``, taken as one, by numbers along ``width`` of them, behind those of batches."""
-    whole = indices.value if indices.value.dtype.kind == "i" else AsWhole.apply(indices.value)
+    whole = indices.value if indices.value.dtype.kind == "i" else indices.value.long()
     numbers: list[Any] = []
     for axis in range(batch):
         n = indices.shape[axis]

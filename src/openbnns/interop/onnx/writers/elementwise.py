@@ -10,7 +10,7 @@ import numpy as np
 
 from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from ....graph import operations
-from ...converted.functions import AsNumbers, AsWhole, Compare, Forbid, Not
+from ...converted.functions import Compare, Forbid, Not
 from .._graph_file import GraphFile
 from .._tensor import ByNumpy, Recipe
 from ._registry import NoForm, writes
@@ -187,8 +187,6 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
         return _node_again(file, operation, operation.arguments[-1])
     kinds = file.onnx.TensorProto
     given = [file.use(x) for x in operation.inputs]
-    if operation.function in (AsNumbers, AsWhole):
-        return file.node("Cast", given[0], to=kinds.FLOAT if operation.function is AsNumbers else kinds.INT64)
     if operation.function is Not:
         zero = file.node("Equal", given[0], file.constant(np.zeros((), operation.inputs[0].dtype)))
         return file.node("Cast", zero, to=kinds.INT64)

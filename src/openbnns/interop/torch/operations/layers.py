@@ -14,7 +14,7 @@ from ....graph.parameter import Parameter
 from ....graph.sizes import Size
 from ....graph.tensor import Tensor
 from ....nn import functional as F
-from ...converted.functions import AsNumbers, Compare
+from ...converted.functions import Compare
 from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._recording import Kind
 from .._steps import BY_MODE, ByMode
@@ -355,7 +355,7 @@ def random_numbers(call: Call, *given: Any, generator: Any = None, **named: Any)
 @operation(RANDOM, "bernoulli_")
 def bernoulli(call: Call, p: Any = 0.5, *, generator: Any = None) -> Any:
     _refuse_generator(generator)
-    return AsNumbers.apply(Compare.apply(_drawn(call, normal=False), np.float32(plain(p, "p")), "lt"))
+    return Compare.apply(_drawn(call, normal=False), np.float32(plain(p, "p")), "lt").float()
 
 
 @operation(RANDOM, "bernoulli")
