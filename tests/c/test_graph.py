@@ -191,8 +191,9 @@ class Pair(ctypes.Structure):
 
 
 KINDS = {"bool": ctypes.c_bool, "int": ctypes.c_int, "size_t": ctypes.c_size_t, "uint32_t": ctypes.c_uint32,
-         "uint64_t": ctypes.c_uint64}
-RETURNED = {"v": None, "i": ctypes.c_int, "u": ctypes.c_size_t, "p": ctypes.c_void_p, "o": Pair, "c": Pair, "m": Pair}
+         "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64}
+RETURNED = {"v": None, "i": ctypes.c_int, "u": ctypes.c_size_t, "p": ctypes.c_void_p, "o": Pair, "c": Pair, "m": Pair,
+            "r": ctypes.c_void_p}
 compile_ = library.BNNSGraphCompileFromFile
 compile_.restype, compile_.argtypes = Pair, [ctypes.c_char_p, ctypes.c_char_p, Pair]
 make = library.BNNSGraphContextMake
@@ -202,10 +203,17 @@ context = make(graph)
 default = library.BNNSGraphCompileOptionsMakeDefault
 default.restype = Pair
 options = default()
+begin = library.openbnns_graph_builder_make
+begin.restype = ctypes.c_void_p
+builder = begin()
 assert graph.data and context.data and options.data
 random = np.random.default_rng(int(sys.argv[1]))
 room = ctypes.create_string_buffer(4096)
 words = [ctypes.create_string_buffer(text) for text in (b"", b"main", b"x", b"other", bytes([255, 254]))]
+operations = [ctypes.create_string_buffer(text) for text in (
+    b'{"operation": "argument", "arguments": {"shape": [3]}}', b'{"operation": "relu", "tensor": 0}', b'[[]]',
+    b'{"operation": "constant", "arguments": {"data_type": 65568, "shape": [0]}}', b'{"operation": 5}',
+)]
 refused = 0
 
 
@@ -218,6 +226,11 @@ def argument(name, kind):
         else:
             choices += [Pair(ctypes.addressof(room), 64), Pair(ctypes.addressof(room), 8)]
         return choices[random.integers(len(choices))]
+    if kind == "openbnns_graph_builder":
+        choices = [builder, builder, None, options.data, 0x1234, builder + 1]
+        return ctypes.c_void_p(choices[random.integers(len(choices))])
+    if name == "operation":
+        return operations[random.integers(len(operations))]
     if kind == "char*":
         return ctypes.c_char_p(None) if random.integers(4) == 0 else words[random.integers(len(words))]
     if kind.endswith("_fn_t"):
@@ -230,8 +243,8 @@ def argument(name, kind):
 
 
 for turn in range(1500):
-    name, letter, parameters = FUNCTIONS[97 + random.integers(42)]
-    if name in ("BNNSGraphContextDestroy", "BNNSGraphCompileOptionsDestroy", "BNNSGraphCompileOptionsSetOutputFD"):
+    name, letter, parameters = FUNCTIONS[97 + random.integers(47)]
+    if name.endswith(("_destroy", "ContextDestroy", "OptionsDestroy", "SetOutputFD")):
         continue
     ctypes.memset(room, 0, 4096)
     function = getattr(library, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -16,7 +17,7 @@ from openbnns import graph
 from openbnns.interop.coreml import CoreMLError
 from openbnns.interop.coreml.builder import EPSILON, Builder, Tensor
 
-FACTS = json.loads((Path(__file__).parents[2] / "tools" / "facts" / "graph_builder.json").read_text(encoding="utf-8"))
+FACTS = json.loads((Path(__file__).parents[2] / "tools" / "facts" / "swift_graph.json").read_text(encoding="utf-8"))
 COUNT = np.arange(1, 9, dtype=np.float32)
 
 
@@ -286,25 +287,34 @@ def test_operations(name: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
 
 
-def test_every_operation_of_the_facts_is_here() -> None:
-    """By its name in snake case; operators by those of Python."""
+def snake(name: str) -> str:
+    for word in ("ReLU", "LSTM", "ND", "MatMul"):
+        name = name.replace(word, word.capitalize())
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def test_every_operation_of_swift_is_here() -> None:
+    """Swift's methods of builders and tensors by their names in snake case, with their arguments; its operators by Python's."""
     operators = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", ".==": "eq", ".!=": "ne", ".<": "lt",
                  ".<=": "le", ".>": "gt", ".>=": "ge", ".&": "and", ".|": "or", ".^": "xor", ".!": "invert"}  # fmt: skip
-    assert len(FACTS["operations"]) == FACTS["count"] == 114
-    for entry in FACTS["operations"]:
-        word = re.match(r"[^\s(<]+(?=[<(\s])|[^\s]+", entry["signature"].strip())
-        assert word
-        name = word[0]
-        if entry["group"] == "operators":
-            name = entry["signature"].split()[0]
-            assert hasattr(Tensor, f"__{operators[name]}__"), name
+    found = set()
+    for type in FACTS["types"]:
+        if type["name"] not in (f"BNNSGraph.Builder{part}" for part in ("", ".Tensor", ".OperationParameter")):
             continue
-        if name == "subscript":
-            assert hasattr(Tensor, "__getitem__") and hasattr(Tensor, "__setitem__")
-            continue
-        name = name.replace("ReLU", "_relu").replace("ND", "_nd").replace("LSTM", "_lstm")
-        snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
-        assert hasattr(Builder if entry["group"] == "builder" else Tensor, snake), (entry["signature"], snake)
+        ours = Builder if type["name"] == "BNNSGraph.Builder" else Tensor
+        for method in type["methods"]:
+            if method["name"] == "graphBuilderTensor":  # operands are converted without being asked
+                continue
+            if method["static"]:
+                name, wanted = f"__{operators[method['name']]}__", set()
+            else:
+                name = snake(method["name"])
+                wanted = {snake(a["label"] if a["label"] != "_" else a["name"]) for a in method["args"]}
+            assert hasattr(ours, name), name
+            assert wanted <= set(inspect.signature(getattr(ours, name)).parameters), (name, wanted)
+            found.add(name)
+    assert len(found) == 109
+    assert hasattr(Tensor, "__getitem__") and hasattr(Tensor, "__setitem__")
 
 
 # Recurrent cells.
@@ -378,6 +388,21 @@ def test_assignment_to_a_part() -> None:
 
     (found,) = outputs(build, np.float32([[1, 2, 3], [4, 5, 6]]))
     assert found.tolist() == [[8, 10, 7], [4, 5, 7]]
+
+
+@pytest.mark.parametrize(("kind", "number"), [(np.float32, 7), (np.int32, 7), (np.bool_, True), (np.bool_, False)])
+def test_a_number_for_a_part(kind: type, number: float) -> None:
+    """The part is this number whatever it was, also no number or infinite."""
+
+    def build(b: Builder) -> Tensor:
+        x = b.argument("x", kind, [3])
+        x[1:] = number
+        return x
+
+    with np.errstate(invalid="ignore"):
+        x = np.array([0, 1, 0] if kind != np.float32 else [np.nan, np.nan, np.inf]).astype(kind)
+    (found,) = outputs(build, x)
+    assert found[1:].tolist() == [number, number] and found.dtype == kind
 
 
 def test_a_state() -> None:

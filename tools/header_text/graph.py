@@ -224,15 +224,15 @@ A builder belongs to one thread at a time.
 Begin a graph. Destroy the builder after use.
 """,
             "openbnns_graph_builder_add": """
-Add an operation. Tensors are numbered from 0 in the order in which they are made, so that further results of an operation have the
-numbers that follow. data, data_size bytes, are the elements of a constant, which are copied; NULL for everything else.
+Add an operation. Tensors are numbered from 0 in the order in which they are made, so that further results of an operation have
+the numbers that follow. data, data_size bytes, are the elements of a constant, which are copied; NULL for everything else.
 """,
             "openbnns_graph_builder_get_tensor": """
 Describe a tensor: its type, rank, shape and strides, with -1 for those that an open size leaves open.
 """,
             "openbnns_graph_builder_compile": """
-Compile the graph that computes these tensors, its only function main. Outputs come first among its arguments, then arguments
-in the order in which they were added. Release its memory as that of any graph.
+Compile the graph that computes these tensors, its only function main. Outputs come first among its arguments, then
+arguments in the order in which they were added. Release its memory as that of any graph.
 """,
             "openbnns_graph_builder_destroy": """
 Release a builder. NULL is ignored; graphs that it has compiled stay.

@@ -662,7 +662,8 @@ class Tensor:
     def __setitem__(self, place: Any, update: Operand) -> None:
         given = self._of(update)
         if given.rank == 0:  # a number for the whole part
-            given = (self[place] == self[place]).select(given, given)
+            part = self[place]
+            given = (part if self.element == "bool" else part == part).select(given, given)
         slices = _slices(place, self.rank)
         if any(slices["squeeze_mask"].array) and given.rank == self.rank:
             axes = [axis for axis, squeezed in enumerate(slices["squeeze_mask"].array) if squeezed]
