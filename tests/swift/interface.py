@@ -12,7 +12,7 @@ _SCOPE = re.compile(
     r"\b(class|enum|struct|protocol|extension) ([\w.]+)(?:<[^>]*>)?(?:\s*:\s*([^{]*?))?(?:\s+where [^{]*)?\s*\{"
 )
 _NOISE = re.compile(
-    r"@\w+(?:\([^)]*\))?\s+|\b(?:public|convenience|final|override|mutating|required|indirect|nonisolated)\b\s*"
+    r"@\w+(?:\([^)]*\))?\s+|\b(?:public|convenience|final|override|mutating|prefix|required|indirect|nonisolated)\b\s*"
 )
 _MODULES = re.compile(r"\b(?:Accelerate|COpenBNNS|Swift)\.(?=\w)")
 
@@ -87,7 +87,9 @@ def _member(line: str) -> str:
         return f"{text.replace('let ', 'var ', 1)} {{ get }}"
     if re.match(r"(?:static )?var ", text) and not line.endswith("{"):
         return f"{text} {{ get set }}"
-    return text if re.match(r"(?:static )?(?:var|func|init|case)\b", text) else ""
+    if text.startswith("subscript"):
+        return f"{text} {{ get set }}" if not line.endswith("{") else text
+    return text if re.match(r"(?:static )?(?:var|func|init|case|typealias)\b", text) else ""
 
 
 def expected(facts: Facts) -> set[str]:
@@ -105,7 +107,12 @@ def expected(facts: Facts) -> set[str]:
         members.add(f"init{mark}{_call(one)}")
     for one in facts["methods"]:
         returns = "" if one["returns"] == "Void" else f" -> {one['returns']}"
-        members.add(f"{'static ' if one['static'] else ''}func {one['name']}{_call(one, returns)}")
+        space = "" if one["name"].isalnum() else " "  # behind an operator
+        members.add(f"{'static ' if one['static'] else ''}func {one['name']}{space}{_call(one, returns)}")
+    for one in facts.get("subscripts", []):
+        access = "{ get set }" if one["settable"] else "{ get }"
+        members.add(f"subscript{_call(one | {'throws': False}, ' -> ' + one['returns'])} {access}")
+    members |= {f"typealias {name} = {target}" for name, target in facts.get("typealiases", {}).items()}
     return {_plain(member) for member in members}
 
 
@@ -121,4 +128,5 @@ def _call(facts: Facts, returns: str = "") -> str:
     generic = facts.get("generic", "")
     generic = f"<{generic.strip('<>')}>" if generic else ""
     where = f" where {facts['where'].removeprefix('where ')}" if facts.get("where") else ""
-    return f"{generic}({', '.join(arguments)}){' throws' if facts['throws'] else ''}{returns}{where}"
+    effects = f"{' async' if facts.get('async') else ''}{' throws' if facts['throws'] else ''}"
+    return f"{generic}({', '.join(arguments)}){effects}{returns}{where}"
