@@ -14,7 +14,7 @@ from helpers import Array
 from networks import numbers
 from openbnns import nn
 from openbnns.errors import BNNSError
-from openbnns.graph.operations.fused import NormalizedOperation
+from openbnns.graph.operations import NormalizedOperation
 
 Make = Callable[[], nn.Module]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn import metrics as sk
 
 import label_sets
 from openbnns import nn
 from openbnns.nn import evaluation, metrics
 from openbnns.report import scores as report_scores
-from sklearn import metrics as sk
 
 pytestmark = pytest.mark.peers
 

@@ -16,7 +16,7 @@ import numpy as np
 from .. import engines
 from ..graph.calls import CallList, NumpyCall
 from ..graph.graph import Graph, recording
-from ..graph.lock import making
+from ..graph.parameter import making
 from ..graph.program import Program
 from ..graph.structure import flatten
 from ..graph.tensor import Array

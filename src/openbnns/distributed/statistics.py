@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph.graph import Graph
-from ..graph.operations.fused import NormalizedOperation
-from ..graph.operations.normalization import Normalization
+from ..graph.operations import Normalization, NormalizedOperation
 from ..graph.tensor import Array
 
 

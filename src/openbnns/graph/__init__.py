@@ -5,6 +5,7 @@ Contexts are BNNSGraph's: they compile ML programs and execute them.
 
 from typing import TYPE_CHECKING, Any
 
+from . import functions as functions  # which enter themselves for the operators of tensors
 from .calls import NumpyCall, PlanCall
 from .graph import Graph
 from .operation import Operation

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _strict, engines
+from .. import ArithmeticBinaryFunction, BinaryArithmeticLayer, Shape, _strict, engines
 
-Stream = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+Array = np.ndarray[Any, Any]
+Stream = tuple[Array, Array]
 
 _PLACINGS = 8  # how often the calls of one list may be placed
 
@@ -30,6 +31,37 @@ class NumpyCall(partial[object]):
 Call = PlanCall | NumpyCall
 Calls = Call | Sequence[Any]
 """A call, or several, one after the other, also inside each other."""
+
+
+def copying(target: Array, source: Array) -> Call:
+    """A call that copies one array into another, which must not overlap."""
+    same = target.shape == source.shape and target.dtype == source.dtype
+    if same and source.flags.aligned and engines._core is not None:
+        return PlanCall(engines._core.copy_array, target, source)
+    return NumpyCall(np.copyto, target, source)
+
+
+def clearing(target: Array) -> Call:
+    """A call that sets an array to zero."""
+    return copying(target, np.broadcast_to(np.zeros(1, target.dtype), target.shape))
+
+
+def adding(target: Array, a: Array, b: Array) -> Call:
+    """A call that stores the sum of two arrays of the same size; ``target`` may be one of them."""
+    layer = BinaryArithmeticLayer(
+        function=ArithmeticBinaryFunction.ADD, input_a=(n := Shape.vector(target.size)), input_b=n, output=n
+    )
+    return PlanCall(layer.apply, a.reshape(1, -1), b.reshape(1, -1), target.reshape(1, -1))
+
+
+def computing(target: Array, formula: Callable[..., Any], *given: Any) -> NumpyCall:
+    """A call that stores the result of a formula; infinities and NaN come out as IEEE 754 says, without a warning."""
+
+    def call() -> None:
+        with np.errstate(all="ignore"):
+            np.copyto(target, formula(*given), casting="unsafe")
+
+    return NumpyCall(call)
 
 
 def listed(calls: Calls | Callable[[], object]) -> list[Any]:
@@ -97,7 +129,7 @@ class CallList:
         elif not self._repeat(weights):
             self._stale = _is_native()
 
-    def run_on(self, planned: np.ndarray[Any, Any], given: np.ndarray[Any, Any], weights: int = 0) -> None:
+    def run_on(self, planned: Array, given: Array, weights: int = 0) -> None:
         """Make the calls with ``given`` in place of ``planned``, an array like it that they only read."""
         native, calls = self._parts[0] if len(self._parts) == 1 else (None, [])
         if native is not None and not self._stale and native.redirect(planned, given):
@@ -122,7 +154,7 @@ class CallList:
             return ["Python"] * len(self.calls)
         return ["Python" if native is None else "native" for native, calls in self._parts for _ in calls]
 
-    def run_over(self, streams: Sequence[Stream], result: np.ndarray[Any, Any], results: np.ndarray[Any, Any]) -> int:
+    def run_over(self, streams: Sequence[Stream], result: Array, results: Array) -> int:
         """If ``is_one``: make the calls once for each of the ``results``; gives for how many of them that was done.
 
         A stream is ``(planned, given)``: the i-th time the calls use the i-th part of ``given``, as large as ``planned``, which
@@ -180,7 +212,7 @@ def _is_native() -> bool:
     return engines.is_native() and not _strict.active()
 
 
-def arrays(given: object) -> Iterator[np.ndarray[Any, Any]]:
+def arrays(given: object) -> Iterator[Array]:
     """The arrays among the arguments of calls, which stay the same."""
     if isinstance(given, np.ndarray):
         yield given

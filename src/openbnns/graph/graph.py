@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from copy import copy
 from itertools import count
 from typing import Any, ClassVar
@@ -16,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import engines
-from . import passes
-from .operation import FunctionCall, Operation
+from .operation import CalledFunction, Convert, Operation
 from .parameter import Parameter
+from .passes import drop_unused, fuse
 from .sizes import AnySize, FreeSizes, Size
-from .tensor import FLOAT32, INT64, Array, Tensor
+from .tensor import FLOAT32, INT64, Array, Tensor, recorded_graph
 
 _EXAMPLES = 32  # of numbers that runs compute, that a recording begins with
 
@@ -40,7 +39,7 @@ class Graph:
     modules hold, and their modes.
     """
 
-    passes: ClassVar[list[Callable[[Graph], None]]] = [passes.drop_unused, passes.fuse]
+    passes: ClassVar[list[Callable[[Sequence[Operation], Sequence[Tensor]], list[Operation]]]] = [drop_unused, fuse]
     """The passes over a recorded graph, in the order in which they run."""
 
     def __init__(
@@ -66,7 +65,7 @@ class Graph:
         self.operations: list[Operation] = []
         self.outputs: list[Tensor] = []
         self.modules: list[Any] = []  # modules being called, outermost first
-        self.function: FunctionCall | None = None  # the one that the latest module is in, without those that it calls
+        self.function: CalledFunction | None = None  # the one that the latest module is in, without those that it calls
         self._calls = count()
         # The maker of a replacement for batch normalizations, if any.
         self.batch_normalization: Callable[..., Operation] | None = None
@@ -187,8 +186,6 @@ class Graph:
 
     def _convert(self, operation: Operation, whole: Mapping[Tensor, None]) -> None:
         """Put a conversion to float32 in front of an operation for each input that is to be whole numbers."""
-        from .operations.integers import Convert
-
         for number, value in enumerate(operation.inputs):
             if value.storage in whole:
                 made = Convert(value, whole=False)
@@ -260,7 +257,7 @@ class Graph:
             self.modules.append(module)
             self.function = None
         elif before is None:
-            self.function = FunctionCall(function, next(self._calls))
+            self.function = CalledFunction(function, next(self._calls))
         try:
             yield
         finally:
@@ -285,7 +282,7 @@ class Graph:
         """Close the graph: run the passes, and make the layers."""
         self.outputs = list(outputs)
         for run in self.passes:
-            run(self)
+            self.operations = run(self.operations, self.outputs)
         for operation in self.operations:
             operation.prepare()
         self.parameters = self._used_parameters()
@@ -312,19 +309,16 @@ def _plain(array: Array) -> Array:
     return np.array(array, FLOAT32 if array.dtype.kind == "f" else INT64, order="C")
 
 
-_recording: ContextVar[Graph | None] = ContextVar("recording", default=None)
-
-
 @contextmanager
 def recording(graph: Graph) -> Iterator[None]:
     """While this lasts, expressions of parameters alone belong to the graph."""
-    token = _recording.set(graph)
+    token = recorded_graph.set(graph)
     try:
         yield
     finally:
-        _recording.reset(token)
+        recorded_graph.reset(token)
 
 
 def current_graph() -> Graph | None:
     """The graph that is being recorded, if any."""
-    return _recording.get()
+    return recorded_graph.get()

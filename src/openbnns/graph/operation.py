@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .calls import Calls
+from .calls import Calls, computing
 from .parameter import Parameter
-from .tensor import Array, Tensor
+from .tensor import FLOAT32, INT64, Array, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,8 +19,8 @@ NO_MEMORY: Array = np.empty(0, np.float32)
 _MADE = 8  # layers that an operation keeps, each for other sizes
 
 
-class FunctionCall(NamedTuple):
-    """A call of a function on values; ``number`` tells it from all others."""
+class CalledFunction(NamedTuple):
+    """A function of tensors that was called while a graph was recorded; ``number`` tells the call from all others."""
 
     name: str
     number: int
@@ -63,7 +63,7 @@ class Operation:
         self.scratch = self.kept = NO_MEMORY
         self.bound_sizes: Mapping[str, int] = {}
         self.settled: AbstractSet[Tensor] = frozenset()  # storages whose numbers change only with those of parameters
-        self.functions: list[FunctionCall | None] = []  # the calls of functions that these modules made
+        self.functions: list[CalledFunction | None] = []  # the calls of functions that these modules made
         self.trains = False  # whether its module is in training mode while the network is not
 
     @property
@@ -140,3 +140,22 @@ class Operation:
         """:meth:`backward` with all outputs; the gradient of one that nothing depends on is None, but never all."""
         assert dy[0] is not None
         return self.backward(x, y[0], dy[0], dx, dp)
+
+
+class Convert(Operation):
+    """Integers as float32, or numbers cut to int64 towards zero; no gradient goes through.
+
+    Functions record it, and a graph puts it in front of operations whose inputs turn out to be integers.
+    """
+
+    is_pure = True
+    keeps_inputs = False
+    stops_gradient = True
+    takes_integers = True
+
+    def __init__(self, x: Tensor, *, whole: bool) -> None:
+        self.whole = whole
+        super().__init__([x], Tensor(x.graph, x.shape, INT64 if whole else FLOAT32))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return computing(y, np.trunc if self.whole and x[0].dtype.kind == "f" else np.asarray, x[0])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,10 +15,14 @@ import numpy as np
 from .. import engines
 from .._listing import public
 from .._spelling import spelled
-from .expression import Expression, numpy_function
-from .lock import making
 from .seeds import next_seed
-from .tensor import Array, Tensor
+from .tensor import FUNCTIONS, Array, Expression, Tensor, numpy_function, recorded_graph
+
+making = RLock()
+"""Held while a graph is recorded, a program made, or a parameter gets its values: networks may share modules, which note sizes
+then, and operations hold what belongs to the program that is being made."""
+if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inherits it locked
+    os.register_at_fork(before=making.acquire, after_in_parent=making.release, after_in_child=making.release)
 
 
 class ParameterMaker(Protocol):
@@ -334,9 +340,7 @@ class Parameter(Expression):
 
     def reshape(self, *shape: Any) -> Any:
         """A value of other shape, in ``forward``."""
-        from . import functions
-
-        return functions.reshape(self, *shape)
+        return FUNCTIONS["reshape"](self, *shape)
 
     def dim(self) -> int:
         """The number of axes."""
@@ -407,9 +411,7 @@ def version_of(parameters: Iterable[Parameter]) -> tuple[int, int] | None:
 
 
 def _recording() -> bool:
-    from .graph import current_graph
-
-    return current_graph() is not None
+    return recorded_graph.get() is not None
 
 
 def requiring_gradients(parameters: Iterable[Parameter]) -> tuple[bool, ...]:

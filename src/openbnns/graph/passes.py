@@ -1,34 +1,35 @@
-"""Passes over a recorded graph; ``Graph.passes`` lists them in order."""
+"""Passes over the operations of a recorded graph; ``Graph.passes`` lists them in order.
+
+Each takes the operations in the order in which they run and the outputs of the graph, and gives the operations that remain.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from .graph import Graph
-    from .operation import Operation
-    from .tensor import Tensor
+from .operation import Operation
+from .tensor import Tensor
 
 
-def drop_unused(graph: Graph) -> None:
+def drop_unused(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Operation]:
     """Drop the operations that no output depends on."""
-    used = {value.storage for value in graph.outputs}
+    used = {value.storage for value in outputs}
     kept = []
-    for operation in reversed(graph.operations):
+    for operation in reversed(operations):
         if operation.finds_sizes or any(output in used for output in operation.outputs):
             kept.append(operation)
             used.update(value.storage for value in operation.inputs)
-    graph.operations = kept[::-1]
+    return kept[::-1]
 
 
-def fuse(graph: Graph) -> None:
+def fuse(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Operation]:
     """Join an operation and the only reader of its output where one layer does the work of both."""
     done: list[Operation] = []
     producers: dict[Tensor, Operation] = {}
     readers: dict[Tensor, int] = {}
-    for value in [*graph.outputs, *(value for operation in graph.operations for value in operation.inputs)]:
+    for value in [*outputs, *(value for operation in operations for value in operation.inputs)]:
         readers[value.storage] = readers.get(value.storage, 0) + 1
-    for operation in graph.operations:
+    for operation in operations:
         producer = producers.get(operation.inputs[0]) if len(operation.inputs) == 1 else None
         if (
             producer is not None
@@ -43,4 +44,4 @@ def fuse(graph: Graph) -> None:
             continue
         producers |= dict.fromkeys(operation.outputs, operation)
         done.append(operation)
-    graph.operations = done
+    return done

@@ -22,14 +22,12 @@ import numpy as np
 from .. import engines
 from .._table import Table
 from ..tensors import wide
-from .calls import Call, CallList, NumpyCall, arrays, in_turn, listed, name_of
+from .calls import Call, CallList, NumpyCall, adding, arrays, in_turn, listed, name_of
 from .gradients import BackwardStep, backward_steps, is_trained, owner, share
 from .graph import Graph
-from .lock import making
 from .memory import Arena, Block, plan
 from .operation import NO_MEMORY, Operation
-from .operations import adding
-from .parameter import Parameter
+from .parameter import Parameter, making
 from .sizes import Size
 from .tensor import FLOAT32, Array, Tensor
 

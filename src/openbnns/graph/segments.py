@@ -19,8 +19,7 @@ from .calls import NumpyCall, name_of
 from .gradients import is_trained
 from .graph import Graph
 from .operation import Operation
-from .operations.data_sizes import SizedByData
-from .operations.function import Context
+from .operations.custom_function import FunctionContext, SizedByData
 from .parameter import Parameter
 from .program import Program, TimedCall
 from .sizes import Size
@@ -77,7 +76,7 @@ class Path:
         self.graph, self.training = graph, training
         self.segments = segments_of(graph)
         self._wanted = self._with_gradient(input_gradients) if training else set()
-        self._latest: list[tuple[Program | None, Context | None, list[Array]]] = []
+        self._latest: list[tuple[Program | None, FunctionContext | None, list[Array]]] = []
         self._sizes: dict[str, int] = {}
 
     def _with_gradient(self, input_gradients: bool) -> set[Tensor]:
@@ -100,7 +99,7 @@ class Path:
         self.graph.read_arrays()
         for segment in self.segments:
             program: Program | None = None
-            context: Context | None = None
+            context: FunctionContext | None = None
             results: list[Array] = []
             if segment.graph is not None:
                 program = self._program(segment, known)

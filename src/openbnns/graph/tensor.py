@@ -1,16 +1,17 @@
-"""Symbolic tensors of a network that is being recorded."""
+"""Symbolic tensors of a network that is being recorded; operators and methods that they share with parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from inspect import isfunction
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._listing import public
-from .._spelling import nearest
-from .expression import Expression, function_names, numpy_function
+from .._spelling import nearest, spelled
 from .sizes import AnySize, Shape, Size, agree, bound, is_same, number_of, product
 
 if TYPE_CHECKING:
@@ -26,6 +27,644 @@ DEPENDS_ON_NUMBERS = (
     "The shape of the result would depend on numbers, but a network is recorded before there are any. Keep the shape and choose "
     "with nn.functional.where(mask, a, b) or multiply by the mask; or do it in NumPy before the network."
 )
+
+
+_NOT_YET = (
+    "forward() is recorded once, before there are numbers, and then run for every batch, so it cannot branch on numbers, print "
+    "them or turn them into NumPy's. Choose with nn.functional.where(x > 0, a, b), keep or drop parts by options of __init__, "
+    "and put code that needs numbers into an nn.Function."
+)
+
+
+recorded_graph: ContextVar[Graph | None] = ContextVar("recorded_graph", default=None)
+"""The graph that is being recorded, if any."""
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""The functions of tensors by name. They enter themselves; operators and methods look them up."""
+
+
+class _Conversions:
+    """Methods that are called like types of Python, apart from the annotations that mean those."""
+
+    __slots__ = ()
+
+    def bool(self) -> Tensor:
+        """A mask: 1 where the value is not 0."""
+        return _operated("ne", self, 0)
+
+    def float(self) -> Tensor:
+        """The value as numbers to compute with; whole numbers become float32."""
+        return _operated("as_numbers", self)
+
+    def long(self) -> Tensor:
+        """The value as whole numbers that may look something up; what stands behind the point is dropped."""
+        return _operated("as_integers", self)
+
+    int = long
+
+
+class Expression(_Conversions):
+    """Base of values and parameters. ``dim`` counts the batch axis."""
+
+    __slots__ = ()
+
+    # Operators.
+
+    def __add__(self, other: Any) -> Tensor:
+        return _operated("add", self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return _operated("add", other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return _operated("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return _operated("sub", other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return _operated("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return _operated("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return _operated("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return _operated("div", other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return _operated("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return _operated("remainder", other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return _operated("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return _operated("floor_divide", other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return _operated("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return _operated("pow", other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return _operated("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return _operated("matmul", other, self)
+
+    def __neg__(self) -> Tensor:
+        return _operated("neg", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return _operated("abs", self)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return _operated("index", self, key)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(_NOT_YET)
+
+    # Masks.
+
+    def _compared(self, name: str, other: Any) -> Any:
+        """A mask, if the other one is a tensor or a number."""
+        if not isinstance(other, (Expression, Size, bool, int, float, np.number, np.bool_, np.ndarray)):
+            return NotImplemented
+        return _operated(name, self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared("gt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared("ge", other)
+
+    def __and__(self, other: Any) -> Tensor:
+        return _operated("of_masks", "logical_and", self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return _operated("of_masks", "logical_and", other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return _operated("of_masks", "logical_or", self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return _operated("of_masks", "logical_or", other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return _operated("of_masks", "logical_xor", self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return _operated("of_masks", "logical_xor", other, self)
+
+    def __invert__(self) -> Tensor:
+        return _operated("of_masks", "logical_not", self)
+
+    def gt(self, other: Any) -> Tensor:
+        return _operated("gt", self, other)
+
+    def ge(self, other: Any) -> Tensor:
+        return _operated("ge", self, other)
+
+    def lt(self, other: Any) -> Tensor:
+        return _operated("lt", self, other)
+
+    def le(self, other: Any) -> Tensor:
+        return _operated("le", self, other)
+
+    def eq(self, other: Any) -> Tensor:
+        return _operated("eq", self, other)
+
+    def ne(self, other: Any) -> Tensor:
+        return _operated("ne", self, other)
+
+    def logical_and(self, other: Any) -> Tensor:
+        return _operated("logical_and", self, other)
+
+    def logical_or(self, other: Any) -> Tensor:
+        return _operated("logical_or", self, other)
+
+    def logical_xor(self, other: Any) -> Tensor:
+        return _operated("logical_xor", self, other)
+
+    def logical_not(self) -> Tensor:
+        return _operated("logical_not", self)
+
+    def isnan(self) -> Tensor:
+        return _operated("isnan", self)
+
+    def isinf(self) -> Tensor:
+        return _operated("isinf", self)
+
+    def isfinite(self) -> Tensor:
+        return _operated("isfinite", self)
+
+    def any(self, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("any", self, dim, keepdim)
+
+    def all(self, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("all", self, dim, keepdim)
+
+    # Shapes.
+
+    def view(self, *shape: Any) -> Tensor:
+        """The same as ``reshape``."""
+        return _operated("reshape", self, *shape)
+
+    @spelled
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        return _operated("flatten", self, start_dim, end_dim)
+
+    def unflatten(self, dim: int, sizes: Any) -> Tensor:
+        return _operated("unflatten", self, dim, sizes)
+
+    def squeeze(self, dim: Any = None) -> Tensor:
+        return _operated("squeeze", self, dim)
+
+    def unsqueeze(self, dim: int) -> Tensor:
+        return _operated("unsqueeze", self, dim)
+
+    def permute(self, *dims: Any) -> Tensor:
+        return _operated("permute", self, *dims)
+
+    def transpose(self, dim0: int, dim1: int) -> Tensor:
+        return _operated("transpose", self, dim0, dim1)
+
+    swapaxes = swapdims = transpose
+
+    def movedim(self, source: Any, destination: Any) -> Tensor:
+        return _operated("movedim", self, source, destination)
+
+    moveaxis = movedim
+
+    def t(self) -> Tensor:
+        """The last two axes exchanged."""
+        return self.T
+
+    @property
+    def T(self) -> Tensor:
+        """The last two axes exchanged, for matrices and stacks of them."""
+        return _operated("transpose", self, -2, -1)
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged."""
+        return self.T
+
+    def expand(self, *sizes: Any) -> Tensor:
+        return _operated("expand", self, *sizes)
+
+    def expand_as(self, other: Any) -> Tensor:
+        """Repeated to the shape of another value."""
+        return _operated("expand", self, *other.shape)
+
+    def repeat(self, *sizes: Any) -> Tensor:
+        return _operated("repeat", self, *sizes)
+
+    @spelled
+    def split(self, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+        parts: tuple[Tensor, ...] = FUNCTIONS["split"](self, split_size, dim)
+        return parts
+
+    def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        parts: tuple[Tensor, ...] = FUNCTIONS["chunk"](self, chunks, dim)
+        return parts
+
+    def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
+        parts: tuple[Tensor, ...] = FUNCTIONS["unbind"](self, dim)
+        return parts
+
+    def narrow(self, dim: int, start: int, length: int) -> Tensor:
+        return _operated("narrow", self, dim, start, length)
+
+    def select(self, dim: int, index: int) -> Tensor:
+        return _operated("select", self, dim, index)
+
+    def flip(self, *dims: Any) -> Tensor:
+        return _operated("flip", self, dims[0] if len(dims) == 1 else dims)
+
+    def roll(self, shifts: Any, dims: Any = None) -> Tensor:
+        return _operated("roll", self, shifts, dims)
+
+    def rot90(self, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+        return _operated("rot90", self, k, dims)
+
+    def repeat_interleave(self, repeats: Any, dim: int | None = None) -> Tensor:
+        return _operated("repeat_interleave", self, repeats, dim)
+
+    def tensor_split(self, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+        parts: tuple[Tensor, ...] = FUNCTIONS["tensor_split"](self, indices_or_sections, dim)
+        return parts
+
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        return _operated("diagonal", self, offset, dim1, dim2)
+
+    def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+        return _operated("diag_embed", self, offset, dim1, dim2)
+
+    def trace(self) -> Tensor:
+        return _operated("trace", self)
+
+    def tril(self, diagonal: int = 0) -> Tensor:
+        return _operated("tril", self, diagonal)
+
+    def triu(self, diagonal: int = 0) -> Tensor:
+        return _operated("triu", self, diagonal)
+
+    def unfold(self, dimension: int, size: int, step: int) -> Tensor:
+        """Windows of ``size`` along an axis, each ``step`` behind the one before; their entries are a new last axis."""
+        return _operated("windows", self, dimension, size, step)
+
+    # Elements by position.
+
+    def index_select(self, dim: int, index: Any) -> Tensor:
+        return _operated("index_select", self, dim, index)
+
+    def gather(self, dim: int, index: Any) -> Tensor:
+        return _operated("gather", self, dim, index)
+
+    def take_along_dim(self, indices: Any, dim: int) -> Tensor:
+        return _operated("take_along_dim", self, indices, dim)
+
+    def scatter(self, dim: int, index: Any, src: Any) -> Tensor:
+        return _operated("scatter", self, dim, index, src)
+
+    def scatter_add(self, dim: int, index: Any, src: Any) -> Tensor:
+        return _operated("scatter_add", self, dim, index, src)
+
+    def index_add(self, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+        result: Tensor = FUNCTIONS["index_add"](self, dim, index, source, alpha=alpha)
+        return result
+
+    def sort(self, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+        return FUNCTIONS["sort"](self, dim, descending, stable)
+
+    def argsort(self, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+        return _operated("argsort", self, dim, descending, stable)
+
+    def topk(self, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+        return FUNCTIONS["topk"](self, k, dim, largest, sorted)
+
+    def cumsum(self, dim: int) -> Tensor:
+        return _operated("cumsum", self, dim)
+
+    def cumprod(self, dim: int) -> Tensor:
+        return _operated("cumprod", self, dim)
+
+    def diff(self, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+        return _operated("diff", self, n, dim, prepend, append)
+
+    def cross(self, other: Any, dim: int | None = None) -> Tensor:
+        return _operated("cross", self, other, dim)
+
+    # New values.
+
+    def new_zeros(self, *size: Any) -> Tensor:
+        """Zeros of these sizes."""
+        return _operated("zeros", *size)
+
+    def new_ones(self, *size: Any) -> Tensor:
+        """Ones of these sizes."""
+        return _operated("ones", *size)
+
+    def new_full(self, size: Any, fill_value: Any) -> Tensor:
+        """One number in these sizes."""
+        return _operated("full", size, fill_value)
+
+    def bernoulli(self) -> Tensor:
+        return _operated("bernoulli", self)
+
+    def contiguous(self) -> Any:
+        """The value itself: memory is planned for the network as a whole."""
+        return self
+
+    # Reductions.
+
+    def sum(self, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("sum", self, dim, keepdim)
+
+    def mean(self, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("mean", self, dim, keepdim)
+
+    def amax(self, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("amax", self, dim, keepdim)
+
+    def amin(self, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("amin", self, dim, keepdim)
+
+    def max(self, dim: int | None = None, keepdim: bool = False) -> Any:
+        return FUNCTIONS["max"](self, dim, keepdim)
+
+    def min(self, dim: int | None = None, keepdim: bool = False) -> Any:
+        return FUNCTIONS["min"](self, dim, keepdim)
+
+    def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        return _operated("argmax", self, dim, keepdim)
+
+    def prod(self, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("prod", self, dim, keepdim)
+
+    def norm(self, p: float = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("norm", self, p, dim, keepdim)
+
+    def logsumexp(self, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _operated("logsumexp", self, dim, keepdim)
+
+    def var(self, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
+        result: Tensor = FUNCTIONS["var"](self, dim, correction=correction, keepdim=keepdim)
+        return result
+
+    def std(self, dim: Any = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
+        result: Tensor = FUNCTIONS["std"](self, dim, correction=correction, keepdim=keepdim)
+        return result
+
+    # Element by element.
+
+    def exp(self) -> Tensor:
+        return _operated("exp", self)
+
+    def log(self) -> Tensor:
+        return _operated("log", self)
+
+    def sqrt(self) -> Tensor:
+        return _operated("sqrt", self)
+
+    def rsqrt(self) -> Tensor:
+        return _operated("rsqrt", self)
+
+    def square(self) -> Tensor:
+        return _operated("square", self)
+
+    def reciprocal(self) -> Tensor:
+        return _operated("reciprocal", self)
+
+    def abs(self) -> Tensor:
+        return _operated("abs", self)
+
+    def pow(self, exponent: Any) -> Tensor:
+        return _operated("pow", self, exponent)
+
+    def sin(self) -> Tensor:
+        return _operated("sin", self)
+
+    def cos(self) -> Tensor:
+        return _operated("cos", self)
+
+    def log2(self) -> Tensor:
+        return _operated("log2", self)
+
+    def log10(self) -> Tensor:
+        return _operated("log10", self)
+
+    def log1p(self) -> Tensor:
+        return _operated("log1p", self)
+
+    def exp2(self) -> Tensor:
+        return _operated("exp2", self)
+
+    def expm1(self) -> Tensor:
+        return _operated("expm1", self)
+
+    def tan(self) -> Tensor:
+        return _operated("tan", self)
+
+    def asin(self) -> Tensor:
+        return _operated("asin", self)
+
+    def acos(self) -> Tensor:
+        return _operated("acos", self)
+
+    def atan(self) -> Tensor:
+        return _operated("atan", self)
+
+    def sinh(self) -> Tensor:
+        return _operated("sinh", self)
+
+    def cosh(self) -> Tensor:
+        return _operated("cosh", self)
+
+    def asinh(self) -> Tensor:
+        return _operated("asinh", self)
+
+    def acosh(self) -> Tensor:
+        return _operated("acosh", self)
+
+    def atanh(self) -> Tensor:
+        return _operated("atanh", self)
+
+    def erf(self) -> Tensor:
+        return _operated("erf", self)
+
+    def erfc(self) -> Tensor:
+        return _operated("erfc", self)
+
+    def sinc(self) -> Tensor:
+        return _operated("sinc", self)
+
+    def floor(self) -> Tensor:
+        return _operated("floor", self)
+
+    def ceil(self) -> Tensor:
+        return _operated("ceil", self)
+
+    def round(self) -> Tensor:
+        return _operated("round", self)
+
+    def trunc(self) -> Tensor:
+        return _operated("trunc", self)
+
+    def frac(self) -> Tensor:
+        return _operated("frac", self)
+
+    def sign(self) -> Tensor:
+        return _operated("sign", self)
+
+    def remainder(self, other: Any) -> Tensor:
+        return _operated("remainder", self, other)
+
+    def fmod(self, other: Any) -> Tensor:
+        return _operated("fmod", self, other)
+
+    def floor_divide(self, other: Any) -> Tensor:
+        return _operated("floor_divide", self, other)
+
+    def atan2(self, other: Any) -> Tensor:
+        return _operated("atan2", self, other)
+
+    def hypot(self, other: Any) -> Tensor:
+        return _operated("hypot", self, other)
+
+    def logaddexp(self, other: Any) -> Tensor:
+        return _operated("logaddexp", self, other)
+
+    def maximum(self, other: Any) -> Tensor:
+        return _operated("maximum", self, other)
+
+    def minimum(self, other: Any) -> Tensor:
+        return _operated("minimum", self, other)
+
+    def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
+        return _operated("nan_to_num", self, nan, posinf, neginf)
+
+    def clamp_min(self, min: Any) -> Tensor:
+        return _operated("clamp_min", self, min)
+
+    def clamp_max(self, max: Any) -> Tensor:
+        return _operated("clamp_max", self, max)
+
+    def where(self, condition: Any, other: Any) -> Tensor:
+        """The value where the condition holds, and ``other`` elsewhere."""
+        return _operated("where", condition, self, other)
+
+    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+        return _operated("clamp", self, min, max)
+
+    clip = clamp
+
+    def masked_fill(self, mask: Any, value: float) -> Tensor:
+        return _operated("masked_fill", self, mask, value)
+
+    def relu(self) -> Tensor:
+        return _operated("relu", self)
+
+    def sigmoid(self) -> Tensor:
+        return _operated("sigmoid", self)
+
+    def tanh(self) -> Tensor:
+        return _operated("tanh", self)
+
+    def softmax(self, dim: int | None = None) -> Tensor:
+        return _operated("softmax", self, dim)
+
+    def log_softmax(self, dim: int | None = None) -> Tensor:
+        return _operated("log_softmax", self, dim)
+
+    # Products.
+
+    def matmul(self, other: Any) -> Tensor:
+        return _operated("matmul", self, other)
+
+    bmm = matmul
+
+    def add(self, other: Any) -> Tensor:
+        return _operated("add", self, other)
+
+    def sub(self, other: Any) -> Tensor:
+        return _operated("sub", self, other)
+
+    def mul(self, other: Any) -> Tensor:
+        return _operated("mul", self, other)
+
+    def div(self, other: Any) -> Tensor:
+        return _operated("div", self, other)
+
+    def detach(self) -> Tensor:
+        """The same numbers, through which no gradient goes back."""
+        return _operated("detach", self)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(FUNCTIONS["unbind"](self, 0))
+
+
+for _name, _method in list(vars(Expression).items()):
+    if isfunction(_method) and not _name.startswith("_"):
+        setattr(Expression, _name, spelled(_method))
+
+
+function_names: set[str] = set()
+"""The functions that users can be told to call: all of ``nn.functional`` once that is there."""
+
+
+def document(described: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Let methods say what the functions say that they stand for, and messages name these functions."""
+    function_names.update(names)
+    for name, member in vars(Expression).items():
+        if callable(member) and not name.startswith("_") and not member.__doc__:
+            member.__doc__ = described[member.__name__].__doc__  # which of two names is that of the function
+
+
+def _operated(name: str, *given: Any) -> Tensor:
+    result: Tensor = FUNCTIONS[name](*given)
+    return result
+
+
+_UFUNCS: dict[Any, str] = {
+    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.true_divide: "div", np.power: "pow", np.matmul: "matmul",
+    np.negative: "neg", np.absolute: "abs", np.exp: "exp", np.exp2: "exp2", np.log: "log", np.log2: "log2",
+    np.sqrt: "sqrt", np.square: "square", np.reciprocal: "reciprocal", np.sin: "sin", np.cos: "cos", np.tan: "tan",
+    np.arcsin: "asin", np.arccos: "acos", np.arctan: "atan", np.sinh: "sinh", np.cosh: "cosh", np.tanh: "tanh",
+    np.arcsinh: "asinh", np.arccosh: "acosh", np.arctanh: "atanh", np.floor: "floor", np.ceil: "ceil", np.rint: "round",
+    np.sign: "sign", np.maximum: "maximum", np.minimum: "minimum", np.greater: "gt", np.greater_equal: "ge", np.less: "lt",
+    np.less_equal: "le", np.equal: "eq", np.not_equal: "ne", np.logical_and: "logical_and", np.logical_or: "logical_or",
+    np.logical_xor: "logical_xor", np.logical_not: "logical_not", np.isnan: "isnan", np.isinf: "isinf",
+    np.isfinite: "isfinite", np.remainder: "remainder", np.fmod: "fmod", np.floor_divide: "floor_divide",
+    np.trunc: "trunc", np.log1p: "log1p", np.expm1: "expm1", np.log10: "log10", np.arctan2: "atan2",
+    np.hypot: "hypot", np.logaddexp: "logaddexp",
+}  # fmt: skip
+
+
+def numpy_function(ufunc: Any, method: str) -> Callable[..., Tensor]:
+    """The function of values that one of NumPy stands for in ``forward``."""
+    name = _UFUNCS.get(ufunc)
+    if name is None or method != "__call__":
+        raise TypeError(
+            f"forward: np.{ufunc.__name__} does not act on a value. Use a function of nn.functional. {_NOT_YET}"
+        )
+    return FUNCTIONS[name]
 
 
 class Tensor(Expression):

@@ -11,9 +11,8 @@ import numpy as np
 from .. import engines
 from .._plural import plural
 from ..graph.graph import Graph, current_graph, recording
-from ..graph.lock import making
 from ..graph.memory import Arena
-from ..graph.parameter import Parameter, requiring_gradients
+from ..graph.parameter import Parameter, making, requiring_gradients
 from ..graph.program import Program
 from ..graph.seeds import next_seed, seed_number
 from ..graph.sizes import AnySize, FreeSizes, is_same_shape

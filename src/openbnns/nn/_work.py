@@ -14,7 +14,7 @@ from functools import singledispatch
 from .. import ConvolutionType, InterpolationMethod
 from ..graph import operations
 from ..graph.operation import Operation
-from ..graph.operations.fused import NormalizedOperation
+from ..graph.operations import NormalizedOperation
 from ..graph.sizes import bound
 from ..graph.tensor import Tensor
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..graph import functions, operations
 from ..graph.checks import Pair, per_axis
-from ..graph.functions import arrangements
+from ..graph.functions import unwindowed, windows_along
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, are_at_least, number_of
 from ..graph.tensor import Array, Tensor
@@ -186,11 +186,11 @@ class _Convolution(Layer):
             channels = self.out_channels * frames
             y = self._recorded(images, kernels, None, (count * depth, channels, *sizes[1:]), window)
             y = functions.permute(y.reshape((count, depth, self.out_channels, frames, *sizes[1:])), 0, 2, 3, 1, 4, 5)
-            y = arrangements.unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
+            y = unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
             y = operations.pad(y, [(0, 0), (0, 0), (-edges[0][0], -edges[0][1]), (0, 0), (0, 0)], "constant", "padding")
             return y if added is None else functions.add(y, added.reshape((self.out_channels, 1, 1, 1)))
         x = operations.pad(x, [(0, 0), (0, 0), edges[0], (0, 0), (0, 0)], "constant", "padding")
-        stacks = functions.permute(arrangements.windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
+        stacks = functions.permute(windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
         images = stacks.reshape((count * sizes[0], x.shape[1] * frames, *x.shape[3:]))
         y = self._recorded(images, kernels, added, (count * sizes[0], self.out_channels, *sizes[1:]), window)
         return functions.permute(y.reshape((count, sizes[0], self.out_channels, *sizes[1:])), 0, 2, 1, 3, 4)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph import operations
 from ..graph.graph import current_graph
-from ..graph.operations.function import Context, as_list
+from ..graph.operations import FunctionContext, as_list
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, Size, number_of
 from ..graph.tensor import FLOAT32, INT64, Tensor
@@ -47,12 +47,12 @@ class Function:
     """True if the same arguments always give the same results: for inference it then runs on parameters only when one changes."""
 
     @staticmethod
-    def forward(ctx: Context, *given: Any) -> Any:
+    def forward(ctx: FunctionContext, *given: Any) -> Any:
         """The results from the arguments of ``apply``, where tensors are arrays."""
         raise NotImplementedError("A Function needs a static method forward(ctx, *arrays).")
 
     @staticmethod
-    def backward(ctx: Context, *gradients: Any) -> Any:
+    def backward(ctx: FunctionContext, *gradients: Any) -> Any:
         """The gradients of the arguments from those of the results."""
         raise NotImplementedError("A Function needs a static method backward(ctx, *gradients) to be trained through.")
 
@@ -61,7 +61,7 @@ class Function:
         """Record the operation on values; on arrays, outside of a network, run it at once."""
         graph = current_graph()
         if graph is None:
-            return cls.forward(Context(tuple(False for _ in given), False), *given)
+            return cls.forward(FunctionContext(tuple(False for _ in given), False), *given)
         arguments = [graph.value(x) if isinstance(x, (np.ndarray, Parameter)) else x for x in given]
         inputs = [x for x in arguments if isinstance(x, Tensor)]
         if not inputs:
@@ -104,7 +104,7 @@ class Function:
         trial = [np.ones(x.concrete(sizes), x.dtype) if isinstance(x, Tensor) else x for x in arguments]
         try:
             with np.errstate(all="ignore"):
-                results = cls.forward(Context(tuple(False for _ in arguments), False), *trial)
+                results = cls.forward(FunctionContext(tuple(False for _ in arguments), False), *trial)
         except NotImplementedError:
             raise
         except Exception as error:

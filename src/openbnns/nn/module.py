@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from .. import engines
 from .._flags import flag, with_flags
 from .._spelling import spelled
 from ..graph.graph import current_graph

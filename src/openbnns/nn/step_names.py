@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..graph.operation import FunctionCall, Operation
+from ..graph.operation import CalledFunction, Operation
 
 if TYPE_CHECKING:
     from .module import Module
@@ -35,7 +35,7 @@ def places(network: Module, operations: Sequence[Operation]) -> list[Place]:
     from the second call there on.
     """
     paths = {id(module): path for path, module in network.named_modules()}
-    numbers: dict[tuple[str, str], dict[FunctionCall, int]] = {}
+    numbers: dict[tuple[str, str], dict[CalledFunction, int]] = {}
     found = []
     for operation in operations:
         steps: dict[Place, None] = {}

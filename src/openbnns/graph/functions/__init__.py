@@ -28,7 +28,27 @@ from .activations import (
     tanhshrink,
     threshold,
 )
-from .arithmetic import (
+from .arrangements import (
+    cat,
+    chunk,
+    concat,
+    diag_embed,
+    diagonal,
+    diff,
+    flip,
+    repeat_interleave,
+    roll,
+    rot90,
+    split,
+    stack,
+    tensor_split,
+    tril,
+    triu,
+    unbind,
+)
+from .attention import scaled_dot_product_attention
+from .creation import arange, full, full_like, ones, ones_like, zeros, zeros_like
+from .elementwise import (
     abs,
     acos,
     acosh,
@@ -46,7 +66,9 @@ from .arithmetic import (
     clip,
     cos,
     cosh,
+    detach,
     div,
+    eq,
     erf,
     erfc,
     exp,
@@ -56,18 +78,30 @@ from .arithmetic import (
     floor_divide,
     fmod,
     frac,
+    ge,
+    gt,
     hypot,
+    isfinite,
+    isinf,
+    isnan,
+    le,
     lerp,
     log,
     log1p,
     log2,
     log10,
     logaddexp,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
     masked_fill,
     maximum,
     minimum,
     mul,
     nan_to_num,
+    ne,
     neg,
     pow,
     reciprocal,
@@ -85,64 +119,23 @@ from .arithmetic import (
     trunc,
     where,
 )
-from .arrangements import (
-    cdist,
-    cross,
-    diag_embed,
-    diagonal,
-    diff,
-    fold,
-    meshgrid,
-    moveaxis,
-    movedim,
-    repeat_interleave,
-    rot90,
-    swapdims,
-    tensor_split,
-    trace,
-    unfold,
-)
-from .arrangements import unwindowed as unwindowed
-from .arrangements import windows as windows
-from .arrangements import windows_along as windows_along
-from .attention import scaled_dot_product_attention
-from .comparisons import (
-    all,
-    any,
-    eq,
-    ge,
-    gt,
-    isfinite,
-    isinf,
-    isnan,
-    le,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    lt,
-    ne,
-)
-from .comparisons import of_masks as of_masks
-from .creation import (
-    arange,
-    bernoulli,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    rand,
-    rand_like,
-    randn,
-    randn_like,
-    randperm,
-    zeros,
-    zeros_like,
-)
+from .elementwise import as_integers as as_integers
+from .elementwise import as_numbers as as_numbers
+from .elementwise import of_masks as of_masks
 from .fourier import fft, fft2, ifft, ifft2, irfft, irfft2, rfft, rfft2
-from .lookups import as_integers as as_integers
-from .lookups import as_numbers as as_numbers
-from .lookups import detach, dropout, embedding, one_hot
+from .indexing import (
+    embedding,
+    gather,
+    index,
+    index_add,
+    index_select,
+    narrow,
+    one_hot,
+    scatter,
+    scatter_add,
+    select,
+    take_along_dim,
+)
 from .losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -156,14 +149,19 @@ from .losses import (
     nll_loss,
     smooth_l1_loss,
 )
-from .positions import argsort, cumprod, cumsum, gather, index_add, scatter, scatter_add, sort, take_along_dim, topk
-from .products import bmm, einsum, linear, matmul, outer
+from .products import bmm, cdist, cross, einsum, linear, matmul, outer
+from .random_numbers import bernoulli, dropout, rand, rand_like, randn, randn_like, randperm
 from .reductions import (
+    all,
     amax,
     amin,
+    any,
     argmax,
     argmin,
+    argsort,
     cosine_similarity,
+    cumprod,
+    cumsum,
     logsumexp,
     max,
     mean,
@@ -172,35 +170,32 @@ from .reductions import (
     normalize,
     pairwise_distance,
     prod,
+    sort,
     std,
     sum,
+    topk,
+    trace,
     var,
 )
 from .shapes import (
-    cat,
-    chunk,
-    concat,
     expand,
     flatten,
-    flip,
-    index,
-    index_select,
-    narrow,
+    meshgrid,
+    moveaxis,
+    movedim,
     permute,
     repeat,
     reshape,
-    roll,
-    select,
-    split,
     squeeze,
-    stack,
+    swapdims,
     transpose,
-    tril,
-    triu,
-    unbind,
     unflatten,
     unsqueeze,
 )
+from .windows import fold, unfold
+from .windows import unwindowed as unwindowed
+from .windows import windows as windows
+from .windows import windows_along as windows_along
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcmul", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "asin",

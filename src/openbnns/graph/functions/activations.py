@@ -10,8 +10,9 @@ from ... import ActivationFunction
 from .. import operations
 from ..parameter import Parameter
 from ..tensor import Tensor
-from .arithmetic import mul, sub
+from .arrangements import chunk
 from .base import TensorLike, axis_of, function, numbers
+from .elementwise import mul, sub
 
 _F = ActivationFunction
 
@@ -170,8 +171,6 @@ def softsign(input: TensorLike) -> Any:
 @function
 def glu(input: TensorLike, dim: int = -1) -> Any:
     """The first half along ``dim`` times the sigmoid of the second."""
-    from .shapes import chunk
-
     x = numbers(input, "glu")
     if x.shape[axis_of(x, dim, "glu")] % 2:
         raise ValueError(f"glu: axis {dim} of {x.shape} cannot be halved.")

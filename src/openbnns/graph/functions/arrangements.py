@@ -1,47 +1,181 @@
-"""Moved axes, diagonals, rotations, grids, repeats, differences, and sliding windows as columns."""
+"""Join, split, flip, roll and repeat along axes; diagonals and triangles of matrices."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from .. import operations
-from ..checks import Pair, per_axis
-from ..sizes import AnySize, Size, is_same, product
+from ..sizes import Size, agree, is_same, product
 from ..tensor import Tensor
-from .arithmetic import mul, sub, where
-from .base import TensorLike, axis_of, function, numbers, value
-from .comparisons import eq
+from .base import TensorLike, axes_of, axis_of, function, numbers, value
 from .creation import arange
-from .reductions import norm, sum
-from .shapes import cat, expand, flip, index_select, narrow, permute, split, transpose, unsqueeze
+from .elementwise import eq, ge, le, mul, sub, where
+from .indexing import index_select, narrow
+from .shapes import expand, movedim, permute, transpose, unsqueeze
 
 
 @function
-def movedim(input: TensorLike, source: Any, destination: Any) -> Any:
-    """Move axes to other positions; the others keep their order."""
-    x = value(input, "movedim")
-    sources, targets = ([d] if hasattr(d, "__index__") else list(d) for d in (source, destination))
-    if len(sources) != len(targets):
-        raise ValueError(f"movedim: {source} and {destination} must name the same number of axes.")
-    moved = {axis_of(x, t, "movedim"): axis_of(x, s, "movedim") for s, t in zip(sources, targets, strict=True)}
-    if len(moved) != len(targets) or len(set(moved.values())) != len(sources):
-        raise ValueError(f"movedim: {source} to {destination} names an axis twice.")
-    others = iter(axis for axis in range(x.ndim) if axis not in moved.values())
-    return permute(x, [moved[axis] if axis in moved else next(others) for axis in range(x.ndim)])
+def cat(tensors: Sequence[TensorLike], dim: int = 0) -> Any:
+    """Join tensors along ``dim``.
+
+    Where the size of the first axis is free, a part that has 1 there, or lacks it, is given to every sample: a class token
+    (1, 1, D) in front of (N, T, D).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.cat([np.zeros((4, 2), np.float32), np.ones((4, 3), np.float32)], dim=1).shape
+    (4, 5)
+    """
+    parts = _of_one_kind(tensors, "cat")
+    if not parts:
+        raise ValueError("cat: there are no tensors to join. Pass at least one.")
+    parts = _for_all_samples(parts, dim)
+    axis = axis_of(parts[0], dim, "cat")
+    first = parts[0].shape
+    if any(
+        p.ndim != len(first) or any(i != axis and not agree(n, first[i]) for i, n in enumerate(p.shape)) for p in parts
+    ):
+        shapes = ", ".join(str(p.shape) for p in parts)
+        raise ValueError(f"cat: {shapes} differ in more than axis {axis}.")
+    return parts[0] if len(parts) == 1 else parts[0].graph.append(operations.Concatenate(parts, axis))
 
 
-moveaxis = movedim
+concat = cat
+
+
+def _of_one_kind(tensors: Sequence[TensorLike], who: str) -> list[Tensor]:
+    """Values of whole numbers if all are, else of numbers to compute with."""
+    parts = [value(x, who) for x in tensors]
+    return parts if all(part.dtype.kind == "i" for part in parts) else [numbers(part, who) for part in parts]
+
+
+def _for_all_samples(parts: list[Tensor], dim: Any = None) -> list[Tensor]:
+    """Values of which those that are alike for all samples are repeated; ``dim`` is the axis along which sizes may differ."""
+    many = next((p for p in parts if p.shape and isinstance(p.shape[0], Size)), None)
+    if many is None or dim in (0, -many.ndim):
+        return parts
+    rest = [-1] * (many.ndim - 1)
+    return [
+        expand(p, many.shape[0], *rest)
+        if p.ndim == many.ndim - 1 or (p.ndim == many.ndim and is_same(p.shape[0], 1))
+        else p
+        for p in parts
+    ]
 
 
 @function
-def swapdims(input: TensorLike, dim0: int, dim1: int) -> Any:
-    """Exchange two axes; the same as ``transpose``."""
-    return transpose(input, dim0, dim1)
+def stack(tensors: Sequence[TensorLike], dim: int = 0) -> Any:
+    """Join tensors along a new axis at ``dim``."""
+    parts = _for_all_samples(_of_one_kind(tensors, "stack"))
+    return cat([unsqueeze(p, axis_of(p, dim, "stack", extra=1)) for p in parts], dim)
+
+
+@function
+def split(input: TensorLike, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Parts along ``dim``: all of one size but perhaps the last, or of the sizes in a list."""
+    x = value(input, "split")
+    axis = axis_of(x, dim, "split")
+    total = x.shape[axis]
+    if isinstance(split_size_or_sections, (tuple, list)):
+        sizes = [operator.index(n) for n in split_size_or_sections]
+    elif isinstance(total, Size) and is_same(total, split_size_or_sections):
+        return (x,)
+    else:
+        size = operator.index(split_size_or_sections)
+        if size < 1:
+            raise ValueError(f"split: the size of a part is {size}. It must be at least 1.")
+        sizes = [min(size, total - start) for start in range(0, total, size)]
+    if min(sizes, default=0) < 1 or sum(sizes) != total:
+        raise ValueError(f"split: parts of {sizes} do not make up axis {axis} of {x.shape}.")
+    if len(sizes) == 1:
+        return (x,)
+    operation = operations.Split(x, axis, sizes)
+    x.graph.append(operation)
+    return tuple(operation.outputs)
+
+
+@function
+def chunk(input: TensorLike, chunks: int, dim: int = 0) -> Any:
+    """``chunks`` parts of one size along ``dim``, but perhaps the last."""
+    x = value(input, "chunk")
+    total = x.shape[axis_of(x, dim, "chunk")]
+    return split(x, -(-total // operator.index(chunks)), dim)
+
+
+@function
+def unbind(input: TensorLike, dim: int = 0) -> Any:
+    """The entries along ``dim``, without that axis."""
+    x = value(input, "unbind")
+    axis = axis_of(x, dim, "unbind")
+    return tuple(part.reshape((*x.shape[:axis], *x.shape[axis + 1 :])) for part in split(x, 1, dim))
+
+
+@function
+def flip(input: TensorLike, dims: Any) -> Any:
+    """Reverse the order along ``dims``."""
+    x = value(input, "flip")
+    axes = axes_of(x, dims, "flip")
+    return x.graph.append(
+        operations.Slice(
+            x, tuple(slice(None, None, -1) if axis in axes else slice(None) for axis in range(x.ndim)), x.shape
+        )
+    )
+
+
+@function
+def roll(input: TensorLike, shifts: Any, dims: Any = None) -> Any:
+    """Shift along axes by ``shifts`` places; elements that leave at one end enter at the other.
+
+    One number and one axis, or as many of both; without ``dims`` the elements are moved as if they were one row.
+    """
+    x = value(input, "roll")
+    if dims is None:
+        return roll(x.reshape((product(x.shape),)), shifts, 0).reshape(x.shape)
+    steps, axes = ([n] if hasattr(n, "__index__") else list(n) for n in (shifts, dims))
+    if len(steps) != len(axes):
+        raise ValueError(f"roll: shifts {shifts} and dims {dims} must have the same length.")
+    for step, dim in zip(steps, axes, strict=True):
+        axis = axis_of(x, dim, "roll")
+        size = x.shape[axis]
+        if step and -size < step < size:
+            by = step if step > 0 else size + step
+        else:
+            by = step % size
+            if not by:
+                continue
+        x = cat([narrow(x, axis, size - by, by), narrow(x, axis, 0, size - by)], axis)
+    return x
+
+
+@function
+def tril(input: TensorLike, diagonal: int = 0) -> Any:
+    """Zeros above the diagonal of the last two axes."""
+    return _band(input, diagonal, np.tril, "tril")
+
+
+@function
+def triu(input: TensorLike, diagonal: int = 0) -> Any:
+    """Zeros below the diagonal of the last two axes."""
+    return _band(input, diagonal, np.triu, "triu")
+
+
+def _band(input: TensorLike, diagonal: int, part: Any, who: str) -> Tensor:
+    x = numbers(input, who)
+    if x.ndim < 2:
+        raise ValueError(f"{who}: {x.shape} has no matrices.")
+    rows, columns = x.shape[-2:]
+    if isinstance(rows, Size) or isinstance(columns, Size):
+        last = unsqueeze(arange(diagonal, rows + diagonal), 1)  # the column on the diagonal, for each row
+        mask: Any = (ge if part is np.tril else le)(last, arange(columns))
+    else:
+        mask = part(np.ones((rows, columns), np.float32), diagonal)
+    result: Tensor = mul(x, mask)
+    return result
 
 
 @function
@@ -146,33 +280,6 @@ def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -
 
 
 @function
-def trace(input: TensorLike) -> Any:
-    """The sum of the diagonal of a matrix."""
-    x = numbers(input, "trace")
-    if x.ndim != 2:
-        raise ValueError(f"trace: {x.shape} is not a matrix.")
-    return sum(diagonal(x))
-
-
-@function
-def meshgrid(*tensors: TensorLike, indexing: Literal["ij", "xy"] = "ij") -> Any:
-    """The coordinates of a grid, one value for each of several vectors; with "xy" the first two axes are exchanged."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    vectors = [value(x, "meshgrid") for x in given]
-    if any(v.ndim > 1 for v in vectors):
-        raise ValueError(f"meshgrid: {', '.join(str(v.shape) for v in vectors)} are not all vectors.")
-    if indexing not in ("ij", "xy"):
-        raise ValueError(f"meshgrid: indexing is {indexing!r}. Use 'ij' or 'xy'.")
-    vectors = [v.reshape((product(v.shape),)) for v in vectors]
-    sizes = [v.shape[0] for v in vectors]
-    found = tuple(
-        expand(v.reshape(tuple(sizes[i] if i == axis else 1 for i in range(len(sizes)))), *sizes)
-        for axis, v in enumerate(vectors)
-    )
-    return tuple(transpose(v, 0, 1) for v in found) if indexing == "xy" and len(sizes) > 1 else found
-
-
-@function
 def diff(input: TensorLike, n: int = 1, dim: int = -1, prepend: TensorLike = None, append: TensorLike = None) -> Any:
     """The differences of neighbours along ``dim``, ``n`` times over."""
     x = numbers(input, "diff")
@@ -185,121 +292,3 @@ def diff(input: TensorLike, n: int = 1, dim: int = -1, prepend: TensorLike = Non
             raise ValueError(f"diff: axis {axis} of {x.shape} has no neighbours.")
         x = sub(narrow(x, axis, 1, size - 1), narrow(x, axis, 0, size - 1))
     return x
-
-
-@function
-def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Any:
-    """The cross product of vectors of three along ``dim``, the first axis of size 3 if left out."""
-    a, b = numbers(input, "cross"), numbers(other, "cross")
-    axis = next((i for i, n in enumerate(a.shape) if is_same(n, 3)), None) if dim is None else axis_of(a, dim, "cross")
-    if axis is None or a.ndim != b.ndim or a.shape[axis] != 3 or b.shape[axis] != 3:
-        raise ValueError(
-            f"cross: {a.shape} and {b.shape} have no axis {'' if dim is None else dim} of size 3 in common."
-        )
-    (a1, a2), (b1, b2) = ([index_select(v, axis, order) for order in ([1, 2, 0], [2, 0, 1])] for v in (a, b))
-    return sub(mul(a1, b2), mul(a2, b1))
-
-
-@function
-def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Any:
-    """The p-norm of the difference of each row of one with each row of the other: (..., P, M), (..., R, M) -> (..., P, R)."""
-    a, b = numbers(x1, "cdist"), numbers(x2, "cdist")
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
-        raise ValueError(f"cdist: {a.shape} and {b.shape} must be matrices with rows of one length.")
-    return norm(sub(unsqueeze(a, -2), unsqueeze(b, -3)), p, -1)
-
-
-def windows_along(x: Tensor, axis: int, size: int, stride: int, dilation: int = 1) -> Tensor:
-    """An axis as two: the entries of a window, and the windows."""
-    count = (int(x.shape[axis]) - dilation * (size - 1) - 1) // stride + 1
-    entries = dilation * np.arange(size)[:, None] + stride * np.arange(count)
-    picked: Tensor = index_select(x, axis, entries.ravel())
-    return picked.reshape((*x.shape[:axis], size, count, *x.shape[axis + 1 :]))
-
-
-def unwindowed(x: Tensor, axis: int, length: AnySize, stride: int, dilation: int = 1) -> Tensor:
-    """The way back: the axes of entries and windows as one of a length, with windows that overlap added up."""
-    size, count = int(x.shape[axis]), int(x.shape[axis + 1])
-    entries = dilation * np.arange(size)[:, None] + stride * np.arange(count)
-    merged = x.reshape((*x.shape[:axis], size * count, *x.shape[axis + 2 :]))
-    places = x.graph.own_constant(entries.ravel().astype(np.int64))
-    return x.graph.append(operations.AddEntries(merged, axis, places, length))
-
-
-def _fitting(
-    sizes: Sequence[AnySize], kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int],
-    who: str,
-) -> list[int]:  # fmt: skip
-    """The number of windows along each axis."""
-    counts = [
-        (int(n) + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, k, d, p, s in zip(sizes, kernel, dilation, padding, stride, strict=True)
-    ]
-    if min(counts) < 1:
-        raise ValueError(
-            f"{who}: {tuple(sizes)} is smaller than windows of {tuple(kernel)}. Use larger images or less."
-        )
-    return counts
-
-
-@function
-def unfold(input: TensorLike, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1) -> Any:
-    """Windows of images as columns: (N, C, H, W) -> (N, C KH KW, L), where L is the number of windows.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> nn.functional.unfold(np.zeros((2, 3, 5, 6), np.float32), (2, 3)).shape
-    (2, 18, 16)
-    """
-    x = numbers(input, "unfold")
-    if x.ndim != 4:
-        raise ValueError(f"unfold: {x.shape} must be images (N, channels, height, width).")
-    kernel, spread, edge, step = (
-        per_axis(given, 2, f"unfold: {name}", least)
-        for given, name, least in (
-            (kernel_size, "kernel_size", 1), (dilation, "dilation", 1), (padding, "padding", 0), (stride, "stride", 1),
-        )
-    )  # fmt: skip
-    counts = _fitting(x.shape[2:], kernel, spread, edge, step, "unfold")
-    channels, area = x.shape[1] * kernel[0] * kernel[1], counts[0] * counts[1]
-    y = operations.pad(x, [(0, 0), (0, 0), *((p, p) for p in edge)], "constant", "unfold: padding")
-    y = windows_along(y, 3, kernel[1], step[1], spread[1])
-    y = windows_along(y, 2, kernel[0], step[0], spread[0])
-    return permute(y, 0, 1, 2, 4, 3, 5).reshape((x.shape[0], channels, area))
-
-
-@function
-def fold(
-    input: TensorLike, output_size: Pair, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1
-) -> Any:
-    """Columns as windows of images, which are added up where they overlap: (N, C KH KW, L) -> (N, C, H, W)."""
-    x = numbers(input, "fold")
-    size, kernel, spread, edge, step = (
-        per_axis(given, 2, f"fold: {name}", least)
-        for given, name, least in (
-            (output_size, "output_size", 1), (kernel_size, "kernel_size", 1), (dilation, "dilation", 1),
-            (padding, "padding", 0), (stride, "stride", 1),
-        )
-    )  # fmt: skip
-    counts = _fitting(size, kernel, spread, edge, step, "fold")
-    area = kernel[0] * kernel[1]
-    if x.ndim != 3 or x.shape[1] % area or x.shape[2] != counts[0] * counts[1]:
-        raise ValueError(
-            f"fold: {x.shape} must be (N, channels * {area}, {counts[0] * counts[1]}) for images of {size} and windows of "
-            f"{kernel}."
-        )
-    y = x.reshape((x.shape[0], x.shape[1] // area, *kernel, *counts))
-    y = permute(y, 0, 1, 2, 4, 3, 5)
-    y = unwindowed(y, 2, size[0] + 2 * edge[0], step[0], spread[0])
-    y = unwindowed(y, 3, size[1] + 2 * edge[1], step[1], spread[1])
-    return operations.pad(y, [(0, 0), (0, 0), *((-p, -p) for p in edge)], "constant", "fold: padding")
-
-
-@function
-def windows(input: TensorLike, dimension: int, size: int, step: int) -> Any:
-    """``x.unfold(dimension, size, step)``: windows along an axis, whose entries are a new last axis."""
-    x = value(input, "unfold")
-    axis, length, stride = axis_of(x, dimension, "unfold"), operator.index(size), operator.index(step)
-    if length < 1 or stride < 1 or length > x.shape[axis]:
-        raise ValueError(f"unfold: windows of {size} with step {step} do not fit into axis {axis} of {x.shape}.")
-    return movedim(windows_along(x, axis, length, stride), axis, -1)

@@ -12,10 +12,10 @@ from ..checks import probability
 from ..sizes import is_same, is_same_shape
 from ..tensor import Array, Tensor
 from .activations import softmax
-from .arithmetic import add, where
 from .base import TensorLike, function, numbers
-from .lookups import dropout
+from .elementwise import add, where
 from .products import matmul, product
+from .random_numbers import dropout
 from .shapes import permute, transpose
 
 _WHO = "scaled_dot_product_attention"

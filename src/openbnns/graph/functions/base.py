@@ -1,8 +1,8 @@
-"""The decorators and conversions that let functions act on values, and on arrays outside a network."""
+"""Functions of tensors: how they are entered, recorded, or run at once on arrays; and conversions of their arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -11,10 +11,13 @@ import numpy as np
 from ..._flags import with_flags
 from ..._spelling import spelled
 from .. import operations
-from ..graph import current_graph
+from ..graph import Graph, current_graph, recording
 from ..parameter import Parameter
+from ..program import Program
+from ..seeds import next_seed
 from ..sizes import Size
-from ..tensor import FLOAT32, Array, Tensor
+from ..structure import flatten
+from ..tensor import FLOAT32, FUNCTIONS, Array, Tensor
 
 TensorLike = Any
 """An argument of a function: a Tensor, a Parameter, an array or a number."""
@@ -24,46 +27,74 @@ _T = TypeVar("_T")
 
 
 def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A function of values that also runs on arrays, at once, where no network is being recorded."""
+    """A function of tensors that also runs on arrays, at once, where no network is being recorded."""
+    return _entered(body, run_at_once)
 
+
+def creating(body: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The same for functions that make tensors out of sizes alone, which need no arrays and may draw random numbers."""
+    return _entered(body, _run_without_arrays)
+
+
+def _entered(body: Callable[_P, _T], run: Callable[..., Any]) -> Callable[_P, _T]:
+    """The function as users call it, entered into the table of functions; ``run`` runs it outside of a network."""
     checked = with_flags(body, spelled(body))
 
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
         graph = current_graph()
         if graph is None:
-            from .eager import run_at_once
-
-            result: _T = run_at_once(checked, given, named)
+            result: _T = run(checked, given, named)
             return result
         with graph.calling(function=body.__name__):
             return checked(*given, **named)
 
+    FUNCTIONS[body.__name__] = call
     return call
 
 
-def creating(body: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The same for functions that make values out of sizes alone, which need no arrays and may draw random numbers."""
-    call = function(body)
+def run_at_once(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The result of a function on arrays."""
+    if not any(map(_is_array, flatten([list(given), dict(named)])[0])):
+        raise TypeError(
+            f"{body.__name__}: there is no array among its arguments, and no network is being recorded. Pass arrays, or call it "
+            "in forward() of a module."
+        )
+    return _run(body, given, named, 0)
 
-    @wraps(body)
-    def alone(*given: _P.args, **named: _P.kwargs) -> _T:
-        if current_graph() is not None:
-            return call(*given, **named)
-        from .eager import created
 
-        result: _T = created(with_flags(body, spelled(body)), given, named)
-        return result
+def _run_without_arrays(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    return _run(body, given, named, next_seed())
 
-    return alone
+
+def _run(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], seed: int) -> Any:
+    everything, form = flatten([list(given), dict(named)])
+    arrays = iter(form.fill(x.data if isinstance(x, Parameter) else x for x in everything))
+    graph = Graph(np.random.RandomState(seed))
+    with recording(graph):
+        outputs, structure = flatten(body(*next(arrays), **next(arrays)))
+    graph.finish(outputs)
+    program = Program(graph, {}, training=False)
+    program.forward()
+    return structure.fill(array.copy() for array in program.outputs)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (np.ndarray, Parameter))
+
+
+def open_graph() -> Graph:
+    """The graph that is being recorded; there is one while a function runs."""
+    graph = current_graph()
+    assert graph is not None
+    return graph
 
 
 def value(given: TensorLike, who: str) -> Tensor:
     """A value for what a function was given."""
     if isinstance(given, Tensor):
         return given
-    graph = current_graph()
-    assert graph is not None
+    graph = open_graph()
     if isinstance(given, Parameter):
         return graph.parameter(given)
     if isinstance(given, Size):

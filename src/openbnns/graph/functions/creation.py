@@ -1,4 +1,4 @@
-"""Constant, counting and random tensors, made from sizes, which may be those of values, such as ``x.shape[0]``."""
+"""Constant and counting tensors, made from sizes, which may be those of other tensors, such as ``x.shape[0]``."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Graph, current_graph
 from ..sizes import AnySize, Size, is_plain
 from ..tensor import Tensor
-from .base import TensorLike, creating, function, numbers, value
+from .base import TensorLike, creating, function, open_graph, value
 from .shapes import expand
 
 
-def _graph() -> Graph:
-    graph = current_graph()
-    assert graph is not None
-    return graph
-
-
-def _sizes(given: Sequence[Any], who: str) -> tuple[AnySize, ...]:
+def sizes_of(given: Sequence[Any], who: str) -> tuple[AnySize, ...]:
     """Sizes that stand one behind the other, or as one tuple."""
     listed = given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
     sizes = tuple(n if isinstance(n, Size) else _index(n, who) for n in listed)
@@ -38,7 +31,7 @@ def _index(n: Any, who: str) -> int:
 
 
 def _filled(sizes: tuple[AnySize, ...], number: Any) -> Tensor:
-    graph = _graph()
+    graph = open_graph()
     if is_plain(sizes):
         return graph.own_constant(np.full([int(n) for n in sizes], number, np.float32))
     result: Tensor = expand(graph.own_constant(np.array(number, np.float32)), *sizes)
@@ -54,19 +47,19 @@ def _number(given: Any, who: str) -> float:
 @creating
 def zeros(*size: Any) -> Any:
     """Zeros of these sizes."""
-    return _filled(_sizes(size, "zeros"), 0)
+    return _filled(sizes_of(size, "zeros"), 0)
 
 
 @creating
 def ones(*size: Any) -> Any:
     """Ones of these sizes."""
-    return _filled(_sizes(size, "ones"), 1)
+    return _filled(sizes_of(size, "ones"), 1)
 
 
 @creating
 def full(size: Any, fill_value: float) -> Any:
     """One number in these sizes."""
-    return _filled(_sizes([size], "full"), _number(fill_value, "full"))
+    return _filled(sizes_of([size], "full"), _number(fill_value, "full"))
 
 
 @function
@@ -105,7 +98,7 @@ def arange(start: Any, end: Any = None, step: Any = 1) -> Any:
         raise TypeError(f"arange: {wrong!r} is not a number. Pass numbers, or sizes of values such as x.shape[0].")
     if step == 0:
         raise ValueError("arange: step is 0. Pass another one.")
-    graph, given = _graph(), (first, last, step)
+    graph, given = open_graph(), (first, last, step)
     if not any(isinstance(n, Size) for n in given):
         whole = all(isinstance(n, (int, np.integer)) for n in given)
         return graph.own_constant(np.arange(first, last, step, dtype=np.int64 if whole else np.float32))
@@ -119,58 +112,3 @@ def arange(start: Any, end: Any = None, step: Any = 1) -> Any:
 
 def _is_number(given: Any) -> bool:
     return isinstance(given, (int, float, np.number, Size))
-
-
-def _random(sizes: Sequence[AnySize], *, normal: bool) -> Tensor:
-    graph = _graph()
-    return graph.append(operations.RandomNumbers(graph, sizes, normal=normal))
-
-
-@creating
-def rand(*size: Any) -> Any:
-    """Random numbers, uniform on [0, 1), that every pass draws anew; see :func:`randn`."""
-    return _random(_sizes(size, "rand"), normal=False)
-
-
-@creating
-def randn(*size: Any) -> Any:
-    """Random numbers of the standard normal distribution, that every pass draws anew, in training and at inference.
-
-    In training they follow from the seed of the trainer, like those of dropout.
-    """
-    return _random(_sizes(size, "randn"), normal=True)
-
-
-@creating
-def rand_like(input: TensorLike) -> Any:
-    """Random numbers, uniform on [0, 1), in the shape of the input."""
-    return _random(value(input, "rand_like").shape, normal=False)
-
-
-@creating
-def randn_like(input: TensorLike) -> Any:
-    """Random numbers of the standard normal distribution in the shape of the input; see :func:`randn`.
-
-    >>> from openbnns import nn
-    >>> class Latent(nn.Module):
-    ...     def forward(self, mean, spread):
-    ...         return mean + spread * nn.functional.randn_like(spread)
-    """
-    return _random(value(input, "randn_like").shape, normal=True)
-
-
-@creating
-def bernoulli(input: TensorLike) -> Any:
-    """1 with the probability that each element of the input is, else 0; no gradient goes through."""
-    from .comparisons import lt
-
-    x = numbers(input, "bernoulli")
-    return lt(_random(x.shape, normal=False), x)
-
-
-@creating
-def randperm(n: Any) -> Any:
-    """The whole numbers below ``n`` in an order that every pass draws anew: ``x[F.randperm(x.shape[0])]`` shuffles samples."""
-    from .positions import argsort
-
-    return argsort(_random(_sizes([n], "randperm"), normal=False))

@@ -14,9 +14,8 @@ from ..parameter import Parameter
 from ..sizes import AnySize
 from ..tensor import Array, Tensor
 from .activations import log_softmax, relu, softplus
-from .arithmetic import abs, add, clamp, div, exp, log, mul, neg, sqrt, square, sub
 from .base import TensorLike, function, numbers, value
-from .lookups import detach
+from .elementwise import abs, add, clamp, detach, div, exp, log, mul, neg, sqrt, square, sub
 from .reductions import mean, sum
 from .shapes import permute
 

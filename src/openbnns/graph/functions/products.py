@@ -1,4 +1,4 @@
-"""Matrix products and contractions."""
+"""Matrix products, contractions, cross products and distances."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from .. import operations
 from ..parameter import Parameter
 from ..sizes import AnySize, broadcast, is_same
 from ..tensor import Tensor
-from .arithmetic import add
-from .base import TensorLike, function, numbers
+from .base import TensorLike, axis_of, function, numbers
+from .elementwise import add, mul, sub
+from .indexing import index_select
+from .reductions import norm
+from .shapes import transpose, unsqueeze
 
 
 @function
@@ -90,8 +93,6 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike = None) -> An
         if bias is not None and graph.parameter(bias).shape != (outputs,):
             raise ValueError(f"linear: bias has shape {bias.shape}, but {(outputs,)} is needed.")
         return graph.append(operations.Linear(graph, x, weight, bias))
-    from .shapes import transpose
-
     y = matmul(x, transpose(numbers(weight, "linear"), -1, -2))
     return y if bias is None else add(y, bias)
 
@@ -177,7 +178,26 @@ def _lower(letters: str) -> dict[int, int]:
 def outer(input: TensorLike, vec2: TensorLike) -> Any:
     """All products of an element of the last axis of one with one of the other."""
     a, b = numbers(input, "outer"), numbers(vec2, "outer")
-    from .arithmetic import mul
-    from .shapes import unsqueeze
-
     return mul(unsqueeze(a, -1), unsqueeze(b, -2))
+
+
+@function
+def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Any:
+    """The cross product of vectors of three along ``dim``, the first axis of size 3 if left out."""
+    a, b = numbers(input, "cross"), numbers(other, "cross")
+    axis = next((i for i, n in enumerate(a.shape) if is_same(n, 3)), None) if dim is None else axis_of(a, dim, "cross")
+    if axis is None or a.ndim != b.ndim or a.shape[axis] != 3 or b.shape[axis] != 3:
+        raise ValueError(
+            f"cross: {a.shape} and {b.shape} have no axis {'' if dim is None else dim} of size 3 in common."
+        )
+    (a1, a2), (b1, b2) = ([index_select(v, axis, order) for order in ([1, 2, 0], [2, 0, 1])] for v in (a, b))
+    return sub(mul(a1, b2), mul(a2, b1))
+
+
+@function
+def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Any:
+    """The p-norm of the difference of each row of one with each row of the other: (..., P, M), (..., R, M) -> (..., P, R)."""
+    a, b = numbers(x1, "cdist"), numbers(x2, "cdist")
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"cdist: {a.shape} and {b.shape} must be matrices with rows of one length.")
+    return norm(sub(unsqueeze(a, -2), unsqueeze(b, -3)), p, -1)

@@ -1,4 +1,4 @@
-"""Reductions over axes."""
+"""Reductions over axes; cumulative sums and sorting along one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from ... import ReductionFunction
 from .. import operations
-from ..sizes import AnySize, Size, product
+from ..sizes import AnySize, Size, is_same, product
 from ..tensor import Tensor
-from .arithmetic import add, div, mul, sqrt, square, sub
-from .base import TensorLike, axes_of, axis_of, function, numbers
+from .arrangements import diagonal
+from .base import TensorLike, axes_of, axis_of, function, numbers, value
+from .elementwise import abs, add, clamp, div, mul, ne, sqrt, square, sub
 
 
 def _reduced(f: ReductionFunction, input: TensorLike, dim: Any, keepdim: bool, who: str) -> Tensor:
@@ -112,8 +113,6 @@ def norm(input: TensorLike, p: float = 2, dim: Any = None, keepdim: bool = False
     if p == 1:
         return _reduced(ReductionFunction.sum_of_absolutes(), input, dim, keepdim, "norm")
     if p == float("inf"):
-        from .arithmetic import abs
-
         return amax(abs(input), dim, keepdim)
     raise ValueError(f"norm: p is {p}. Use 1, 2 or float('inf').")
 
@@ -150,16 +149,12 @@ def std(input: TensorLike, dim: Any = None, *, correction: int = 1, keepdim: boo
 @function
 def normalize(input: TensorLike, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
     """The input divided by its norm along ``dim``, or by ``eps`` if that is larger."""
-    from .arithmetic import clamp
-
     return div(input, clamp(norm(input, p, dim, True), min=eps))
 
 
 @function
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between two vectors along ``dim``."""
-    from .arithmetic import clamp
-
     lengths = mul(clamp(norm(x1, 2, dim), min=eps), clamp(norm(x2, 2, dim), min=eps))
     return div(sum(mul(x1, x2), dim), lengths)
 
@@ -168,3 +163,89 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
 def pairwise_distance(x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The norm of ``x1 - x2 + eps`` along the last axis."""
     return norm(add(sub(x1, x2), eps), p, -1, keepdim)
+
+
+@function
+def any(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
+    """1 where any element along ``dim`` is not 0; of all elements if left out."""
+    return ne(amax(ne(input, 0), dim, keepdim), 0)
+
+
+@function
+def all(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
+    """1 where no element along ``dim`` is 0; of all elements if left out."""
+    return ne(amin(ne(input, 0), dim, keepdim), 0)
+
+
+class Ordered(NamedTuple):
+    """Elements in order along an axis, and their positions before."""
+
+    values: Any
+    indices: Any
+
+
+@function
+def cumsum(input: TensorLike, dim: int) -> Any:
+    """The sums of all elements up to each along ``dim``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.cumsum(np.float32([[1, 2, 3]]), dim=1).tolist()
+    [[1.0, 3.0, 6.0]]
+    """
+    x = numbers(input, "cumsum")
+    return x.graph.append(operations.Cumulative(x, axis_of(x, dim, "cumsum"), product=False))
+
+
+@function
+def cumprod(input: TensorLike, dim: int) -> Any:
+    """The products of all elements up to each along ``dim``."""
+    x = numbers(input, "cumprod")
+    return x.graph.append(operations.Cumulative(x, axis_of(x, dim, "cumprod"), product=True))
+
+
+def _ordered(input: TensorLike, dim: int, descending: bool, who: str, count: Any = None) -> Ordered:
+    x = numbers(input, who)
+    operation = operations.Sort(x, axis_of(x, dim, who), descending=descending, count=count)
+    x.graph.append(operation)
+    return Ordered(*operation.outputs)
+
+
+@function
+def sort(input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The elements along ``dim`` in order, and where they stood: (values, indices). Equal ones always keep their order.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> values, places = nn.functional.sort(np.float32([3, 1, 2]))
+    >>> values.tolist(), places.tolist()
+    ([1.0, 2.0, 3.0], [1, 2, 0])
+    """
+    return _ordered(input, dim, descending, "sort")
+
+
+@function
+def argsort(input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The positions of the elements along ``dim`` in sorted order."""
+    return _ordered(input, dim, descending, "argsort").indices
+
+
+@function
+def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The ``k`` largest elements along ``dim``, or the smallest, and where they stand: (values, indices), always in order."""
+    x = value(input, "topk")
+    size = x.shape[axis_of(x, dim, "topk")]
+    if isinstance(k, bool) or not hasattr(k, "__index__") or isinstance(k, Tensor):
+        raise TypeError(f"topk: k is {k!r}. Pass an integer.")
+    if k < 1 or (not is_same(k, size) and k > size):
+        raise ValueError(f"topk: k is {k}, but axis {dim} of {x.shape} has {size} elements. Choose from 1 to {size}.")
+    return _ordered(x, dim, largest, "topk", k if isinstance(k, Size) else int(k))
+
+
+@function
+def trace(input: TensorLike) -> Any:
+    """The sum of the diagonal of a matrix."""
+    x = numbers(input, "trace")
+    if x.ndim != 2:
+        raise ValueError(f"trace: {x.shape} is not a matrix.")
+    return sum(diagonal(x))

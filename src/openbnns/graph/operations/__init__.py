@@ -1,42 +1,36 @@
-"""The operations of networks, each on one layer of ``openbnns``."""
+"""The operations of networks, most of them on one layer of ``openbnns`` each."""
 
-from ._base import adding
-from ._kept import KeepingPlan
-from ._window import Window
-from .activation import Activation
-from .arithmetic import Arithmetic, broadcast
+from ..operation import Convert
+from .activation import Activation, Prelu
 from .attention import Attention, Forbidden, LatestAttention
-from .branch import Branch
+from .attention_heads import AttentionHeads, Part, Rotate, parts_of
+from .control import Branch, Choice
 from .convolution import Convolution, GroupedTransposedConvolution
-from .data_sizes import SizedByData
-from .dropout import Dropout
-from .elementwise import Elementwise
-from .embedding import Embedding
+from .custom_function import CustomFunction, FunctionContext, SizedByData, as_list
+from .elementwise import MASKS, Arithmetic, Elementwise, broadcast
 from .fourier import FourierTransform
-from .function import CustomFunction
-from .heads import AttentionHeads, parts_of
-from .integers import Convert, FlatIndex, Range
-from .linear import Linear
+from .fused import NormalizedOperation
+from .indexing import AddEntries, Embedding, FlatIndex, PutAlong, Range, Take, TakeAlong
+from .keeping_plan import KeepingPlan
 from .lstm import Lstm
 from .moves import Concatenate, Detach, Expand, Permute, Pick, Slice, Split
 from .normalization import Normalization
-from .padding import PADDINGS, pad
+from .padding import PADDINGS, Padding, pad
 from .pooling import MaxPoolingWithIndices, MaxUnpooling, Pooling
-from .positions import AddEntries, Cumulative, PutAlong, Sort, Take, TakeAlong
-from .prelu import Prelu
-from .product import Contraction, MatrixProduct
-from .random_numbers import RandomNumbers
-from .recurrent import Recurrent
-from .reduction import Reduction
+from .products import Contraction, Linear, MatrixProduct
+from .random_numbers import Dropout, RandomNumbers
+from .recurrent import InitialState, Recurrent, for_samples
+from .reduction import Cumulative, Reduction, Sort
 from .resize import PixelShuffle, Resize
-from .rotary import Rotate
+from .window import Window
 
 __all__ = [
-    "Activation", "Arithmetic", "Attention", "Concatenate", "Contraction", "Convolution", "CustomFunction", "Detach",
-    "Dropout", "Embedding", "Expand", "Linear", "Lstm", "MatrixProduct", "Normalization", "Permute", "Pick",
-    "Pooling", "Reduction", "Slice", "Split", "adding", "broadcast", "PADDINGS", "GroupedTransposedConvolution",
-    "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent", "Rotate", "Forbidden", "PixelShuffle",
-    "Prelu", "Resize", "AttentionHeads", "parts_of", "KeepingPlan", "LatestAttention", "Elementwise", "FourierTransform",
-    "Convert", "FlatIndex", "Range", "AddEntries", "Cumulative", "PutAlong", "Sort", "Take", "TakeAlong",
-    "RandomNumbers", "Branch", "SizedByData",
+    "MASKS", "PADDINGS", "Activation", "AddEntries", "Arithmetic", "Attention", "AttentionHeads", "Branch", "Choice",
+    "Concatenate", "Contraction", "Convert", "Convolution", "Cumulative", "CustomFunction", "Detach", "Dropout",
+    "Elementwise", "Embedding", "Expand", "FlatIndex", "Forbidden", "FourierTransform", "FunctionContext",
+    "GroupedTransposedConvolution", "InitialState", "KeepingPlan", "LatestAttention", "Linear", "Lstm", "MatrixProduct",
+    "MaxPoolingWithIndices", "MaxUnpooling", "Normalization", "NormalizedOperation", "Padding", "Part", "Permute", "Pick",
+    "PixelShuffle", "Pooling", "Prelu", "PutAlong", "RandomNumbers", "Range", "Recurrent", "Reduction", "Resize", "Rotate",
+    "SizedByData", "Slice", "Sort", "Split", "Take", "TakeAlong", "Window", "as_list", "broadcast", "for_samples", "pad",
+    "parts_of",
 ]  # fmt: skip

@@ -1,18 +1,55 @@
-"""Activations that stand alone: those that no layer before them takes over."""
+"""Activations: in a layer that ends in one, alone, or with trained slopes."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from ... import ActivationFunction, ActivationLayer, Shape
 from ...layers import skip
-from ..calls import Calls, PlanCall
+from ..calls import Calls, NumpyCall, PlanCall
 from ..graph import Graph
 from ..operation import Operation
+from ..parameter import Parameter
+from ..sizes import is_same_shape
 from ..tensor import Array, Tensor
-from ._base import can_fuse
-from ._shaped import Sizes
+from .base import Sizes, wanted
+
+IDENTITY = ActivationFunction.identity()
+
+# Elementwise functions whose derivative follows from their result, so that a layer in front can take them over.
+FUSABLE = {
+    "rectified_linear", "leaky_rectified_linear", "sigmoid", "log_sigmoid", "tanh", "linear", "linear_with_bias", "clamp",
+    "hard_sigmoid", "softplus", "softsign", "elu", "selu", "celu", "hard_shrink", "soft_shrink", "relu6",
+}  # fmt: skip
+
+
+def can_fuse(function: ActivationFunction) -> bool:
+    """True if a function may be fused into the layer before it in training."""
+    if function.case in ("leaky_rectified_linear", "elu", "celu"):
+        return function.alpha > 0
+    return function.case in FUSABLE
+
+
+class ActivatedOperation(Operation):
+    """An operation whose layer can end in an activation."""
+
+    activation = IDENTITY
+
+    def fuse(self, following: Operation) -> bool:
+        if (
+            isinstance(following, Activation)
+            and self.activation is IDENTITY
+            and can_fuse(following.function)
+            and is_same_shape(following.inputs[0].shape, self.output.shape)
+        ):
+            self.activation = following.function
+            self.keeps_output = True
+            return True
+        return False
+
 
 _ALONG_AXIS = ("softmax", "log_softmax")
 
@@ -51,3 +88,31 @@ class Activation(Operation):
         result = y.reshape(-1, *block) if self.keeps_output else None
         arriving, target = dy.reshape(-1, *block), dx[0].reshape(-1, *block)
         return PlanCall(self._layer(block).apply_backward, read, result, arriving, target, skip)
+
+
+class Prelu(Operation):
+    """x where x > 0, slope x elsewhere; one slope, or one for each entry of axis 1."""
+
+    def __init__(self, x: Tensor, weight: Parameter) -> None:
+        self.weight = weight
+        super().__init__([x], Tensor(x.graph, x.shape), [weight])
+
+    def _layer(self, shape: Sizes) -> tuple[Any, Sizes]:
+        """The layer, and the channels and pixels that it sees; if all share one slope, everything is one channel."""
+        channels = self.weight.size
+        image = (channels, 1, math.prod(shape[1:]) // channels)
+        function, form = ActivationFunction.prelu_per_channel(), Shape.image_chw(*image[::-1])
+        return self.made(image, lambda: ActivationLayer(function=function, input=form)), image
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        (layer, image), slopes = self._layer(y.shape), self.weight.array
+        read, written = x[0].reshape(-1, *image), y.reshape(-1, *image)
+        # The layer has slopes of its own.
+        return [NumpyCall(np.copyto, layer.alpha, slopes), PlanCall(layer.apply, read, written)]
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        (layer, image), slopes = self._layer(dy.shape), self.weight.array
+        read, arriving = x[0].reshape(-1, *image), dy.reshape(-1, *image)
+        target = wanted(None if dx[0] is None else dx[0].reshape(-1, *image))
+        backward = PlanCall(layer.apply_backward, read, None, arriving, target, wanted(dp[0]))
+        return [NumpyCall(np.copyto, layer.alpha, slopes), backward]

@@ -14,7 +14,8 @@ from ..operation import Operation
 from ..parameter import Parameter
 from ..sizes import is_same
 from ..tensor import FLOAT32, Array, Tensor
-from ._base import IN_PLACE, draw_number, wanted
+from .base import IN_PLACE, wanted
+from .random_numbers import draw_number
 
 
 class Attention(Operation):

@@ -15,9 +15,9 @@ from ..operation import Operation
 from ..parameter import Parameter
 from ..sizes import AnySize
 from ..tensor import Array, Tensor
-from ._base import IN_PLACE, wanted
-from ._window import Sizes, Window, as_images, image_shape
+from .base import IN_PLACE, Sizes, wanted
 from .fused import MadeLayer, NormalizedOperation
+from .window import Window, as_images, image_shape
 
 
 def _options(window: Window, groups: int) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..calls import Calls
+from ..calls import Calls, computing
 from ..operation import Operation
 from ..sizes import AnySize, bound
 from ..tensor import Array, Tensor
-from ._numpy import computing
 
 Kind = Literal["fft", "ifft", "rfft", "irfft"]
 _ADJOINT = {"fft": np.fft.ifft, "ifft": np.fft.fft, "rfft": np.fft.ifft, "irfft": np.fft.rfft}

@@ -17,12 +17,12 @@ from ..calls import Call, Calls, NumpyCall, PlanCall, in_turn
 from ..operation import Operation
 from ..sizes import is_plain, is_same_shape, number_of
 from ..tensor import Array, Tensor
-from ._base import IN_PLACE, ActivatedOperation, wanted
-from ._kept import CHEAP, KeepingPlan
-from ._shaped import Sizes
-from ._window import image_shape
+from .activation import ActivatedOperation
+from .base import IN_PLACE, Sizes, wanted
+from .keeping_plan import CHEAP, KeepingPlan
 from .normalization import Normalization, phase
 from .pooling import Pooling
+from .window import image_shape
 
 _SMALL_PLANE = 128  # pixels; normalizations of smaller images have no form that pools
 _PARAMETER_GRADIENTS = (DW, DB, DBETA, DGAMMA)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ... import LearningPhase, LSTMLayer
-from ..calls import Call, Calls, NumpyCall, PlanCall
+from ..calls import Call, Calls, NumpyCall, PlanCall, adding, copying
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
 from ..tensor import Array, Tensor
-from ._base import IN_PLACE, adding, copying, wanted
-from .states import InitialState, require_lengths, values
+from .base import IN_PLACE, wanted
+from .recurrent import InitialState, require_lengths, values
 
 
 class Lstm(Operation):

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ... import PermuteLayer, ReductionFunction, ReductionLayer, scatter
-from ..calls import Calls, NumpyCall, PlanCall
+from ..calls import Calls, NumpyCall, PlanCall, clearing, copying
 from ..operation import Operation
 from ..sizes import AnySize, bound
 from ..tensor import Array, Tensor
-from ._base import clearing, copying
-from ._shaped import ShapedOperation, Sizes, merged_axes, shape
+from .base import ShapedOperation, Sizes, merged_axes, shape
 
 
 class Permute(ShapedOperation):

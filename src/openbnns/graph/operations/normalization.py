@@ -15,10 +15,10 @@ from ..operation import Operation
 from ..parameter import Parameter
 from ..sizes import AnySize, bound, is_same_shape
 from ..tensor import Array, Tensor
-from ._base import IN_PLACE, ActivatedOperation, wanted
-from ._kept import CHEAP, KeepingPlan
-from ._shaped import Sizes
-from ._window import image_shape
+from .activation import ActivatedOperation
+from .base import IN_PLACE, Sizes, wanted
+from .keeping_plan import CHEAP, KeepingPlan
+from .window import image_shape
 
 
 def phase(training: bool) -> LearningPhase:

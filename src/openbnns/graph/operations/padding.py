@@ -11,7 +11,7 @@ from ... import PaddingLayer, PaddingMode
 from ..calls import Calls, PlanCall
 from ..sizes import are_at_least
 from ..tensor import Array, Tensor
-from ._shaped import ShapedOperation, Sizes, shape
+from .base import ShapedOperation, Sizes, shape
 from .moves import Pick, Slice
 
 Widths = Sequence[tuple[int, int]]

@@ -11,8 +11,8 @@ from ..calls import Calls, NumpyCall, PlanCall
 from ..operation import Operation
 from ..sizes import AnySize, is_same_shape
 from ..tensor import INT64, Array, Tensor
-from ._base import wanted
-from ._window import Sizes, Window, as_images, image_shape
+from .base import Sizes, wanted
+from .window import Window, as_images, image_shape
 
 
 def _layer(type: PoolingType, x: Sizes, y: Sizes, window: Window) -> PoolingLayer:

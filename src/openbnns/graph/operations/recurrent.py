@@ -1,8 +1,18 @@
-"""One layer of GRU or plain recurrent cells along a sequence."""
+"""GRU and plain recurrent cells along a sequence, one layer in one direction; initial states and lengths of all cells.
+
+With z = W x + b of every step, p = U h + b_h of the state before it, and * elementwise:
+
+* tanh, ReLU:  h' = f(z + p)
+* GRU, gates in the order r, u, c:  r, u = sigmoid(z + p),  c = tanh(z + r * p),  h' = (1 - u) * c + u * h
+
+Arrays: z (N, T, G * H), U (G * H, H), b (G * H,), h0 (N, H), y (N, T, H). Sample n has ``lengths[n]`` steps; what lies
+behind them is 0 in y and in gradients. ``reverse`` runs from the last of them to the first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +22,57 @@ from ..calls import Calls, NumpyCall
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
-from ..tensor import Array, Tensor
-from ._base import IN_PLACE, wanted
-from .recurrent_formulas import Cells
-from .states import InitialState, require_lengths, values
+from ..sizes import is_same_shape
+from ..tensor import FLOAT32, Array, Tensor
+from .base import IN_PLACE, wanted
+
+
+@dataclass(frozen=True, eq=False)
+class InitialState:
+    """Entry ``index`` of a value (..., n, H), or all of one (..., H) without it; repeated if it is one for all samples."""
+
+    value: Tensor
+    index: int | None
+
+    def _part(self, array: Array) -> Array:
+        part: Array = array if self.index is None else array[..., self.index, :]
+        return part
+
+    def read(self, array: Array, to: Array) -> None:
+        """Copy the state to (N, H)."""
+        np.copyto(to, self._part(array))
+
+    def write(self, gradient: Array, to: Array) -> None:
+        """Write a gradient (N, H) to where that of the value belongs; what else the value holds has none."""
+        to.fill(0)
+        part = self._part(to)
+        part[...] = gradient if part.shape == gradient.shape else gradient.sum(0)
+
+
+def for_samples(value: Any, x: Tensor, sample: tuple[int, ...]) -> bool:
+    """True for a value of such samples, one for each sample of x or one for all."""
+    if not isinstance(value, Tensor) or value.dtype != FLOAT32:
+        return False
+    return is_same_shape(value.shape, sample) or (
+        value.ndim == len(sample) + 1 and value.shape == (x.shape[0], *sample)
+    )
+
+
+def require_lengths(lengths: Array, steps: int, who: str) -> None:
+    """Refuse sequences that are empty or longer than there are steps."""
+    wrong = np.flatnonzero((lengths < 1) | (lengths > steps))
+    if wrong.size:
+        sample = int(wrong[0])
+        raise ValueError(
+            f"{who}: sample {sample} has length {int(lengths[sample])}, but sequences have 1 to {steps} steps. Pass the number "
+            "of steps of every sample before its padding."
+        )
+
+
+def values(initial: Sequence[InitialState], lengths: Tensor | None) -> list[Tensor]:
+    """The values behind x that a recurrent operation reads."""
+    return [state.value for state in initial] + ([] if lengths is None else [lengths])
+
 
 KINDS = ("tanh", "relu", "gru")
 _Z, _U, _B, _H0, _LENGTHS, _Y, _HN, _Q, _DY, _DHN, _DU, _DB, _DH0 = range(13)  # RecurrentSlot
@@ -175,3 +232,74 @@ class Recurrent(Operation):
 def _places(tensors: dict[int, Array]) -> list[tuple[int, int, int]]:
     """Slots and addresses of arrays that stay where they are."""
     return [(slot, array.ctypes.data, 0) for slot, array in tensors.items()]
+
+
+@dataclass
+class Cells:
+    """``kind`` is tanh, relu or gru."""
+
+    kind: str
+    u: Array
+    b: Array
+    lengths: Array
+    reverse: bool
+
+    def _places(self, k: int) -> tuple[Array, Array]:
+        """The samples that have a step k, and where it lies."""
+        samples = np.flatnonzero(self.lengths > k)
+        return samples, self.lengths[samples] - 1 - k if self.reverse else np.full(len(samples), k)
+
+    def forward(self, z: Array, h0: Array) -> tuple[Array, Array]:
+        """Outputs and final states."""
+        h, y = h0.copy(), np.zeros((*z.shape[:2], h0.shape[1]), z.dtype)
+        for k in range(z.shape[1]):
+            samples, times = self._places(k)
+            h[samples] = y[samples, times] = self._step(z[samples, times], h[samples])[0]
+        return y, h
+
+    def _step(self, z: Array, h: Array) -> tuple[Array, ...]:
+        """h' and what its gradient takes."""
+        p = h @ self.u.T + self.b
+        if self.kind != "gru":
+            after = np.tanh(z + p) if self.kind == "tanh" else np.maximum(z + p, 0)
+            return (after,)
+        width = h.shape[1]
+        r, u = (_sigmoid(z[:, i : i + width] + p[:, i : i + width]) for i in (0, width))
+        q = p[:, 2 * width :]
+        c = np.tanh(z[:, 2 * width :] + r * q)
+        return (1 - u) * c + u * h, r, u, c, q
+
+    def backward(self, z: Array, h0: Array, dy: Array, dhn: Array) -> tuple[Array, Array, Array, Array]:
+        """Gradients of z, U, b and h0."""
+        states, h = [h0], h0.copy()
+        for k in range(z.shape[1]):
+            samples, times = self._places(k)
+            h[samples] = self._step(z[samples, times], h[samples])[0]
+            states.append(h.copy())
+        dz, du, db, dh = np.zeros_like(z), np.zeros_like(self.u), np.zeros_like(self.b), dhn.copy()
+        for k in reversed(range(z.shape[1])):
+            samples, times = self._places(k)
+            before, d = states[k][samples], dh[samples] + dy[samples, times]
+            dz_here, dp, direct = self._step_back(z[samples, times], before, d)
+            dz[samples, times] = dz_here
+            du += dp.T @ before
+            db += dp.sum(0)
+            dh[samples] = dp @ self.u + direct
+        return dz, du, db, dh
+
+    def _step_back(self, z: Array, h: Array, d: Array) -> tuple[Array, Array, Array]:
+        """Gradients of z, of p, and that part of the gradient of h which does not go through p."""
+        after, *parts = self._step(z, h)
+        if self.kind != "gru":
+            dz = d * (1 - after**2 if self.kind == "tanh" else after > 0)
+            return dz, dz, np.zeros_like(h)
+        r, u, c, q = parts
+        dc = d * (1 - u) * (1 - c**2)
+        du = d * (h - c) * u * (1 - u)
+        dr = dc * q * r * (1 - r)
+        return np.concatenate([dr, du, dc], 1), np.concatenate([dr, du, dc * r], 1), d * u
+
+
+def _sigmoid(x: Array) -> Array:
+    result: Array = 0.5 * (1 + np.tanh(0.5 * x))
+    return result

@@ -1,13 +1,17 @@
-"""Sums, means, norms and extremes along axes."""
+"""Sums, means, norms and extremes along axes; cumulative sums and sorting."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ... import DataType, ReductionFunction, ReductionLayer
-from ..calls import Calls, PlanCall
+from ..calls import Calls, NumpyCall, PlanCall, clearing, computing
+from ..operation import Operation
+from ..sizes import AnySize
 from ..tensor import FLOAT32, INT64, Array, Tensor
-from ._shaped import ShapedOperation, Sizes, merged_axes, shape
+from .base import ShapedOperation, Sizes, merged_axes, shape
 
 
 class Reduction(ShapedOperation):
@@ -42,3 +46,82 @@ class Reduction(ShapedOperation):
         small, large = self._sizes(x[0].shape)
         read = x[0].reshape(large) if self.keeps_inputs else None
         return PlanCall(self.layer(x, y).apply_backward, read, None, dy.reshape(small), dx[0].reshape(large))
+
+
+class Sort(Operation):
+    """The elements along an axis in order, and where they stood; only the first ``count`` of them if that is given.
+
+    Equal ones stay in the order that they have; NaN counts as larger than any number.
+    """
+
+    keeps_inputs = False
+    keeps_output = True
+
+    def __init__(self, x: Tensor, axis: int, *, descending: bool, count: AnySize | None = None) -> None:
+        self.axis, self.descending = axis, descending
+        shape = (*x.shape[:axis], x.shape[axis] if count is None else count, *x.shape[axis + 1 :])
+        super().__init__([x], [Tensor(x.graph, shape), Tensor(x.graph, shape, INT64)])
+
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
+        (given,), (values, indices) = x, y
+        axis, n, count = self.axis, given.shape[self.axis], values.shape[self.axis]
+
+        def call() -> None:
+            if self.descending:  # sorts the reversed elements, so that equal ones stay in order and NaN comes first
+                order = np.flip(n - 1 - np.argsort(np.flip(given, axis), axis, kind="stable"), axis)
+            else:
+                order = np.argsort(given, axis, kind="stable")
+            order = np.take(order, np.arange(count), axis)
+            np.copyto(indices, order)
+            np.copyto(values, np.take_along_axis(given, order, axis))
+
+        return NumpyCall(call)
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Calls:
+        target, arriving = dx[0], dy[0]
+        assert target is not None and arriving is not None
+        return [clearing(target), NumpyCall(lambda: np.put_along_axis(target, y[1], arriving, self.axis))]
+
+
+class Cumulative(Operation):
+    """Sums, or with ``product`` products, of all elements up to each along an axis."""
+
+    def __init__(self, x: Tensor, axis: int, *, product: bool) -> None:
+        self.axis, self.product = axis, product
+        self.keeps_inputs = self.keeps_output = product
+        super().__init__([x], Tensor(x.graph, x.shape))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return computing(y, np.cumprod if self.product else np.cumsum, x[0], self.axis)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        assert dx[0] is not None
+        if not self.product:
+            return computing(dx[0], lambda: _from_the_end(dy, self.axis))
+
+        def formula() -> Array:
+            if (x[0] != 0).all():
+                return _from_the_end(dy * y, self.axis) / x[0]
+            factors, arriving = (np.moveaxis(a, self.axis, -1) for a in (x[0], dy))
+            return _slopes_of_products(factors, arriving, self.axis)
+
+        return computing(dx[0], formula)
+
+
+def _from_the_end(gradient: Array, axis: int) -> Array:
+    """Sums of all elements from each to the last."""
+    sums: Array = np.flip(np.cumsum(np.flip(gradient, axis), axis), axis)
+    return sums
+
+
+def _slopes_of_products(x: Array, dy: Array, axis: int) -> Array:
+    """Gradients of products along the last axis, some of whose factors are 0; ``axis`` is where that axis belongs."""
+    dx = np.empty_like(x)
+    before = np.ones_like(x[..., 0])
+    for i in range(x.shape[-1]):
+        factors = np.concatenate([before[..., None], x[..., i + 1 :]], -1)
+        dx[..., i] = (dy[..., i:] * np.cumprod(factors, -1)).sum(-1)
+        before = before * x[..., i]
+    return np.moveaxis(dx, -1, axis)

@@ -41,7 +41,7 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     # A size that is not free has the number of the latest run.
     graph, outputs, _ = network._traced_apart(network._recordings[-1].latest_shapes(), training=False)
     graph.outputs = list(outputs)
-    drop_unused(graph)
+    graph.operations = drop_unused(graph.operations, graph.outputs)
     file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()}, graph.sizes)
     card = network._card
     if preprocessing and card is not None and can_prepare(card, graph):

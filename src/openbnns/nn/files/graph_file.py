@@ -45,9 +45,8 @@ from ... import (
 )
 from ...graph import operations
 from ...graph.graph import Graph
-from ...graph.operation import FunctionCall, Operation
-from ...graph.operations.heads import Part
-from ...graph.operations.states import InitialState
+from ...graph.operation import CalledFunction, Operation
+from ...graph.operations import InitialState, Part
 from ...graph.parameter import Parameter
 from ...graph.passes import drop_unused
 from ...graph.polynomials import Polynomial
@@ -79,12 +78,12 @@ _DAMAGE = (
 """Errors that reading a malformed file may raise."""
 
 
-def _below(kind: type, package: str) -> Iterator[type]:
-    """All classes of a package that are derived from one."""
+def _below(kind: type) -> Iterator[type]:
+    """All classes of this library that are derived from one."""
     child: type
     for child in kind.__subclasses__():
-        yield from _below(child, package)
-        if child.__module__.startswith(package):
+        yield from _below(child)
+        if child.__module__.startswith("openbnns."):
             yield child
 
 
@@ -94,8 +93,7 @@ def _known(kind: type) -> dict[str, type]:
     from ...interop.converted import functions  # noqa: F401
     from .. import functional  # noqa: F401  (whose modules have operations and functions of their own)
 
-    home = f"{operations.__name__}." if kind is Operation else "openbnns."
-    return {child.__name__: child for child in _below(kind, home)}
+    return {child.__name__: child for child in _below(kind)}
 
 
 # Writing.
@@ -156,7 +154,7 @@ class _Writer:
             for training in (False, True):
                 graph, outputs, structure = self.network._traced_apart(shapes, training=training)
                 graph.outputs = list(outputs)
-                drop_unused(graph)
+                graph.operations = drop_unused(graph.operations, graph.outputs)
                 both = not (graph.modes or graph.asked_for_mode)
                 said = self._recording(graph, structure, None if both else training)
                 if said not in found:
@@ -168,7 +166,7 @@ class _Writer:
     def _recording(self, graph: Graph, structure: Structure, training: bool | None) -> dict[str, Any]:
         self._numbers: dict[Tensor, int] = {value: i for i, value in enumerate(graph.inputs)}
         self._converted = {id(made): source for made, source, _ in graph.followed}
-        self._calls: dict[FunctionCall, int] = {}
+        self._calls: dict[CalledFunction, int] = {}
         return {
             "training": training,
             "inputs": [
@@ -454,7 +452,7 @@ class _Replay:
             self.values.append(value)
         self._state: dict[str, Any] = dict(network._named_state())
         self._parts = dict(network._paths())
-        self._calls: dict[int, FunctionCall] = {}
+        self._calls: dict[int, CalledFunction] = {}
 
     def run(self) -> Any:
         free, before = self.graph.sizes, self.graph.sizes.place
@@ -480,7 +478,7 @@ class _Replay:
         with graph.calling(module=self._parts[said["part"]]):
             call = said.get("function")
             if call is not None:
-                known = self._calls.get(call[1]) or FunctionCall(call[0], next(graph._calls))
+                known = self._calls.get(call[1]) or CalledFunction(call[0], next(graph._calls))
                 graph.function = self._calls[call[1]] = known
             arguments = {name: self.read(value) for name, value in said["arguments"].items()}
             if kind is operations.Normalization:

@@ -18,10 +18,10 @@ at once.
 
 from ..._listing import of_module as _of_module
 from ..._spelling import nearest as _nearest
-from ...graph.expression import document as _document
 from ...graph.functions import *  # noqa: F403  (``__all__`` says which)
 from ...graph.functions import __all__ as _of_tensors
 from ...graph.tensor import DEPENDS_ON_NUMBERS as _DEPENDS_ON_NUMBERS
+from ...graph.tensor import document as _document
 from ._layers import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,

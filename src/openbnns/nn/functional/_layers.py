@@ -12,8 +12,7 @@ import numpy as np
 
 from ...graph import operations
 from ...graph.checks import Pair
-from ...graph.functions.base import TensorLike, function, numbers
-from ...graph.functions.eager import run_at_once
+from ...graph.functions.base import TensorLike, function, numbers, run_at_once
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array, Tensor

@@ -13,7 +13,7 @@ from ..._spelling import spelled
 from ...graph import functions, operations
 from ...graph.checks import probability
 from ...graph.graph import current_graph
-from ...graph.operations.states import InitialState, for_samples
+from ...graph.operations import InitialState, for_samples
 from ...graph.parameter import Parameter
 from ...graph.sizes import is_same_shape
 from ...graph.tensor import Array, Tensor

@@ -15,9 +15,9 @@ from ....graph.operations import (
     GroupedTransposedConvolution,
     Linear,
     Normalization,
+    NormalizedOperation,
     Pooling,
 )
-from ....graph.operations.fused import NormalizedOperation
 from ....graph.sizes import AnySize, is_same, product
 from ....graph.tensor import Tensor
 from ._builder import Builder, Refused, Var, writes

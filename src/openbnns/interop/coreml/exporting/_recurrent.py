@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....graph.operations import Lstm, Recurrent
-from ....graph.operations.states import InitialState
+from ....graph.operations import InitialState, Lstm, Recurrent
 from ....graph.tensor import Tensor
 from ._builder import Builder, Var, writes
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.operations import Attention, AttentionHeads, Forbidden
-from ....graph.operations.heads import Part
+from ....graph.operations import Attention, AttentionHeads, Forbidden, Part
 from ....graph.sizes import AnySize, is_same
 from ....graph.tensor import Tensor
 from ._builder import Builder, Refused, Var, writes

@@ -5,10 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from .... import InterpolationMethod
-from ....graph.operations import Concatenate, Contraction, Detach, Expand, MatrixProduct, Permute, Pick, Slice, Split
-from ....graph.operations.choice import Choice
-from ....graph.operations.padding import Padding
-from ....graph.operations.resize import PixelShuffle, Resize
+from ....graph.operations import (
+    Choice,
+    Concatenate,
+    Contraction,
+    Detach,
+    Expand,
+    MatrixProduct,
+    Padding,
+    Permute,
+    Pick,
+    PixelShuffle,
+    Resize,
+    Slice,
+    Split,
+)
 from ....graph.sizes import AnySize, is_plain, is_same
 from ._builder import Builder, Refused, Var, writes
 

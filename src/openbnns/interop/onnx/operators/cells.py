@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._plural import plural
 from ....graph import operations
-from ....graph.operations.states import InitialState
+from ....graph.operations import InitialState
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, is_same
 from ....graph.tensor import Tensor

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....graph import operations
-from ....graph.operations.choice import Choice
-from ....graph.operations.padding import Padding
-from ....graph.operations.random_numbers import RandomNumbers
+from ....graph.operations import Choice, Padding, RandomNumbers
 from ....graph.sizes import AnySize, is_same, product
 from .._graph_file import GraphFile
 from ._registry import writes

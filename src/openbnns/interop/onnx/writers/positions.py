@@ -8,10 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.operations.elementwise import MASKS, Elementwise
-from ....graph.operations.fourier import FourierTransform
-from ....graph.operations.integers import Convert, FlatIndex, Range
-from ....graph.operations.positions import AddEntries, Cumulative, PutAlong, Sort, Take, TakeAlong
+from ....graph.operations import (
+    MASKS,
+    AddEntries,
+    Convert,
+    Cumulative,
+    Elementwise,
+    FlatIndex,
+    FourierTransform,
+    PutAlong,
+    Range,
+    Sort,
+    Take,
+    TakeAlong,
+)
 from ....graph.sizes import AnySize
 from ....graph.tensor import FLOAT32, Tensor
 from .._graph_file import GraphFile

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....graph import operations
-from ....graph.operations.heads import Part
-from ....graph.operations.states import InitialState
+from ....graph.operations import InitialState, Part
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, is_same
 from .._graph_file import GraphFile

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.graph import current_graph
-from ....graph.operations.choice import Choice
-from ....graph.operations.random_numbers import RandomNumbers
+from ....graph.operations import Choice, RandomNumbers
 from ....graph.parameter import Parameter
 from ....graph.sizes import Size
 from ....graph.tensor import Tensor

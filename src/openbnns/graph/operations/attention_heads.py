@@ -1,4 +1,9 @@
-"""Attention heads: means of values, weighted by how queries fit keys."""
+"""Attention heads: means of values, weighted by how queries fit keys; and rotary position embeddings.
+
+The formulas are in float64: P = softmax of the rows of scale Q Kᵀ + X, O = (P F) V, with F of dropout (None: 1).
+Q (N, H, T, K), K (N, H, S, K), V (N, H, S, V), X (T, S) or (H, T, S), F (N, H, T, S). A row of X that is all -infinity
+makes a row of NaN.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +18,13 @@ from numpy.lib.stride_tricks import as_strided
 from ... import engines
 from ...parameters.random_numbers import Stream
 from ...reference.random_numbers import uniform
-from ..calls import Calls, PlanCall
+from ..calls import Calls, NumpyCall, PlanCall
 from ..graph import Graph
 from ..operation import Operation
 from ..sizes import AnySize, bound, is_same, product
 from ..tensor import Array, Tensor
-from ._base import draw_number
-from .heads_formulas import attend, attend_backward
 from .moves import Permute, Split
+from .random_numbers import draw_number
 
 # AttentionHeadsSlot.
 _Q, _K, _V, _O, _LSE, _ADDED, _DO, _DQ, _DK, _DV, _COUNTER, _DRAWN = range(12)
@@ -234,3 +238,71 @@ class AttentionHeads(Operation):
         for slot, gradient in zip((_DQ, _DK, _DV), gradients, strict=True):
             if slot in views:
                 views[slot][...] = gradient
+
+
+@np.errstate(all="ignore")
+def attend(
+    q: Array, k: Array, v: Array, scale: float, added: Array, factor: Array | None
+) -> tuple[Array, Array, Array]:
+    """O, P, and the logarithm of the sum of exponentials of every row."""
+    scores = q @ k.swapaxes(-1, -2) * scale + added
+    largest = scores.max(-1, keepdims=True)
+    exponentials = np.exp(scores - np.where(np.isneginf(largest), 0, largest))
+    total = exponentials.sum(-1, keepdims=True)
+    p = exponentials / total
+    return (p if factor is None else p * factor) @ v, p, (largest + np.log(total))[..., 0]
+
+
+@np.errstate(all="ignore")
+def attend_backward(
+    q: Array, k: Array, v: Array, scale: float, added: Array, factor: Array | None, do: Array
+) -> tuple[Array, Array, Array]:
+    """Gradients of Q, K and V: dV = (P F)ᵀ dO, dP = F (dO Vᵀ), dS = P (dP - Σ dP P) scale, dQ = dS K, dK = dSᵀ Q."""
+    p = attend(q, k, v, scale, added, factor)[1]
+    f = 1.0 if factor is None else factor
+    dv = (p * f).swapaxes(-1, -2) @ do
+    dp = do @ v.swapaxes(-1, -2) * f
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * scale
+    return ds @ k, ds.swapaxes(-1, -2) @ q, dv
+
+
+class Rotate(Operation):
+    """Turns pairs of the first 2 p features of (..., T, D) by angles (T, p); the other features stay as they are.
+
+    Pairs are (i, i + p), or with ``interleaved`` (2 i, 2 i + 1). The gradient is turned back by the same angles.
+    """
+
+    keeps_inputs = False
+
+    def __init__(self, x: Tensor, angles: Array, interleaved: bool) -> None:
+        pairs = angles.shape[1]
+        cosine, sine = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+        self.whole, self.sine = 2 * pairs, sine
+        if interleaved:
+            self.cosine, self.halves = np.repeat(cosine, 2, 1), (slice(0, self.whole, 2), slice(1, self.whole, 2))
+        else:
+            self.cosine, self.halves = np.tile(cosine, 2), (slice(0, pairs), slice(pairs, self.whole))
+        super().__init__([x], Tensor(x.graph, x.shape))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return self._turning(x[0], y, self.sine)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        assert dx[0] is not None
+        return self._turning(dy, dx[0], -self.sine)
+
+    def _turning(self, x: Array, y: Array, sine: Array) -> Calls:
+        a, b = (x[..., half] for half in self.halves)
+        to_a, to_b = (y[..., half] for half in self.halves)
+        turned, rest = slice(0, self.whole), slice(self.whole, None)
+        part = np.empty(a.shape, x.dtype)
+
+        def call() -> None:
+            np.multiply(x[..., turned], self.cosine, out=y[..., turned])
+            np.multiply(b, sine, out=part)
+            np.subtract(to_a, part, out=to_a)
+            np.multiply(a, sine, out=part)
+            np.add(to_b, part, out=to_b)
+            np.copyto(y[..., rest], x[..., rest])
+
+        return NumpyCall(call)

@@ -1,8 +1,8 @@
-"""Operations that users write in NumPy."""
+"""Operations that users write in NumPy, as an :class:`openbnns.nn.Function`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..operation import Operation
 from ..tensor import FLOAT32, Array, Tensor
 
 
-class Context:
+class FunctionContext:
     """The state that the forward pass of an :class:`openbnns.nn.Function` leaves for its backward pass.
 
     Any attribute may be set. ``needs_input_grad`` says for each input whether its gradient is wanted, ``training`` whether
@@ -37,7 +37,7 @@ class CustomFunction(Operation):
         self.is_pure = function.is_pure
         super().__init__(inputs, outputs)
         # Contexts of forward passes that await backward, by the address of the results.
-        self._contexts: dict[int, Context] = {}
+        self._contexts: dict[int, FunctionContext] = {}
 
     @property
     def name(self) -> str:
@@ -54,7 +54,7 @@ class CustomFunction(Operation):
         exact = any(array.dtype == np.float64 for array in x)
 
         def call() -> None:
-            context = Context(needs, training)
+            context = FunctionContext(needs, training)
             if training:
                 self._contexts[_address(y)] = context
             results = as_list(self.function.forward(context, *given))
@@ -116,3 +116,43 @@ def copy(name: str, method: str, result: Any, target: Array) -> None:
         what = "a result" if method == "forward" else "a gradient"
         raise ValueError(f"{name}.{method} gave {what} of shape {array.shape}, but {target.shape} is needed.")
     np.copyto(target, array, casting="unsafe")
+
+
+class SizedByData(Operation):
+    """``forward`` and ``backward`` of an :class:`openbnns.nn.Function` between two programs of a network.
+
+    ``sizes`` names the computed sizes: for each, the number of a result, and the axis whose size it is; or None and the number
+    of the element that it is, in a result of whole numbers.
+    """
+
+    finds_sizes = True
+    takes_integers = True
+
+    def __init__(
+        self, function: Any, arguments: Sequence[Any], inputs: list[Tensor], outputs: list[Tensor],
+        sizes: Mapping[str, tuple[int, int | None, int]],
+    ) -> None:  # fmt: skip
+        self.function, self.arguments, self.sizes = function, list(arguments), dict(sizes)
+        super().__init__(inputs, outputs)
+
+    def run(self, arrays: Sequence[Array], training: bool) -> tuple[list[Array], dict[str, int], FunctionContext]:
+        """The results, the numbers of the sizes that they tell, and what the backward pass needs."""
+        given, needs = iter(arrays), [isinstance(x, Tensor) and x.dtype == FLOAT32 for x in self.arguments]
+        context = FunctionContext(tuple(needs), training)
+        results = as_list(
+            self.function.forward(context, *(next(given) if isinstance(x, Tensor) else x for x in self.arguments))
+        )
+        arrays = [np.asarray(y, v.dtype) for y, v in zip(results, self.outputs, strict=True)]
+        found = {
+            name: int(arrays[result].flat[element] if axis is None else arrays[result].shape[axis])
+            for name, (result, axis, element) in self.sizes.items()
+        }
+        return arrays, found, context
+
+    def run_backward(self, context: FunctionContext, gradients: Sequence[Array]) -> list[Array | None]:
+        """The gradients of the inputs."""
+        found = as_list(self.function.backward(context, *gradients))
+        if len(found) == len(self.inputs):
+            return found
+        pairs = zip(self.arguments, found, strict=True)
+        return [gradient for argument, gradient in pairs if isinstance(argument, Tensor)]

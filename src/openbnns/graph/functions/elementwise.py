@@ -1,4 +1,7 @@
-"""Elementwise arithmetic with broadcasting."""
+"""Elementwise functions with broadcasting: arithmetic, comparisons, logic, and conversions of element types.
+
+Results of comparisons and logic are masks: 1 where something holds, else 0, through which no gradient goes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from .. import operations
 from ..sizes import Size, is_same_shape
-from ..tensor import Array, Tensor
+from ..tensor import FUNCTIONS, Array, Tensor
 from .base import TensorLike, function, numbers, value
 
 _ONE, _TWO = ArithmeticUnaryFunction, ArithmeticBinaryFunction
@@ -444,3 +447,137 @@ def addcmul(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, valu
 def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Any:
     """``input + weight * (end - input)``."""
     return add(input, mul(weight, sub(end, input)))
+
+
+def _mask(name: str, *given: TensorLike) -> Tensor:
+    """A function of elements that takes whole numbers as they are."""
+    operands = [value(np.int64(x) if _is_whole(x) else x, name) for x in given]
+    return operands[0].graph.append(operations.Elementwise(name, operands))
+
+
+def _is_whole(given: TensorLike) -> bool:
+    return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+
+
+@function
+def gt(input: TensorLike, other: TensorLike) -> Any:
+    """``input > other``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.gt(np.float32([1, 2, 3]), 2).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    return _mask("gt", input, other)
+
+
+@function
+def ge(input: TensorLike, other: TensorLike) -> Any:
+    """``input >= other``."""
+    return _mask("ge", input, other)
+
+
+@function
+def lt(input: TensorLike, other: TensorLike) -> Any:
+    """``input < other``."""
+    return _mask("lt", input, other)
+
+
+@function
+def le(input: TensorLike, other: TensorLike) -> Any:
+    """``input <= other``."""
+    return _mask("le", input, other)
+
+
+@function
+def eq(input: TensorLike, other: TensorLike) -> Any:
+    """``input == other``."""
+    return _mask("eq", input, other)
+
+
+@function
+def ne(input: TensorLike, other: TensorLike) -> Any:
+    """``input != other``."""
+    return _mask("ne", input, other)
+
+
+@function
+def logical_and(input: TensorLike, other: TensorLike) -> Any:
+    """1 where neither is 0; ``a & b`` for masks."""
+    return _mask("logical_and", input, other)
+
+
+@function
+def logical_or(input: TensorLike, other: TensorLike) -> Any:
+    """1 where one of them is not 0; ``a | b`` for masks."""
+    return _mask("logical_or", input, other)
+
+
+@function
+def logical_xor(input: TensorLike, other: TensorLike) -> Any:
+    """1 where exactly one of them is not 0; ``a ^ b`` for masks."""
+    return _mask("logical_xor", input, other)
+
+
+@function
+def logical_not(input: TensorLike) -> Any:
+    """1 where the input is 0; ``~a`` for masks."""
+    return _mask("logical_not", input)
+
+
+def of_masks(name: str, *given: TensorLike) -> Tensor:
+    """An operator of masks, which Python writes like one of bits."""
+    operands = [value(x, name) for x in given]
+    for x in operands:
+        if x.dtype.kind == "i" and x.leaf is None:
+            sign = {"logical_and": "&", "logical_or": "|", "logical_xor": "^", "logical_not": "~"}[name]
+            raise TypeError(
+                f"{sign}: acts on masks, such as x > 0, but {x!r} holds integers. There are no operations on single bits; use "
+                f"nn.functional.{name} for what is not 0."
+            )
+    result: Tensor = _LOGIC[name](*operands)
+    return result
+
+
+_LOGIC: dict[str, Any] = {
+    "logical_and": logical_and, "logical_or": logical_or, "logical_xor": logical_xor, "logical_not": logical_not,
+}  # fmt: skip
+FUNCTIONS["of_masks"] = of_masks
+
+
+@function
+def isnan(input: TensorLike) -> Any:
+    """1 where the input is NaN."""
+    return _mask("isnan", input)
+
+
+@function
+def isinf(input: TensorLike) -> Any:
+    """1 where the input is infinite."""
+    return _mask("isinf", input)
+
+
+@function
+def isfinite(input: TensorLike) -> Any:
+    """1 where the input is neither infinite nor NaN."""
+    return _mask("isfinite", input)
+
+
+@function
+def detach(input: TensorLike) -> Any:
+    """The same numbers, through which no gradient goes back."""
+    x = numbers(input, "detach")
+    return x.graph.append(operations.Detach(x))
+
+
+@function
+def as_numbers(input: TensorLike) -> Any:
+    """The input as numbers to compute with: whole numbers become float32."""
+    return numbers(input, "float")
+
+
+@function
+def as_integers(input: TensorLike) -> Any:
+    """The input as whole numbers that may look something up; what stands behind the point is dropped."""
+    x = value(input, "long")
+    return x if x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))

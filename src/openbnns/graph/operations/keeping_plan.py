@@ -19,7 +19,7 @@ from ...filters.base import DY, Y
 from ..calls import Call, Calls, PlanCall
 from ..tensor import FLOAT32, Array
 
-Tensors = Mapping[int, Array | None]  # arrays by slot of a plan
+ArraysBySlot = Mapping[int, Array | None]  # arrays by slot of a plan
 
 CHEAP = {"identity", "rectified_linear", "leaky_rectified_linear", "clamp"}
 """Activations that are part of the loops of a normalization, so that computing them again takes less than reading them."""
@@ -45,10 +45,10 @@ class KeepingPlan:
         self._who, self._kept, self._threads = who, kept, f.threads
         self._result: Array | None = None  # the result of the latest training forward, if the layer ran by itself
 
-    def forward(self, tensors: Tensors, by_layer: Callable[[], Call], training: bool) -> Calls:
+    def forward(self, tensors: ArraysBySlot, by_layer: Callable[[], Call], training: bool) -> Calls:
         return PlanCall(self._forward, {**self._shared, **tensors}, by_layer, training)
 
-    def _forward(self, tensors: Tensors, by_layer: Callable[[], Call], training: bool) -> None:
+    def _forward(self, tensors: ArraysBySlot, by_layer: Callable[[], Call], training: bool) -> None:
         if self._takes(tensors) and not _strict.active():
             self._run(self.plan, False, tensors, training=training)
             return
@@ -58,40 +58,40 @@ class KeepingPlan:
         if training:
             self._result = np.array(tensors[Y])
 
-    def repeat(self, tensors: Tensors) -> Calls:
+    def repeat(self, tensors: ArraysBySlot) -> Calls:
         """A call that writes the result of the latest training forward again, bit for bit."""
         return PlanCall(self._repeat, {**self._shared, **tensors})
 
-    def _repeat(self, tensors: Tensors) -> None:
+    def _repeat(self, tensors: ArraysBySlot) -> None:
         if not (self._takes(tensors) and self._go_on(self._repeated, False, tensors)):
             target = tensors[Y]
             assert target is not None
             np.copyto(target, self._result_of_layer(target.shape))
 
-    def backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> Calls:
+    def backward(self, tensors: ArraysBySlot, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> Calls:
         """``parameters`` are slots of gradients without a batch; ``by_layer`` gets the result of the training forward."""
         return PlanCall(self._backward, {**self._shared, **tensors}, parameters, by_layer)
 
-    def _backward(self, tensors: Tensors, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> None:
+    def _backward(self, tensors: ArraysBySlot, parameters: Collection[int], by_layer: Callable[[Array], Call]) -> None:
         if not (self._takes(tensors) and self._go_on(self.plan, True, tensors, parameters)):
             arriving = tensors[DY]
             assert arriving is not None
             by_layer(self._result_of_layer(arriving.shape))()
 
-    def _takes(self, tensors: Tensors) -> bool:
+    def _takes(self, tensors: ArraysBySlot) -> bool:
         return (
             engines.is_native()
             and self.plan is not None
             and all(array is None or array.dtype == FLOAT32 for array in tensors.values())
         )
 
-    def _go_on(self, plan: Any, backward: bool, tensors: Tensors, parameters: Collection[int] = ()) -> bool:
+    def _go_on(self, plan: Any, backward: bool, tensors: ArraysBySlot, parameters: Collection[int] = ()) -> bool:
         """Run from what a training forward of the network kept, or else one of the layer by itself; False if neither is."""
         own = {slot: array for slot, array in tensors.items() if slot != self._kept}
         return self._run(plan, backward, tensors, parameters) or self._run(plan, backward, own, parameters)
 
     def _run(
-        self, plan: Any, backward: bool, tensors: Tensors, parameters: Collection[int] = (), training: bool = False
+        self, plan: Any, backward: bool, tensors: ArraysBySlot, parameters: Collection[int] = (), training: bool = False
     ) -> bool:
         shared = self._shared.keys() | set(parameters)
         batch = next(len(array) for slot, array in tensors.items() if array is not None and slot not in shared)

@@ -1,19 +1,18 @@
-"""One of two parts of a network, by a number that a run computes."""
+"""Choices between parts of a network: by a number that a run computes, or by the mode of the network."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...tensors import wide
-from ..calls import Calls, NumpyCall
+from ..calls import Calls, NumpyCall, clearing, copying
+from ..graph import Graph
 from ..operation import Operation
+from ..program import Program
 from ..tensor import FLOAT32, Array, Tensor
-
-if TYPE_CHECKING:
-    from ..graph import Graph
 
 
 class Branch(Operation):
@@ -42,8 +41,6 @@ class Branch(Operation):
 
     def _programs(self, training: bool) -> Callable[[int], Any]:
         """Gives the program of a branch by its number; it is made when the branch is first taken."""
-        from ..program import Program  # which knows all operations
-
         sizes = dict(self.bound_sizes)
         made: dict[int, Program] = {}
 
@@ -100,3 +97,19 @@ class Branch(Operation):
                     np.copyto(target, gradient.reshape(target.shape))
 
         return NumpyCall(call)
+
+
+class Choice(Operation):
+    """The first value in training, the second at inference."""
+
+    keeps_inputs = False
+
+    def __init__(self, training: Tensor, inference: Tensor) -> None:
+        super().__init__([training, inference], Tensor(training.graph, training.shape))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        return copying(y, x[0] if training else x[1])
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        calls = [] if dx[0] is None else [copying(dx[0], dy)]
+        return calls if dx[1] is None else [*calls, clearing(dx[1])]

@@ -1,19 +1,105 @@
-"""Gather, scatter and scatter-add by indices that are values of the network; sorting and cumulative sums."""
+"""Integers that look something up: rows of a table, entries and elements along axes, ranges and flat indices."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ... import ReductionFunction, scatter
-from ..calls import Calls, NumpyCall
+from ... import EmbeddingLayer, ReductionFunction, Shape, scatter
+from ..calls import Calls, NumpyCall, PlanCall, clearing, computing, copying
+from ..graph import Graph
 from ..operation import Operation
-from ..sizes import AnySize
-from ..tensor import INT64, Array, Tensor
-from ._base import clearing, copying
-from ._numpy import computing
-from .integers import require_range
+from ..parameter import Parameter
+from ..sizes import AnySize, bound
+from ..tensor import FLOAT32, INT64, Array, Tensor
+from .base import IN_PLACE, wanted
+
+
+class Range(Operation):
+    """``start``, ``start + step`` and so on: as many numbers as free sizes say."""
+
+    is_pure = True
+
+    def __init__(
+        self, graph: Graph, start: AnySize | float, step: AnySize | float, count: AnySize, *, whole: bool
+    ) -> None:
+        self.start, self.step = start, step
+        super().__init__([], Tensor(graph, (count,), INT64 if whole else FLOAT32))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        start, step = (n if isinstance(n, float) else bound((n,), self.bound_sizes)[0] for n in (self.start, self.step))
+        numbers: Array = start + step * np.arange(len(y))
+        return copying(y, numbers.astype(y.dtype))
+
+
+class FlatIndex(Operation):
+    """One whole number for several axes: where the element is that has these numbers along them, if the axes are one.
+
+    A negative number counts from the end of its axis.
+    """
+
+    is_pure = True
+    keeps_inputs = False
+
+    def __init__(self, numbers: Sequence[Tensor], sizes: Sequence[AnySize], output: Tensor) -> None:
+        self.sizes = tuple(sizes)
+        super().__init__(numbers, output)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        sizes = bound(self.sizes, self.bound_sizes)
+
+        def formula() -> Array:
+            flat: Array = np.zeros((), np.int64)
+            for axis, (numbers, n) in enumerate(zip(x, sizes, strict=True)):
+                require_range(numbers, -n, n, f"indexing: axis {axis} of those indexed")
+                flat = flat * n + numbers % max(n, 1)
+            return flat
+
+        return computing(y, formula)
+
+
+def require_range(numbers: Array, least: int, end: int, who: str) -> None:
+    """Refuse whole numbers that name no entry."""
+    if numbers.size and (numbers.min() < least or numbers.max() >= end):
+        wrong = numbers[(numbers < least) | (numbers >= end)].flat[0]
+        raise IndexError(
+            f"{who} has {end} entries, so {wrong} is out of range. Pass numbers from {least} to {end - 1}."
+        )
+
+
+class Embedding(Operation):
+    def __init__(self, graph: Graph, x: Tensor, weight: Parameter, padding_index: int | None) -> None:
+        self.weight, self.padding_index = weight, padding_index
+        super().__init__([x], Tensor(graph, (*x.shape, weight.shape[1]), FLOAT32), [weight])
+
+    def _layer(self, count: int) -> Any:
+        """The layer that looks up so many rows at a time."""
+        return self.made(
+            count,
+            lambda: EmbeddingLayer(
+                input=Shape.vector(count),
+                dictionary=self.weight.array,
+                padding_index=self.padding_index,
+                filter_parameters=IN_PLACE,
+            ),
+        )
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        count = math.prod(x[0].shape[1:])
+        return PlanCall(self._layer(count).apply, x[0].reshape(-1, count), y.reshape(-1, count, self.weight.shape[1]))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
+        count = math.prod(x[0].shape[1:])
+        gradient = dy.reshape(-1, count, self.weight.shape[1])
+        return PlanCall(
+            self._layer(count).apply_backward,
+            x[0].reshape(-1, count),
+            output_gradient=gradient,
+            generating_weights_gradient=wanted(dp[0]),
+        )
 
 
 class Take(Operation):
@@ -133,85 +219,6 @@ class AddEntries(Operation):
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         assert dx[0] is not None
         return computing(dx[0], np.take, dy, x[1], self.axis)
-
-
-class Sort(Operation):
-    """The elements along an axis in order, and where they stood; only the first ``count`` of them if that is given.
-
-    Equal ones stay in the order that they have; NaN counts as larger than any number.
-    """
-
-    keeps_inputs = False
-    keeps_output = True
-
-    def __init__(self, x: Tensor, axis: int, *, descending: bool, count: AnySize | None = None) -> None:
-        self.axis, self.descending = axis, descending
-        shape = (*x.shape[:axis], x.shape[axis] if count is None else count, *x.shape[axis + 1 :])
-        super().__init__([x], [Tensor(x.graph, shape), Tensor(x.graph, shape, INT64)])
-
-    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
-        (given,), (values, indices) = x, y
-        axis, n, count = self.axis, given.shape[self.axis], values.shape[self.axis]
-
-        def call() -> None:
-            if self.descending:  # sorts the reversed elements, so that equal ones stay in order and NaN comes first
-                order = np.flip(n - 1 - np.argsort(np.flip(given, axis), axis, kind="stable"), axis)
-            else:
-                order = np.argsort(given, axis, kind="stable")
-            order = np.take(order, np.arange(count), axis)
-            np.copyto(indices, order)
-            np.copyto(values, np.take_along_axis(given, order, axis))
-
-        return NumpyCall(call)
-
-    def backward_all(
-        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
-    ) -> Calls:
-        target, arriving = dx[0], dy[0]
-        assert target is not None and arriving is not None
-        return [clearing(target), NumpyCall(lambda: np.put_along_axis(target, y[1], arriving, self.axis))]
-
-
-class Cumulative(Operation):
-    """Sums, or with ``product`` products, of all elements up to each along an axis."""
-
-    def __init__(self, x: Tensor, axis: int, *, product: bool) -> None:
-        self.axis, self.product = axis, product
-        self.keeps_inputs = self.keeps_output = product
-        super().__init__([x], Tensor(x.graph, x.shape))
-
-    def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
-        return computing(y, np.cumprod if self.product else np.cumsum, x[0], self.axis)
-
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
-        assert dx[0] is not None
-        if not self.product:
-            return computing(dx[0], lambda: _from_the_end(dy, self.axis))
-
-        def formula() -> Array:
-            if (x[0] != 0).all():
-                return _from_the_end(dy * y, self.axis) / x[0]
-            factors, arriving = (np.moveaxis(a, self.axis, -1) for a in (x[0], dy))
-            return _slopes_of_products(factors, arriving, self.axis)
-
-        return computing(dx[0], formula)
-
-
-def _from_the_end(gradient: Array, axis: int) -> Array:
-    """Sums of all elements from each to the last."""
-    sums: Array = np.flip(np.cumsum(np.flip(gradient, axis), axis), axis)
-    return sums
-
-
-def _slopes_of_products(x: Array, dy: Array, axis: int) -> Array:
-    """Gradients of products along the last axis, some of whose factors are 0; ``axis`` is where that axis belongs."""
-    dx = np.empty_like(x)
-    before = np.ones_like(x[..., 0])
-    for i in range(x.shape[-1]):
-        factors = np.concatenate([before[..., None], x[..., i + 1 :]], -1)
-        dx[..., i] = (dy[..., i:] * np.cumprod(factors, -1)).sum(-1)
-        before = before * x[..., i]
-    return np.moveaxis(dx, -1, axis)
 
 
 def _places(indices: Array, axis: int, whole: Array, who: str) -> tuple[Any, ...]:

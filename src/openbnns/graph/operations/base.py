@@ -1,4 +1,4 @@
-"""Operations whose layer is made for all sizes of a program."""
+"""The base of operations whose layer sees whole tensors, and the arguments that layers share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import Shape
+from ...capi import BNNSFilterParameters, BNNSFlagsUseClientPtr
+from ...layers import skip
 from ..operation import Operation
 from ..tensor import Array
+
+IN_PLACE = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
+"""Layers read the parameters where training changes them."""
+
+
+def wanted(gradient: Array | None) -> Any:
+    """A gradient argument of a layer: the array to write, or ``skip``."""
+    return skip if gradient is None else gradient
+
+
+def summed(gradient: Array, shape: Sequence[int]) -> Array:
+    """The gradient of an operand of this shape, from that of its copies in a broadcast result."""
+    extra = gradient.ndim - len(shape)
+    repeated = [extra + axis for axis, n in enumerate(shape) if n == 1 and gradient.shape[extra + axis] != 1]
+    total: Array = gradient.sum(axis=(*range(extra), *repeated))
+    return total.reshape(shape)
+
 
 Sizes = tuple[int, ...]
 

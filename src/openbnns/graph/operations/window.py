@@ -8,8 +8,8 @@ from typing import TypeVar
 from ... import ConvolutionPadding
 from ..sizes import AnySize
 from ..tensor import Array
+from .base import Sizes
 
-Sizes = tuple[int, ...]
 _Size = TypeVar("_Size", int, AnySize)
 
 
