@@ -168,7 +168,7 @@ def test_rules_leave_the_word_for_null_to_the_face_that_was_called() -> None:
 # Modules and pages of these folders that are no family's, or part of one.
 OTHERS = {
     "capi": {"apply", "graph", "graph_objects", "legacy", "numbers", "utility"},
-    "layers": {"base", "shape", "types", "written_calls"},
+    "layers": {"base", "descriptor_memory", "shape", "types", "written_calls"},
     "gradients": {"cases", "check"},
     "parameters": set(),
     "reference": set(),
