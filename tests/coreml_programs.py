@@ -114,3 +114,13 @@ def packages(folder: Path) -> list[Path]:
         made.append(coreml.write_package(model, folder / f"{name}.mlpackage"))
         made.append(coreml.write_compiled(model, folder / f"{name}.mlmodelc"))
     return made
+
+
+def count_bound(block: coreml.Block, scope: coreml.Scope) -> int:
+    """Bind all operations of a block and of those inside; how many there were."""
+    count = 0
+    for operation in block.operations:
+        coreml.bind(operation, scope)
+        count += 1 + sum(count_bound(inner, scope.inside(inner)) for inner in operation.blocks)
+        scope.add(operation)
+    return count

@@ -65,3 +65,11 @@ def away_from(x: Array, *kinks: float) -> Array:
 def activation_name(value: Any) -> str | None:
     """Name of an activation in the id of a test."""
     return Function(value.function).name.lower() if isinstance(value, Activation) else None
+
+
+def normalized(h: Array, beta: Array, gamma: Array, epsilon: float = 1e-3) -> Array:
+    h = h.astype(np.float64)
+    axes = (0, *range(2, h.ndim))
+    shape = (1, -1, *[1] * (h.ndim - 2))
+    mean, variance = h.mean(axis=axes, keepdims=True), h.var(axis=axes, keepdims=True)
+    return (h - mean) / np.sqrt(variance + epsilon) * gamma.reshape(shape) + beta.reshape(shape)

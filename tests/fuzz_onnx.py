@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 import damaged_files
+import onnx_networks
+import onnxruntime_cases
 from openbnns import nn
 
 EXPECTED = (nn.onnx.OnnxError, nn.onnx.Unsupported)
@@ -47,21 +49,15 @@ def models() -> list[Any]:
 
 
 def _branches(path: Path) -> None:
-    import test_onnx_control
-
-    test_onnx_control.branching(path, False)
+    onnx_networks.branching(path, False)
 
 
 def _loop(path: Path) -> None:
-    import test_onnx_control
-
-    test_onnx_control.looping(path, "steps", True)
+    onnx_networks.looping(path, "steps", True)
 
 
 def _quantized(path: Path) -> None:
-    import onnxruntime_cases
-
-    next(case for case in onnxruntime_cases.cases() if case.op == "QLinearConv").write(path)
+    next(case for case in onnxruntime_cases.CASES if case.op == "QLinearConv").write(path)
 
 
 def damaged(model: Any, random: np.random.RandomState) -> bytes:

@@ -71,11 +71,9 @@ def examples() -> int:
     import doctest
     import importlib
 
-    import test_docs
-
     import pages
 
-    found = [doctest.DocTestFinder().find(importlib.import_module(name)) for name in test_docs.MODULES]
+    found = [doctest.DocTestFinder().find(importlib.import_module(name)) for name in pages.MODULES]
     return len(pages.blocks("python")) + sum(bool(test.examples) for tests in found for test in tests)
 
 

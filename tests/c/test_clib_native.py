@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_raw_functions import FUNCTIONS as PLAIN
-from test_raw_functions import WITH_MEMORY, given, held
 
 import openbnns as bn
 from c_face import FUNCTIONS, PARAMETERS, CFace
@@ -19,6 +17,8 @@ from openbnns import capi
 from openbnns.clib import library as in_python
 from openbnns.clib.functions import function
 from raw import described, floats
+from raw_problems import FUNCTIONS as PLAIN
+from raw_problems import WITH_MEMORY, given, held
 
 KINDS = sorted({type(case) for case in ALL}, key=lambda kind: kind.__name__)
 

@@ -9,25 +9,24 @@ import sys
 from typing import Any
 
 import pytest
-import test_attention
-import test_loss
-from test_observed import *  # noqa: F403
-from test_observed_direct import *  # noqa: F403
 
 from c_face import CFace
+from capi.test_observed import *  # noqa: F403
+from capi.test_observed_direct import *  # noqa: F403
 from cases import ALL
 from cases._base import parameters
+from filters import test_attention, test_loss
 
 pytestmark = pytest.mark.usefixtures("accuracy")
 face = CFace()
-ROOMS = ("cases", "test_observed", "test_observed_direct", "test_loss", "test_attention")
+MODULES = ("cases", "attention_checks", "capi.test_observed", "filters.test_loss", "filters.test_attention")
 
 
 @pytest.fixture(autouse=True)
 def through_c(monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules of tests and cases find the C library where they look for ``capi``."""
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] in ROOMS and "capi" in vars(module):
+        if name.startswith(MODULES) and "capi" in vars(module):
             monkeypatch.setattr(module, "capi", face)
 
 

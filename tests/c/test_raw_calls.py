@@ -190,11 +190,6 @@ def flagged(shape: Any, data: Any, flags: int) -> Any:
     return descriptor
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(11)
-
-
 def test_random_batches_and_strides(rng: np.random.Generator) -> None:
     for _ in range(60):
         inputs, outputs, batch = (int(n) for n in rng.integers(1, 20, 3))

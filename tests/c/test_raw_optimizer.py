@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -13,59 +12,8 @@ import raw
 from helpers import assert_bitwise
 from openbnns import capi, engines
 from openbnns.capi import numbers
-from raw import described, floats
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(11)
-
-
-def optimizer_arrays(rng: np.random.Generator, roles: int) -> list[list[Any]]:
-    sizes = [(3, 4), (5,), (1,), (2, 3, 2)]
-    groups = [[floats(rng, *size) for size in sizes] for _ in range(2)]
-    return [*groups, [np.abs(floats(rng, *size)) for _ in range(roles) for size in sizes]]
-
-
-FIELDS: list[tuple[int, Any, int]] = [
-    (1, capi.BNNSOptimizerSGDMomentumFields(learning_rate=0.1, momentum=0.9, gradient_scale=0.5, nesterov=True), 1),
-    (1, capi.BNNSOptimizerSGDMomentumFields(learning_rate=0.1, gradient_scale=1), 0),
-    (
-        2,
-        capi.BNNSOptimizerAdamFields(
-            learning_rate=0.01, beta1=0.9, beta2=0.99, time_step=3, epsilon=1e-8, gradient_scale=1,
-            clip_gradients=True, clip_gradients_min=-0.5, clip_gradients_max=0.75,
-        ),
-        2,
-    ),
-    (
-        3,
-        capi.BNNSOptimizerRMSPropFields(
-            learning_rate=0.01, alpha=0.9, epsilon=1e-6, centered=True, momentum=0.5, gradient_scale=1,
-            regularization_scale=0.1, regularization_func=capi.BNNSOptimizerRegularizationL2,
-        ),
-        3,
-    ),
-    (
-        11,
-        capi.BNNSOptimizerAdamWithClippingFields(
-            learning_rate=0.01, beta1=0.9, beta2=0.99, time_step=1, epsilon=1e-8, gradient_scale=1,
-            clipping_func=capi.BNNSOptimizerClippingByNorm, clip_gradients_max_norm=0.5,
-        ),
-        3,
-    ),
-]  # fmt: skip
-
-
-def c_fields(fields: Any) -> bytes:
-    """The struct as C lays it out: each field aligned for its type."""
-    kinds = {bool: ("?", 1), float: ("f", 4)}
-    packed = b""
-    for name in fields._kinds:
-        value = getattr(fields, name)
-        letter, size = kinds.get(type(value), ("I", 4))
-        packed += bytes(-len(packed) % size) + struct.pack(letter, value if letter != "I" else int(value))
-    return packed + bytes(-len(packed) % 4)
+from raw import described
+from raw_problems import FIELDS, c_fields, optimizer_arrays
 
 
 @pytest.mark.parametrize(("function", "fields", "roles"), FIELDS)

@@ -357,3 +357,13 @@ def reference(case: Case) -> Results:
         if case.activation != Act():
             run.y.elements[run.y.places] = native(case).y
         return Results(values, y, {name: storage.read() for name, storage in run.backward().items()})
+
+
+def assert_trustworthy(case: Case, name: str, expected: Any) -> None:
+    """Comparing zeros with zeros proves nothing: most results must differ from 0, or the case must say why not."""
+    assert np.isfinite(expected).all(), f"{case.id}: {name} is not finite, so NaN might be compared with NaN"
+    zeros = float(np.mean(expected == 0))
+    if name not in case.mostly_zero:
+        assert zeros <= 0.75, (
+            f"{case.id}: {zeros:.0%} of {name} is zero; choose better values or list it in mostly_zero"
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +25,7 @@ from helpers import (
     packed,
     vector,
 )  # fmt: skip
-from openbnns import capi
+from openbnns import ActivationFunction, capi
 
 from ._base import INFERENCE_ONLY, TRAINABLE, Act, UnaryCase, UnaryRun, Values, act_rows
 
@@ -298,3 +300,19 @@ CONVERSIONS = [
 ]
 
 CASES = EVERY_FUNCTION + FROM_Y + SIZES + AXES + MEMORY + CONVERSIONS
+
+
+def snake(name: str) -> str:
+    """``LogSoftmax`` to ``log_softmax``, ``ReLU6`` to ``relu6``."""
+    for word in ("ReLU", "GELU", "SELU", "CELU", "ELU", "SiLU"):
+        name = re.sub(f"(?<![A-Z]){word}", word.capitalize(), name)
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def function(act: Act) -> ActivationFunction:
+    """The Python face's name for an activation."""
+    make = getattr(ActivationFunction, {"PReLUPerChannel": "prelu_per_channel"}.get(act.name, snake(act.name)))
+    if act.name == "Clamp":
+        return make((act.alpha, act.beta))
+    count = len(inspect.signature(make).parameters)
+    return make(*(act.alpha, act.beta)[:count])

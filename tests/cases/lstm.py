@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers import FLOAT16, FLOAT32, Array, Storage, Tensor
+from helpers import FLOAT16, FLOAT32, Array, Storage, Tensor, assert_within
 from openbnns import capi
 from openbnns.capi import BNNSDataLayout
 from openbnns.parameters.activation import Activation
@@ -367,3 +367,16 @@ def _random(number: int) -> LstmCase:
 
 RANDOM = [_random(number) for number in range(36)]
 CASES = SHAPES + LAYOUTS + RANDOM
+
+
+def compare_outputs(case: LstmCase, outputs: dict[int, Array], values: dict[int, Array], keep: Array | None) -> None:
+    expected = case.expected(values, keep)
+    for index, numbers in ((Y, expected.y), (HN, expected.h), (CN, expected.c)):
+        assert_within(outputs[index], numbers, tolerance(numbers, case.hidden + case.inputs), f"{case.id}: {index}")
+
+
+def compare_gradients(case: LstmCase, found: dict[int, Memory], expected: dict[int, Array]) -> None:
+    for index, memory in found.items():
+        bound = tolerance(expected[index], case.steps * (case.batch + case.hidden))
+        assert_within(memory.read(), expected[index], bound, f"{case.id}: gradient {index}")
+        memory.storage.assert_guards_intact(f"gradient {index}")

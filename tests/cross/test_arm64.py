@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import capstone
 import pytest
 from elftools.elf.elffile import ELFFile
-from test_programs import FOLDER, emulator
+
+from cross.test_programs import FOLDER, emulator
 
 CONVERSIONS = {"scvtf", "ucvtf", "fcvtl", "fcvtl2", "shll", "shll2", "sshll", "sshll2", "ushll", "ushll2", "tbl"}
 

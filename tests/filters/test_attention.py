@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
 from typing import Any
 
@@ -10,55 +9,16 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from attention_checks import backward, check, forward, forward_workspace
 from bad_calls import refused
 from cases._base import created, succeed
 from cases.attention import CASES, PARAMETERS, TARGETS, AttentionCase, AttentionRun, random_case
 from cases.observed import OBSERVED
-from helpers import FLOAT16, Array, assert_bitwise, assert_within
+from helpers import FLOAT16, assert_bitwise, assert_within
 from openbnns import capi, engines
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Values and gradients
-
-
-def check(case: AttentionCase, wanted: list[str] | None = None) -> None:
-    """Output and gradients against float64; nothing else is read or written."""
-    values = case.values()
-    y, gradients = case.expected(values)
-    run = AttentionRun(case, values)
-    cache = run.new_cache() if case.cached else None
-    workspace = None
-    if case.workspace:
-        workspace = forward_workspace(run, case.cached)
-    out = run.forward(cache, workspace)
-    assert_within(case.logical("o", out.read()), y, case.bound("y", y, gradients), "output")
-    out.assert_guards_intact("output")
-    names = case.gradients if wanted is None else wanted
-    storages = run.results(names)
-    kept = None if cache is None else cache.copy()
-    run.backward(storages, cache, run.backward_workspace(case.cached) if case.workspace else None)
-    for name in names:
-        actual = run.read(name, storages[name])
-        assert_within(actual, gradients[name], case.bound(name, gradients[name], gradients), name)
-        storages[name].assert_guards_intact(name)
-    for name, storage in (run.inputs | run.parameters).items():
-        storage.assert_unchanged(name)
-    if cache is not None and kept is not None:
-        assert_bitwise(cache, kept, "the cache after backward")
-
-
-def forward_workspace(run: AttentionRun, cached: bool) -> Array:
-    """A workspace of exactly the size that the forward call asks for."""
-    size = ctypes.c_size_t(0)
-    cache = np.empty(1, np.float32) if cached else None
-    nothing = (None, 0)
-    succeed(
-        capi.BNNSApplyMultiheadAttention(
-            run.filter, run.case.batch, *nothing, *nothing, *nothing, *nothing, *nothing, None, None, cache, size, None
-        )
-    )
-    assert size.value > 0
-    return np.full(size.value, 0xFF, np.uint8)
 
 
 GRADIENT_ROWS = ("dQ", "dK", "dV", "dWq", "dWk", "dWv", "dpq", "dpk", "dpv", "dWo", "dpo", "cache")
@@ -195,31 +155,6 @@ def test_the_first_of_shared_targets_decides_about_the_old_content(engine: str) 
     succeed(backward(run, **arguments))
     expected = gradients["dq"] + gradients["dk"] + gradients["dv"]
     assert_within(run.read("dq", storages["dq"]), expected, 1e-4, "sum")
-
-
-def backward(run: AttentionRun, **changes: Any) -> int:
-    """The backward call with some arguments replaced."""
-    arguments: dict[str, Any] = {
-        "F": run.filter, "batch_size": run.case.batch, "output": None, "output_stride": 0, "backprop_cache_size": 0,
-        "backprop_cache": None, "workspace_size": None, "workspace": None, "query_param_delta": None,
-        "key_param_delta": None, "value_param_delta": None, "key_attn_bias_delta": None, "value_attn_bias_delta": None,
-    }  # fmt: skip
-    for name, argument in (("q", "query"), ("k", "key"), ("v", "value")):
-        arguments[argument], arguments[f"{argument}_stride"] = run.inputs[name].elements, run.inputs[name].stride
-    arguments |= run.masks | {"output_param_delta": run.structs({})["output_param_delta"]} | changes
-    return capi.BNNSApplyMultiheadAttentionBackward(**arguments)
-
-
-def forward(run: AttentionRun, **changes: Any) -> int:
-    """The forward call with some arguments replaced."""
-    y = run.storage("o")
-    arguments: dict[str, Any] = {
-        "F": run.filter, "batch_size": run.case.batch, "output": y.elements, "output_stride": y.stride,
-        "backprop_cache_size": None, "backprop_cache": None, "workspace_size": None, "workspace": None,
-    }  # fmt: skip
-    for name, argument in (("q", "query"), ("k", "key"), ("v", "value")):
-        arguments[argument], arguments[f"{argument}_stride"] = run.inputs[name].elements, run.inputs[name].stride
-    return capi.BNNSApplyMultiheadAttention(**(arguments | run.masks | changes))
 
 
 def test_gradients_in_another_layout(engine: str) -> None:

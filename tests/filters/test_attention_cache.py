@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_attention import backward, check, forward, forward_workspace
 
 import openbnns as ob
+from attention_checks import backward, check, forward, forward_workspace
 from bad_calls import refused
 from cases._base import created, succeed
 from cases.attention import AttentionCase, AttentionRun

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_attention import backward, forward
 
+from attention_checks import backward, forward
 from bad_calls import assign, refused
 from cases._base import succeed
 from cases.attention import AttentionCase, AttentionRun

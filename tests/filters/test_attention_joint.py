@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_attention_layer import parameters_of
 
 import openbnns as ob
+from attention_checks import parameters_of
 from helpers import Array, assert_within, numbers
 from openbnns import capi
 from openbnns.parameters.attention import Options

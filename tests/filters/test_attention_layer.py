@@ -12,28 +12,11 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from attention_checks import parameters_of
 from helpers import Array, assert_within, numbers
 from openbnns import capi
 from openbnns.parameters.attention import Options
 from openbnns.reference import attention as reference
-
-
-def parameters_of(layer: ob.MultiheadAttentionLayer) -> reference.Parameters:
-    """The layer's parameters as the formulas name them."""
-    p = {name: array.astype(np.float64) for name, array in layer.parameters.items()}
-    heads = layer.num_heads
-
-    def weights(name: str) -> Array:
-        return p[name].reshape(heads, -1, layer.embed_dim).transpose(2, 1, 0)
-
-    def bias(name: str) -> Array | None:
-        return p[name].reshape(heads, -1).T if name in p else None
-
-    return reference.Parameters(
-        weights("query_weights"), weights("key_weights"), weights("value_weights"), p["output_weights"].T,
-        bias("query_bias"), bias("key_bias"), bias("value_bias"), p.get("output_bias"), bias("key_attention_bias"),
-        bias("value_attention_bias"),
-    )  # fmt: skip
 
 
 def expected(

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_attention_layer import parameters_of
 
 import openbnns as ob
+from attention_checks import parameters_of
 from helpers import Array, assert_bitwise, assert_within, numbers
 from openbnns import compat
 from openbnns.parameters.attention import Options

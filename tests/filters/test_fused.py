@@ -9,19 +9,15 @@ import numpy as np
 import pytest
 
 import openbnns as ob
-from cases import arithmetic, convolution, fully_connected, transposed_convolution
+from cases import convolution, fully_connected, transposed_convolution
 from cases._base import Act, native, reference, succeed
-from cases.fused import CASES, FusedCase, FusedRun, Norm, case, random_case
+from cases.fused import ADD, CASES, CONV, FusedCase, FusedRun, Norm, case, random_case
 from helpers import INT8, Array, Storage, Tensor, assert_bitwise, assert_within, image, vector
 from openbnns import capi, engines
 from openbnns.calls.form import form
 
 F32 = np.float32
 
-CONV = case("own", convolution.case("own", 3, 6, (6, 5), (3, 3), batch=4, symmetric=(1, 1)), Norm("Batch", moving="mv"),
-            activation=Act("RectifiedLinear"))  # fmt: skip
-ADD = case("own", arithmetic.case("own", "Add", image(6, 4, 5), image(6, 4, 5), batch=4), Norm("Batch"),
-           activation=Act("RectifiedLinear"))  # fmt: skip
 FC = case("own", fully_connected.case("own", 7, 6, 5), Norm("Batch"))
 
 

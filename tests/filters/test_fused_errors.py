@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_fused import ADD, CONV
-from test_fused_layer import normalized
 
 from bad_calls import Observed
 from cases import arithmetic, fully_connected
 from cases._base import Act
-from cases.fused import FusedCase, FusedRun, Norm, case
+from cases.fused import ADD, CONV, FusedCase, FusedRun, Norm, case
+from differences import normalized
 from helpers import FLOAT16, Storage, image, vector
 from openbnns import capi
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from differences import normalized
 from helpers import Array, assert_bitwise, assert_within
 from openbnns import compat
 from openbnns.layers.normalization import NormalizationLayer
@@ -33,14 +34,6 @@ def batch_norm(channels: int, **more: Any) -> Any:
     beta, gamma = arrays((channels,), (channels,), seed=9)
     more = {"type": ob.NormalizationType.batch(), "beta": beta, "gamma": gamma, "momentum": 0.9, "epsilon": 1e-3} | more
     return parameters_of("Normalization", **more)
-
-
-def normalized(h: Array, beta: Array, gamma: Array, epsilon: float = 1e-3) -> Array:
-    h = h.astype(np.float64)
-    axes = (0, *range(2, h.ndim))
-    shape = (1, -1, *[1] * (h.ndim - 2))
-    mean, variance = h.mean(axis=axes, keepdims=True), h.var(axis=axes, keepdims=True)
-    return (h - mean) / np.sqrt(variance + epsilon) * gamma.reshape(shape) + beta.reshape(shape)
 
 
 def central(forward: Callable[..., Array], tensors: list[Array], dy: Array, k: int, u: Array) -> float:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_values import assert_trustworthy
 
 import openbnns
 from cases import ALL, activation, arithmetic, convolution, fully_connected, transposed_convolution
-from cases._base import INFERENCE_ONLY, Act, native, parameters, reference
+from cases._base import INFERENCE_ONLY, Act, assert_trustworthy, native, parameters, reference
 from helpers import Array, Storage, assert_within, vector
 from openbnns import capi
 

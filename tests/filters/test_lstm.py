@@ -27,9 +27,10 @@ from cases.lstm import (
     U,
     X,
     Y,
+    compare_gradients,
+    compare_outputs,
     gate_tensor,
     params,
-    tolerance,
 )
 from helpers import Array, assert_bitwise, assert_within
 from openbnns import capi, engines
@@ -57,19 +58,6 @@ def draw_of(run: LstmRun) -> int:
     """The number of the mask that the latest forward call has left in the cache."""
     assert run.cache is not None
     return int(filters._HEADER.unpack_from(run.cache.tobytes())[3])
-
-
-def compare_outputs(case: LstmCase, outputs: dict[int, Array], values: dict[int, Array], keep: Array | None) -> None:
-    expected = case.expected(values, keep)
-    for index, numbers in ((Y, expected.y), (HN, expected.h), (CN, expected.c)):
-        assert_within(outputs[index], numbers, tolerance(numbers, case.hidden + case.inputs), f"{case.id}: {index}")
-
-
-def compare_gradients(case: LstmCase, found: dict[int, Memory], expected: dict[int, Array]) -> None:
-    for index, memory in found.items():
-        bound = tolerance(expected[index], case.steps * (case.batch + case.hidden))
-        assert_within(memory.read(), expected[index], bound, f"{case.id}: gradient {index}")
-        memory.storage.assert_guards_intact(f"gradient {index}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

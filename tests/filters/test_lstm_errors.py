@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_lstm import compare_gradients
 
 import openbnns as ob
 from bad_calls import assign, refused
-from cases.lstm import H0, HN, LstmCase, LstmRun, Memory, X, Y, params
+from cases.lstm import H0, HN, LstmCase, LstmRun, Memory, X, Y, compare_gradients, params
 from helpers import FLOAT16
 from openbnns import capi
 from openbnns.filters import lstm as filters

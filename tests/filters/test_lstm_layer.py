@@ -8,10 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_lstm import compare_outputs
 
 import openbnns as ob
-from cases.lstm import C0, CN, H0, HN, OUTPUTS, SHAPES, W0, W1, LstmCase, P, U, X, Y, gate_tensor, tolerance
+from cases.lstm import (
+    C0,
+    CN,
+    H0,
+    HN,
+    OUTPUTS,
+    SHAPES,
+    W0,
+    W1,
+    LstmCase,
+    P,
+    U,
+    X,
+    Y,
+    compare_outputs,
+    gate_tensor,
+    tolerance,
+)
 from helpers import Array, assert_bitwise, assert_within
 from openbnns import capi
 from openbnns.parameters.random_numbers import Stream

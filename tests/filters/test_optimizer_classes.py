@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_optimizer import ENGINES, written_out
 
 import openbnns as bn
 from helpers import VECTOR
 from openbnns import capi
+from optimizer_formulas import written_out
 
 SETTINGS: list[tuple[Any, dict[str, Any]]] = [
     (bn.SGDMomentumOptimizer, {}),
@@ -132,7 +132,7 @@ def test_empty_arrays() -> None:
     optimizer = bn.AdamOptimizer(0.1)
     w = [np.ones(2, np.float32), np.ones((0, 3), np.float32)]
     states = optimizer.zero_accumulators(w)
-    for engine in ENGINES:
+    for engine in ("native", "reference"):
         with bn.engine(engine):
             optimizer.step(w, [np.ones_like(a) for a in w], states)
             optimizer.step([], [], [])

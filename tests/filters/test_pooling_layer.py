@@ -29,7 +29,7 @@ def layer_type(c: PoolingCase, places: Array | None) -> ob.PoolingType:
 
 
 def layer_of(c: PoolingCase, values: dict[str, Array], places: Array | None) -> ob.PoolingLayer:
-    from test_faces import function
+    from cases.activation import function
 
     left, right, up, down = c.pad
     padding = ob.ConvolutionPadding.asymmetric(left, right, up, down)

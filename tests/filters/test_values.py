@@ -11,7 +11,7 @@ import pytest
 import openbnns
 from bad_calls import refused
 from cases import ALL, activation, arithmetic, convolution, fully_connected, transposed_convolution
-from cases._base import Act, Case, UnaryCase, created, native, parameters, reference, succeed
+from cases._base import Act, UnaryCase, assert_trustworthy, created, native, parameters, reference, succeed
 from helpers import (
     EPSILON,
     FLOAT32,
@@ -32,16 +32,6 @@ from helpers import (
     vector,
 )  # fmt: skip
 from openbnns import capi
-
-
-def assert_trustworthy(case: Case, name: str, expected: Any) -> None:
-    """Comparing zeros with zeros proves nothing: most results must differ from 0, or the case must say why not."""
-    assert np.isfinite(expected).all(), f"{case.id}: {name} is not finite, so NaN might be compared with NaN"
-    zeros = float(np.mean(expected == 0))
-    if name not in case.mostly_zero:
-        assert zeros <= 0.75, (
-            f"{case.id}: {zeros:.0%} of {name} is zero; choose better values or list it in mostly_zero"
-        )
 
 
 def test_the_engines_differ() -> None:

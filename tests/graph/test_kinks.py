@@ -7,32 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from function_checks import gradients
 from openbnns import nn
 
 F = nn.functional
-
-
-class OfParameters(nn.Module):
-    """The sum of a function of parameters, each element with a factor of its own."""
-
-    def __init__(self, function: Any, arrays: tuple[Any, ...], cotangent: Any) -> None:
-        super().__init__()
-        self.function, self.cotangent, self.count = function, np.float32(cotangent), len(arrays)
-        for number, array in enumerate(arrays):
-            setattr(self, f"p{number}", nn.Parameter(np.array(array, np.float32)))
-
-    def values(self) -> list[Any]:
-        return [getattr(self, f"p{number}") for number in range(self.count)]
-
-    def forward(self, x: Any) -> Any:
-        return x + (self.function(*(x.graph.parameter(p) for p in self.values())) * self.cotangent).sum()
-
-
-def gradients(function: Any, *arrays: Any, cotangent: Any) -> list[Any]:
-    net = OfParameters(function, arrays, cotangent).build((1,), seed=0).train()
-    net(np.zeros((1, 1), np.float32))
-    net.backward(np.ones((1, 1), np.float32))
-    return [p.grad for p in net.values()]
 
 
 ROWS = np.float32([[3, 3, 3], [1, 2, 4], [0, 0, 0]])

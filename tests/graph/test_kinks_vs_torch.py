@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_kinks import gradients
 
+from function_checks import gradients
 from openbnns import nn
 
 pytestmark = pytest.mark.peers

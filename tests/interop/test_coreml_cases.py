@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from test_coreml_operations import count_bound
 
 import mil_numpy
 from coreml_cases import Case, cases
+from coreml_programs import count_bound
 from openbnns.interop import coreml
 from openbnns.interop.coreml.elements import ELEMENTS
 from openbnns.interop.coreml.operation_table import OPERATIONS

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import coreml_programs
+from coreml_programs import count_bound
 from openbnns.interop import coreml
 from openbnns.interop.coreml.elements import ELEMENTS
 from openbnns.interop.coreml.operation_rules import Input
@@ -104,16 +105,6 @@ def test_every_operation_of_the_sample_programs() -> None:
     for text in (coreml_programs.OLD, coreml_programs.NEW):
         for function in coreml.parse(text).functions.values():
             assert count_bound(function.block, coreml.Scope.of(function)) > 0
-
-
-def count_bound(block: coreml.Block, scope: coreml.Scope) -> int:
-    """Bind all operations of a block and of those inside; how many there were."""
-    count = 0
-    for operation in block.operations:
-        coreml.bind(operation, scope)
-        count += 1 + sum(count_bound(inner, scope.inside(inner)) for inner in operation.blocks)
-        scope.add(operation)
-    return count
 
 
 @pytest.mark.parametrize(

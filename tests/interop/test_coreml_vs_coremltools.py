@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_coreml_operations import count_bound
 
 import coreml_programs
+from coreml_programs import count_bound
 from openbnns.interop import coreml
 from openbnns.interop.coreml import compression
 

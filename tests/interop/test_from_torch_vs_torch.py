@@ -182,7 +182,7 @@ class TokenEncoder(torch.nn.Module):
 
 
 def test_an_encoder_of_tokens_comes_back_from_a_file(tmp_path: Path) -> None:
-    from test_graph_file import assert_same
+    from every_layer import assert_same
 
     random = np.random.RandomState(0)
     module = TokenEncoder()

@@ -11,9 +11,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from test_onnx_in import FLOAT, floats, node, write
 
 import fuzz_onnx
+from onnx_networks import FLOAT, floats, node, write
 from openbnns import nn
 from openbnns.interop.onnx import OnnxError, Unsupported
 

@@ -9,24 +9,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
-from test_onnx_in import floats, node, write
+from onnx import helper
 
 import openbnns
-from onnx_networks import by_reference
+from onnx_networks import BOOL, FLOAT, INT64, branching, by_reference, floats, graph, info, looping, node, write
 from openbnns import nn
-
-BOOL, FLOAT, INT64 = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
-
-
-def info(name: str, kind: int = FLOAT, shape: Any = None) -> Any:
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def graph(nodes: list[Any], outputs: list[Any], inputs: Any = (), weights: dict[str, Any] | None = None) -> Any:
-    """A branch, or the body of a loop."""
-    arrays = [onnx.numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
-    return helper.make_graph(nodes, "inner", list(inputs), outputs, arrays)
 
 
 def check(path: Path, *inputs: Any, **options: Any) -> Any:
@@ -62,19 +49,6 @@ def check_gradients(net: Any, inputs: list[Any], place: int = 0) -> None:
         array[...] = start
         assert abs(slope - float((gradient * u).sum())) < 2e-3 * max(1, abs(slope))
     net.eval()
-
-
-def branching(path: Path, same: bool, state: str = "w") -> Path:
-    """x w or x w_ and a sum, by the sign of the sum of all; with ``same`` both have the same shape."""
-    then = graph([node("MatMul", "x w", "a"), node("Tanh", "a", "t")], [info("t")], weights={"w": floats(3, 4)})
-    other = [node("MatMul", f"x {state}", "b"), node("Mul", "b two", "e")]
-    if not same:
-        other[-1] = node("Concat", "b b", "e", axis=0)
-    nodes = [
-        node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s zero", "c"),
-        node("If", "c", "y", then_branch=then, else_branch=graph(other, [info("e")], weights={"w": floats(3, 4)})),
-    ]  # fmt: skip
-    return write(path, nodes, {"x": ["N", 3]}, ["y"], {"zero": np.float32(0), "two": np.float32(2)})
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -127,36 +101,6 @@ def test_a_branch_by_a_size(tmp_path: Path) -> None:
     net = nn.from_onnx(path)
     for shape in ((4, 1, 3), (2, 5, 3), (3, 1, 3), (1, 1, 3)):
         check(path, floats(*shape), net=net)
-
-
-def looping(path: Path, steps: Any, condition: bool, given: dict[str, Any] | None = None) -> Any:
-    """x w, tanh, again and again; the norm of each step is kept. With a condition it ends when the norm is below 1.
-
-    Gives a function that computes the same: the evaluator of ONNX makes rows of norms that are single numbers.
-    """
-    body = [
-        node("MatMul", "h w", "p"), node("Tanh", "p", "g"), node("ReduceSumSquare", "g", "n", keepdims=0),
-        node("Greater", "n one", "goes_on") if condition else node("Identity", "before", "goes_on"),
-    ]  # fmt: skip
-    inner = graph(
-        body, [info("goes_on", BOOL), info("g"), info("n", FLOAT, [])],
-        [info("i", INT64, []), info("before", BOOL, []), info("h")], {"one": np.float32(1)},
-    )  # fmt: skip
-    nodes = [node("Loop", f"{steps} yes x", "y norms", body=inner), node("ReduceSum", "norms", "z", keepdims=0)]
-    held = {"w": 0.3 * floats(3, 3), "yes": np.array(True), "four": np.int64(4)} | (given or {})
-    inputs: dict[str, Any] = {"x": ["N", 3]} | ({"steps": []} if steps == "steps" else {})
-    write(path, nodes, inputs, ["y", "norms", "z"], held, kinds={"steps": INT64})
-
-    def compute(x: Any, count: Any = 4) -> Any:
-        norms: list[Any] = []
-        for _ in range(int(count)):
-            x = np.tanh(x @ held["w"])
-            norms.append(np.square(x).sum())
-            if condition and norms[-1] <= 1:
-                break
-        return x, np.float32(norms), np.sum(norms)
-
-    return compute
 
 
 def test_a_loop_of_known_length(tmp_path: Path) -> None:

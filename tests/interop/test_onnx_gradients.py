@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_onnx_in import INT64, node, write
 
 import openbnns
+from onnx_networks import INT64, node, write
 from openbnns import nn
 
 RANDOM = np.random.RandomState(5)

@@ -10,43 +10,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
-from onnx_networks import by_reference, make
+from onnx_networks import FLOAT, INT64, RANDOM, by_reference, floats, make, node, write
 from openbnns import nn
 from openbnns.cli import main
 from openbnns.interop.onnx._supported import table
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
-FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
-RANDOM = np.random.RandomState(0)
-
-
-def floats(*shape: int) -> Any:
-    return RANDOM.standard_normal(shape).astype(np.float32)
-
-
-def write(
-    path: Path, nodes: list[Any], inputs: dict[str, Any], outputs: list[str], weights: dict[str, Any] | None = None,
-    opset: int = 21, kinds: dict[str, int] | None = None,
-) -> Path:  # fmt: skip
-    """A model of these nodes; shapes of inputs may have names."""
-    kinds = kinds or {}
-    graph = helper.make_graph(
-        nodes,
-        "graph",
-        [helper.make_tensor_value_info(name, kinds.get(name, FLOAT), shape) for name, shape in inputs.items()],
-        [helper.make_tensor_value_info(name, kinds.get(name, FLOAT), None) for name in outputs],
-        [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    model.ir_version = 10
-    path.write_bytes(model.SerializeToString())
-    return path
-
-
-def node(op: str, inputs: str, outputs: str, **attributes: Any) -> Any:
-    return helper.make_node(op, inputs.split(), outputs.split(), name=f"{op}_{outputs.split()[0]}", **attributes)
 
 
 def test_a_linear_layer(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_onnx_fused import CASES, check
 
-from onnxruntime_cases import Case
+from onnxruntime_cases import CASES, Case, check
 from openbnns import nn
 
 pytestmark = pytest.mark.peers

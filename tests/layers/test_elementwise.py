@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_layers import close, described, numbers
 
 import openbnns as ob
+from helpers import numbers
+from layer_problems import close, described
 from openbnns import skip
 from openbnns.calls.signature import Argument, Call
 from openbnns.filters.base import Filter

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_layers import dense, described, image_layer, numbers
 
 import openbnns as ob
+from helpers import numbers
+from layer_problems import dense, described, image_layer
 from openbnns.capi import (
     BNNSFilterParameters,
     BNNSFlagsUseClientPtr,

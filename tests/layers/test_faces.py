@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,8 @@ import pytest
 
 import openbnns
 from cases import activation, arithmetic, convolution, fully_connected, transposed_convolution
-from cases._base import Act, native, parameters
+from cases._base import native, parameters
+from cases.activation import function
 from helpers import Array, assert_bitwise
 from openbnns import ActivationFunction, ConvolutionPadding, ConvolutionType, DescriptorType, Shape
 
@@ -20,22 +19,6 @@ ROLES = {
     arithmetic.P: DescriptorType.PARAMETER,
     arithmetic.C: DescriptorType.CONSTANT,
 }
-
-
-def snake(name: str) -> str:
-    """``LogSoftmax`` to ``log_softmax``, ``ReLU6`` to ``relu6``."""
-    for word in ("ReLU", "GELU", "SELU", "CELU", "ELU", "SiLU"):
-        name = re.sub(f"(?<![A-Z]){word}", word.capitalize(), name)
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-def function(act: Act) -> ActivationFunction:
-    """The Python face's name for an activation."""
-    make = getattr(ActivationFunction, {"PReLUPerChannel": "prelu_per_channel"}.get(act.name, snake(act.name)))
-    if act.name == "Clamp":
-        return make((act.alpha, act.beta))
-    count = len(inspect.signature(make).parameters)
-    return make(*(act.alpha, act.beta)[:count])
 
 
 def arrays(case: Any) -> dict[str, Array]:

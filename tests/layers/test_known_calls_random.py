@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_clipping import test_clip_by_norm, test_clip_by_value, test_compute_norm, test_compute_norm_backward
-from test_moves import (
+
+from filters.test_clipping import test_clip_by_norm, test_clip_by_value, test_compute_norm, test_compute_norm_backward
+from filters.test_moves import (
     test_band_part,
     test_compare,
     test_copy,
@@ -24,17 +25,16 @@ from test_moves import (
     test_tile,
     test_transpose,
 )
-from test_quantization import test_every_axis_of_every_layout, test_in_place_and_overlapping_memory
-from test_quantization import test_random_configurations as test_quantizations
-from test_reduction import test_direct as test_reductions
-from test_selection import (
+from filters.test_quantization import test_every_axis_of_every_layout, test_in_place_and_overlapping_memory
+from filters.test_quantization import test_random_configurations as test_quantizations
+from filters.test_reduction import test_direct as test_reductions
+from filters.test_selection import (
     test_gather,
     test_gather_and_scatter_nd,
     test_integer_sums_are_exact,
     test_scatter,
     test_top_k,
 )
-
 from helpers import VECTOR, Tensor
 from openbnns import capi, engines
 from openbnns._words import Caller

@@ -11,6 +11,7 @@ import pytest
 
 import openbnns as ob
 from helpers import numbers
+from layer_problems import Array, close, dense, described, image_layer
 from openbnns import skip
 from openbnns.capi import (
     BNNSDataLayoutConvolutionWeightsIOHrWr,
@@ -26,25 +27,9 @@ from openbnns.capi import (
 from openbnns.gradients import family_module, subject_of
 from openbnns.gradients._random import Random
 
-Array = np.ndarray[Any, Any]
 CLIENT = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
 
 pytestmark = pytest.mark.usefixtures("engine")
-
-
-def close(got: Any, wanted: Any, tolerance: float = 1e-5) -> None:
-    assert got.shape == np.shape(wanted)
-    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
-
-
-def dense(inputs: int = 6, outputs: int = 4, **options: Any) -> tuple[ob.FullyConnectedLayer, Array, Array]:
-    w, b = numbers(outputs, inputs), numbers(outputs, seed=1)
-    return ob.FullyConnectedLayer(weights=w, bias=b, **options), w, b
-
-
-def image_layer(**options: Any) -> ob.ConvolutionLayer:
-    arguments = {"input": ob.Shape.image_chw(8, 8, 3), "weights": numbers(4, 3, 3, 3)} | options
-    return ob.ConvolutionLayer(**arguments)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -204,13 +189,6 @@ def test_strided_and_foreign_inputs() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Descriptors
-
-
-def described(shape: ob.Shape, data: Any, **options: Any) -> BNNSNDArrayDescriptor:
-    descriptor = shape.descriptor(data=data)
-    for name, value in options.items():
-        setattr(descriptor, name, value)
-    return descriptor
 
 
 def test_descriptors_instead_of_arrays() -> None:

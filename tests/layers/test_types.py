@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_types import image
 
+from helpers import descriptor
 from openbnns.abi import enums, structs
 from openbnns.abi.structs import BNNSLayerParametersConvolution
 from openbnns.layers import types
@@ -224,10 +224,11 @@ def test_loss_functions_make_their_struct() -> None:
         loss.categorical_cross_entropy(),
     ]
     assert [int(case.bnns_loss_function) for case in cases] == list(range(1, 11))
-    built = [case.bnns_layer_parameters(image(), image(5), enums.BNNSLossReductionSum) for case in cases]
+    one, other = (descriptor("ImageCHW", (width, 3, 2)) for width in (4, 5))
+    built = [case.bnns_layer_parameters(one, other, enums.BNNSLossReductionSum) for case in cases]
     for case, parameters in zip(cases, built, strict=True):
         assert parameters.function is case.bnns_loss_function
-        assert parameters.i_desc == image() and parameters.o_desc == image(5)
+        assert parameters.i_desc == one and parameters.o_desc == other
         assert parameters.reduction is enums.BNNSLossReductionSum
     assert {type(each).__name__.removeprefix("BNNSLayerParametersLoss") for each in built} == {
         *("Base", "SoftmaxCrossEntropy", "SigmoidCrossEntropy", "Huber", "Yolo")

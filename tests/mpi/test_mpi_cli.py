@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import SECONDS, mpiexec, run
 
 import openbnns
+from mpi.jobs import SECONDS, mpiexec, run
 from openbnns.distributed.rank_times import rank_section
 
 PACKAGE = str(Path(openbnns.__file__).resolve().parents[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from jobs import run
+from mpi.jobs import run
 
 MESSAGES = {
     "few_samples": r"ValueError: Trainer.fit: batches of 2 samples cannot be shared by 3 ranks.* Use fewer ranks",

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jobs import finish, run, start
+
+from mpi.jobs import finish, run, start
 
 HOST = re.escape(platform.node())
 PROMISED = 10  # seconds

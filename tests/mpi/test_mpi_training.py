@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import differing, run, train
-from problems import PROBLEMS
+
+from mpi.jobs import differing, run, train
+from mpi.problems import PROBLEMS
 
 
 def test_any_number_of_ranks_gives_the_same_bits(tmp_path: Path) -> None:

@@ -16,16 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_resume import copy, fit, mlp
 
 from openbnns import cli, nn
 from openbnns.nn import checkpoints
 from openbnns.nn.checkpoints import CheckpointError
 from openbnns.nn.files import folder_lock as _folder_lock
 from openbnns.nn.files import safetensors as weights
-
-FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-"""Folders of this file and of helpers, for programs that run in processes of their own."""
+from training_runs import copy, fit, mlp
 
 EPOCHS = 4
 
@@ -186,7 +183,7 @@ def test_if_all_are_damaged_they_stay(tmp_path: Path) -> None:
 
 OWNER = """
 import sys, time
-sys.path[:0] = {tests!r}
+sys.path.insert(0, {tests!r})
 from pathlib import Path
 from openbnns.nn.files.folder_lock import locked
 with locked(Path({folder!r}), force=False, say=print):
@@ -197,7 +194,7 @@ with locked(Path({folder!r}), force=False, say=print):
 
 def owner(folder: Path) -> subprocess.Popen[str]:
     """A process that holds the lock of a folder."""
-    text = OWNER.format(tests=FOLDERS, folder=str(folder))
+    text = OWNER.format(tests=str(Path(__file__).parents[1]), folder=str(folder))
     process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "locked\n"
     return process
@@ -270,8 +267,8 @@ def test_where_files_cannot_be_locked_the_process_number_decides(
 def test_many_trainers_at_once_give_one_run(tmp_path: Path) -> None:
     """Of many that start together one trains at a time; none deletes what another wrote."""
     program = (
-        f"import sys; sys.path[:0] = {FOLDERS!r}\n"
-        "from pathlib import Path\nfrom test_resume import fit\nfrom openbnns.nn.files.folder_lock import FolderInUse\n"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "from pathlib import Path\nfrom training_runs import fit\nfrom openbnns.nn.files.folder_lock import FolderInUse\n"
         f"try:\n    fit(Path({str(tmp_path)!r}), 60, True)\nexcept FolderInUse:\n    sys.exit(3)\n"
     )
     processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
@@ -314,9 +311,9 @@ def test_parts_of_killed_writes_are_removed(tmp_path: Path) -> None:
 
 KILLED_WHILE_WRITING = """
 import os, signal, sys
-sys.path[:0] = {tests!r}
+sys.path.insert(0, {tests!r})
 from pathlib import Path
-from test_resume import fit
+from training_runs import fit
 keep, count = os.replace, [0]
 def replace(source, target):
     count[0] += 1
@@ -329,7 +326,7 @@ fit(Path({folder!r}), 4)
 
 
 def test_killed_in_the_middle_of_a_write(tmp_path: Path) -> None:
-    text = KILLED_WHILE_WRITING.format(tests=FOLDERS, folder=str(tmp_path / "run"))
+    text = KILLED_WHILE_WRITING.format(tests=str(Path(__file__).parents[1]), folder=str(tmp_path / "run"))
     assert subprocess.run([sys.executable, "-c", text], check=False).returncode == -signal.SIGKILL
     assert len(list((tmp_path / "run").glob(".*.part"))) == 1
     whole = fit(tmp_path / "whole", 4)

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_safetensors import mutated
 
-from damaged_files import damaged, damaged_archive, read_many
+from damaged_files import damaged, damaged_archive, mutated, read_many
 from openbnns import nn
 from openbnns.interop import keras as keras_weights
 from openbnns.interop import weight_files

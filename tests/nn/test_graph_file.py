@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_model_file import LAYERS, flat, samples_for, shapes_of
 
+from every_layer import LAYERS, Array, assert_same, samples_for, shapes_of, train
 from openbnns import nn
 from openbnns.nn import functional as F
 from openbnns.nn.files import graph_file, model_file
 from openbnns.nn.files import safetensors as weights
 from openbnns.nn.files.description import ModelError
 from openbnns.nn.files.model_file import KEY
-
-Array = np.ndarray
 
 
 def by_graph(net: nn.Module, path: Path, monkeypatch: pytest.MonkeyPatch) -> nn.Module:
@@ -32,37 +30,6 @@ def by_graph(net: nn.Module, path: Path, monkeypatch: pytest.MonkeyPatch) -> nn.
         patched.setattr(model_file, "_description", refuse)
         net.save_model(path)
     return nn.load_model(path)
-
-
-def train(net: nn.Module, x: Any, seed: int) -> tuple[list[Array], dict[str, Array], list[Any]]:
-    """Outputs of a training pass, the gradients of all parameters and of the inputs for random cotangents."""
-    program = net.train().program(tuple(a.shape for a in x), training=True, input_gradients=True)
-    program.seed(5, seed)
-    for i, array in enumerate(x):
-        program.fill(i, array)
-    program.forward()
-    random = np.random.RandomState(seed)
-    program.fill_gradients([random.standard_normal(y.shape).astype(np.float32) for y in program.outputs])
-    outputs = [np.array(y) for y in program.outputs]
-    program.backward()
-    gradients = {name: np.array(p.grad) for name, p in net.named_parameters() if p.used and p.requires_grad}
-    return outputs, gradients, [None if g is None else np.array(g) for g in program.input_gradients]
-
-
-def assert_same(one: nn.Module, other: nn.Module, *batches: Any) -> None:
-    """Both compute the same, bit for bit, at inference and in training, and end with the same state."""
-    for number, x in enumerate(batches):
-        one.eval(), other.eval()
-        for a, b in zip(flat(one(*x)), flat(other(*x)), strict=True):
-            np.testing.assert_array_equal(a, b)
-        (ya, ga, da), (yb, gb, db) = (train(net, x, number) for net in (one, other))
-        assert ga.keys() == gb.keys()
-        pairs = [*zip(ya, yb, strict=True), *((ga[n], gb[n]) for n in ga), *zip(da, db, strict=True)]
-        for a, b in pairs:
-            np.testing.assert_array_equal(a, b)
-    assert one.state_dict().keys() == other.state_dict().keys()
-    for name, array in one.state_dict().items():
-        np.testing.assert_array_equal(array, other.state_dict()[name])
 
 
 @pytest.mark.parametrize(

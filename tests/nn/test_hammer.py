@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_raw_optimizer import FIELDS, c_fields, optimizer_arrays
 
 import openbnns as bn
 import raw
@@ -24,6 +23,7 @@ from networks import Net, problem
 from openbnns import capi, engines, nn
 from openbnns.capi import numbers
 from raw import described
+from raw_problems import FIELDS, c_fields, optimizer_arrays
 
 THREADS = 6
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import openbnns
-from networks import numbers
+from networks import NETWORKS, numbers
 from openbnns import nn
 from openbnns.graph import operations
 from openbnns.graph.memory import Block, plan
@@ -53,71 +53,6 @@ def test_results_do_not_depend_on_what_memory_held() -> None:
 
 
 # Values and gradients.
-
-
-class Branches(nn.Module):
-    """Every way in which values can be joined and used twice."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem, self.left, self.right, self.last = nn.Linear(6), nn.Linear(6), nn.Linear(6), nn.Linear(4)
-        self.join = nn.Concatenate(axis=-1)
-
-    def forward(self, x: nn.Value) -> nn.Value:
-        stem = nn.Tanh()(self.stem(x))
-        twice = self.left(stem) + self.left(nn.Sigmoid()(stem))  # one layer used two times
-        return self.last(self.join(twice + stem, self.right(stem), stem))
-
-
-class Cross(nn.Module):
-    """Attention with shared and separate inputs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.one, self.two, self.three = (nn.MultiheadAttention(6, 2) for _ in range(3))
-        self.left, self.right = nn.Linear(6), nn.Linear(6)
-
-    def forward(self, x: nn.Value) -> nn.Value:
-        a, b = self.left(x), self.right(x)
-        return self.one(a, b, b) + self.two(a, a, b) + self.three(a, b, a)
-
-
-NETWORKS = {
-    "mlp": lambda: (nn.Sequential(nn.Linear(7), nn.Tanh(), nn.Linear(5), nn.GELU(), nn.Linear(3)), (4,)),
-    "images": lambda: (
-        nn.Sequential(
-            nn.Conv2d(4, 3, padding=1, stride=2), nn.SiLU(), nn.AvgPool2d(2), nn.ConvTranspose2d(3, 2, stride=2),
-            nn.Softplus(), nn.GlobalAvgPool2d(), nn.Linear(3), nn.LogSoftmax(),
-        ),
-        (2, 9, 8),
-    ),
-    "residual": lambda: (
-        nn.Sequential(
-            nn.Linear(6), nn.Residual(nn.Linear(6), nn.Tanh(), nn.Linear(6)), nn.Residual(nn.Linear(6)),
-            nn.Residual(nn.Tanh(), nn.Linear(3), shortcut=nn.Linear(3)), nn.Add(nn.Linear(2), nn.Linear(2)),
-        ),
-        (5,),
-    ),
-    "normalized": lambda: (
-        nn.Sequential(
-            nn.Conv2d(4, 3, padding=1), nn.BatchNorm2d(), nn.Tanh(), nn.Conv2d(4, 1), nn.GroupNorm(2), nn.InstanceNorm2d(),
-            nn.Flatten(), nn.Linear(5), nn.BatchNorm1d(), nn.Sigmoid(), nn.LayerNorm(), nn.Linear(2),
-        ),
-        (2, 5, 4),
-    ),
-    "lstm": lambda: (nn.Sequential(nn.LSTM(4, num_layers=2), nn.LSTM(3, last_only=True), nn.Linear(2)), (5, 3)),
-    "lstm, both directions": lambda: (
-        nn.Sequential(nn.LSTM(4, num_layers=2, bidirectional=True), nn.LSTM(3, bidirectional=True, last_only=True), nn.Linear(2)),
-        (5, 3),
-    ),
-    "transformer": lambda: (
-        nn.Sequential(nn.Linear(8), nn.TransformerEncoderLayer(8, 2, 12, 0.0, "gelu", causal=True), nn.Flatten(), nn.Linear(2)),
-        (4, 3),
-    ),
-    "cross attention": lambda: (Cross(), (4, 6)),
-    "branches": lambda: (Branches(), (5,)),
-    "sequence": lambda: (nn.Sequential(nn.Linear(6), nn.Tanh(), nn.Softmax(), nn.Reshape(2, -1), nn.Linear(3)), (4, 5)),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_networks import NETWORKS
 
-from networks import Net, changed, copies, numbers, problem
+from networks import NETWORKS, Net, changed, copies, numbers, problem
 from openbnns import AdamOptimizer, GradientClipping, compat, nn
 from openbnns.nn.checkpoints import CheckpointError
 

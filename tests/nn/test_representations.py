@@ -15,12 +15,12 @@ from typing import Any, get_args, get_origin
 
 import numpy as np
 import pytest
-from test_table import Cells
 
 import openbnns
 from networks import Net, numbers
 from openbnns import compat, datasets, nn
 from openbnns.nn import functional as F
+from pages import Cells
 
 # What layers show of themselves.
 

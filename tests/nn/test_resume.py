@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +14,7 @@ from openbnns import cli, nn
 from openbnns.nn import checkpoints
 from openbnns.nn import resume as _resume
 from openbnns.nn.checkpoints import CheckpointError
-
-Array = np.ndarray
-
-
-def points(count: int, seed: int) -> tuple[Array, Array]:
-    x = np.random.RandomState(seed).standard_normal((count, 2)).astype(np.float32)
-    return x, (x[:, 0] * x[:, 1] > 0).astype(np.int64)
-
-
-def fit(
-    folder: Path,
-    epochs: int = 4,
-    resume: bool | str = False,
-    *,
-    net: Callable[[], nn.Module] = lambda: nn.Sequential(nn.Linear(16), nn.Tanh(), nn.Dropout(0.2), nn.Linear(2)),
-    data: tuple[Array, Array] | None = None,
-    validation: tuple[Array, Array] | None = None,
-    said: list[str] | None = None,
-    **options: Any,
-) -> Array:
-    """The weights of a small run; ``options`` are other than usual."""
-    network = net()
-    usual: dict[str, Any] = {"loss": "cross_entropy", "optimizer": nn.Adam(0.01), "batch_size": 16, "seed": 2}
-    trainer = nn.Trainer(
-        network, out=folder, **{**usual, **options}, say=(lambda text: None) if said is None else said.append
-    )
-    x, y = data or points(90, 0)
-    trainer.fit(x, y, epochs=epochs, resume=resume, validation=validation or points(20, 9))
-    return np.concatenate([array.ravel() for array in network.state_dict().values()])
+from training_runs import Array, copy, fit, mlp, points
 
 
 def other(arrays: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -51,10 +22,6 @@ def other(arrays: tuple[Array, Array]) -> tuple[Array, Array]:
     x = arrays[0].copy()
     x.view(np.uint8).flat[-1] ^= 1
     return x, arrays[1]
-
-
-def mlp(*layers: nn.Module) -> Callable[[], nn.Module]:
-    return lambda: nn.Sequential(nn.Linear(16), *layers, nn.Linear(2))
 
 
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
@@ -96,13 +63,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("begun") / "run"
     fit(folder)
     return folder
-
-
-def copy(folder: Path, target: Path) -> Path:
-    target.mkdir(exist_ok=True)
-    for path in folder.iterdir():
-        (target / path.name).write_bytes(path.read_bytes())
-    return target
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from damaged_files import mutated
 from openbnns.nn.files import safetensors as weights
 from openbnns.nn.files.safetensors import DamagedFile
 
@@ -102,45 +103,6 @@ def test_what_is_allowed(tmp_path: Path) -> None:
 
 
 # The package of the format.
-
-TOKENS = [
-    b"0", b"-0", b"-1", b"1e2", b"1.0", b"8", b"18446744073709551615", b"18446744073709551616", b"9" * 400, b"NaN",
-    b"Infinity", b"null", b"true", b'"F32"', b'"F16"', b'"BF16"', b'"F8_E4M3"', b'"C64"', b'"BOOL"', b"[]", b"{}", b"[0,8]",
-    b"[8,0]", b"[2,2]", b"[1,1,1,1]", b'"\\ud800"', b'"\\u0041"', b"\xff", b"\0", b"\n", b" ", b",", b":", b"]", b"}", b'"',
-    b'"__metadata__":{"x":"y"},', b'"__metadata__":{"x":1},', b'"__metadata__":null,', b'"a":1,', b'"x":[[1]],', b"[" * 130,
-]  # fmt: skip
-
-
-def mutated(generator: random.Random) -> bytes:
-    """A valid file, changed at a few places: bytes, tokens, entries, sizes."""
-    names = [f"t{i}" for i in range(generator.randint(0, 4))]
-    header: dict[str, Any] = {"__metadata__": {"k": "v"}} if generator.random() < 0.3 else {}
-    offset = 0
-    for name in names:
-        kind, width = generator.choice([("F32", 4), ("F16", 2), ("I64", 8), ("U8", 1), ("BF16", 2), ("BOOL", 1)])
-        shape = [generator.randint(0, 3) for _ in range(generator.randint(0, 3))]
-        size = width * int(np.prod(shape, dtype=int))
-        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [offset, offset + size]}
-        offset += size
-    entries = [entry for name, entry in header.items() if name != "__metadata__"]
-    for _ in range(generator.choice([0, 0, 1, 2])):  # well-formed, but with wrong numbers
-        if entries:
-            field = generator.choice(["shape", "data_offsets"])
-            numbers = generator.choice(entries)[field]
-            if numbers:
-                numbers[generator.randrange(len(numbers))] = max(
-                    0, generator.choice(numbers) + generator.randint(-4, 4)
-                )
-    if generator.random() < 0.3:
-        header = dict(generator.sample(list(header.items()), len(header)))
-    text = bytearray(json.dumps(header).encode())
-    for _ in range(generator.choice([0, 0, 1, 1, 2, 3])):
-        i = generator.randrange(len(text) + 1)
-        j = min(len(text), i + generator.choice([0, 0, 1, 1, 2, 5]))
-        text[i:j] = generator.choice(TOKENS) if generator.random() < 0.7 else bytes([generator.randrange(256)])
-    length = len(text) + generator.choice([0] * 12 + [-1, 1, 8, 2**40])
-    body = bytes(generator.randrange(256) for _ in range(max(0, offset + generator.choice([0] * 8 + [-1, 1, 7]))))
-    return struct.pack("<Q", max(0, length)) + bytes(text) + body
 
 
 def why_stricter(data: bytes, error: DamagedFile) -> str | None:

@@ -1,32 +1,13 @@
 """Tables of results, as text and as HTML."""
 
-from html.parser import HTMLParser
-
 import pytest
 
 from openbnns._table import Table
+from pages import Cells
 
 TABLE = Table(
     ("layer", "shape", "n"), [("0", "(3, <4>)", "12"), ("head & tail", "()", "3")], "T < U", "15 in all", words=2
 )
-
-
-class Cells(HTMLParser):
-    """What a page shows, by tag; fails where tags do not close in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.found: list[tuple[str, str]] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.found.append((self.open[-1], data))
 
 
 def test_text() -> None:

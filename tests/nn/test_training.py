@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,27 +20,7 @@ from openbnns import nn
 from openbnns.nn import checkpoints, data, schedules
 from openbnns.nn.checkpoints import CheckpointError
 from openbnns.nn.trainer import Diverged
-
-Array = np.ndarray
-
-
-FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-"""Folders of this file and of helpers, for programs that run in processes of their own."""
-
-
-def problem(count: int = 90, seed: int = 0) -> tuple[Array, Array]:
-    """Points in the plane, whose class is the sign of the product of their coordinates."""
-    x = np.random.RandomState(seed).standard_normal((count, 2)).astype(np.float32)
-    return x, (x[:, 0] * x[:, 1] > 0).astype(np.int64)
-
-
-def network() -> nn.Sequential:
-    return nn.Sequential(nn.Linear(16), nn.Tanh(), nn.Dropout(0.2), nn.Linear(2))
-
-
-def weights_of(net: nn.Module) -> Array:
-    return np.concatenate([array.ravel() for array in net.state_dict().values()])
-
+from training_runs import Array, fit, network, points, weights_of
 
 # Learning.
 
@@ -48,7 +29,7 @@ def weights_of(net: nn.Module) -> Array:
     "optimizer", [nn.Adam(0.02), nn.AdamW(0.02), nn.SGD(0.3, 0.9, nesterov=True), nn.RMSprop(0.01)]
 )
 def test_it_learns(optimizer: nn.Optimizer) -> None:
-    x, y = problem(256)
+    x, y = points(256)
     net = nn.Sequential(nn.Linear(16), nn.Tanh(), nn.Linear(2))
     history = nn.Trainer(net, "cross_entropy", optimizer, seed=1, quiet=True).fit(x, y, epochs=40)
     assert history[-1]["accuracy"] > 0.9
@@ -69,7 +50,7 @@ def test_regression_with_a_metric_of_ones_own() -> None:
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:
-    x, y = problem()
+    x, y = points()
     results = []
     for seed in (3, 3, 4):
         net = network()
@@ -80,8 +61,8 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 
 def test_early_stopping_goes_back_to_the_best_weights() -> None:
-    x, y = problem(40)
-    tested = problem(200, seed=5)
+    x, y = points(40)
+    tested = points(200, seed=5)
     net = nn.Sequential(nn.Linear(64), nn.Tanh(), nn.Linear(2))
     trainer = nn.Trainer(net, optimizer=nn.Adam(0.1), early_stopping=4, quiet=True)
     history = trainer.fit(x, y, epochs=200, validation=tested)
@@ -94,11 +75,11 @@ def test_early_stopping_needs_validation() -> None:
     with pytest.raises(
         ValueError, match=r"early_stopping selects by the validation loss, but there is no validation data"
     ):
-        nn.Trainer(network(), early_stopping=2, quiet=True).fit(*problem(), epochs=3)
+        nn.Trainer(network(), early_stopping=2, quiet=True).fit(*points(), epochs=3)
 
 
 def test_data_without_information_is_reported() -> None:
-    x, y = problem(20)
+    x, y = points(20)
     said: list[str] = []
     nn.Trainer(network(), say=said.append).fit(x, 0 * y, epochs=1, validation=(x.copy(), y))
     assert said[:2] == [
@@ -108,7 +89,7 @@ def test_data_without_information_is_reported() -> None:
 
 
 def test_clipping_limits_the_step() -> None:
-    x, y = problem(32)
+    x, y = points(32)
     net = nn.Sequential(nn.Linear(2)).build((2,), seed=0)
     before = weights_of(net).copy()
     nn.Trainer(net, optimizer=nn.SGD(1.0), clip_norm=1e-3, batch_size=32, quiet=True).fit(100 * x, y, epochs=1)
@@ -126,7 +107,7 @@ def test_schedules() -> None:
     assert factors("cosine", 10) == pytest.approx(along)
     assert factors("warmup", 80) == pytest.approx([0.25, 0.5, 0.75, 1] + [1] * 76)
     assert factors("warmup_cosine", 14) == pytest.approx([1, *((1 + np.cos(np.pi * i / 13)) / 2 for i in range(13))])
-    x, y = problem(32)
+    x, y = points(32)
     trainer = nn.Trainer(network(), optimizer=nn.SGD(0.5), schedule="cosine", batch_size=16, quiet=True)
     rates = [record["learning_rate"] for record in trainer.fit(x, y, epochs=4)]
     assert rates == pytest.approx([0.25 * (1 + np.cos(np.pi * i / 8)) for i in (1, 3, 5, 7)])
@@ -135,12 +116,7 @@ def test_schedules() -> None:
 # Checkpoints.
 
 
-def run(folder: Path, epochs: int, resume: bool = False, say=lambda text: None) -> Array:
-    x, y = problem()
-    net = network()
-    trainer = nn.Trainer(net, optimizer=nn.Adam(0.01), schedule="cosine", batch_size=16, seed=2, out=folder, say=say)
-    trainer.fit(x, y, epochs=epochs, resume=resume, validation=problem(20, 9))
-    return weights_of(net)
+run = partial(fit, schedule="cosine")
 
 
 class Killed(Exception):
@@ -177,7 +153,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     bytes_[-5] ^= 1
     files[0].write_bytes(bytes_)
     said: list[str] = []
-    np.testing.assert_array_equal(run(tmp_path / "cut", 6, resume=True, say=said.append), whole)
+    np.testing.assert_array_equal(run(tmp_path / "cut", 6, resume=True, said=said), whole)
     assert "Passing over a damaged checkpoint" in said[0] and "checksum is wrong" in said[0]
     for path in checkpoints.list_files(tmp_path / "cut"):
         path.write_bytes(path.read_bytes()[:100])
@@ -204,7 +180,7 @@ def test_a_new_run_in_the_same_folder_keeps_its_own_checkpoints(
     monkeypatch.setattr(nn.Optimizer, "step", dying)
     said: list[str] = []
     with pytest.raises(Killed):
-        run(tmp_path / "both", 6, say=said.append)
+        run(tmp_path / "both", 6, said=said)
     monkeypatch.undo()
     assert "files of an earlier run are now in" in said[0]
     earlier = checkpoints.list_files(tmp_path / "both" / checkpoints.EARLIER)
@@ -225,7 +201,7 @@ def test_evaluation_refuses_what_training_refuses() -> None:
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     run(tmp_path, 2)
-    x, y = problem()
+    x, y = points()
     other = nn.Sequential(nn.Linear(8), nn.Tanh(), nn.Linear(2))
     with pytest.raises(CheckpointError, match=r"seed: 2 in the checkpoint, 0 now\n.*0.bias: shape \[16\].*\[8\] now"):
         nn.Trainer(other, batch_size=16, out=tmp_path, quiet=True).fit(x, y, epochs=3, resume=True)
@@ -251,17 +227,17 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.
 
 PROGRAM = """
 import sys
-sys.path[:0] = {tests!r}
+sys.path.insert(0, {tests!r})
 from pathlib import Path
-from test_training import run
-run(Path({folder!r}), 200, resume={resume})
+from training_runs import fit
+fit(Path({folder!r}), 200, {resume}, schedule="cosine")
 """
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_killed_and_resumed(tmp_path: Path, how: signal.Signals) -> None:
     def start(resume: bool) -> subprocess.Popen[bytes]:
-        text = PROGRAM.format(tests=FOLDERS, folder=str(tmp_path / "cut"), resume=resume)
+        text = PROGRAM.format(tests=str(Path(__file__).parents[1]), folder=str(tmp_path / "cut"), resume=resume)
         return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     process = start(False)
@@ -281,7 +257,7 @@ def test_killed_and_resumed(tmp_path: Path, how: signal.Signals) -> None:
 
 
 def test_divergence_names_step_and_place(tmp_path: Path) -> None:
-    x, y = problem()
+    x, y = points()
     net = nn.Sequential(nn.Linear(16), nn.ReLU(), nn.Linear(2))
     trainer = nn.Trainer(net, optimizer=nn.SGD(1e30), batch_size=16, out=tmp_path, quiet=True)
     with pytest.raises(
@@ -330,7 +306,7 @@ def test_bad_settings() -> None:
     for make in (
         lambda: nn.Trainer(net, batch_size=0), lambda: nn.Trainer(net, clip_norm=0), lambda: nn.Adam(-1),
         lambda: nn.SGD(momentum=2), lambda: nn.Adam(betas=(0.9, 1.5)), lambda: nn.StepLR(step_size=0),
-        lambda: nn.Trainer(net, quiet=True).fit(*problem(), epochs=0),
+        lambda: nn.Trainer(net, quiet=True).fit(*points(), epochs=0),
     ):  # fmt: skip
         with pytest.raises(ValueError):
             make()
@@ -350,7 +326,7 @@ def test_single_numbers_are_no_samples(tmp_path: Path) -> None:
 
 def test_probabilities_as_targets() -> None:
     """One-hot targets train as class numbers do, and are measured alike; other probabilities have a loss of their own."""
-    x, y = problem()
+    x, y = points()
     histories = []
     for targets in (y, np.eye(2, dtype=np.float32)[y], np.eye(2, dtype=np.int64)[y]):
         net = nn.Sequential(nn.Linear(8), nn.Tanh(), nn.Linear(2))
@@ -393,7 +369,7 @@ def test_numbers_of_a_run_are_checked() -> None:
 
 
 def test_npz(tmp_path: Path) -> None:
-    x, y = problem(50)
+    x, y = points(50)
     np.savez(tmp_path / "a.npz", x=x, y=y)
     loaded = data.load(tmp_path / "a.npz")
     assert (len(loaded.train_x), len(loaded.validation_x), len(loaded.test_x), loaded.classes) == (35, 5, 10, 2)

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import json
 import os
-import pkgutil
 import re
 import shlex
 import subprocess
@@ -20,13 +19,8 @@ import pytest
 
 import openbnns
 from openbnns import capi, cli, compat, nn
-from pages import PAGES, ROOT, blocks, run_alone
+from pages import MODULES, PAGES, ROOT, blocks, run_alone
 
-MODULES = [  # the examples of openbnns.sklearn are run with scikit-learn, by test_estimators_vs_sklearn.py
-    m.name
-    for m in pkgutil.walk_packages(openbnns.__path__, "openbnns.")
-    if not m.name.endswith("__main__") and not m.name.startswith("openbnns.sklearn")
-]
 FACES = {"openbnns": openbnns, "openbnns.capi": capi, "openbnns.nn": nn}
 
 

@@ -21,36 +21,16 @@ from openbnns.parameters.normalization import Kind, Normalization
 from openbnns.reference import normalization
 from openbnns.reference.activation import Array
 from openbnns.reference.normalization import Moving
+from reference_normalizations import EPSILON, NORMALIZATIONS, parameters
 
 RELU = Activation(A.RECTIFIED_LINEAR)
 TANH = Activation(A.TANH)
 SILU = Activation(A.SILU)
-EPSILON = 1e-3
 
 IMAGE, VECTOR = (3, 6, 3, 5), (5, 6)  # x, batch first
 
-NORMALIZATIONS = {
-    "batch": Normalization(Kind.BATCH, EPSILON),
-    "instance": Normalization(Kind.INSTANCE, EPSILON),
-    "layer 0": Normalization(Kind.LAYER, EPSILON, axis=0),
-    "layer 1": Normalization(Kind.LAYER, EPSILON, axis=1),
-    "layer 2": Normalization(Kind.LAYER, EPSILON, axis=2),
-    "group 1": Normalization(Kind.GROUP, EPSILON, groups=1),
-    "group 3": Normalization(Kind.GROUP, EPSILON, groups=3),
-    "group 6": Normalization(Kind.GROUP, EPSILON, groups=6),
-}
 kinds = pytest.mark.parametrize("n", NORMALIZATIONS.values(), ids=NORMALIZATIONS)
 shapes = pytest.mark.parametrize("shape", [IMAGE, VECTOR], ids=["image", "vector"])
-
-
-def parameter_shape(n: Normalization, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape[1:] if n.kind == Kind.LAYER else shape[1:2]
-
-
-def parameters(n: Normalization, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """beta and gamma."""
-    size = parameter_shape(n, shape)
-    return normal(1, *size), normal(2, *size)
 
 
 def shares_statistics(n: Normalization, one: tuple[int, ...], other: tuple[int, ...], channels: int) -> bool:

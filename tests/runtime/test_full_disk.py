@@ -5,30 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from damaged_files import full_disk
 from openbnns import nn
 from openbnns.nn import checkpoints
 from openbnns.nn.files import safetensors as weights
 
-resource = pytest.importorskip("resource")
 MUCH = {"w": np.zeros(100_000, np.float32)}
-
-
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """No file may grow beyond a page, which the system reports as it does a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def save_weights(folder: Path) -> Path:

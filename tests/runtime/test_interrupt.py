@@ -26,9 +26,11 @@ LARGE = 200 << 20  # bytes of its input, at most
 
 def in_fresh_process(function: Callable[[], None]) -> None:
     """Signals go to a whole process, so each test has one of its own; it may have been started with SIGINT ignored."""
-    watch = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    setup = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from runtime import test_interrupt"
+    )
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", f"{watch}; import test_interrupt; test_interrupt.{function.__name__}()"],
+        [sys.executable, "-W", "error", "-c", f"{setup}; test_interrupt.{function.__name__}()"],
         cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=300, check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip

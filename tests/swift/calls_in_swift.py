@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import openbnns as bn
-from classes_in_swift import KEEP, numbers
 from openbnns import capi
-from swift_tools import PROGRAMS, Module, run
+from swift.classes_in_swift import KEEP, numbers
+from swift.swift_tools import PROGRAMS, Module, run
 
-pytest_plugins = ["swift_fixtures"]
+pytest_plugins = ["swift.swift_fixtures"]
 
 Case = tuple[str, int, list[int]]
 Array = Any

@@ -14,9 +14,9 @@ import pytest
 
 import openbnns as bn
 from openbnns import capi
-from swift_tools import PROGRAMS, Module, run
+from swift.swift_tools import PROGRAMS, Module, run
 
-pytest_plugins = ["swift_fixtures"]
+pytest_plugins = ["swift.swift_fixtures"]
 
 Array = Any
 KEEP = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr, n_threads=1)

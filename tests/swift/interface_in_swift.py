@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import interface
 from openbnns.clib import swift
-from swift_tools import PROGRAMS, ROOT, Module, run
+from swift import interface
+from swift.swift_tools import PROGRAMS, ROOT, Module, run
 
-pytest_plugins = ["swift_fixtures"]
+pytest_plugins = ["swift.swift_fixtures"]
 
 FACTS = ROOT / "tools" / "facts"
 GLOBALS = "(globals)"

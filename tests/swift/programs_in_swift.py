@@ -12,9 +12,9 @@ import pytest
 from openbnns import nn
 from openbnns.clib import flags
 from source_networks import NETWORKS, STEPS
-from swift_tools import PROGRAMS, ROOT, Module, run
+from swift.swift_tools import PROGRAMS, ROOT, Module, run
 
-pytest_plugins = ["swift_fixtures"]
+pytest_plugins = ["swift.swift_fixtures"]
 
 PLAIN = (PROGRAMS / "support.swift",)
 DIGITS = ROOT / "examples" / "swift" / "digits.swift"

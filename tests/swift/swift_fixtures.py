@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swift_tools import Module
+from swift.swift_tools import Module
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_full_disk import full_disk
 
+from damaged_files import full_disk
 from openbnns import cli, nn
 from openbnns.nn import data
 from openbnns.nn.data.tables import room, store
@@ -247,8 +247,8 @@ def test_memory_does_not_grow_with_a_parquet_file(tmp_path: Path, monkeypatch: p
     import pyarrow.parquet as parquet
 
     monkeypatch.setattr(store, "_BUFFER", 2**18)
-    for place in ("preprocessing.arrays", "reading.table", "reading.parquet"):
-        monkeypatch.setattr(f"openbnns.nn.{place}._CELLS", 2**16)
+    for place in ("preprocessing.arrays", "tables.table", "tables.parquet"):
+        monkeypatch.setattr(f"openbnns.nn.data.{place}._CELLS", 2**16)
     values = np.random.RandomState(0).standard_normal((5_000, 50)).astype(np.float32)
     table = pyarrow.table({**{f"c{i}": values[:, i] for i in range(50)}, "y": np.arange(5_000) % 2})
     with parquet.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
