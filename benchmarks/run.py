@@ -41,6 +41,7 @@ import optimizer
 import overhead
 import page
 import pooling
+import precision
 import recording
 import sweep
 import tensors
@@ -76,6 +77,7 @@ FIGURES = (
     c_library,
     memory,
     training,
+    precision,
     inference,
     mpi,
     recording,

@@ -105,6 +105,10 @@ def add(commands: Commands) -> None:
         help="exact: plain sums in all convolutions, slower (default: OPENBNNS_ACCURACY if set, else fast)",
     )  # fmt: skip
     train.add_argument(
+        "--precision", choices=("float32", "bfloat16"), default="float32",
+        help="bfloat16: round the operands of products, which is faster on CPUs that multiply bfloat16 (default: float32)",
+    )  # fmt: skip
+    train.add_argument(
         "--threads",
         type=count,
         default=None,
@@ -185,6 +189,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
             schedule=options.schedule, batch_size=options.batch_size,
             clip_norm=options.clip_norm, early_stopping=_stopping(options, data), seed=options.seed, out=options.out,
             force=options.force, quiet=options.quiet or options.json, say=say, accuracy=options.accuracy,
+            precision=options.precision,
             **everyone.trainer_options(options),
         )  # fmt: skip
         network.build(data.sample_shape, seed=options.seed)

@@ -91,7 +91,9 @@ class Filter:
         self.client_pointer = bool(int(p.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
         self.threads = min(int(p.n_threads), 256)
         self.memory = OwnedMemory(p.alloc_memory, p.free_memory, who)
-        self.rounds_products = engines.arithmetic().precision == engines.BFLOAT16  # their operands, where that is faster
+        self.rounds_products = (
+            engines.arithmetic().precision == engines.BFLOAT16
+        )  # their operands, where that is faster
         self.alive = True
         self.fast: dict[Arguments, Any] = {}  # native calls, made when first asked for
         self._declared: dict[tuple[str, Hashable], Call | None] = {}

@@ -50,9 +50,9 @@ class CompiledInference:
     (True, [[10.0]])
     """
 
-    def __init__(self, network: Module, batch_size: int) -> None:
-        self.batch_size = batch_size
-        self._frozen = _frozen_copy(network)
+    def __init__(self, network: Module, batch_size: int, precision: str = engines.FLOAT32) -> None:
+        self.batch_size, self.precision = batch_size, precision
+        self._frozen = _frozen_copy(network, precision)
         self._weights = 0 if engines._core is None else engines._core.new_weights_version()
         self._making = Lock()
         self._own = local()
@@ -166,7 +166,7 @@ class CompiledInference:
         return targets
 
 
-def _frozen_copy(network: Module) -> Module:
+def _frozen_copy(network: Module, precision: str) -> Module:
     """A private copy, built for inference."""
     network._require_built(_WHO)
     for parameter in network.parameters():
@@ -184,6 +184,7 @@ def _frozen_copy(network: Module) -> Module:
         parameter.requires_grad = False
     copied._begin()
     copied._frozen = True
+    copied._precision = precision
     if shapes is not None:
         copied._recording(False, shapes)
     return copied

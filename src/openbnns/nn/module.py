@@ -383,13 +383,20 @@ class Module(Exports):
 
     @spelled
     def compile_step(
-        self, loss: Any, optimizer: Optimizer | OptimizerName, batch_size: int, *, loss_weights: Any = None
+        self,
+        loss: Any,
+        optimizer: Optimizer | OptimizerName,
+        batch_size: int,
+        *,
+        loss_weights: Any = None,
+        precision: Literal["float32", "bfloat16"] | None = None,
     ) -> CompiledStep:
         """A training step for batches of this size as one native call: ``value = step(x, y)``.
 
         ``loss`` and ``optimizer`` are what :class:`Trainer` takes, and so are ``x``, ``y`` and ``loss_weights``. Numbers are the
         same, to the last bit, as those of forward, loss, backward and optimizer by themselves. The learning rate and all
-        other settings of the optimizer may change between steps.
+        other settings of the optimizer may change between steps. ``precision`` is that of the network from now on, as with
+        :class:`Trainer`.
 
         >>> import numpy as np
         >>> from openbnns import nn
@@ -407,14 +414,19 @@ class Module(Exports):
 
         size = whole_number(batch_size, "compile_step: batch_size", 1)
         chosen: Optimizer = choose(optimizer, NAMED, Optimizer, "compile_step: optimizer")
+        if precision is not None:
+            self._precision = engines.check_precision(precision, "compile_step")
         return CompiledStep(self, loss, chosen, size, loss_weights)
 
     @spelled
-    def compile_inference(self, batch_size: int) -> CompiledInference:
+    def compile_inference(
+        self, batch_size: int, *, precision: Literal["float32", "bfloat16"] | None = None
+    ) -> CompiledInference:
         """The network as it is now, for inference on batches of this size as one native call: ``y = infer(x)``.
 
         Parameters and statistics are copied, and frozen: nothing that happens to the network later changes the result. See
-        :class:`~openbnns.nn.inference.CompiledInference`.
+        :class:`~openbnns.nn.inference.CompiledInference`. ``precision`` is that of its products (:class:`Trainer`), by default
+        the network's.
 
         >>> import numpy as np
         >>> from openbnns import nn
@@ -427,7 +439,9 @@ class Module(Exports):
         from ..graph.checks import whole_number
         from .inference import CompiledInference
 
-        return CompiledInference(self, whole_number(batch_size, "compile_inference: batch_size", 1))
+        size = whole_number(batch_size, "compile_inference: batch_size", 1)
+        precision = self._precision if precision is None else engines.check_precision(precision, "compile_inference")
+        return CompiledInference(self, size, precision)
 
     @spelled
     def profile(self, *inputs: Any, repeats: int | None = None) -> Profile:

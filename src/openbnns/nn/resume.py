@@ -33,7 +33,7 @@ _BLOCKS, _BLOCK = 2**12, 2**14
 # Settings that may be of several types.
 _NUMBERS_OR_NONE = {"learning rate", "early stopping", "validation data", "validation split", "class weights"}
 # Settings that checkpoints did not always have, and what they were before.
-_LATER = {"shards": 0, "synchronized batch normalization": False, "parts in inference mode": []}
+_LATER = {"shards": 0, "synchronized batch normalization": False, "parts in inference mode": [], "precision": "float32"}
 
 
 def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any]:
@@ -120,6 +120,7 @@ def settings(run: Run) -> dict[str, Any]:
         "validation split": split,
         "engine": here["engine"],
         "accuracy": here.get("accuracy", "fast"),
+        "precision": network._precision,
         "switches": sorted(name for name in vars(compat.switches) if getattr(compat.switches, name)),
         "instruction set": here["instruction set"],
         "seed": trainer.seed,

@@ -100,7 +100,9 @@ class Trainer(Preparation):
 
     With a folder ``out`` a checkpoint is written after every epoch, and when SIGINT or SIGTERM arrives; the folder belongs to
     one trainer at a time. ``force`` takes it over from a process on another host, of which one cannot tell whether it has ended.
-    ``accuracy`` is that of the network: "fast", "exact", or whatever ``openbnns.set_accuracy`` has chosen.
+    ``accuracy`` is that of the network: "fast", "exact", or whatever ``openbnns.set_accuracy`` has chosen. So is ``precision``:
+    with "bfloat16", matrix products multiply numbers rounded to bfloat16, forward and backward, and add them up in float32,
+    which takes about half the time; weights and everything else stay float32 (docs/trainer.md).
 
     ``distributed=True`` trains on all ranks of an MPI job, each with its part of the ``shards`` that every batch is cut into:
     with bitwise the same result on any number of ranks (docs/distributed.md). A communicator of mpi4py, or an
@@ -137,6 +139,7 @@ class Trainer(Preparation):
         quiet: bool = False,
         say: Callable[[str], None] = print,
         accuracy: Literal["fast", "exact"] | None = None,
+        precision: Literal["float32", "bfloat16"] | None = None,
         distributed: Any = None,
         shards: int = 16,
         sync_batch_norm: bool = False,
@@ -148,6 +151,8 @@ class Trainer(Preparation):
         self.network = network
         if accuracy is not None:
             network._accuracy = engines.check_accuracy(accuracy, "Trainer")
+        if precision is not None:
+            network._precision = engines.check_precision(precision, "Trainer")
         self._loss_keys, self._losses = read_losses(loss)
         self.loss: Any = joined(self._loss_keys, self._losses)
         self.loss_weights = loss_weights

@@ -1,0 +1,192 @@
+"""Products in bfloat16: what is rounded, what is not, and where it is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import openbnns as bn
+from openbnns import engines, nn
+from openbnns.cli import main
+from openbnns.nn import functional as F
+
+Array = NDArray[Any]
+
+
+@pytest.fixture(autouse=True)
+def _only_where_possible(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU without these products, the tests show that sums of float32 are the only other thing that can happen."""
+    if not engines._core.multiplies_bfloat16() and "refused" not in request.node.name:
+        monkeypatch.setattr(engines, "check_precision", lambda name, who, *choices: name)
+        monkeypatch.setattr(f"{__name__}.rounded", lambda x: np.asarray(x, np.float64))
+
+
+def rounded(x: Array) -> Array:
+    """To bfloat16, ties to even, in float64."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32).astype(np.float64)
+
+
+def close(got: Array, expected: Array) -> bool:
+    """Equal but for the rounding of float32 sums."""
+    return bool(np.abs(got - expected).max() <= 2e-6 * np.abs(expected).max())
+
+
+def bfloat16(network: nn.Module) -> nn.Module:
+    network._precision = engines.check_precision("bfloat16", "test")
+    return network
+
+
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(64, 33, 17), (9, 400, 31), (130, 1, 64)])
+def test_linear(rows: int, inputs: int, outputs: int) -> None:
+    rng = np.random.default_rng(1)
+    x, dy = (rng.standard_normal((rows, n), dtype=np.float32) for n in (inputs, outputs))
+    net = bfloat16(nn.Linear(inputs, outputs)).build((inputs,), seed=2)
+    w, b = net.weight.data, net.bias.data
+    assert close(net.train()(x), rounded(x) @ rounded(w).T + b)
+    assert close(net.backward(dy), rounded(dy) @ rounded(w))
+    assert close(net.weight.grad, rounded(dy).T @ rounded(x))
+    assert close(net.bias.grad, dy.astype(np.float64).sum(0))
+
+
+def test_few_rows_are_not_rounded() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((8, 50), dtype=np.float32)
+    net = bfloat16(nn.Linear(50, 40)).build((50,), seed=3).eval()
+    assert close(net(x), x.astype(np.float64) @ net.weight.data.T.astype(np.float64) + net.bias.data)
+
+
+class _Products(nn.Module):
+    def forward(self, a: Any, b: Any) -> Any:
+        return F.matmul(a, b)
+
+
+@pytest.mark.parametrize("shape", [(3, 20, 30, 40), (2, 65, 9, 129)])
+def test_products_of_values(shape: tuple[int, ...]) -> None:
+    n, rows, steps, columns = shape
+    rng = np.random.default_rng(4)
+    a, b, dy = (
+        rng.standard_normal(s, dtype=np.float32) for s in ((n, rows, steps), (n, steps, columns), (n, rows, columns))
+    )
+    net = bfloat16(_Products()).train()
+    assert close(net(a, b), rounded(a) @ rounded(b))
+    da, db = net.backward(dy)
+    assert close(da, rounded(dy) @ rounded(b).swapaxes(1, 2))
+    assert close(db, rounded(a).swapaxes(1, 2) @ rounded(dy))
+
+
+def test_pointwise_convolution() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((2, 12, 13, 17), dtype=np.float32)
+    net = bfloat16(nn.Conv2d(12, 19, 1)).build((12, 13, 17), seed=6).train()
+    w, b = net.weight.data[:, :, 0, 0], net.bias.data
+    y = net(x)
+    assert close(y, np.einsum("oc,nchw->nohw", rounded(w), rounded(x)) + b[:, None, None])
+    dy = rng.standard_normal(y.shape, dtype=np.float32)
+    assert close(net.backward(dy), np.einsum("oc,nohw->nchw", rounded(w), rounded(dy)))
+
+
+def _network() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(70), nn.GELU(), nn.Linear(10)
+    )
+
+
+def _data(samples: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(7)
+    return rng.standard_normal((samples, 1, 12, 12), dtype=np.float32), rng.integers(0, 10, samples)
+
+
+def _trained(precision: str, steps: int = 12) -> tuple[list[float], nn.Module]:
+    x, y = _data(48)
+    net = _network().build((1, 12, 12), seed=8)
+    step = net.compile_step("cross_entropy", nn.Adam(lr=2e-3), len(x), precision=precision)
+    return [step(x, y) for _ in range(steps)], net
+
+
+def test_steps_are_close_to_those_in_float32_and_bitwise_the_same_on_any_threads() -> None:
+    exact, _ = _trained("float32")
+    runs = []
+    for threads in (1, 2, 3):
+        bn.set_num_threads(threads)
+        runs.append(_trained("bfloat16")[0])
+    bn.set_num_threads(0)
+    assert runs[0] == runs[1] == runs[2]
+    np.testing.assert_allclose(runs[0], exact, rtol=0.02, atol=0.01)
+    assert not engines._core.multiplies_bfloat16() or runs[0] != exact
+
+
+def test_a_compiled_step_is_the_loop() -> None:
+    x, y = _data(48)
+    compiled, _ = _trained("bfloat16", 3)
+    net = bfloat16(_network().build((1, 12, 12), seed=8)).train()
+    loss, optimizer = nn.CrossEntropyLoss(), nn.Adam(net.parameters(), lr=2e-3)
+    values = []
+    for _ in range(3):
+        value, gradient = loss(net(x), y)
+        net.backward(gradient)
+        optimizer.step()
+        values.append(float(value))
+    assert values == compiled
+
+
+def test_inference() -> None:
+    x, _ = _data(32)
+    net = _network().build((1, 12, 12), seed=9).eval()
+    exact = net(x)
+    assert np.array_equal(net.compile_inference(32)(x), net.compile_inference(32, precision="float32")(x))
+    infer = net.compile_inference(32, precision="bfloat16")
+    assert infer.precision == "bfloat16"
+    assert np.abs(infer(x) - exact).max() < 0.02 * np.abs(exact).max()
+    assert np.array_equal(net(x), exact)  # the network itself stays in float32
+    assert np.array_equal(infer(x), bfloat16(net).compile_inference(32)(x))
+
+
+def test_a_resumed_run_has_the_same_precision(tmp_path: Path) -> None:
+    x, y = _data(64)
+
+    def fit(precision: Any, epochs: int, resume: bool) -> Array:
+        net = _network()
+        trainer = nn.Trainer(net, out=tmp_path / "out", quiet=True, precision=precision)
+        trainer.fit(x, y, epochs=epochs, resume=resume)
+        return net.state_dict()["6.weight"].copy()
+
+    fit("bfloat16", 1, False)
+    resumed = fit("bfloat16", 2, True)
+    with pytest.raises(ValueError, match=r"precision.*bfloat16.*float32"):
+        fit("float32", 3, True)
+    straight = _network()
+    nn.Trainer(straight, quiet=True, precision="bfloat16").fit(x, y, epochs=2)
+    assert np.array_equal(straight.state_dict()["6.weight"], resumed)
+
+
+def test_digits_are_learned(tmp_path: Path) -> None:
+    assert main(["train", "--epochs", "3", "--precision", "bfloat16", "--quiet", "--out", str(tmp_path / "out")]) == 0
+
+
+def test_refused_names() -> None:
+    net = nn.Linear(2, 2)
+    for make in (
+        lambda precision: nn.Trainer(net, precision=precision),
+        lambda precision: net.compile_step("mse", "sgd", 2, precision=precision),
+        lambda precision: net.build((2,)).compile_inference(2, precision=precision),
+    ):
+        with pytest.raises(ValueError, match=r"there is no precision 'half'. Choose 'float32' or 'bfloat16'"):
+            make("half")
+        with pytest.raises(TypeError, match="precision must be a string, not int"):
+            make(16)
+
+
+def test_refused_on_other_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines._core, "multiplies_bfloat16", lambda: False)
+    net = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=r"Trainer: precision 'bfloat16' needs .* Use precision='float32'\."):
+        nn.Trainer(net, precision="bfloat16")
+    assert nn.Trainer(net, precision="float32").network is net
+    monkeypatch.setattr(engines, "_core", None)
+    with pytest.raises(ValueError, match="has no compiled core"):
+        net.compile_step("mse", "sgd", 2, precision="bfloat16")
