@@ -28,13 +28,13 @@ def bind(call: Call, caller: Caller, batch: int, given: Given) -> dict[str, Boun
     for argument in call.arguments:
         data, stride = given.get(argument.name, (None, 0))
         try:
-            found = _bind_one(argument, caller, batch, argument.default if data is None else data, stride)
+            result = _bind_one(argument, caller, batch, argument.default if data is None else data, stride)
         except Problem as problem:
             if argument.note:
                 problem.cure = f"{problem.cure} {argument.note}" if problem.cure else argument.note
             raise
-        if found is not None:
-            bound[argument.name] = found
+        if result is not None:
+            bound[argument.name] = result
     _require_needed(call, caller, bound)
     if is_checked(caller):
         _check_sharing(call, caller, bound)

@@ -80,11 +80,11 @@ class Selecting:
 
     def picks(self, form: Form) -> list[tuple[int, int]]:
         """The values to pass on: the position of an argument, and the number of its member, -1 for the argument itself."""
-        found = []
+        places = []
         for name in ("batch_size", *(name for pair in form.tensors for name in pair if name)):
             owner, _, member = name.partition(".")
-            found.append((self.names.index(owner), self.members.index(member) if member else -1))
-        return found
+            places.append((self.names.index(owner), self.members.index(member) if member else -1))
+        return places
 
 
 Arguments = Form | Choosing | Selecting

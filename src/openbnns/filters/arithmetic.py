@@ -368,5 +368,5 @@ class Arithmetic(Filter):
             self.function, numbers, y, bound["out_delta"].read(np.float64), self.activation, wanted, shapes,
             split_ties=self.splits_ties,
         )  # fmt: skip
-        found = {f"in_delta[{i}]": g for i, g in enumerate(gradients) if g is not None and wanted[i]}
-        write_results(call, found, bound)
+        results = {f"in_delta[{i}]": g for i, g in enumerate(gradients) if g is not None and wanted[i]}
+        write_results(call, results, bound)

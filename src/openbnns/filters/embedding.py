@@ -79,18 +79,18 @@ class BoundIndices(Bound):
         """A copy of the indices of a batch (N, *index), after checking that each names an entry."""
         if self.batch == 0:
             return np.empty((0, *self.shape), np.int64)
-        found, entries = self.read_integers(), expected.entries
-        outside = (found < 0) | (found >= entries) if found.dtype.kind == "i" else found >= np.uint64(entries)
+        indices, entries = self.read_integers(), expected.entries
+        outside = (indices < 0) | (indices >= entries) if indices.dtype.kind == "i" else indices >= np.uint64(entries)
         if outside.any():
             where = tuple(int(k) for k in np.argwhere(outside)[0])
             position = [0] * (len(where) - 1)
             for axis, k in zip(self.order, where[1:], strict=True):
                 position[axis] = k
             raise Problem(
-                f"{who} holds the index {int(found[where])} at sample {where[0]}, position {tuple(position)}, but the "
+                f"{who} holds the index {int(indices[where])} at sample {where[0]}, position {tuple(position)}, but the "
                 f"dictionary has {entries} entries. Pass indices from 0 to {entries - 1}."
             )
-        return np.ascontiguousarray(found.astype(f"i{expected.width}"))
+        return np.ascontiguousarray(indices.astype(f"i{expected.width}"))
 
 
 class Embedding(UnaryFilter):

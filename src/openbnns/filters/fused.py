@@ -484,8 +484,8 @@ class Fused(Filter):
             [(trained.batch if b else 1, *o.shape) for o, b in zip(self.inputs, self.batched, strict=True)],
             trained.h,
         )
-        found = zip((*deltas, *parameters), (*of_inputs, *of_parameters), strict=True)
-        write_results(call, {name: np.asarray(gradient) for name, gradient in found if name in bound}, bound)
+        results = zip((*deltas, *parameters), (*of_inputs, *of_parameters), strict=True)
+        write_results(call, {name: np.asarray(gradient) for name, gradient in results if name in bound}, bound)
 
 
 def _check_flag(value: Any, who: str) -> bool:

@@ -153,7 +153,7 @@ class LSTM(Filter):
 
     def _inputs(self, p: BNNSLayerParametersLSTM, who: Named) -> dict[int, Bound]:
         """Everything that both forward and backward calls read."""
-        found: dict[int, Bound] = {}
+        bound: dict[int, Bound] = {}
         for index, descriptor in enumerate(descriptors_of(p)):
             if index in _OUTPUTS or 0 in self.shapes[index]:
                 continue
@@ -162,8 +162,8 @@ class LSTM(Filter):
                 if self._is_needed(index):
                     raise Problem(f"{name} is {name.null}, but this LSTM needs it. {self._use_of(index)}")
                 continue
-            found[index] = self._resolve(index, descriptor, who).bind(name, descriptor.data)
-        return found
+            bound[index] = self._resolve(index, descriptor, who).bind(name, descriptor.data)
+        return bound
 
     def _is_needed(self, index: int) -> bool:
         return index == X or (index >= FIRST_GATE and (index - FIRST_GATE) % 5 in (W0, W1, U))
@@ -428,9 +428,9 @@ class LSTM(Filter):
     ) -> None:
         arrays = {index: read(bound, np.float64) for index, bound in inputs.items()}
         gradients = {index: read(bound, np.float64) for index, bound in output_gradients.items()}
-        found = self.reference_backward(arrays, gradients, stream)
+        computed = self.reference_backward(arrays, gradients, stream)
         for index, bound in results.items():
-            bound.write(found[index][None])
+            bound.write(computed[index][None])
 
     def reference_backward(
         self, arrays: dict[int, NDArray[Any]], output_gradients: dict[int, NDArray[Any]], stream: Stream
@@ -443,18 +443,18 @@ class LSTM(Filter):
             output_gradients.get(CN), self._reference_activations,
         )  # fmt: skip
         assert d.dx is not None and d.dh0 is not None and d.dc0 is not None
-        found = {X: d.dx, H0: d.dh0, C0: d.dc0}
+        gradients = {X: d.dx, H0: d.dh0, C0: d.dc0}
         for gate, name in enumerate(LSTM_GATES):
             for tensor in range(5):
-                found[gate_tensor(gate, tensor)] = np.zeros(self.shapes[gate_tensor(gate, tensor)])
+                gradients[gate_tensor(gate, tensor)] = np.zeros(self.shapes[gate_tensor(gate, tensor)])
             for layer in range(self.sizes.layers):
                 piece, at = self._piece(gate, layer)
                 for r in range(self.sizes.directions):
                     parts = d.gates[layer][r][name]
-                    found[piece][at, r] = parts["dw"]
+                    gradients[piece][at, r] = parts["dw"]
                     for tensor, key in ((U, "du"), (P, "dp"), (B, "db")):
-                        found[gate_tensor(gate, tensor)][layer, r] = parts[key]
-        return found
+                        gradients[gate_tensor(gate, tensor)][layer, r] = parts[key]
+        return gradients
 
 
 def variant() -> int:
@@ -511,11 +511,11 @@ def _activations(p: BNNSLayerParametersLSTM, who: Caller) -> tuple[Activation, .
     if int(p.lstm_flags) & int(BNNSLayerFlags.BNNSLayerFlagsLSTMDefaultActivations):
         return None
     gates = tuple(resolve_fused(getattr(p, name).activation, who, f"{name}.activation") for name in GATES)
-    found = (*gates, resolve_fused(p.hidden_activation, who, "hidden_activation"))
+    functions = (*gates, resolve_fused(p.hidden_activation, who, "hidden_activation"))
     usual = DEFAULT_ACTIVATIONS
     default = (usual.input, usual.forget, usual.candidate, usual.output, usual.hidden)
-    same = all(f.function == d.function for f, d in zip(found, default, strict=True))
-    return None if same else found
+    same = all(f.function == d.function for f, d in zip(functions, default, strict=True))
+    return None if same else functions
 
 
 def _first_layers(sizes: Sizes, described: list[Any], gate: int) -> int:

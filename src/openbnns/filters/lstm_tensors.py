@@ -47,13 +47,13 @@ def gate_tensor(gate: int, tensor: int) -> int:
 
 def descriptors_of(p: Any) -> list[BNNSNDArrayDescriptor]:
     """The descriptors of a BNNSLayerParametersLSTM in the order of NAMES."""
-    found = []
+    descriptors = []
     for side in (p.input_descriptor, p.output_descriptor):
-        found += [side.data_desc, side.hidden_desc, side.cell_state_desc]
+        descriptors += [side.data_desc, side.hidden_desc, side.cell_state_desc]
     for name in GATES:
         gate = getattr(p, name)
-        found += [gate.iw_desc[0], gate.iw_desc[1], gate.hw_desc, gate.cw_desc, gate.b_desc]
-    return found
+        descriptors += [gate.iw_desc[0], gate.iw_desc[1], gate.hw_desc, gate.cw_desc, gate.b_desc]
+    return descriptors
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,9 @@ class NearestNeighbors:
         lengths = None if distances is None else _bound(caller("distances"), distances, self.element, room, output=True)
         if places is not None and lengths is not None:
             check_sharing(caller, {caller.name("indices"): places, caller.name("distances"): lengths})
-        found, far = self._find(first, queries)
+        nearest, far = self._find(first, queries)
         if places is not None:
-            places.write_integers(found.reshape(1, -1))
+            places.write_integers(nearest.reshape(1, -1))
         if lengths is not None:
             lengths.write(far.reshape(1, -1))
 

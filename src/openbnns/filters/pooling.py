@@ -165,11 +165,11 @@ class Pooling(UnaryFilter):
             return
         x, b, places = bound["in"].read(np.float64), self.parameters64()[1], bound["indices"]
         given = places.read(np.float64) if self.unpools else None
-        result, found = reference.forward(self.function, x, b, self.activation, self.geometry, given)
+        result, positions = reference.forward(self.function, x, b, self.activation, self.geometry, given)
         bound["out"].write(result)
         if not self.unpools:
-            assert found is not None
-            places.write(found)
+            assert positions is not None
+            places.write(positions)
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation

@@ -122,8 +122,8 @@ def _integers(caller: Caller, name: str, descriptor: Any) -> NDArray[np.int64]:
         raise Problem(
             f"{caller(name)} is {bound.view.element.name}, but indices are integers, such as Int32.", kind=TypeError
         )
-    found: NDArray[np.int64] = np.asarray(bound.read_integers(), np.int64).reshape(bound.shape)
-    return found
+    integers: NDArray[np.int64] = np.asarray(bound.read_integers(), np.int64).reshape(bound.shape)
+    return integers
 
 
 def _check_range(who: str, what: str, indices: NDArray[np.int64], limit: int) -> None:

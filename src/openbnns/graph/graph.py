@@ -123,9 +123,9 @@ class Graph:
         if number - len(known) >= max(_EXAMPLES, len(known)):
             raise TooManyExamples(f"{number} numbers that sizes or paths depend on are not known yet")
         place = str(self.sizes.place)
-        found = known[number] if number < len(known) else self._latest_numbers.get(place, example)
-        self._latest_numbers[place] = found
-        return self.sizes.computed_size(found)
+        size = known[number] if number < len(known) else self._latest_numbers.get(place, example)
+        self._latest_numbers[place] = size
+        return self.sizes.computed_size(size)
 
     @property
     def has_examples(self) -> bool:
@@ -161,26 +161,26 @@ class Graph:
 
         Operations that have computed with them get them as float32, as before.
         """
-        found: dict[Tensor, None] = {}
+        whole: dict[Tensor, None] = {}
         left = [value.storage]
         while left:
             storage = left.pop()
-            if storage in found or storage.dtype.kind == "i":
+            if storage in whole or storage.dtype.kind == "i":
                 continue
             producer = storage.producer
             if not (producer.moves if producer is not None else any(storage is v for v in self.inputs)):
                 return False
-            found[storage] = None
+            whole[storage] = None
             if producer is not None:
                 left += [*(v.storage for v in producer.inputs), *producer.outputs]
         for operation in self.operations:
             read = [v.storage for v in operation.inputs]
-            if operation.moves and read and all(v in found or v.dtype.kind == "i" for v in read):
-                found |= dict.fromkeys(operation.outputs)
+            if operation.moves and read and all(v in whole or v.dtype.kind == "i" for v in read):
+                whole |= dict.fromkeys(operation.outputs)
         for operation in list(self.operations):
-            if not (operation.takes_integers or any(v in found for v in operation.outputs)):
-                self._convert(operation, found)
-        for storage in found:
+            if not (operation.takes_integers or any(v in whole for v in operation.outputs)):
+                self._convert(operation, whole)
+        for storage in whole:
             storage._dtype = INT64
         return True
 

@@ -115,11 +115,11 @@ class Polynomial:
 
     def names(self) -> set[str]:
         """The free sizes that it depends on."""
-        found: set[str] = set()
+        names: set[str] = set()
         for factors, _ in self.terms:
             for factor in factors:
-                found |= {factor} if isinstance(factor, str) else factor.dividend.names() | factor.divisor.names()
-        return found
+                names |= {factor} if isinstance(factor, str) else factor.dividend.names() | factor.divisor.names()
+        return names
 
     def __str__(self) -> str:
         text = ""

@@ -70,10 +70,10 @@ class Program:
         arena: Arena | None = None,
     ) -> None:
         self.graph, self.sizes, self.training = graph, dict(sizes), training
-        found = next((operation for operation in graph.operations if operation.finds_sizes), None)
-        if found is not None:
+        sized = next((operation for operation in graph.operations if operation.finds_sizes), None)
+        if sized is not None:
             raise TypeError(
-                f"{found.title!r} gives results whose sizes depend on the numbers of its operands, so that the "
+                f"{sized.title!r} gives results whose sizes depend on the numbers of its operands, so that the "
                 "network is not one program. Call it, net(x), or net.predict(x); go back with net.backward."
             )
         with making, engines.using_arithmetic(graph.arithmetic):

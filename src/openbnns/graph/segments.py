@@ -56,7 +56,7 @@ def segments_of(graph: Graph) -> list[Segment]:
         else:
             parts[-1][0].append(operation)
     wanted = {v.storage for v in graph.outputs}
-    found = []
+    segments = []
     for operations, following in reversed(parts):
         if following is not None:
             wanted |= {v.storage for v in following.inputs}
@@ -65,8 +65,8 @@ def segments_of(graph: Graph) -> list[Segment]:
         outputs = [v for v in made if v in wanted]
         part = graph.part([v for v in read if v not in made], operations, outputs) if outputs else None
         wanted |= read.keys()
-        found.append(Segment(part, following, OrderedDict()))
-    return found[::-1]
+        segments.append(Segment(part, following, OrderedDict()))
+    return segments[::-1]
 
 
 class Path:
@@ -111,8 +111,8 @@ class Path:
                 held.update(zip(segment.graph.outputs, program.outputs, strict=True))
             if segment.following is not None:
                 arrays = [self._array(v, held, known) for v in segment.following.inputs]
-                results, found, context = segment.following.run(arrays, self.training)
-                known |= found
+                results, numbers, context = segment.following.run(arrays, self.training)
+                known |= numbers
                 if self.graph.sizes.failing(known):
                     raise OtherNumbers([known[name] for name in self.graph.sizes.computed if name in known])
                 held.update(zip(segment.following.outputs, results, strict=True))
@@ -282,8 +282,8 @@ class SegmentedProgram:
             try:
                 results = self._path.run(self.inputs, self.sizes, weights, self._seed)
                 break
-            except OtherNumbers as found:
-                self._path = self._path_of(self._other(found.numbers))
+            except OtherNumbers as error:
+                self._path = self._path_of(self._other(error.numbers))
         else:
             raise RuntimeError(f"{self._who()} finds other numbers at each of {_MOST_TRIES} runs on the same inputs.")
         self._seed = None

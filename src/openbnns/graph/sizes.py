@@ -87,11 +87,11 @@ class FreeSizes:
             name += "_"
         self.computed.append(name)
         self.numbers[name] = number
-        place, found = self.place or _users_line(), Polynomial.of(name)
+        place, size = self.place or _users_line(), Polynomial.of(name)
         if number < 1:
-            self.guards.append(Guard(found, "==", Polynomial.of(number), True, place))
+            self.guards.append(Guard(size, "==", Polynomial.of(number), True, place))
             return number
-        self.guards.append(Guard(found, "<", Polynomial.of(1), False, place))
+        self.guards.append(Guard(size, "<", Polynomial.of(1), False, place))
         return self.size(name)
 
     def is_less(self, left: Polynomial, right: Polynomial, *, required: bool = False) -> bool:
@@ -404,19 +404,19 @@ def broadcast(*shapes: Sequence[AnySize]) -> Shape | None:
     rank = max(map(len, shapes), default=0)
     result: list[AnySize] = []
     for axis in range(-rank, 0):
-        found: AnySize = 1
+        common: AnySize = 1
         for size in (shape[axis] for shape in shapes if len(shape) >= -axis):
             if isinstance(size, int) and size == 1:
                 continue
-            if isinstance(found, int) and found == 1:
-                found = size
-            elif agree(found, size) or size == 1:
+            if isinstance(common, int) and common == 1:
+                common = size
+            elif agree(common, size) or size == 1:
                 continue
-            elif found == 1:
-                found = size
+            elif common == 1:
+                common = size
             else:
                 return None
-        result.append(found)
+        result.append(common)
     return tuple(result)
 
 

@@ -10,10 +10,10 @@ is left is to compare them, to make what was left out, and to call the filter. A
                 prepared = self._UnaryLayer_apply
             except AttributeError:
                 prepared = METHOD.prepare(self)
-            found = prepared.sizes.get(input.shape) or prepared.settle(input.shape)
-            if found is None or (batch_size is not None and not (type(batch_size) is int and batch_size == found[1])):
+            known = prepared.sizes.get(input.shape) or prepared.settle(input.shape)
+            if known is None or (batch_size is not None and not (type(batch_size) is int and batch_size == known[1])):
                 break
-            batch, _, s_output, t_output, m_output = found
+            batch, _, s_output, t_output, m_output = known
             r_output = m_output(s_output, t_output) if output is None else output
             if type(r_output) is not ndarray or r_output.shape != s_output:
                 break
@@ -85,8 +85,8 @@ def _attempt(method: Method) -> list[str]:
         "except AttributeError:",
         "    prepared = METHOD.prepare(self)",
         f"key = {key}",
-        "found = prepared.sizes.get(key) or prepared.settle(key)",
-        "if found is None or (batch_size is not None and not (type(batch_size) is int and batch_size == found[1])):",
+        "known = prepared.sizes.get(key) or prepared.settle(key)",
+        "if known is None or (batch_size is not None and not (type(batch_size) is int and batch_size == known[1])):",
         "    break",
     ]
     unpacked, body = ["batch", "_"], []
@@ -98,7 +98,7 @@ def _attempt(method: Method) -> list[str]:
     call = ", ".join(["batch", *_native_arguments(method)])
     return [
         *lines,
-        f"{', '.join(unpacked)} = found",
+        f"{', '.join(unpacked)} = known",
         *body,
         f"if self._filter.native(prepared.forms[{chosen}])({call}) != 0:",
         "    break",

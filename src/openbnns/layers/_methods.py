@@ -138,8 +138,8 @@ class Method:
     def _argument_of(self, field: str) -> str | None:
         """The argument behind a field of the result; ``None`` if this method does not compute it."""
         meant = (f"generating_{field}_gradient", f"generating_{field[:-1]}_gradients", f"generating_{field}")
-        found = [name for name in meant if name in self.arguments]
-        return found[0] if found else "output" if field == "output" else None
+        names = [name for name in meant if name in self.arguments]
+        return names[0] if names else "output" if field == "output" else None
 
     # What a layer's own record says.
 
@@ -160,8 +160,8 @@ class Method:
         return forward.prepared(layer).record
 
     def prepared(self, layer: Layer) -> Prepared:
-        found = layer.__dict__.get(self.attribute)
-        return found if isinstance(found, Prepared) else self.prepare(layer)
+        prepared = layer.__dict__.get(self.attribute)
+        return prepared if isinstance(prepared, Prepared) else self.prepare(layer)
 
     # The call with every check.
 
@@ -275,22 +275,22 @@ class Prepared:
         lead = self._lead(shapes)
         if lead is None or lead == (0,):
             return None
-        found: list[Any] = [lead[0] if lead else 1, lead[0] if lead else None]
+        parts: list[Any] = [lead[0] if lead else 1, lead[0] if lead else None]
         for t in self.method.tensors:
             if t.role is Role.GRADIENTS:
-                found.append([(port and port.full_shape(*lead), port) for _, port in self.lists[t.name]])
+                parts.append([(port and port.full_shape(*lead), port) for _, port in self.lists[t.name]])
                 continue
             port = self.ports[t.name]
             if t.name not in self.method.leading and t.role is not Role.COUNTED:
-                found.append(port and port.full_shape(*lead))
+                parts.append(port and port.full_shape(*lead))
             if t.role is Role.OUTPUT:
                 argument = self.argument(t)
-                found += [port and port.stored, np.zeros if argument is not None and argument.updates else np.empty]
+                parts += [port and port.stored, np.zeros if argument is not None and argument.updates else np.empty]
             elif t.role in (Role.OUTPUT_GRADIENT, Role.GRADIENT):
-                found.append(port)
+                parts.append(port)
         if len(self.sizes) >= _KEPT_SIZES:
             self.sizes.clear()
-        self.sizes[key] = settled = tuple(found)
+        self.sizes[key] = settled = tuple(parts)
         return settled
 
     def _lead(self, shapes: Sequence[Any]) -> tuple[int, ...] | None:

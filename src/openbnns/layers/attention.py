@@ -244,12 +244,12 @@ class MultiheadAttentionLayer(Layer):
     @spelled
     def filter_for(self, target_length: int, source_length: int) -> MultiheadAttention:
         """The filter for these lengths; it reads the layer's parameters at each call."""
-        found = self._filters.get((target_length, source_length))
-        if found is not None:
-            if found is not self._filter:
-                found.draws = self.draws
-                self._filter = found
-            return found
+        known = self._filters.get((target_length, source_length))
+        if known is not None:
+            if known is not self._filter:
+                known.draws = self.draws
+                self._filter = known
+            return known
         draws = self.draws
         self._create(lambda who: self._make(target_length, source_length, who), None)
         assert isinstance(self._filter, MultiheadAttention)

@@ -196,20 +196,20 @@ def filled_by_windows(
     image: View, p: Any, size: tuple[int, int], who: Caller, what: str, *, spreads: bool, cure: str = ""
 ) -> list[int]:
     """Width and height of an output: the positions of windows of this size, or what they cover if each input spreads."""
-    window, found = resolve_window(p), []
+    window, sizes = resolve_window(p), []
     for axis, kernel in ((1, size[0]), (0, size[1])):
         length = image.size[1 - axis]
         if spreads:
             edges = window.padding[2 * axis] + window.padding[2 * axis + 1]
-            found.append(window.stride[axis] * (length - 1) + window.extent(kernel, axis) - edges)
+            sizes.append(window.stride[axis] * (length - 1) + window.extent(kernel, axis) - edges)
         else:
-            found.append(window.positions(length, kernel, axis))
-    if min(found) < 1:
+            sizes.append(window.positions(length, kernel, axis))
+    if min(sizes) < 1:
         raise Problem(
             f"{who}: an input of {image.size[0]} x {image.size[1]} pixels (width x height) leaves no output with {what} of "
             f"{size[0]} x {size[1]}. Use a larger image, {'less' if spreads else 'more'} padding or smaller {what}{cure}."
         )
-    return found
+    return sizes
 
 
 def check_channels(

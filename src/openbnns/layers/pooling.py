@@ -66,11 +66,11 @@ class PoolingLayer(UnaryLayer):
 
     >>> import numpy as np
     >>> from openbnns import *
-    >>> found = np.empty((1, 1, 2, 2), np.uint64)
-    >>> layer = PoolingLayer(type=PoolingType.max(indices=found), input=Shape.image_chw(4, 4, 1), kernel_size=2, stride=2)
+    >>> places = np.empty((1, 1, 2, 2), np.uint64)
+    >>> layer = PoolingLayer(type=PoolingType.max(indices=places), input=Shape.image_chw(4, 4, 1), kernel_size=2, stride=2)
     >>> layer.apply(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)).ravel()
     array([ 5.,  7., 13., 15.], dtype=float32)
-    >>> found.ravel()
+    >>> places.ravel()
     array([ 5,  7, 13, 15], dtype=uint64)
     >>> layer.apply_backward(output_gradient=np.float32([[[[1, 2], [3, 4]]]])).input[0, 0, 1].tolist()
     [0.0, 1.0, 0.0, 2.0]

@@ -188,12 +188,12 @@ def apply_top_k(
     shape = [k if a == number else n for a, n in enumerate(shape_of(x))]
     if best_values is None or best_indices is None:
         _check_k(caller, k, number, shape_of(x))
-    values, found = output_like(caller("best_values"), best_values, x, shape)
+    values, largest = output_like(caller("best_values"), best_values, x, shape)
     places, where = (None, None) if best_indices is skip else output_like(
         caller("best_indices"), best_indices, x, shape, np.int64
     )  # fmt: skip
     selection.top_k(caller, k, number, batch_size, x, 0, values, 0, places, 0, filter_parameters)
-    return TopK(found, where)
+    return TopK(largest, where)
 
 
 @function(NAMES, writes="output")
@@ -267,11 +267,11 @@ def _top_k(k: Any, input: Any, values: Any, indices: Any, axis: Any) -> TopK | N
         return None
     shape = [*input.shape]
     shape[axis] = k
-    found = np.empty(shape, np.float32) if values is None else values
+    largest = np.empty(shape, np.float32) if values is None else values
     where = None if indices is skip else np.empty(shape, np.int64) if indices is None else indices
-    if type(found) is not np.ndarray or not (where is None or type(where) is np.ndarray):
+    if type(largest) is not np.ndarray or not (where is None or type(where) is np.ndarray):
         return None
-    return TopK(found, where) if engines._core.top_k_plain(k, input, found, where, axis) else None
+    return TopK(largest, where) if engines._core.top_k_plain(k, input, largest, where, axis) else None
 
 
 # Arguments.

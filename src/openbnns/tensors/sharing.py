@@ -20,7 +20,7 @@ Key = TypeVar("Key")
 
 def sharing(results: Mapping[Key, Bound]) -> dict[Key, Key]:
     """Every result that shares memory with another one, and one that it shares it with."""
-    found: dict[Key, Key] = {}
+    holders: dict[Key, Key] = {}
     keys, reach, furthest = list(results), 0, -1  # where results end so far, and which one ends there
     for begin, end, i in sorted(
         (r.buffer.address, r.buffer.address + r.nbytes, i) for i, r in enumerate(results.values())
@@ -28,11 +28,11 @@ def sharing(results: Mapping[Key, Bound]) -> dict[Key, Key]:
         if begin == end:
             continue
         if begin < reach:
-            found.setdefault(keys[furthest], keys[i])
-            found[keys[i]] = keys[furthest]
+            holders.setdefault(keys[furthest], keys[i])
+            holders[keys[i]] = keys[furthest]
         if end > reach:
             reach, furthest = end, i
-    return found
+    return holders
 
 
 def check_sharing(caller: Caller, results: Mapping[str, Bound], who: str | None = None) -> None:

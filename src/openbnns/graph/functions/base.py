@@ -114,12 +114,12 @@ def _as_float32(array: Array) -> Array:
 
 def numbers(given: TensorLike, who: str) -> Tensor:
     """A value to compute with: whole numbers become float32."""
-    found = value(given, who)
-    if found.dtype == FLOAT32:
-        return found
-    if isinstance(found.leaf, np.ndarray):
-        return found.graph.constant(found.graph.following(found.leaf, _as_float32))
-    return found.graph.append(operations.Convert(found, whole=False))
+    x = value(given, who)
+    if x.dtype == FLOAT32:
+        return x
+    if isinstance(x.leaf, np.ndarray):
+        return x.graph.constant(x.graph.following(x.leaf, _as_float32))
+    return x.graph.append(operations.Convert(x, whole=False))
 
 
 def indices(given: TensorLike, who: str) -> Tensor:
@@ -139,7 +139,7 @@ def axes_of(x: Tensor, dim: Any, who: str) -> tuple[int, ...]:
     """Several axes, each once; None stands for all."""
     if dim is None:
         return tuple(range(x.ndim))
-    found = [axis_of(x, d, who) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
-    if len(set(found)) != len(found):
+    axes = [axis_of(x, d, who) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    if len(set(axes)) != len(axes):
         raise ValueError(f"{who}: dim {dim} names an axis twice.")
-    return tuple(sorted(found))
+    return tuple(sorted(axes))

@@ -129,7 +129,7 @@ def _letters(equation: str, values: list[Tensor]) -> tuple[list[str], str]:
         )
     spare = [c for c in string.ascii_letters if c not in used]
     most = 0
-    found = []
+    groups = []
     for part, x in zip(parts, values, strict=True):
         named = len(part.replace("...", ""))
         missing = x.ndim - named
@@ -138,12 +138,12 @@ def _letters(equation: str, values: list[Tensor]) -> tuple[list[str], str]:
                 f"einsum: {part!r} of {equation!r} does not name the {x.ndim} axes of {x.shape}, each once."
             )
         most = max(most, missing if "..." in part else 0)
-        found.append(part.replace("...", "".join(spare[:missing][::-1])))
+        groups.append(part.replace("...", "".join(spare[:missing][::-1])))
     dots = "".join(spare[:most][::-1])
     if not arrow:
         once = [c for c in sorted(used) if left.count(c) == 1]
-        return found, dots + "".join(once)
-    return found, right.replace("...", dots)
+        return groups, dots + "".join(once)
+    return groups, right.replace("...", dots)
 
 
 def _contracted(values: list[Tensor], letters: list[str], result: str, equation: str) -> Tensor:

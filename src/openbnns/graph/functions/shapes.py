@@ -152,8 +152,8 @@ def meshgrid(*tensors: TensorLike, indexing: Literal["ij", "xy"] = "ij") -> Any:
         raise ValueError(f"meshgrid: indexing is {indexing!r}. Use 'ij' or 'xy'.")
     vectors = [v.reshape((product(v.shape),)) for v in vectors]
     sizes = [v.shape[0] for v in vectors]
-    found = tuple(
+    grids = tuple(
         expand(v.reshape(tuple(sizes[i] if i == axis else 1 for i in range(len(sizes)))), *sizes)
         for axis, v in enumerate(vectors)
     )
-    return tuple(transpose(v, 0, 1) for v in found) if indexing == "xy" and len(sizes) > 1 else found
+    return tuple(transpose(v, 0, 1) for v in grids) if indexing == "xy" and len(sizes) > 1 else grids

@@ -92,28 +92,28 @@ def part_of(value: Tensor) -> Part:
 
 def parts_of(values: Sequence[Tensor]) -> list[Part]:
     """The heads of query, key and value. The three parts of a tensor along its features are read where they come from."""
-    found = [part_of(value) for value in values]
-    owners = [part.value.storage for part in found]
+    parts = [part_of(value) for value in values]
+    owners = [part.value.storage for part in parts]
     split = owners[0].producer
     if not isinstance(split, Split) or len(split.outputs) != 3 or split.axis != 2:
-        return found
+        return parts
     whole = split.inputs[0]
     if {id(owner) for owner in owners} != {id(output) for output in split.outputs}:
-        return found
+        return parts
     row = product(whole.shape[2:])
     inner = product(whole.shape[3:])
-    for part, owner in zip(found, owners, strict=True):
+    for part, owner in zip(parts, owners, strict=True):
         by_position = is_same(part.head, part.width) and is_same(part.length, whole.shape[1])
         if (
             not by_position
             or not is_same(part.value.shape[0], whole.shape[0])
             or not is_same(part.value.count, owner.count)
         ):
-            return found
+            return parts
     starts = dict(zip(map(id, split.outputs), np.cumsum([0, *split.sizes]).tolist(), strict=False))
     return [
         Part(whole, p.heads, p.length, p.width, starts[id(owner)] * inner, p.head, row)
-        for p, owner in zip(found, owners, strict=True)
+        for p, owner in zip(parts, owners, strict=True)
     ]
 
 

@@ -143,16 +143,16 @@ class SizedByData(Operation):
             self.function.forward(context, *(next(given) if isinstance(x, Tensor) else x for x in self.arguments))
         )
         arrays = [np.asarray(y, v.dtype) for y, v in zip(results, self.outputs, strict=True)]
-        found = {
+        numbers = {
             name: int(arrays[result].flat[element] if axis is None else arrays[result].shape[axis])
             for name, (result, axis, element) in self.sizes.items()
         }
-        return arrays, found, context
+        return arrays, numbers, context
 
     def run_backward(self, context: FunctionContext, gradients: Sequence[Array]) -> list[Array | None]:
         """The gradients of the inputs."""
-        found = as_list(self.function.backward(context, *gradients))
-        if len(found) == len(self.inputs):
-            return found
-        pairs = zip(self.arguments, found, strict=True)
+        results = as_list(self.function.backward(context, *gradients))
+        if len(results) == len(self.inputs):
+            return results
+        pairs = zip(self.arguments, results, strict=True)
         return [gradient for argument, gradient in pairs if isinstance(argument, Tensor)]

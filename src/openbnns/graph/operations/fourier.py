@@ -47,12 +47,12 @@ class FourierTransform(Operation):
         norm = _ADJOINT_NORM[self.norm]
 
         def formula() -> Array:
-            found: Array = np.moveaxis(adjoint(arriving, n, self.axis, norm), self.axis, -1)
+            spectrum: Array = np.moveaxis(adjoint(arriving, n, self.axis, norm), self.axis, -1)
             if self.kind == "irfft":  # what stands for two entries of the whole spectrum
-                found[..., 1 : (n + 1) // 2] *= 2
+                spectrum[..., 1 : (n + 1) // 2] *= 2
             result: Array = np.zeros(np.moveaxis(target, self.axis, -1).shape, target.dtype)
-            used = min(result.shape[-1], found.shape[-1])
-            part = found[..., :used]
+            used = min(result.shape[-1], spectrum.shape[-1])
+            part = spectrum[..., :used]
             result[..., :used] = part.real if real else part
             return np.moveaxis(result, -1, self.axis)
 
