@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from openbnns.distributed import buckets
-from openbnns.distributed.buckets import Swap
+from openbnns.distributed import exchange
+from openbnns.distributed.exchange import Swap
 
 _TAG = 1 << 14  # of the messages that say when the others arrive
 
@@ -62,4 +62,4 @@ class LimitedSwap(Swap):
 def limit(bytes_per_second: float) -> None:
     """From now on, exchanges by messages have such a card. The clocks of the ranks have to be one: they are on one machine."""
     LimitedSwap.rate = bytes_per_second
-    buckets.Swap = LimitedSwap  # type: ignore[misc]
+    exchange.Swap = LimitedSwap  # type: ignore[misc]

@@ -148,7 +148,7 @@ def exchange(rounds: int) -> Times:
     from mpi4py import MPI
 
     from openbnns import nn
-    from openbnns.distributed.sums import BLOCK
+    from openbnns.distributed.tree_sums import BLOCK
 
     size = ELEMENTS // BLOCK * BLOCK
     theirs, source, target = (np.zeros(size, np.float32) for _ in range(3))
@@ -223,8 +223,8 @@ def overlap(rounds: int, rate: str = "") -> Times:
 
     import openbnns
     from openbnns import nn
-    from openbnns.distributed import run
-    from openbnns.distributed.step import ShardedPasses
+    from openbnns.distributed import training_run
+    from openbnns.distributed.training_step import ShardedPasses
 
     if rate:
         limited_link.limit(float(rate))
@@ -244,7 +244,7 @@ def overlap(rounds: int, rate: str = "") -> Times:
             times.update(_alternate(MPI.COMM_WORLD, sides | alone, rounds))
             super()._finish(*arguments)
 
-    run.ShardedPasses = Repeated  # type: ignore[misc]
+    training_run.ShardedPasses = Repeated  # type: ignore[misc]
     trainer = nn.Trainer(_network(), "cross_entropy", "adam", batch_size=BATCH, quiet=True, distributed=comm)
     trainer.fit(*_data(1), epochs=1)
     return times

@@ -11,7 +11,7 @@ from typing import Any
 from openbnns._plural import plural
 from openbnns.report.charts import Axis, Line, bars, lines
 from openbnns.report.markup import Cell, Markup, Panel, Section, facts_list, folded, table, tag
-from openbnns.report.numbers import percent, short
+from openbnns.report.number_text import percent, short
 from openbnns.report.page import document, picture
 from results import Results
 

@@ -256,7 +256,7 @@ def link(rounds: int) -> dict[str, float]:
 
 def sums(rounds: int) -> dict[str, float]:
     """Bytes per second that the sum over two parts reads, one of them from memory."""
-    from openbnns.distributed.sums import sum_in_tree
+    from openbnns.distributed.tree_sums import sum_in_tree
 
     size = 1 << 22
     parts, out = [np.ones(size, np.float32) for _ in range(2)], np.empty(size, np.float32)

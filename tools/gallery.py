@@ -31,7 +31,7 @@ from examples.vs_pytorch.pair import Batch, Pair, find_pairs, make_ours, network
 import openbnns as bn  # noqa: E402
 import results  # noqa: E402
 from openbnns import nn  # noqa: E402
-from openbnns.report.images import data_url  # noqa: E402
+from openbnns.report.thumbnails import data_url  # noqa: E402
 
 PAGE, FOLDER = ROOT / "docs" / "gallery.md", ROOT / "docs" / "gallery"
 RESULTS = FOLDER / "results.json"

@@ -11,7 +11,7 @@ import pytest
 
 from openbnns import cli
 from openbnns.cli.launcher import Launch, launched
-from openbnns.distributed.layout import Place, in_words, warnings
+from openbnns.distributed.rank_layout import RankPlace, in_words, warnings
 
 
 def test_launchers_are_known_by_their_environment() -> None:
@@ -108,7 +108,7 @@ def test_info_describes_one_rank_without_a_launcher(
 
 
 def places(*given: tuple[str, set[int], int]) -> list[Any]:
-    return [Place(host, frozenset(cores), 8, threads) for host, cores, threads in given]
+    return [RankPlace(host, frozenset(cores), 8, threads) for host, cores, threads in given]
 
 
 def test_too_many_threads_are_found() -> None:

@@ -11,9 +11,18 @@ import pytest
 
 from helpers import Array
 from openbnns import _core, engines, nn
-from openbnns.distributed.groups import cut_for
+from openbnns.distributed.communicator import cut_for
 from openbnns.distributed.shards import Shards, cut, joins, subtrees
-from openbnns.distributed.sums import BLOCK, PIECE, block_squares, narrow, sum_in_tree, sum_into_all, widen, widened
+from openbnns.distributed.tree_sums import (
+    BLOCK,
+    PIECE,
+    block_squares,
+    narrow,
+    sum_in_tree,
+    sum_into_all,
+    widen,
+    widened,
+)
 
 COUNTS = (1, 2, 3, 5, 8, 12, 16, 31)
 

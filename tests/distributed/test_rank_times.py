@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from openbnns.distributed.rank_times import KINDS, rank_section
+from openbnns.report.sections.ranks import KINDS, rank_section
 
 
 def record(epoch: int, times: list[tuple[float, float, float]], seconds: float, hosts: str = "") -> dict[str, Any]:

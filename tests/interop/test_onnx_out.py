@@ -17,7 +17,7 @@ from openbnns import cli, nn
 from openbnns.nn import functional as F
 from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
 from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
-from openbnns.nn.files.description import CannotDescribe
+from openbnns.nn.files.layer_file import CannotDescribe
 
 # Whose layers become several nodes: on the way back they train to the same weights but for rounding.
 APPROXIMATE = {"transformer", "attention", "activations", "expressions", "pooling"}

@@ -13,7 +13,7 @@ from openbnns import nn
 from openbnns.distributed import exchange as exchange_module
 from openbnns.distributed.exchange import Exchange
 from openbnns.distributed.shards import Shards
-from openbnns.distributed.sums import BLOCK, sum_in_tree
+from openbnns.distributed.tree_sums import BLOCK, sum_in_tree
 
 SIZE = 7 * BLOCK
 RANK, RANKS = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()

@@ -15,7 +15,7 @@ import pytest
 
 import openbnns
 from mpi.jobs import SECONDS, mpiexec, run
-from openbnns.distributed.rank_times import rank_section
+from openbnns.report.sections.ranks import rank_section
 
 PACKAGE = str(Path(openbnns.__file__).resolve().parents[1])
 OPENBNNS = [sys.executable, "-m", "openbnns"]

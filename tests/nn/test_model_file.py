@@ -53,7 +53,7 @@ def test_every_layer_comes_back(tmp_path: Path, module: nn.Module, shape: Any) -
 
 
 def test_every_layer_is_in_the_list() -> None:
-    from openbnns.nn.files.description import known
+    from openbnns.nn.files.layer_file import known
 
     seen = {type(part).__name__ for module, _ in LAYERS for part in module.modules()}
     without_samples = {"MaxUnpool1d", "MaxUnpool2d"}  # which take indices, beside the samples, from a pooling layer
@@ -295,7 +295,7 @@ def in_layers(**fields: Any) -> Any:
         (changed(inputs=[]), "says nothing about the shape of samples"),
         (changed(inputs=[{"shape": [2**40]}]), "shape is .*a list of sizes"),
         (changed(inputs=[{"shape": [4]}]), "weights and layers do not fit each other"),
-        (changed(network=[]), "network: is no table"),
+        (changed(network=[]), "network: is not a table"),
         (changed(network={"layers": {"type": "os.system"}}), "there is no layer 'os.system'"),
         (changed(preparation={"kind": "pickle"}), "kind is 'pickle', but must be one of"),
         (changed(preparation={"kind": "arrays", "shape": [3], "mean": [0, 0], "std": [1, 1]}), "mean is .*a list of 3 numbers"),

@@ -40,7 +40,7 @@ ORDER = [
 EXCEPT = {"abi/memory.py", "graph/__init__.py"}
 # Networks still import from above where they should only look up a name when a method is called.
 EXCEPT |= {
-    "nn/__init__.py", "nn/_exports.py", "nn/_orders.py", "nn/files/description.py", "nn/files/graph_file.py",
+    "nn/__init__.py", "nn/_exports.py", "nn/_orders.py", "nn/files/layer_file.py", "nn/files/graph_file.py",
     "nn/files/model_file.py", "nn/trainer.py",
 }  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(ORDER) for room in rooms}

@@ -16,7 +16,7 @@ import pytest
 
 import report_pages
 from openbnns import nn, report
-from openbnns.report import images, numbers, scores
+from openbnns.report import number_text, scores, thumbnails
 
 VOID = {"meta", "img", "br", "input", "link"}
 
@@ -110,7 +110,7 @@ def test_a_classifier(pages: dict[str, Page]) -> None:
     best = min(history, key=lambda record: float(record["validation_loss"]))["epoch"]
     page, right = pages["digits"], int((outputs.argmax(1) == targets).sum())
     for piece in (
-        numbers.percent(right / 300, 2), f"{right} of 300 test samples are recognized", "always the most frequent class, 0",
+        number_text.percent(right / 300, 2), f"{right} of 300 test samples are recognized", "always the most frequent class, 0",
         f"The weights are those of epoch {best}, which has the lowest validation loss.", "3 samples occur in two parts.",
         f"{300 - right} of 300 test samples. All of them.", f"best: epoch {best}", "training 2,100", "validation 150", "test 300",
         "Loss (logarithmic)", "Learning rate", "Gradient norms per layer", "Weight norms per layer", "Time per layer",
@@ -170,12 +170,12 @@ def test_the_confusion_of_few_and_of_many(pages: dict[str, Page]) -> None:
     off = counts - np.diag(np.diag(counts))
     row, column = np.unravel_index(off.argmax(), off.shape)
     names = drawn["names"]
-    told = f"{names[row]} {names[column]} {off.max()} {numbers.percent(off.max() / counts[row].sum())}"
+    told = f"{names[row]} {names[column]} {off.max()} {number_text.percent(off.max() / counts[row].sum())}"
     assert " ".join(told.split()) in pages["hundred"].text
     outputs, targets = report_pages._scores(2, 120)
     missed = int(((targets == 1) & (outputs.argmax(1) == 0)).sum())
     total = int((targets == 1).sum())
-    told = f"malignant predicted as benign: {missed} of {total} samples ({numbers.percent(missed / total)})"
+    told = f"malignant predicted as benign: {missed} of {total} samples ({number_text.percent(missed / total)})"
     assert told in pages["two"].having("data-tip")
     (drawn,) = map(json.loads, pages["thousand"].having("data-matrix"))
     assert len(drawn["names"]) == 100
@@ -185,7 +185,7 @@ def test_the_confusion_of_few_and_of_many(pages: dict[str, Page]) -> None:
 def test_numbers_without_errors(pages: dict[str, Page]) -> None:
     page = pages["perfect"]
     assert "Every test sample was recognized." in page.text
-    assert f"never 0 {numbers.NOTHING} {numbers.NOTHING} {numbers.NOTHING}" in page.text
+    assert f"never 0 {number_text.NOTHING} {number_text.NOTHING} {number_text.NOTHING}" in page.text
 
 
 def test_regression(pages: dict[str, Page]) -> None:
@@ -207,7 +207,7 @@ def test_shares_of_labels_are_those_of_samples(tmp_path: Path) -> None:
         class_names=("sunny", "windy"), task="multilabel", parts={"test": labels}, targets=labels,
         outputs=np.where(labels, 3.0, -3.0), test={"loss": 0.05},
     )  # fmt: skip
-    assert path.read_text().count(f"3 ({numbers.percent(0.75)})") == 2
+    assert path.read_text().count(f"3 ({number_text.percent(0.75)})") == 2
 
 
 def test_a_run_without_test_samples(tmp_path: Path) -> None:
@@ -335,19 +335,19 @@ def test_ticks_are_round_and_inside() -> None:
     for _ in range(300):
         low, width = 10 ** random.uniform(-6, 6) * random.choice([-1, 1]), 10 ** random.uniform(-3, 6)
         high = low + width * abs(low)
-        found = numbers.ticks(low, high)
+        found = number_text.ticks(low, high)
         assert 2 <= len(found) <= 8
         assert all(low - 1e-9 * abs(low) <= t <= high + 1e-9 * abs(high) for t in found)
-        logs = numbers.log_ticks(abs(low), abs(low) * (1 + width))
+        logs = number_text.log_ticks(abs(low), abs(low) * (1 + width))
         assert 1 <= len(logs) <= 8
-        assert len({numbers.alone(t) for t in logs}) == len(logs)
-        assert len(set(numbers.alike(found))) == len(found)
+        assert len({number_text.alone(t) for t in logs}) == len(logs)
+        assert len(set(number_text.alike(found))) == len(found)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_pictures_are_what_the_samples_are(channels: int) -> None:
     image = np.random.RandomState(0).randint(0, 256, (5, 7, channels)).astype(np.uint8)
-    data = images.png(image)
+    data = thumbnails.png(image)
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     width, height, depth, color = struct.unpack(">IIBB", data[16:26])
     assert (width, height, depth, color) == (7, 5, 8, 0 if channels == 1 else 2)
@@ -355,9 +355,9 @@ def test_pictures_are_what_the_samples_are(channels: int) -> None:
     rows = np.frombuffer(zlib.decompress(data[41 : 41 + length]), np.uint8).reshape(5, -1)
     np.testing.assert_array_equal(rows[:, 1:].reshape(image.shape), image)
     first = np.moveaxis(image, -1, 0)[None].astype(np.float32) / 255
-    np.testing.assert_array_equal(images.pixels(first)[0], image)
-    np.testing.assert_array_equal(images.pixels(image[None])[0], image)
-    large = images.pixels(np.random.RandomState(0).standard_normal((2, channels, 200, 130)))
+    np.testing.assert_array_equal(thumbnails.pixels(first)[0], image)
+    np.testing.assert_array_equal(thumbnails.pixels(image[None])[0], image)
+    large = thumbnails.pixels(np.random.RandomState(0).standard_normal((2, channels, 200, 130)))
     assert large.shape == (2, 50, 32, channels) and large.min() == 0 and large.max() == 255
 
 

@@ -140,10 +140,10 @@ def repeated(options: argparse.Namespace) -> list[str]:
 
 def predicted(options: argparse.Namespace, network: Any, **wanted: Any) -> tuple[Any, Any, Any]:
     """The samples of :func:`add_model_and_data`, the same as the network takes them, and what it says about them."""
-    from ..nn.data.tables import for_model
+    from ..nn.data import model_data
     from ..nn.files.model_file import fit_inputs, predict_prepared
 
-    samples = for_model.read(network.model_card, options.data, **wanted, **form(options))
+    samples = model_data.read(network.model_card, options.data, **wanted, **form(options))
     x = fit_inputs(network, samples.x)
     return samples, x, predict_prepared(network, x, options.batch_size)
 

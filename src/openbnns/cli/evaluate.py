@@ -106,9 +106,9 @@ def _unseen(card: Any, samples: Any, seen: Any) -> Any:
     """The numbers of the samples that were not trained on: the test part of the same data, or those that are not known."""
     import numpy as np
 
-    from ..nn.data.tables import for_model
+    from ..nn.data import model_data
 
-    parts = for_model.parts_of(card, samples.y)
+    parts = model_data.parts_of(card, samples.y)
     if parts is not None and len(parts["test"]):
         return parts["test"]
     rows = np.flatnonzero(~seen.which) if seen.which is not None else np.empty(0, np.int64)
@@ -120,7 +120,7 @@ def _write_report(
     reference: Any,
 ) -> None:  # fmt: skip
     from .. import report
-    from ..nn.data.tables.origin import Origin
+    from ..nn.data.sample_origin import Origin
 
     y = samples.y
     origin = None if samples.table is None else Origin(samples.table, samples.rows)

@@ -121,7 +121,7 @@ def _layers(table: Any, depth: int = 0) -> str:
 
 def _show_ranks() -> int:
     """Describe all ranks of the job, or the one that this process would be."""
-    from ..distributed.layout import in_words, own_place, table, warnings
+    from ..distributed.rank_layout import in_words, own_place, table, warnings
 
     launch = launched()
     if launch is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..nn.data.tables.images import SUFFIXES
+from ..nn.data.image_folders import SUFFIXES
 from ..nn.files.untrusted import DataError
 
 _TABLES = (".csv", ".tsv", ".txt", ".gz")
@@ -75,11 +75,11 @@ def _images(path: Path, shape: Sequence[Any]) -> Any:
 
 def _numbers(path: Path, form: Mapping[str, Any]) -> Any:
     """The numbers of a table, a row for each sample."""
-    from ..nn.data.tables import delimited, room
+    from ..nn.data.tables import delimited, row_store
 
     table = delimited.read(
         path, separator=form["separator"], header=form["header"], missing=form["missing"],
-        room=room.for_table(path, None, form["memory_limit"]),
+        room=row_store.memory_for_table(path, None, form["memory_limit"]),
     )  # fmt: skip
     if table.word_columns:
         raise DataError(

@@ -94,7 +94,7 @@ class Ranks:
         """Ranks, hosts and threads in words, "" for one process by itself; collective."""
         if self.comm is None:
             return ""
-        from ..distributed.layout import in_words
+        from ..distributed.rank_layout import in_words
 
         self._layout = in_words(self.comm.places())
         return self._layout

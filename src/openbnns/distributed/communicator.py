@@ -19,11 +19,58 @@ import numpy as np
 from .. import runtime
 from ..graph.checks import whole_number
 from ..graph.tensor import Array
-from .groups import Group, ranks_per_host
-from .layout import Place, own_cores, own_place
-from .shards import Span
-from .sums import BLOCK
-from .watch import Watch
+from .rank_layout import RankPlace, own_cores, own_place
+from .shards import Span, cut
+from .tree_sums import BLOCK
+from .watchdog import Watch
+
+
+class Group:
+    """Ranks of a communicator of mpi4py. Making one is collective."""
+
+    def __init__(self, mpi: Any, comm: Any, per_host: int = 1) -> None:
+        """``per_host`` is how many consecutive ranks are on each host, if their chunks shall lie together."""
+        self.mpi = mpi
+        self.rank, self.size = int(comm.Get_rank()), int(comm.Get_size())
+        self._per_host = per_host
+        # Collectives on one communicator must begin in the same order on all ranks; those of buckets begin when they can.
+        self.chunks, self.gathers = comm.Dup(), comm.Dup()
+        self.closed: list[Any] = []  # windows that are only kept because there are views of them
+
+    def chunks_of(self, size: int) -> list[Span]:
+        """The parts of a bucket of this size, by rank; sizes are multiples of ``BLOCK``."""
+        return [(BLOCK * start, BLOCK * stop) for start, stop in cut_for(self.size, self._per_host, size // BLOCK)]
+
+
+def cut_for(ranks: int, per_host: int, count: int) -> list[Span]:
+    """Spans of ``count`` things for ranks on hosts: first for the numbers of ranks on their hosts, and then for the hosts.
+
+    >>> cut_for(4, 2, 100)
+    [(0, 25), (50, 75), (25, 50), (75, 100)]
+    """
+    found = [(0, 0)] * ranks
+    for number, (start, stop) in enumerate(cut(count, per_host)):
+        for host, (first, last) in enumerate(cut(stop - start, ranks // per_host)):
+            found[host * per_host + number] = start + first, start + last
+    return found
+
+
+def ranks_per_host(places: Sequence[Span]) -> int:
+    """From (first rank of its host, number of ranks there) of every rank: how many all hosts have; 1 if they are not alike.
+
+    Ranks that share a host count only if they are consecutive.
+
+    >>> ranks_per_host([(0, 2), (0, 2), (2, 2), (2, 2)])
+    2
+    >>> ranks_per_host([(0, 2), (1, 2), (0, 2), (1, 2)])
+    1
+    >>> ranks_per_host([(0, 2), (0, 2), (2, 1)])
+    1
+    """
+    count = places[0][1]
+    alike = all(place == (rank // count * count, count) for rank, place in enumerate(places))
+    return count if alike else 1
+
 
 _Result = TypeVar("_Result")
 _Error = TypeVar("_Error", bound=BaseException)
@@ -156,7 +203,7 @@ class Communicator:
         host.Free()
         across.Free()
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[RankPlace]:
         """The places of all ranks, with their numbers of threads; collective."""
         return self.gather(own_place())
 
@@ -218,13 +265,13 @@ class Communicator:
         usual = min(max(_ITEM * size // _SHARE, _SMALLEST), _LARGEST)
         elements = max(1, (self.bucket_bytes or usual) // (_ITEM * BLOCK)) * BLOCK
         found, start = [], 0
-        for cut in (*cuts, size):
-            while cut - start > 2 * elements or (cut == size and cut - start > elements):
+        for end in (*cuts, size):
+            while end - start > 2 * elements or (end == size and end - start > elements):
                 found.append((start, start + elements))
                 start += elements
-            if cut - start >= elements or (cut == size and start < size):
-                found.append((start, cut))
-                start = cut
+            if end - start >= elements or (end == size and start < size):
+                found.append((start, end))
+                start = end
         return found
 
     def gather_chunks(self, vector: Array, buckets: Sequence[Span]) -> None:

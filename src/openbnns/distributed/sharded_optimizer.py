@@ -18,10 +18,10 @@ from ..graph.tensor import Array
 from ..nn.optimizers import Optimizer
 from ..nn.step_groups import State
 from .communicator import Communicator
-from .gradients import Gradients
-from .memory import vector
+from .gradient_vector import Gradients
 from .shards import Span
-from .sums import block_squares
+from .shared_memory import vector
+from .tree_sums import block_squares
 
 
 class ShardedOptimizer:

@@ -64,7 +64,7 @@ def load_into(network: Module, path: Any, *, strict: bool) -> list[str]:
 
 def _numpy(path: Path) -> dict[str, Array]:
     """Read an .npz file: no pickles, and no more memory than its members declare."""
-    from ..nn.data.array_files import read_npz
+    from ..nn.data.sources.array_files import read_npz
 
     return read_npz(path, None, None, NO_WEIGHTS)[0]
 

@@ -24,7 +24,7 @@ from .network_graph import NetworkGraph
 from .recording import Recording, Shapes
 
 if TYPE_CHECKING:
-    from .files.description import ParameterBudget
+    from .files.layer_file import ParameterBudget
     from .files.model_file import ModelCard
     from .module import Module, TrainingPass
 

@@ -330,7 +330,7 @@ class Trainer(Preparation):
     def _run(self, feed: Feed, held_out: Feed | None, epochs: int, called: list[Any], best: Best) -> Run:
         if self.distributed is None:
             return Run(self, feed, held_out, epochs, called, best)
-        from ..distributed.run import DistributedRun
+        from ..distributed.training_run import DistributedRun
 
         return DistributedRun(self, feed, held_out, epochs, called, best)
 
@@ -349,7 +349,7 @@ class Trainer(Preparation):
             )
         usual, *others = feed.source.sizes
         if self.distributed is not None:
-            from ..distributed.run import check_shards
+            from ..distributed.training_run import check_shards
 
             check_shards(self, feed)
         else:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from ..graph.tensor import Array
 from ..nn.files.safetensors import write_atomically
 from .explanation import Explanation, explain
-from .facts import Facts, Task, collect
 from .markup import Panel, Section, table
 from .page import render
+from .run_facts import Facts, Task, collect
 from .sections.ranks import rank_sections
 
 if TYPE_CHECKING:
-    from ..nn.data.tables.origin import Origin
+    from ..nn.data.sample_origin import Origin
     from ..nn.module import Module
     from ..nn.profiling import Profile
 

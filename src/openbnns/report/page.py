@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
-from .facts import Facts
 from .markup import Markup, Panel, Section, join, tag
+from .run_facts import Facts
 from .sections import classification, data, explanation, network, regression, results, setup, training
 
 _ORDER = (

@@ -18,8 +18,8 @@ import pytest
 from damaged_files import full_disk
 from openbnns import cli, nn
 from openbnns.nn import data
-from openbnns.nn.data.tables import room, store
-from openbnns.nn.data.tables.rows import TableRows
+from openbnns.nn.data.sources.rows import TableRows
+from openbnns.nn.data.tables import row_store
 from openbnns.nn.data.tables.table import Table
 from openbnns.nn.resume import fingerprint
 
@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces and buffers so small that even these tables take many."""
-    monkeypatch.setattr(store, "_BUFFER", 2**11)
+    monkeypatch.setattr(row_store, "_BUFFER", 2**11)
     monkeypatch.setattr("openbnns.nn.data.tables.delimited._PIECE", 2**11)
     monkeypatch.setattr("openbnns.nn.data.tables.parquet._CELLS", 2**5)
     monkeypatch.setattr("openbnns.nn.data.tables.table._CELLS", 2**9)
@@ -110,7 +110,7 @@ def test_nothing_changes_but_where_rows_are(folder: Path, name: str, options: An
 @pytest.mark.usefixtures("small_pieces")
 def test_a_compressed_table_moves_to_a_file_when_room_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many rows there are is known only at the end."""
-    monkeypatch.setattr(room, "free_memory", lambda: 2**20 * 2)
+    monkeypatch.setattr(row_store, "free_memory", lambda: 2**20 * 2)
     whole = data.load(folder / "a.csv.gz", stream=False, target="kind")
     # 2**14 rows, which are asked for first, do not fit; so they begin in the file
     streamed = data.load(folder / "a.csv.gz", target="kind")
@@ -119,12 +119,12 @@ def test_a_compressed_table_moves_to_a_file_when_room_ends(folder: Path, monkeyp
 
 
 def test_rows_that_are_in_memory_move_to_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_BUFFER", 2**8)
+    monkeypatch.setattr(row_store, "_BUFFER", 2**8)
     draw = np.random.RandomState(0)
     count = 2**14 + 2**13
     numbers, exact = draw.standard_normal((count, 2)).astype(np.float32), draw.standard_normal((count, 1))
     codes = draw.randint(-2, 9, (count, 1)).astype(np.int32)
-    taken = store.RowStore("it", (2, 1, 1), 100, 2**14 * 20 + 10_000)
+    taken = row_store.RowStore("it", (2, 1, 1), 100, 2**14 * 20 + 10_000)
     done = 0
     while done < count:
         free = taken.free()
@@ -150,7 +150,7 @@ def test_features_that_have_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     lines = ["a,b,y", *(f"{draw.randint(0, 90)}c,{draw.randint(0, 90)}d,{draw.randint(0, 2)}" for _ in range(2000))]
     (tmp_path / "a.csv").write_text("\n".join(lines))
     whole = data.load(tmp_path / "a.csv")
-    monkeypatch.setattr(room, "free_memory", lambda: 10**6)
+    monkeypatch.setattr(row_store, "free_memory", lambda: 10**6)
     made = data.load(tmp_path / "a.csv")
     assert isinstance(made.train_x, TableRows)
     assert any("features would take 1.3" in remark and "made as they are needed" in remark for remark in made.remarks)
@@ -179,7 +179,7 @@ def test_commands(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_no_room_for_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "folder", lambda: str(folder / "nowhere"))
+    monkeypatch.setattr(row_store, "temporary_folder", lambda: str(folder / "nowhere"))
     with pytest.raises(
         data.DataError, match=r"a temporary file in .*nowhere cannot be written \(No such.*Set TMPDIR to"
     ):
@@ -246,7 +246,7 @@ def test_memory_does_not_grow_with_a_parquet_file(tmp_path: Path, monkeypatch: p
     import pyarrow
     import pyarrow.parquet as parquet
 
-    monkeypatch.setattr(store, "_BUFFER", 2**18)
+    monkeypatch.setattr(row_store, "_BUFFER", 2**18)
     for place in ("preprocessing.arrays", "tables.table", "tables.parquet"):
         monkeypatch.setattr(f"openbnns.nn.data.{place}._CELLS", 2**16)
     values = np.random.RandomState(0).standard_normal((5_000, 50)).astype(np.float32)

@@ -16,17 +16,17 @@ import numpy as np
 from ..._plural import plural
 from ...graph import operations
 from ...graph.parameter import Mismatch
-from . import _files
-from ._arrays import (
+from . import files
+from .files import KerasLayer
+from .layer_arrays import (
     FORMS,
-    State,
+    LayerState,
     attention_arrays,
     attention_state,
     channels_first,
     channels_last,
     from_depthwise,
 )
-from ._files import KerasLayer
 
 if TYPE_CHECKING:
     from ...nn.module import Module
@@ -116,15 +116,15 @@ class _Matching:
 def load_into(network: Module, path: Any, *, strict: bool = True) -> list[str]:
     """Put the weights of a file into a network; see ``Module.load``."""
     _require_built(network, "load")
-    found, last = _files.read(path)
+    found, last = files.read(path)
     return network.load_state_dict(_state_for(network, found, last), strict=strict)
 
 
-def _state_for(network: Module, found: list[KerasLayer], last: bool) -> State:
+def _state_for(network: Module, found: list[KerasLayer], last: bool) -> LayerState:
     """The arrays of a file under the names of a network."""
     matching = _Matching(found)
     flat = _flattened(network) if last else {}
-    state: State = {}
+    state: LayerState = {}
     for path, module in _matched(network):
         start = f"{path}." if path else ""
         try:
@@ -145,7 +145,7 @@ def _state_for(network: Module, found: list[KerasLayer], last: bool) -> State:
     return state
 
 
-def _taken(path: str, module: Any, matching: _Matching) -> State:
+def _taken(path: str, module: Any, matching: _Matching) -> LayerState:
     kind = kinds_of(module)[0]
     if kind.endswith(("lstm", "gru")):
         return _recurrent(path, module, matching)
@@ -160,8 +160,8 @@ def _taken(path: str, module: Any, matching: _Matching) -> State:
     return FORMS[taken[0].kind].state(taken[0].arrays)
 
 
-def _recurrent(path: str, module: Any, matching: _Matching) -> State:
-    form, state = FORMS[_cell(module)], State()
+def _recurrent(path: str, module: Any, matching: _Matching) -> LayerState:
+    form, state = FORMS[_cell(module)], LayerState()
     taken = matching.take(path, module, module.num_layers * (2 if module.bidirectional else 1))
     for ending, layer in zip(_endings(module), taken, strict=False):
         state |= {name + ending: array for name, array in form.state(layer.arrays).items()}
@@ -212,11 +212,11 @@ def save_from(network: Module, path: Any) -> list[tuple[str, str]]:
         raise Mismatch(
             f"save: {path}: {plural(len(problems), 'problem')}, nothing was written:\n  {listed}\nUse .safetensors, .npz or .pt."
         )
-    _files.write(path, layers)
+    files.write(path, layers)
     return rows
 
 
-def _written(module: Any, state: State, names: Counter[str]) -> Iterator[KerasLayer]:
+def _written(module: Any, state: LayerState, names: Counter[str]) -> Iterator[KerasLayer]:
     """The layers of Keras that a module becomes."""
 
     def name(kind: str) -> str:

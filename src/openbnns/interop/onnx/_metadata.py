@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...nn.data.preprocessing.checks import Said
-from ...nn.files.description import ModelError
+from ...nn.files.checked_json import Said
+from ...nn.files.layer_file import ModelError
 from ...nn.files.model_file import ModelCard
 from .errors import OnnxError
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array
-from ...nn.data.preprocessing.checks import Said
-from ...nn.files.description import ModelError
+from ...nn.files.checked_json import Said
+from ...nn.files.layer_file import ModelError
 from ._file import Graph, Node, Port
 from ._network import Network
 from ._weights import Weights

@@ -17,14 +17,14 @@ from ...graph.tensor import Array
 from .._parts import called, keys_of, parts_of
 from ..files.memory_limit import byte_count
 from ..files.untrusted import DataError
-from .array_files import read_idx
-from .labels import number_classes
 from .sources import Rows
+from .sources.array_files import read_idx
 from .splitting import split_rows
+from .targets import number_classes
 
 if TYPE_CHECKING:
-    from .preprocessing import Preparation
-    from .tables.origin import Origin
+    from .preprocessing import SamplePreparation
+    from .sample_origin import Origin
 
 TASKS = ("classification", "multilabel", "regression")
 
@@ -54,7 +54,7 @@ class Data:
     validation_y: Array = field(default_factory=lambda: np.empty(0))
     task: str | None = None
     """classification, multilabel or regression, once that is known; see :func:`with_task`."""
-    preparation: Preparation | None = None
+    preparation: SamplePreparation | None = None
     """The preprocessing of the samples, which later samples need, too."""
     target_names: tuple[str, ...] = ()
     """The columns of a table that are predicted."""
@@ -321,7 +321,7 @@ def with_task(data: Data, task: str | None = None) -> Data:
     ('regression', ['-1.22', '0.00', '1.22'], (2.5,))
     """
     from .loading import with_regression
-    from .tables.targets import guess_array
+    from .targets import guess_array
 
     if data.task is not None:
         return data

@@ -13,15 +13,15 @@ import numpy as np
 from ..._plural import plural
 from ...graph.tensor import Array
 from ..files.untrusted import DataError
-from . import splitting
-from .array_files import read_idx, read_npz
+from . import image_folders, splitting, targets
 from .dataset import Data, check
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from .preprocessing.suspicious import suspicions
+from .sample_origin import Origin
 from .sources import Rows, open_npy, open_npz
-from .tables import dates, delimited, images, number_formats, room, targets
-from .tables.origin import Origin
-from .tables.rows import ChosenRows, ImageCache, PreparedRows, TableRows
+from .sources.array_files import read_idx, read_npz
+from .sources.rows import ChosenRows, ImageCache, PreparedRows, TableRows
+from .suspicious_columns import suspicions
+from .tables import dates, delimited, number_formats, row_store
 from .tables.table import Table, find_column
 
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
@@ -136,7 +136,7 @@ def _read_npy(path: Path, options: Options) -> Parts:
 
 
 def _from_table(path: Path, options: Options) -> Data:
-    wanted, free = options.target, room.for_table(path, options.stream, options.limit)
+    wanted, free = options.target, row_store.memory_for_table(path, options.stream, options.limit)
     names = None if wanted is None else [wanted] if isinstance(wanted, (str, int)) else list(wanted)
     if path.name.lower().endswith(".parquet"):
         from .tables import parquet
@@ -217,7 +217,7 @@ def _move_to_front(x: Array, chosen: Array) -> Array:
 
 
 def _from_images(folder: Path, options: Options) -> Data:
-    listing = images.list_folder(folder, options.size, skip_bad=options.skip_bad)
+    listing = image_folders.list_folder(folder, options.size, skip_bad=options.skip_bad)
     prepare = ImagePreparation(listing.size, listing.mode)
     parts: dict[str, Any] = {}
     for part, (paths, y) in listing.parts.items():

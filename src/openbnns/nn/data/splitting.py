@@ -9,7 +9,7 @@ import numpy as np
 
 from ...graph.tensor import Array
 from ..files.untrusted import DataError
-from .labels import is_one_hot
+from .targets import is_one_hot
 
 
 def three_parts(y: Array, test: int, validation: int, seed: int) -> tuple[Array, Array, Array]:

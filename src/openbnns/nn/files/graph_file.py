@@ -54,14 +54,14 @@ from ...graph.sizes import AnySize, Guard, Size, expression_of, number_of, produ
 from ...graph.structure import Structure
 from ...graph.tensor import FLOAT32, INT64, Array, Tensor
 from ...interop.converted.parts import ForeignPart
-from ..data.preprocessing.checks import Said
 from ..function import Function
 from ..module import Module
 from ..normalization import record_normalization
 from ..recording import Shapes
 from ..step_names import input_names, is_of_library
 from . import memory_limit
-from .description import CannotDescribe, ModelError
+from .checked_json import Said
+from .layer_file import CannotDescribe, ModelError
 from .model_file import CONSTANT
 
 VERSION = 1

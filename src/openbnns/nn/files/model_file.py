@@ -30,14 +30,14 @@ from .._outputs import arrange
 from .._parts import keys_of, parts_of
 from .._state import shared_names
 from ..data import preprocessing
-from ..data.preprocessing import Preparation
-from ..data.preprocessing.checks import Said
+from ..data.preprocessing import SamplePreparation
 from ..module import Module
 from ..predictions import BATCH, Predictions, run_all
 from ..resume import is_plain, layers_of
 from . import memory_limit
 from . import safetensors as weights
-from .description import CannotDescribe, Maker, ModelError, describe, parameters_of
+from .checked_json import Said
+from .layer_file import CannotDescribe, Maker, ModelError, describe, parameters_of
 from .memory_limit import shown
 from .safetensors import DamagedFile
 
@@ -67,7 +67,7 @@ class ModelCard:
     """classification, multilabel, regression, or None if the outputs are just numbers."""
     classes: tuple[str, ...] = ()
     """The names of the outputs: classes, labels, or the numbers that are predicted."""
-    preparation: Preparation | None = None
+    preparation: SamplePreparation | None = None
     """The preprocessing of samples before the network sees them."""
     targets: tuple[str, ...] = ()
     """The columns of a table that are predicted."""

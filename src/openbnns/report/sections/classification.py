@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from ..._plural import plural
 from ..charts import Axis, Line, histogram, lines
-from ..facts import Facts
+from ..confusion_matrix import confusion, pairs
 from ..markup import Cell, Markup, Panel, Section, folded, join, table, tag
-from ..matrix import confusion, pairs
-from ..numbers import NOTHING, count, percent
+from ..number_text import NOTHING, count, percent
+from ..run_facts import Facts
 from ..scores import Calibration, ClassScores, LabelScores
 
 _FEW = 15

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..._plural import plural
 from ..charts import bars, histogram
-from ..facts import Facts
 from ..markup import Markup, Panel, Section, folded, join, table, tag
-from ..numbers import count, percent, short, sides
+from ..number_text import count, percent, short, sides
+from ..run_facts import Facts
 
 _FEW = 12
 _MOST = 200

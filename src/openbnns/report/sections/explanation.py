@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..charts import Axis, Line, bars, lines
 from ..explanation import Dependence, Explanation
-from ..facts import Facts
 from ..markup import Cell, Markup, Panel, Section, folded, join, table, tag
-from ..numbers import count, percent, short
+from ..number_text import count, percent, short
+from ..run_facts import Facts
 
 _FEW = 12
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..charts import histogram, scatter
-from ..facts import Facts
 from ..markup import Cell, Markup, Panel, Section, folded, join, table, tag
-from ..numbers import column, count, short
+from ..number_text import column, count, short
+from ..run_facts import Facts
 from ..scores import Regression
 
 _DOTS = 1000

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..._plural import plural
-from ..facts import Facts
 from ..markup import Markup, Panel, Section, facts_list, join, sentence_list, tag
-from ..numbers import called, count, metric, percent, seconds, short
+from ..number_text import called, count, metric, percent, seconds, short
+from ..run_facts import Facts
 
 
 def section(facts: Facts) -> Section:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..facts import Facts
 from ..markup import Panel, Section, facts_list, join, tag
+from ..run_facts import Facts
 
 
 def section(facts: Facts) -> Section:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..charts import SERIES, Axis, Line, axis, bars, lines
-from ..facts import Facts
-from ..heat import heat
+from ..charts import SERIES, Axis, Line, axis, bars, heat, lines
 from ..markup import Markup, Panel, Section, join, tag
-from ..numbers import called, is_share, metric, percent, seconds, short
+from ..number_text import called, is_share, metric, percent, seconds, short
+from ..run_facts import Facts
 
 _NOT_METRICS = {"epoch", "step", "learning_rate", "seconds"}
 

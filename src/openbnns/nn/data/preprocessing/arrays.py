@@ -1,22 +1,48 @@
-"""Samples that are arrays of numbers already."""
+"""What every preparation does."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ....graph.tensor import Array
+from ...files.checked_json import Said
 from ...files.untrusted import DataError
-from ._base import Preparation
-from .checks import Said
+
+
+class SamplePreparation(ABC):
+    """Turns samples as people have them into the numbers that a network takes, always in the same way.
+
+    It is made from the training samples alone and stored in the model file.
+    """
+
+    kind: str
+
+    @abstractmethod
+    def apply(self, samples: Any, who: str = "predict") -> Array:
+        """The samples as the network takes them: (N, ...) of float32."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Everything about it, as plain JSON."""
+
+    @abstractmethod
+    def said(self) -> list[str]:
+        """What it does, in sentences for people."""
+
+    def formulas(self) -> list[str]:
+        """How each number that the network takes is computed, where they differ, for programs that do it themselves."""
+        return []
+
 
 _ROWS = 2**16  # at a time
 _CELLS = 2**20  # the same for samples with many features
 
 
-class ArrayPreparation(Preparation):
+class ArrayPreparation(SamplePreparation):
     """Arrays (N, ...): pixels of 8 bits become 0 to 1, features are standardized if ``mean`` and ``std`` are given.
 
     >>> import numpy as np

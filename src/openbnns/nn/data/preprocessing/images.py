@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....graph.tensor import Array
+from ...files.checked_json import Said
 from ...files.untrusted import DataError
-from ._base import Preparation
-from .checks import Said
+from .arrays import SamplePreparation
 
 MODES = {"L": 1, "RGB": 3}
 _EIGHT_BITS = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}
@@ -28,7 +28,7 @@ def pillow() -> Any:
         raise ImportError(f'Image files need Pillow: pip install "openbnns[images]". ({error})') from None
 
 
-class ImagePreparation(Preparation):
+class ImagePreparation(SamplePreparation):
     """Images, as paths of files or as arrays of 8 bits, become (channels, height, width) from 0 to 1.
 
     >>> import numpy as np

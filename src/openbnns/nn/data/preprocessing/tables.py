@@ -12,15 +12,14 @@ import numpy as np
 
 from ...._plural import plural
 from ....graph.tensor import Array
-from ...files.description import ModelError
+from ...files.checked_json import Said
+from ...files.layer_file import ModelError
 from ...files.memory_limit import shown
 from ...files.untrusted import DataError
 from ..tables import dates
 from ..tables.number_formats import NumberFormat, is_number
 from ..tables.table import MISSING, MISSING_TO_LEARN_FROM, Table, from_samples
-from ._base import Preparation
-from .arrays import ArrayPreparation, mean_and_deviation, standardizing
-from .checks import Said
+from .arrays import ArrayPreparation, SamplePreparation, mean_and_deviation, standardizing
 
 _MOST_CATEGORIES = 100  # that each have a feature, however rare they are
 _MOST_COMMON = 1000  # the same in columns with more of them,
@@ -83,7 +82,7 @@ class DateColumn:
 Column = NumberColumn | CategoryColumn | TextColumn | DateColumn
 
 
-class TablePreparation(Preparation):
+class TablePreparation(SamplePreparation):
     """Turns rows of a table into features, by column.
 
     >>> from openbnns.nn.data.preprocessing import TablePreparation

@@ -12,7 +12,7 @@ import numpy as np
 from ....graph.tensor import Array
 from .dates import is_date
 from .number_formats import NumberFormat, is_number, plain_number
-from .store import RowStore
+from .row_store import RowStore
 from .table import Table
 
 MOST_WORDS = 20_000  # different ones in a column

@@ -14,7 +14,7 @@ from ...files.untrusted import DataError
 from .number_formats import NumberFormat
 
 if TYPE_CHECKING:
-    from ..sources.stored import StoredRows
+    from ..sources.array_files import StoredRows
 
 MISSING = (
     "NA", "N/A", "n/a", "na", "N/a", "N.A.", "n.a.", "n.a", "#N/A", "#NA", "<NA>", "#N/A N/A", "NaN", "nan", "NAN", "Nan", "-nan",
