@@ -16,7 +16,7 @@ from openbnns import nn
 from openbnns.nn import functional as F
 from openbnns.nn.files import graph_file, model_file
 from openbnns.nn.files import safetensors as weights
-from openbnns.nn.files.layer_file import ModelError
+from openbnns.nn.files.checked_json import ModelError
 from openbnns.nn.files.model_file import KEY
 
 

@@ -81,7 +81,7 @@ def _inputs(path: Path, names: Sequence[str]) -> dict[str, Any]:
     if suffix == ".npy":
         return {names[0]: np.load(path, allow_pickle=False)}
     if suffix in _IMAGES:
-        from ..nn.data.preprocessing.images import pillow
+        from ..nn.data.sources.images import pillow
 
         with pillow().open(path) as image:
             return {names[0]: image.copy()}

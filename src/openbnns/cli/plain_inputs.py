@@ -54,7 +54,8 @@ def _archive(path: Path, names: Sequence[str]) -> list[Any]:
 
 def _images(path: Path, shape: Sequence[Any]) -> Any:
     """Images as numbers from 0 to 1, with channels where the model has them; a side of a free size is that of the first one."""
-    from ..nn.data.preprocessing.images import MODES, ImagePreparation, pillow
+    from ..nn.data.preprocessing.images import MODES, ImagePreparation
+    from ..nn.data.sources.images import pillow
 
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
     if not files:

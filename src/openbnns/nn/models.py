@@ -12,7 +12,8 @@ from .._listing import of_module as _of_module
 from .._spelling import nearest
 from .containers import Sequential
 from .files import memory_limit
-from .files.layer_file import Maker, ModelError, ParameterBudget, Rows
+from .files.checked_json import ModelError
+from .files.layer_file import Maker, ParameterBudget, Rows
 from .files.memory_limit import shown
 from .files.untrusted import open_regular
 from .module import Module

@@ -18,7 +18,7 @@ import pytest
 from damaged_files import full_disk
 from openbnns import cli, nn
 from openbnns.nn import data
-from openbnns.nn.data.sources.rows import TableRows
+from openbnns.nn.data.preprocessing.tables import TableRows
 from openbnns.nn.data.tables import row_store
 from openbnns.nn.data.tables.table import Table
 from openbnns.nn.resume import fingerprint

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...nn.files.checked_json import Said
-from ...nn.files.layer_file import ModelError
+from ...nn.files.checked_json import ModelError, Said
 from ...nn.files.model_file import ModelCard
 from .errors import OnnxError
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array
-from ...nn.files.checked_json import Said
-from ...nn.files.layer_file import ModelError
+from ...nn.files.checked_json import ModelError, Said
 from ._file import Graph, Node, Port
 from ._network import Network
 from ._weights import Weights

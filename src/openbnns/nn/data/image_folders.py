@@ -13,6 +13,8 @@ import numpy as np
 from ..._plural import plural
 from ...graph.tensor import Array
 from ..files.untrusted import DataError
+from .preprocessing.images import ImagePreparation
+from .sources.images import pillow
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 _PARTS = {
@@ -63,7 +65,6 @@ def _by_class(folder: Path) -> dict[str, list[Path]]:
 def _looked_at(
     folder: Path, found: dict[str, dict[str, list[Path]]], classes: tuple[str, ...], size: Any, skip_bad: bool
 ) -> Listing:
-    from .preprocessing.images import ImagePreparation, pillow
 
     images = pillow()
     sizes: Counter[tuple[int, int]] = Counter()

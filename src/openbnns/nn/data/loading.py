@@ -16,10 +16,13 @@ from ..files.untrusted import DataError
 from . import image_folders, splitting, targets
 from .dataset import Data, check
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
+from .preprocessing.arrays import PreparedRows
+from .preprocessing.images import ImageCache
+from .preprocessing.tables import TableRows
 from .sample_origin import Origin
 from .sources import Rows, open_npy, open_npz
 from .sources.array_files import read_idx, read_npz
-from .sources.rows import ChosenRows, ImageCache, PreparedRows, TableRows
+from .sources.rows import ChosenRows
 from .suspicious_columns import suspicions
 from .tables import dates, delimited, number_formats, row_store
 from .tables.table import Table, find_column

@@ -16,9 +16,10 @@ from . import splitting, targets
 from .image_folders import SUFFIXES, left_out, list_folder
 from .loading import has_idx, read_parts
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
+from .preprocessing.tables import TableRows
 from .sample_origin import cells
 from .sources import Rows, open_npy
-from .sources.rows import ChosenRows, TableRows
+from .sources.rows import ChosenRows
 from .tables import delimited, number_formats, row_store
 from .tables.dates import order_of as dates_order
 from .tables.number_formats import NumberFormat

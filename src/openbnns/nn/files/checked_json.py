@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .layer_file import ModelError
+
+class ModelError(ValueError):
+    """A model file that cannot be understood; the message names the place."""
 
 
 class Said:

@@ -60,8 +60,8 @@ from ..normalization import record_normalization
 from ..recording import Shapes
 from ..step_names import input_names, is_of_library
 from . import memory_limit
-from .checked_json import Said
-from .layer_file import CannotDescribe, ModelError
+from .checked_json import ModelError, Said
+from .layer_file import CannotDescribe
 from .model_file import CONSTANT
 
 VERSION = 1

@@ -28,6 +28,7 @@ from ..containers import Add, Residual, Sequential
 from ..layers import Concatenate
 from ..module import Layer, Module
 from . import memory_limit
+from .checked_json import ModelError
 
 # Names, in tables, of arguments that layers take by position only.
 _SIZES = {"Reshape": ("shape",)}
@@ -35,10 +36,6 @@ _UNUSABLE = ("Module", "ModuleList", "ModuleDict")
 _FROM_ONNX = "OnnxNetwork"  # a network of nn.from_onnx, which is nodes rather than layers
 _MOST_MODULES = 20_000
 _DEEPEST = 100
-
-
-class ModelError(ValueError):
-    """A model file that cannot be understood; the message names the place."""
 
 
 class ParameterBudget:

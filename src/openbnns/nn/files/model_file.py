@@ -36,8 +36,8 @@ from ..predictions import BATCH, Predictions, run_all
 from ..resume import is_plain, layers_of
 from . import memory_limit
 from . import safetensors as weights
-from .checked_json import Said
-from .layer_file import CannotDescribe, Maker, ModelError, describe, parameters_of
+from .checked_json import ModelError, Said
+from .layer_file import CannotDescribe, Maker, describe, parameters_of
 from .memory_limit import shown
 from .safetensors import DamagedFile
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ....graph.tensor import Array
 from ...files.checked_json import Said
 from ...files.untrusted import DataError
+from ..sources.rows import Rows
 
 
 class SamplePreparation(ABC):
@@ -174,3 +175,18 @@ def mean_and_deviation(
     squares, counts = total(lambda piece: (piece - mean) ** 2)
     deviation: Array = np.sqrt(squares / counts)
     return mean, deviation
+
+
+class PreparedRows(Rows):
+    """Samples of a source as a network takes them."""
+
+    def __init__(self, source: Rows, prepare: ArrayPreparation) -> None:
+        super().__init__(source.shape, np.float32)
+        self._source, self._prepare = source, prepare
+
+    def read(self, rows: Array) -> Array:
+        return self._prepare.apply(self._source[rows], "the data")
+
+    def pieces(self) -> Iterator[Any]:
+        yield repr(self._prepare.state()).encode()
+        yield from self._source.pieces()

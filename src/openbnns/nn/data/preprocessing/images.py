@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from importlib import import_module
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,12 @@ import numpy as np
 from ....graph.tensor import Array
 from ...files.checked_json import Said
 from ...files.untrusted import DataError
+from ..sources.images import converted, decode, pillow
+from ..sources.rows import Rows
 from .arrays import SamplePreparation
 
 MODES = {"L": 1, "RGB": 3}
-_EIGHT_BITS = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}
-_MOST_PIXELS = 2**28
-
-
-def pillow() -> Any:
-    """Pillow, or an error that says how to get it."""
-    try:
-        return import_module("PIL.Image")
-    except ImportError as error:
-        raise ImportError(f'Image files need Pillow: pip install "openbnns[images]". ({error})') from None
+_WORKERS = 2  # threads that decode images: Pillow does not hold Python's lock while it does
 
 
 class ImagePreparation(SamplePreparation):
@@ -70,35 +64,11 @@ class ImagePreparation(SamplePreparation):
             return array[None]
         if array.ndim == 3 and array.shape == self.shape and array.shape[0] in (1, 3):
             return array
-        return self._converted(pillow().fromarray(array))
+        return converted(pillow().fromarray(array), self.mode, self.size)
 
     def decode(self, path: Path) -> Array:
         """The pixels of a file: (channels, height, width) of 8 bits."""
-        images = pillow()
-        try:
-            with images.open(path) as image:
-                if image.mode not in _EIGHT_BITS:
-                    raise DataError(
-                        f"{path}: its pixels are {image.mode!r}, more than 8 bits each. Convert it to 8 bits."
-                    )
-                if image.width * image.height > _MOST_PIXELS:
-                    raise DataError(
-                        f"{path}: claims {image.width} x {image.height} pixels, which is too much to decode."
-                    )
-                return self._converted(image)
-        except DataError:
-            raise
-        except (OSError, SyntaxError, ValueError, EOFError, images.DecompressionBombError) as error:
-            raise DataError(
-                f"{path}: cannot be read as an image ({error}). Replace it, or leave such out: --skip-bad."
-            ) from None
-
-    def _converted(self, image: Any) -> Array:
-        converted = image.convert(self.mode)
-        if (converted.height, converted.width) != self.size:
-            converted = converted.resize(self.size[::-1], pillow().Resampling.BILINEAR)
-        pixels = np.asarray(converted, np.uint8).reshape(*self.size, -1)
-        return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+        return decode(path, self.mode, self.size, cure=" Replace it, or leave such out: --skip-bad.")
 
     def state(self) -> dict[str, Any]:
         return {"kind": self.kind, "size": list(self.size), "mode": self.mode}
@@ -113,3 +83,41 @@ class ImagePreparation(SamplePreparation):
     def said(self) -> list[str]:
         colour = "grey" if self.mode == "L" else "colour"
         return [f"Images are {self.size[0]} x {self.size[1]} pixels in {colour}, divided by 255."]
+
+
+class ImageCache(Rows):
+    """Images in files, decoded when a batch first needs them, several at a time, and kept as bytes if there is room."""
+
+    def __init__(self, paths: Sequence[Path], prepare: ImagePreparation, room: int) -> None:
+        super().__init__((len(paths), *prepare.shape), np.float32)
+        self.files, self._prepare = list(paths), prepare
+        self._bytes = [path.stat().st_size for path in paths]
+        kept = int(np.prod(self.shape)) <= room
+        self._pixels = np.empty(self.shape, np.uint8) if kept else None
+        self._known = np.zeros(len(paths), bool)
+        self._lock = threading.Lock()
+        self._workers: ThreadPoolExecutor | None = None
+
+    def read(self, rows: Array) -> Array:
+        with self._lock:
+            if self._pixels is None:
+                pixels = np.stack(self._decode(rows))
+            else:
+                new = np.unique(rows[~self._known[rows]])
+                for row, image in zip(new, self._decode(new), strict=True):
+                    self._pixels[row] = image
+                self._known[new] = True
+                pixels = self._pixels[rows]
+        found: Array = pixels / np.float32(255)
+        return found
+
+    def _decode(self, rows: Array) -> list[Array]:
+        paths = [self.files[row] for row in rows.tolist()]
+        if len(paths) < 2:
+            return [self._prepare.decode(path) for path in paths]
+        if self._workers is None:
+            self._workers = ThreadPoolExecutor(_WORKERS, "openbnns images")
+        return list(self._workers.map(self._prepare.decode, paths))
+
+    def pieces(self) -> Iterator[Any]:
+        yield repr(([path.name for path in self.files], self._bytes, self._prepare.state())).encode()

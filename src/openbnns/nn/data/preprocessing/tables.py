@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from ...._plural import plural
 from ....graph.tensor import Array
-from ...files.checked_json import Said
-from ...files.layer_file import ModelError
+from ...files.checked_json import ModelError, Said
 from ...files.memory_limit import shown
 from ...files.untrusted import DataError
+from ..sources.rows import Rows, spans
 from ..tables import dates
 from ..tables.number_formats import NumberFormat, is_number
 from ..tables.table import MISSING, MISSING_TO_LEARN_FROM, Table, from_samples
@@ -642,3 +642,23 @@ def _some(names: Sequence[str]) -> str:
     """The first few, none of them longer than people read."""
     shortened = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:8])
     return ", ".join(shortened) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+class TableRows(Rows):
+    """Some rows of a table as a network takes them: what is to be learned from is made when a batch needs it."""
+
+    def __init__(self, table: Table, encoder: Encoder, chosen: Array) -> None:
+        super().__init__((len(chosen), encoder.width), np.float32)
+        self._table, self._encoder, self._chosen = table, encoder, chosen
+
+    def read(self, rows: Array) -> Array:
+        found = np.empty((len(rows), self.shape[1]), np.float32)
+        self._encoder.fill(*self._table.read(self._chosen[rows]), found)
+        return found
+
+    def pieces(self) -> Iterator[Any]:
+        """The same bytes as those of an array of all samples, so that a run goes on wherever they are."""
+        row = 4 * self.shape[1]
+        for start, end in spans(len(self) * row):
+            first, last = start // row, -(-end // row)
+            yield self[first:last].reshape(-1).view(np.uint8).data[start - first * row : end - first * row]

@@ -16,14 +16,43 @@ from ...files.untrusted import DataError
 from .rows import Rows
 
 _CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
-_EIGHT_BITS = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}
+_EIGHT_BITS = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}  # modes of Pillow
+_MOST_PIXELS = 2**28
 
 
-def _pillow() -> Any:
+def pillow() -> Any:
+    """Pillow, or an error that says how to get it."""
     try:
         return import_module("PIL.Image")
     except ImportError as error:
         raise ImportError(f'Image files need Pillow: pip install "openbnns[images]". ({error})') from None
+
+
+def decode(
+    path: Path, mode: str, size: tuple[int, int] | None, *, instead: str = "Convert it to 8 bits.", cure: str = ""
+) -> Array:
+    """The pixels of a file: (channels, height, width) of 8 bits. ``instead`` and ``cure`` end the messages of errors."""
+    images = pillow()
+    try:
+        with images.open(path) as image:
+            if image.mode not in _EIGHT_BITS:
+                raise DataError(f"{path}: its pixels are {image.mode!r}, more than 8 bits each. {instead}")
+            if image.width * image.height > _MOST_PIXELS:
+                raise DataError(f"{path}: claims {image.width} x {image.height} pixels, which is too much to decode.")
+            return converted(image, mode, size)
+    except DataError:
+        raise
+    except (OSError, SyntaxError, ValueError, EOFError, images.DecompressionBombError) as error:
+        raise DataError(f"{path}: cannot be read as an image ({error}).{cure}") from None
+
+
+def converted(image: Any, mode: str, size: tuple[int, int] | None) -> Array:
+    """The pixels of an image of Pillow in another mode and size: (channels, height, width) of 8 bits."""
+    image = image.convert(mode)
+    if size is not None and (image.height, image.width) != size:
+        image = image.resize(size[::-1], pillow().Resampling.BILINEAR)
+    pixels = np.asarray(image, np.uint8).reshape(image.height, image.width, -1)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
 class ImageRows(Rows):
@@ -36,24 +65,9 @@ class ImageRows(Rows):
         super().__init__((len(paths), *first.shape), np.float32)
 
     def _decode(self, path: Path) -> Array:
-        pillow = _pillow()
-        try:
-            with pillow.open(path) as image:
-                if image.mode not in _EIGHT_BITS:
-                    raise DataError(
-                        f"{path}: its pixels are {image.mode!r}, more than 8 bits each, which Pillow would cut off. Convert it "
-                        "to 8 bits, or read such images in a subclass of nn.sources.Rows."
-                    )
-                converted = image.convert(self._mode)
-            if self._size is not None and (converted.height, converted.width) != self._size:
-                converted = converted.resize(self._size[::-1], pillow.Resampling.BILINEAR)
-        except DataError:
-            raise
-        except (OSError, SyntaxError, ValueError, EOFError, pillow.DecompressionBombError) as error:
-            raise DataError(f"{path}: cannot be read as an image ({error}).") from None
-        pixels = np.asarray(converted, np.uint8).reshape(converted.height, converted.width, -1)
-        found: Array = pixels.transpose(2, 0, 1) / np.float32(255)
-        return found
+        instead = "Convert it to 8 bits, or read such images in a subclass of nn.sources.Rows."
+        pixels: Array = decode(path, self._mode, self._size, instead=instead) / np.float32(255)
+        return pixels
 
     def read(self, rows: Array) -> Array:
         found = np.empty((len(rows), *self.shape[1:]), np.float32)
