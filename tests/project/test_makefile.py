@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -140,3 +142,48 @@ def test_core_tests_name_no_instruction_set() -> None:
     """Each is compiled for one, and a build may have no other: a name would not link (`make test-core ISAS=native`)."""
     for source in sorted((ROOT / "core" / "tests").iterdir()):
         assert not re.search(r"\b(base|avx2|avx512)::|kernels_(base|avx2|avx512)\b", source.read_text()), source.name
+
+
+def test_help_names_every_target() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = {name for names in re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE) for name in names.split()}
+    told = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert {line.split()[1] for line in told.splitlines()} == targets - {"help"}
+    assert targets >= FIXED
+
+
+FIXED = {
+    "train", "test", "test-peers", "test-core", "test-c", "test-mpi", "test-swift", "test-models", "wheels", "docs", "release",
+    "bench", "check", "fuzz", "sanitize", "scoreboard", "clean", "help",
+}  # fmt: skip
+"""Names that people and pipelines rely on."""
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module("install")
+
+
+def test_groups_of_packages_are_those_of_the_project(install: ModuleType) -> None:
+    """Every group that the Makefile and its scripts install is in pyproject.toml, and each package has one version there."""
+    groups = install.groups()
+    texts = [ROOT / "Makefile", *(ROOT / "tools").glob("*.sh")]
+    called = re.findall(r"(?:\$\(INSTALL\)|tools/install\.py\"?)((?: [\w-]+)+)", "\n".join(map(Path.read_text, texts)))
+    named = {name for names in called for name in names.split() if not name.startswith("-")}
+    assert named >= {"run", "build", "cross"} and named <= set(groups)
+    stamps = set(re.findall(r"\$\(VENV\)/\.([\w-]+)-tools", (ROOT / "Makefile").read_text())) - {"build"}
+    assert stamps >= {"test", "check", "bench"} and stamps <= set(groups)
+    every = {package for name in groups for package in install.requirements(name, groups)}
+    names = [re.split(r"[<>=; ]", package)[0] for package in every if package not in ("cmake", "ninja")]
+    assert len(names) == len(set(names))
+    assert set(install.requirements("test", groups)) >= {"onnx>=1.16", "pyarrow>=14", "pytest>=7.4"}
+    assert [*install.requirements("numpy==1.24", groups)] == ["numpy==1.24"]
+
+
+def test_hooks_run_what_make_check_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    checks = importlib.import_module("check").CHECKS
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"id: (.+)", hooks) == [*checks]
+    assert re.findall(r"entry: \.venv/bin/python tools/check\.py (.+)", hooks) == [*checks]
