@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import openbnns
 from cases import Arrays, Calls, Case
-from openbnns.cli.bench_peak import Peak
+from openbnns.cli.bench import Peak
 from timing import QUIET, SETTLE, Step, alternate, estimate, repeat, sampler
 
 TOLERANCE = 5e-5  # largest difference, as a fraction of the largest value

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import openbnns
-from openbnns.cli.bench_peak import HOW
+from openbnns.cli.bench import HOW
 from openbnns.report.machine import describe
 
 PARTS = ("cases", "figures", "sweep")

@@ -1,7 +1,7 @@
 """Whole training steps: forward, loss, backward, Adam.
 
 Ours against PyTorch's best of eager, channels-last and compiled, and against JAX (one jitted step whose state is donated), if it
-is installed and knows the layers (openbnns.cli.bench_jax).
+is installed and knows the layers (jax_networks).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+import jax_networks
 import memory
 from harness import Ceilings, Figure, Settings, use_threads
 from openbnns import nn
-from openbnns.cli import bench_jax
 from timing import Step, alternate, estimate, repeat, sampler
 
 CLASSES = 10
@@ -247,7 +247,7 @@ def _samples(shape: tuple[int, ...], batch: int) -> tuple[Any, Any]:
 
 def _jax_step(network: Any, x: Any, y: Any, settings: Settings) -> Step | None:
     """JAX's step from the weights of a network, None without JAX or if it does not know a layer."""
-    found = bench_jax.convert(network, x, settings.threads)
+    found = jax_networks.convert(network, x, settings.threads)
     if isinstance(found, str):
         print(f"  JAX: {found}")
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import importlib
 import json
 import random
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from openbnns import cli, nn
 from openbnns.nn.models import ModelError
+from pages import ROOT
 
 Array = np.ndarray
 
@@ -360,7 +362,7 @@ def test_export(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_bench_and_info(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("bench", "mlp", model(trained), "--seconds", 0.01, "--batch-size", 4, "--json", "--peers") == 0
+    assert run("bench", "mlp", model(trained), "--seconds", 0.01, "--batch-size", 4, "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert [case["batch_size"] for case in said["cases"]] == [4, 4]
     assert said["peak_gflops"] > 0 and "multiply-adds" in said["peak_measured_by"] and said["machine"]["openbnns"]
@@ -369,7 +371,7 @@ def test_bench_and_info(trained: Path, capsys: pytest.CaptureFixture[str]) -> No
         for kind in ("inference", "training"):
             rate = case[f"{kind}_flop"] / case[f"{kind}_seconds"] / 1e9
             assert case[f"{kind}_share_of_peak"] == pytest.approx(rate / said["peak_gflops"])
-    assert run("bench", "mlp", "--seconds", 0.01, "--batch-size", 4, "--peers") == 0
+    assert run("bench", "mlp", "--seconds", 0.01, "--batch-size", 4) == 0
     peak, head, line = capsys.readouterr().out.splitlines()[:3]
     assert re.fullmatch(r"peak \d+ GFLOP/s: .*multiply-adds.*", peak) and head.endswith("of peak")
     assert re.fullmatch(r"mlp +4 +\d+\.\d+ ms +\d+\.\d% +\d+\.\d+ ms +\d+\.\d%", line)
@@ -404,58 +406,53 @@ def networks(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 @pytest.mark.peers
-def test_bench_beside_pytorch_and_jax(networks: dict[str, Path]) -> None:
+def test_models_beside_pytorch_and_jax(networks: dict[str, Path]) -> None:
     """In processes of its own: JAX warns of every fork in one that has loaded it, and other tests fork."""
-
-    def bench(*arguments: Any) -> str:
-        command = [sys.executable, "-m", "openbnns", "bench", *map(str, arguments), "--seconds", "0.02"]
-        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-
-    for case in json.loads(bench(*networks.values(), "mlp", "transformer", "--batch-size", 4, "--json"))["cases"]:
-        for peer in ("torch", "jax"):
-            assert f"without_{peer}" not in case, case
-            for kind in ("inference", "training"):
-                assert case[f"{kind}_against_{peer}"] == case[f"{peer}_{kind}_seconds"] / case[f"{kind}_seconds"] > 0
-    _, head, line, *_ = bench("mlp").splitlines()
-    assert head.endswith("times as fast as PyTorch and JAX")
-    assert re.search(r"%  \d+\.\d\d and \d+\.\d\d; \d+\.\d\d and \d+\.\d\d$", line)
+    command = [sys.executable, ROOT / "benchmarks" / "model.py", *networks.values(), "mlp", "transformer"]
+    done = subprocess.run(
+        [*command, "--batch-size", "4", "--seconds", "0.02"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 * (len(networks) + 2)
+    for line in lines:
+        assert re.search(r": (inference|training) \d+\.\d{3} ms, \d+\.\d\d x PyTorch, \d+\.\d\d x JAX$", line), line
 
 
 @pytest.mark.peers
-def test_bench_refuses_to_compare_what_is_not_the_same(
-    networks: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_networks_that_are_not_the_same_are_not_compared(
+    networks: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
 
-    monkeypatch.setattr("openbnns.cli.bench_torch.module_of", lambda layer, t: bench_module(layer, t, torch.nn.Sigmoid))
-    assert run("bench", networks["classes"], "--seconds", 0.02, "--peers", "torch") == 0
-    assert "not compared: its outputs differ by" in capsys.readouterr().out
-
-
-def bench_module(layer: Any, torch: Any, other: Any) -> Any:
-    """The modules of the command, with another activation."""
-    if isinstance(layer, nn.ReLU):
-        return other()
-    if isinstance(layer, nn.Linear):
-        return torch.nn.Linear(layer.in_features, layer.out_features)
-    return torch.nn.Flatten()
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    model_benchmark = importlib.import_module("model")
+    module_of = model_benchmark.torch_networks.module_of
+    monkeypatch.setattr(
+        model_benchmark.torch_networks,
+        "module_of",
+        lambda layer, t: torch.nn.Sigmoid() if isinstance(layer, nn.ReLU) else module_of(layer, t),
+    )
+    case = model_benchmark.Case(str(networks["classes"]))
+    assert model_benchmark.rival("PyTorch", case).startswith("not compared: its outputs differ by")
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", ["trained", "classes", "numbers", "labels", "images", "sequences"])
-def test_pytorch_loads_what_is_exported(networks: dict[str, Path], tmp_path: Path, name: str) -> None:
+def test_pytorch_loads_what_is_exported(
+    networks: dict[str, Path], tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Strictly, without code in the file, and to the same outputs."""
     import torch
 
-    from openbnns.cli.bench_torch import module_of
-
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    module_of = importlib.import_module("torch_networks").module_of
     path = networks[name]
     assert run("export", path, "--to", "torch", "-o", tmp_path / "w.pt", "--quiet") == 0
     state = torch.load(tmp_path / "w.pt", weights_only=True)
     network: Any = nn.load_model(path)
     other = torch.nn.Sequential(*(module_of(layer, torch) for layer in network))
     other.load_state_dict(state)
-    x = np.random.RandomState(3).standard_normal((7, *nn.model_file.input_shapes(network)[0])).astype(np.float32)
+    x = np.random.RandomState(3).standard_normal((7, *nn.files.model_file.input_shapes(network)[0])).astype(np.float32)
     with torch.no_grad():
         wanted = other.eval()(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(network.eval()(x), wanted, rtol=1e-4, atol=1e-5)
@@ -492,9 +489,6 @@ def test_export_to_pytorch_needs_it(
     assert run("export", model(trained), "--to", "torch", "-o", tmp_path / "w.pt") == 2
     assert "a .pt file needs PyTorch" in (said := capsys.readouterr().err) and "pip install torch" in said
     assert not (tmp_path / "w.pt").exists()
-    monkeypatch.setitem(sys.modules, "jax", None)
-    assert run("bench", "mlp", "--seconds", 0.01) == 0
-    assert "PyTorch is not installed; JAX is not installed" in capsys.readouterr().out
     with pytest.raises(SystemExit) as stopped:
         run("export", model(trained), "--to", "paddle")
     assert stopped.value.code == 2
@@ -585,17 +579,35 @@ def test_commands_refuse_what_is_no_model(tmp_path: Path, capsys: pytest.Capture
         assert "none" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [c.__name__.rpartition(".")[2] for c in cli.COMMANDS])
+@pytest.mark.parametrize(
+    "command", re.findall(r"^    ([a-z][a-z-]+)(?= )", cli.parser_of_all().format_help(), re.MULTILINE)
+)
 def test_every_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    name = command.removesuffix("_model").replace("_", "-")  # a module cannot be called import
     with pytest.raises(SystemExit) as ended:
-        run(name, "--help")
+        run(command, "--help")
     assert ended.value.code == 0
     printed = capsys.readouterr().out
     assert "examples:" in printed and "--quiet" in printed and "--json" in printed
     assert any(
         line.strip().startswith(("openbnns", "cc", "eval", "mpiexec", "swiftc")) for line in printed.splitlines()
     )
+
+
+def test_help_lists_the_commands() -> None:
+    printed = cli.parser_of_all().format_help()
+    for name in (
+        "train",
+        "predict",
+        "evaluate",
+        "export",
+        "import",
+        "bench",
+        "check",
+        "info",
+        "c-flags",
+        "swift-flags",
+    ):
+        assert re.search(rf"^    {name}\b", printed, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -2,7 +2,7 @@
 
 Exit codes are those of ``arguments.EXIT_CODES``, which ``openbnns --help`` lists.
 
-One module per command: ``add`` declares its options, ``run`` does it.
+A module has one command, or a few of one kind: ``add`` declares its options, ``run`` carries it out.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import __version__
-from . import bench, c_flags, check, completion, evaluate, export, import_model, info, predict, swift_flags, train
+from . import bench, check, compiler_flags, completion, evaluate, export, import_model, info, predict, train
 from .arguments import STOPPED, UNUSABLE, UNUSABLE_ERRORS, Parser, fail
 
-COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, c_flags, swift_flags, completion)
+COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, compiler_flags, completion)
 
 
 def parser_of_all() -> Parser:

@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from .launcher import speaks
@@ -83,6 +83,32 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     """What every command lets one say about what it prints."""
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
+
+
+def given(options: argparse.Namespace, group: str | None = None, without: Collection[str] = ()) -> dict[str, list[str]]:
+    """The options of a command that differ from their defaults, by name, each as words of a command line that repeats it.
+
+    ``group`` is the title of a group of options, to which the answer is limited.
+    """
+    words: dict[str, list[str]] = {}
+    for action in options.parser._actions:
+        value = getattr(options, action.dest, action.default)
+        differs = (
+            action.option_strings and action.dest not in without and value != options.parser.get_default(action.dest)
+        )
+        if differs and group in (None, action.container.title) and (said := _words(action, value)):
+            words[action.dest] = said
+    return words
+
+
+def _words(action: argparse.Action, value: Any) -> list[str]:
+    """An option with a value; nothing if another option of the same name stands for it."""
+    if isinstance(action, argparse.BooleanOptionalAction):
+        return [action.option_strings[0 if value else -1]]
+    if action.nargs == 0:
+        return [action.option_strings[0]] if value == action.const else []
+    joined = {list: ",", tuple: "x"}.get(type(value))
+    return [action.option_strings[0], joined.join(map(str, value)) if joined else str(value)]
 
 
 def print_json(value: Any) -> None:

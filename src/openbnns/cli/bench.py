@@ -1,4 +1,4 @@
-"""``openbnns bench``: how fast a model, or a few usual networks, run here; beside PyTorch and JAX if they are installed."""
+"""``openbnns bench``: the speed of a model, or of a few usual networks, on this machine, and its share of the peak."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import bench_jax, bench_torch
+from .. import engines
 from .arguments import OK, Commands, add_output, count, print_json, rate
-from .bench_peak import HOW, Peak
 
 CASES: dict[str, tuple[tuple[int, ...], int]] = {
     "mlp": ((784,), 64),
@@ -20,25 +19,27 @@ CASES: dict[str, tuple[tuple[int, ...], int]] = {
     "transformer": ((32, 64), 32),
 }
 """The built-in networks, with the shape of a sample and the size of a batch."""
-
 KINDS = ("inference", "training")
-PEERS = {"torch": ("PyTorch", bench_torch.convert), "jax": ("JAX", bench_jax.convert)}
-"""Packages to compare with, by the names of their modules."""
 
-_TOLERANCE = 1e-3  # of outputs, as a fraction of the largest
+HOW = "float32 multiply-adds on registers, one loop per thread"
+"""How the peak is measured, for those who print shares of it."""
+
+_SECONDS = 0.005  # of a try
+_TRIES = 3
+_FIRST_TRIES = 30  # of a new peak: the first share is one of the same peak as the last
 
 
 def add(commands: Commands) -> None:
     bench = commands.add_parser(
         "bench", help="how fast a model, or a few usual networks, run here",
-        description="Time inference and training steps on random samples, beside PyTorch and JAX if they are installed (same "
-        "layers and weights, same batch, as many threads, in turns; JAX jitted as a whole). Times are those of the fastest call. "
-        "Share of peak: the arithmetic of all layers in a second, of what multiply-adds on registers do, which is measured here; "
-        "methods that save multiplications can take it above 100 percent. make bench in the repository compares every operation.",
+        description="Time inference and training steps on random samples; times are those of the fastest call. Share of peak: "
+        "the arithmetic of all layers per second, as a share of what multiply-adds on registers reach, measured as well; "
+        "methods that save multiplications can exceed 100 percent. In the repository, benchmarks/model.py times the same beside "
+        "PyTorch and JAX, and make bench every operation.",
         examples=(
             "openbnns bench                                  # mlp, cnn and transformer",
             "openbnns bench cnn --batch-size 1",
-            "openbnns bench mlp --peers torch --threads 1",
+            "openbnns bench mlp --threads 1",
             "openbnns bench out/model.safetensors --json     # machine, versions, peak, and every number",
         ),
     )  # fmt: skip
@@ -48,10 +49,6 @@ def add(commands: Commands) -> None:
     bench.add_argument("--batch-size", type=count, default=None, help="samples at a time (default: 64, or 32)")
     bench.add_argument("--seconds", type=rate, default=1.0, help="how long to time each of them (default: 1)")
     bench.add_argument("--threads", type=count, default=None, help="worker threads (default: one per core)")
-    bench.add_argument(
-        "--peers", nargs="*", choices=list(PEERS), default=list(PEERS), metavar="PEER",
-        help="compare with these: torch, jax (default: both); without a name, with none",
-    )  # fmt: skip
     add_output(bench)
     bench.set_defaults(run=run)
 
@@ -59,7 +56,6 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     from .. import get_num_threads, set_num_threads
     from .._spelling import nearest
-    from ..engines import NATIVE, current
     from ..report.machine import describe
 
     if options.threads is not None:
@@ -68,15 +64,19 @@ def run(options: argparse.Namespace) -> int:
         if name not in CASES and not Path(name).exists():
             raise ValueError(f"there is no case and no file {name!r}.{nearest(name, CASES)} Cases: {', '.join(CASES)}.")
     names = options.what or list(CASES)
-    peak = Peak(get_num_threads()).gflops() if current() == NATIVE else None
+    peak = Peak(get_num_threads()).gflops() if engines.current() == engines.NATIVE else None
     shows = not options.quiet and not options.json
+    width = max(map(len, (*names, "network")))
     if shows:
-        _show_head(names, options.peers, peak)
+        if peak is not None:
+            print(f"peak {peak:.0f} GFLOP/s: {HOW}")
+        titles = "".join(f"  {kind:>12s} {'of peak':>8s}" for kind in KINDS)
+        print(f"{'network':{width}s} {'batch':>5s}{titles}")
     results = []
     for name in names:
-        results.append(_case(name, options, peak))
+        results.append(measure(Case(name, options.batch_size), options.seconds, peak))
         if shows:
-            print(_row(results[-1], max(map(len, (*names, "network"))), options.peers), flush=True)
+            print(_row(results[-1], width), flush=True)
     busy = _busy()
     if options.json:
         print_json({
@@ -88,33 +88,16 @@ def run(options: argparse.Namespace) -> int:
     return OK
 
 
-def _show_head(names: Sequence[str], peers: Sequence[str], peak: float | None) -> None:
-    if peak is not None:
-        print(f"peak {peak:.0f} GFLOP/s: {HOW}")
-    width = max(map(len, (*names, "network")))
-    beside = " and ".join(PEERS[name][0] for name in peers)
-    asked = f"  times as fast as {beside}" if beside else ""
-    print(
-        f"{'network':{width}s} {'batch':>5s}  {'inference':>12s} {'of peak':>8s}  {'training':>12s} {'of peak':>8s}{asked}"
-    )
-
-
-def _row(found: dict[str, Any], width: int, peers: Sequence[str]) -> str:
-    parts = [f"{found['name']:{width}s} {found['batch_size']:5d}"]
+def _row(measured: dict[str, Any], width: int) -> str:
+    parts = [f"{measured['name']:{width}s} {measured['batch_size']:5d}"]
     for kind in KINDS:
-        share = found.get(f"{kind}_share_of_peak")
-        parts.append(f"{1e3 * found[f'{kind}_seconds']:9.3f} ms {'' if share is None else f'{share:.1%}':>8s}")
-    beside = [
-        " and ".join(f"{found[f'{kind}_against_{peer}']:.2f}" for kind in KINDS)
-        if f"training_against_{peer}" in found
-        else str(found[f"without_{peer}"])
-        for peer in peers
-    ]
-    return "  ".join([*parts, "; ".join(beside)]).rstrip()
+        share = measured.get(f"{kind}_share_of_peak")
+        parts.append(f"{1e3 * measured[f'{kind}_seconds']:9.3f} ms {'' if share is None else f'{share:.1%}':>8s}")
+    return "  ".join(parts).rstrip()
 
 
 def _busy() -> str:
-    """A remark if other programs take the processor, which upsets times, those of PyTorch's threads most of all."""
+    """A remark if other programs take the processor, which upsets times."""
     try:
         load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on every system
@@ -124,46 +107,58 @@ def _busy() -> str:
     )
 
 
-def _case(name: str, options: argparse.Namespace, peak: float | None) -> dict[str, Any]:
-    import numpy as np
+class Case:
+    """A network with a batch of random samples and targets, as a trainer and ``predict`` run it."""
 
-    from .. import nn
-    from ..nn.files.model_file import input_shapes
+    def __init__(self, name: str, batch_size: int | None = None) -> None:
+        import numpy as np
 
-    if name in CASES:
-        shape, usual = CASES[name]
-        network: Any = nn.models.NAMED[name](10).build(shape, seed=0)
-        task = "classification"
-    else:
-        network = nn.load_model(name)
-        shape, usual, task = input_shapes(network)[0], 64, network.model_card.task or "regression"
-    batch = options.batch_size or usual
-    random = np.random.RandomState(0)
-    x = random.standard_normal((batch, *shape)).astype(np.float32)
-    outputs = network.eval()(x)
-    y = random.randint(0, outputs.shape[1], batch) if task == "classification" else _some_like(outputs, task, random)
-    found: dict[str, Any] = {"name": name, "batch_size": batch, "parameters": sum(p.size for p in network.parameters())}
-    rivals: dict[str, Any] = {"": _Ours(network, x)}
-    for peer in options.peers:
-        rival = _rival(peer, network, x, outputs)
-        if isinstance(rival, str):
-            found[f"without_{peer}"] = rival
+        from .. import nn
+        from ..nn.files.model_file import input_shapes
+
+        if name in CASES:
+            shape, usual = CASES[name]
+            self.network: Any = nn.models.NAMED[name](10).build(shape, seed=0)
+            self.task = "classification"
         else:
-            rivals[peer] = rival
-            found[f"{peer}_version"] = _version(peer)
-    makers: dict[str, Callable[[Any], Any]] = {
-        "inference": lambda r: r.inference(),
-        "training": lambda r: r.training(y, task),
-    }
-    for kind, make in makers.items():
-        times = dict(zip(rivals, _times([make(rival) for rival in rivals.values()], options.seconds), strict=True))
-        found[f"{kind}_seconds"] = times[""]
-        work = found[f"{kind}_flop"] = _arithmetic(network, x, training=kind == "training")
+            self.network = nn.load_model(name)
+            shape, usual = input_shapes(self.network)[0], 64
+            self.task = self.network.model_card.task or "regression"
+        self.name, batch = name, batch_size or usual
+        random = np.random.RandomState(0)
+        self.x = random.standard_normal((batch, *shape)).astype(np.float32)
+        self.outputs = self.network.eval()(self.x)
+        if self.task == "classification":
+            self.y = random.randint(0, self.outputs.shape[1], batch)
+        else:
+            self.y = _some_like(self.outputs, self.task, random)
+
+    def inference(self) -> Callable[[], object]:
+        self.network.eval()
+        return lambda: self.network.run(self.x)
+
+    def training(self) -> Callable[[], object]:
+        from .. import nn
+
+        self.network.train()
+        loss = {"classification": nn.CrossEntropyLoss, "multilabel": nn.BCEWithLogitsLoss}.get(self.task, nn.MSELoss)()
+        step = self.network.compile_step(loss, nn.SGD(list(self.network.parameters()), lr=1e-4), len(self.x))
+        return lambda: step(self.x, self.y)
+
+
+def measure(case: Case, seconds: float, peak: float | None) -> dict[str, Any]:
+    """Times of inference and of a training step, with their arithmetic and its share of the peak."""
+    network = case.network
+    measured: dict[str, Any] = {
+        "name": case.name, "batch_size": len(case.x), "parameters": sum(p.size for p in network.parameters())
+    }  # fmt: skip
+    for kind in KINDS:
+        (best,) = times([getattr(case, kind)()], seconds)
+        work = _arithmetic(network, case.x, training=kind == "training")
+        measured |= {f"{kind}_seconds": best, f"{kind}_flop": work}
         if peak is not None:
-            found[f"{kind}_share_of_peak"] = work / times[""] / 1e9 / peak
-        for peer in list(rivals)[1:]:
-            found |= {f"{peer}_{kind}_seconds": times[peer], f"{kind}_against_{peer}": times[peer] / times[""]}
-    return found
+            measured[f"{kind}_share_of_peak"] = work / best / 1e9 / peak
+    return measured
 
 
 def _some_like(outputs: Any, task: str, random: Any) -> Any:
@@ -180,27 +175,7 @@ def _arithmetic(network: Any, x: Any, *, training: bool) -> int:
     return sum(row.forward_flop + row.backward_flop for row in network.profile(x, repeats=1).rows)
 
 
-def _rival(peer: str, network: Any, x: Any, outputs: Any) -> Any:
-    """The same network of a peer, or why there is none; it has to give the same outputs."""
-    import numpy as np
-
-    from .. import get_num_threads
-
-    rival = PEERS[peer][1](network, x, get_num_threads())
-    if isinstance(rival, str):
-        return rival
-    theirs = np.asarray(rival.inference()())
-    error = float(np.abs(theirs - outputs).max() / max(1e-6, np.abs(outputs).max()))
-    return rival if error <= _TOLERANCE else f"not compared: its outputs differ by {error:.1e}"
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import version
-
-    return version(package)
-
-
-def _times(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:
+def times(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:
     """The fastest call of each, over about so many seconds each; they take turns, so that all see the same machine."""
     best = [math.inf] * len(functions)
     for function in functions:
@@ -216,20 +191,36 @@ def _times(functions: Sequence[Callable[[], object]], seconds: float) -> list[fl
     return best
 
 
-class _Ours:
-    """A network of this library, as a trainer and ``predict`` run it."""
+class Peak:
+    """Measures in a few milliseconds at a time, so that it can take turns with what it is compared with.
 
-    def __init__(self, network: Any, x: Any) -> None:
-        self._network, self._x = network, x
+    >>> Peak(1).gflops() > 0
+    True
+    """
 
-    def inference(self) -> Callable[[], object]:
-        self._network.eval()
-        return lambda: self._network.run(self._x)
+    def __init__(self, threads: int) -> None:
+        if engines._core is None:
+            raise RuntimeError("there is no peak to measure: the native engine is not in this installation.")
+        self._count, self._iterations, self._threads, self._most = engines._core.peak_gflop, 1000, threads, 0.0
+        while self._try() < _SECONDS:
+            self._iterations *= 2
+        self._most = 0.0  # the loops before were too short to count
+        for _ in range(_FIRST_TRIES):
+            self._try()
 
-    def training(self, y: Any, task: str) -> Callable[[], object]:
-        from .. import nn
+    def gflops(self) -> float:
+        """GFLOP/s of all threads together, the most that this peak has ever seen, after a few more tries.
 
-        self._network.train()
-        loss = {"classification": nn.CrossEntropyLoss, "multilabel": nn.BCEWithLogitsLoss}.get(task, nn.MSELoss)()
-        step = self._network.compile_step(loss, nn.SGD(list(self._network.parameters()), lr=1e-4), len(self._x))
-        return lambda: step(self._x, y)
+        A thread that had to share its core for a moment makes a try slower, and nothing makes one faster than the machine is.
+        """
+        for _ in range(_TRIES):
+            self._try()
+        return self._most
+
+    def _try(self) -> float:
+        """Seconds of one, on the threads that run the kernels."""
+        began = time.perf_counter()
+        done = self._count(self._iterations, self._threads)
+        seconds = time.perf_counter() - began
+        self._most = max(self._most, done / seconds)
+        return seconds

@@ -18,6 +18,10 @@ SOURCES = (
 )
 
 
+MEANING, FORM = "what the data means", "the form of the data, if it is not found by itself"
+"""Titles of groups of options."""
+
+
 def listed(text: str) -> list[str]:
     """Names with commas between them."""
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -42,7 +46,7 @@ def add_model_and_data(parser: argparse.ArgumentParser, samples: str) -> None:
 
 def add_form(parser: argparse.ArgumentParser) -> None:
     """Options about the form of files."""
-    group = parser.add_argument_group("the form of the data, if it is not found by itself")
+    group = parser.add_argument_group(FORM)
     group.add_argument(
         "--separator", metavar="X", help="what separates the cells of a table: , ; tab | space or another"
     )
@@ -89,7 +93,7 @@ def add_stream(parser: argparse.ArgumentParser) -> None:
 
 def add_meaning(parser: argparse.ArgumentParser) -> None:
     """Options about what the data means."""
-    group = parser.add_argument_group("what the data means")
+    group = parser.add_argument_group(MEANING)
     group.add_argument(
         "--target", default=None, metavar="NAME",
         help="column to predict, by name or position from 1 on, or several: a,b (default: the last)",
@@ -117,25 +121,6 @@ def form(options: argparse.Namespace) -> dict[str, Any]:
         "thousands": options.thousands, "dates": options.dates, "memory_limit": options.memory_limit,
         "skip_bad": options.skip_bad,
     }  # fmt: skip
-
-
-def repeated(options: argparse.Namespace) -> list[str]:
-    """Whatever was said about the data, as words of a command that says it again."""
-    words: list[str] = []
-    for name in ("separator", "decimal", "thousands", "dates", "memory_limit", "target", "task"):
-        if (value := getattr(options, name)) is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    for name in ("missing", "drop", "categorical"):
-        if values := getattr(options, name):
-            words += [f"--{name}", ",".join(values)]
-    if options.header is not None:
-        words.append("--header" if options.header else "--no-header")
-    if options.stream is not None:
-        words.append("--stream" if options.stream else "--no-stream")
-    if options.size is not None:
-        words += ["--size", "x".join(str(side) for side in options.size)]
-    words += ["--skip-bad"] * options.skip_bad + ["--no-standardize"] * options.no_standardize
-    return words
 
 
 def predicted(options: argparse.Namespace, network: Any, **wanted: Any) -> tuple[Any, Any, Any]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .._plural import plural
-from . import network_export
-from .arguments import OK, Commands, add_output, print_json, show
+from .arguments import OK, Commands, add_output, count, print_json, rate, show
 
+if TYPE_CHECKING:
+    from ..nn import Module
+
+_NETWORKS = ("onnx", "c", "swift", "coreml", "keras")
 _WEIGHTS = {"npz": ".npz", "safetensors": ".safetensors", "torch": ".pt"}
 
 
@@ -28,18 +33,18 @@ def add(commands: Commands) -> None:
         ),
     )  # fmt: skip
     export.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
-    forms = (*_WEIGHTS, *network_export.FORMS)
+    forms = (*_WEIGHTS, *_NETWORKS)
     export.add_argument("--to", choices=forms, required=True, metavar="FORM", help=", ".join(forms))
     where = "where to, a folder for code (default: beside the model)"
     export.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help=where)
-    network_export.add_options(export)
+    _add_options(export)
     add_output(export)
     export.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.to in network_export.FORMS:
-        return network_export.run(options)
+    if options.to in _NETWORKS:
+        return _export_network(options)
     from ..interop import weight_files
     from ..nn.files import safetensors as weights
 
@@ -58,3 +63,77 @@ def run(options: argparse.Namespace) -> int:
         show(("array", "elements", "shape"), [(name, str(a.dtype), str(a.shape)) for name, a in arrays.items()])
         print(f"{plural(len(arrays), 'array')} with {plural(total, 'number')}.\nWritten: {path}")
     return OK
+
+
+def _add_options(export: argparse.ArgumentParser) -> None:
+    code = export.add_argument_group("networks", "options of --to c and --to swift; --batch-size also of --to coreml")
+    code.add_argument("--name", default="network", help="what the names in the code begin with (default: network)")
+    code.add_argument(
+        "--batch-size", type=count, default=None, help="samples in a call (default: 1; 32 with --training)"
+    )
+    code.add_argument("--training", action="store_true", help="also a training step, with --loss and --optimizer")
+    code.add_argument("--loss", default=None, help="of the training step (default: by the model's task)")
+    code.add_argument("--optimizer", default="adam", help="of the training step (default: adam)")
+    code.add_argument("--learning-rate", type=rate, default=None, help="of the optimizer (default: its own)")
+    package = export.add_argument_group("Core ML", "options of --to coreml, which needs openbnns[coreml]")
+    package.add_argument("--precision", choices=("float32", "float16"), default="float32", help="of weights and values")
+
+
+def _export_network(options: argparse.Namespace) -> int:
+    from .. import nn
+
+    if options.output is not None and options.output.resolve() == options.model.resolve():
+        raise ValueError(f"{options.output} is the model itself. Give another name: -o FILE.")
+    network = nn.load_model(options.model)
+    if options.to == "onnx":
+        path = options.output or options.model.with_suffix(".onnx")
+        _report(options, nn.onnx.to_onnx(network, path), [path], ("layer", "operation", "becomes"))
+        return OK
+    if options.to == "coreml":
+        path = options.output or options.model.with_suffix(".mlpackage")
+        package = network.to_coreml(path, precision=options.precision, batch_size=options.batch_size)
+        _report(options, package.rows, [package.path])
+        return OK
+    if options.to == "keras":
+        from ..interop import keras as keras_weights
+
+        path = options.output or options.model.with_name(f"{options.model.stem}.weights.h5")
+        _report(options, keras_weights.save_from(network, path), [path])
+        return OK
+    folder = options.output or options.model.with_name(f"{options.model.stem}-{options.to}")
+    write = {"c": network.to_c, "swift": network.to_swift}[options.to]
+    training = _training(network, options) if options.training else {}
+    written = write(folder, options.training, name=options.name, batch_size=options.batch_size, **training)
+    _report(options, written.rows, written.paths)
+    return OK
+
+
+def _training(network: Module, options: argparse.Namespace) -> dict[str, Any]:
+    from .. import nn
+    from ..nn.choose import choose
+    from ..nn.optimizers import NAMED
+
+    card = network.model_card
+    loss = options.loss or {"regression": "mse", "multilabel": "bce_with_logits"}.get(
+        "" if card is None else str(card.task), "cross_entropy"
+    )
+    kind = type(choose(options.optimizer, NAMED, nn.Optimizer, "--optimizer"))
+    given = {} if options.learning_rate is None else {"lr": options.learning_rate}
+    return {"loss": loss, "optimizer": kind(**given)}
+
+
+def _report(
+    options: argparse.Namespace,
+    rows: Sequence[Sequence[str]],
+    paths: Sequence[Path],
+    titles: Sequence[str] = ("layer", "becomes"),
+) -> None:
+    """What became of which layer, and where it is."""
+    if options.json:
+        converted = [dict(zip(titles, row, strict=True)) for row in rows]
+        print_json({
+            "model": str(options.model), "to": options.to, "written": [str(path) for path in paths], "converted": converted,
+        })  # fmt: skip
+    elif not options.quiet:
+        show(titles, rows)
+        print(f"Written: {', '.join(map(str, paths))}")

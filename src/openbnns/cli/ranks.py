@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..supervisor import is_supervised, supervise
-from .arguments import UNUSABLE, UNUSABLE_ERRORS, byte_limit, count
+from .arguments import UNUSABLE, UNUSABLE_ERRORS, byte_limit, count, given
 from .launcher import Launch, launched
 
 if TYPE_CHECKING:
     from ..distributed import Communicator
 
 _Result = TypeVar("_Result")
+_TITLE = "several ranks"  # of the group of options
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options of training on several ranks."""
     group = parser.add_argument_group(
-        "several ranks", 'Under mpiexec or srun all ranks train one network. Needs pip install "openbnns[mpi]".'
+        _TITLE, 'Under mpiexec or srun all ranks train one network. Needs pip install "openbnns[mpi]".'
     )
     group.add_argument(
         "--distributed", action=argparse.BooleanOptionalAction, default=None,
@@ -103,38 +104,26 @@ class Ranks:
         """What the report says of them."""
         if self.comm is None:
             return {}
-        return {"ranks": self._layout, "options for ranks": " ".join(_words(options)) or "none"}
+        return {"ranks": self._layout, "options for ranks": shlex.join(_given(options)) or "none"}
 
     def start(self, command: str, options: argparse.Namespace) -> str:
         """A command line with the launcher and the options of these ranks."""
-        line = " ".join([command, *_words(options)])
+        line = " ".join([command, *map(shlex.quote, _given(options))])
         if self.comm is None or self._launch is None:
             return line
         return f"{self._launch.command} {line}"
 
     def again(self, options: argparse.Namespace, *more: str) -> str:
         """The command that was given, and the launcher with it; ``more`` are options that it shall have, too."""
-        given = list(options.command_line)
-        line = shlex.join(["openbnns", *given, *(word for word in more if word not in given)])
+        words = list(options.command_line)
+        line = shlex.join(["openbnns", *words, *(word for word in more if word not in words)])
         return line if self.comm is None or self._launch is None else f"{self._launch.command} {line}"
 
 
-def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """The options for ranks that were given, with their values."""
-    values: dict[str, Any] = {
-        "--distributed": options.distributed is True, "--shards": options.shards,
-        "--sync-batch-norm": options.sync_batch_norm, "--no-deterministic": options.no_deterministic,
-        "--transport": options.transport, "--shard-optimizer": options.shard_optimizer,
-        "--bucket-bytes": options.bucket_bytes, "--no-shared-memory": options.no_shared_memory,
-        "--no-overlap": options.no_overlap, "--baseline": options.baseline,
-    }  # fmt: skip
-    return {name: value for name, value in values.items() if value is not None and value is not False}
-
-
-def _words(options: argparse.Namespace) -> list[str]:
-    """The same as words of a command line."""
-    given = _given(options).items()
-    return [name if value is True else f"{name} {shlex.quote(str(value))}" for name, value in given]
+def _given(options: argparse.Namespace) -> list[str]:
+    """The options for ranks that were given, as words of a command line."""
+    said = given(options, _TITLE, () if options.distributed else ("distributed",))
+    return [word for words in said.values() for word in words]
 
 
 def read_baseline(options: argparse.Namespace) -> list[dict[str, Any]] | None:
@@ -158,7 +147,7 @@ def run(options: argparse.Namespace, work: Callable[[Ranks], int]) -> int:
     """
     launch = launched()
     if not (options.distributed or (options.distributed is None and launch is not None)):
-        needless = list(_given(options))
+        needless = [word for word in _given(options) if word.startswith("--")]
         if needless:
             raise ValueError(
                 f"{', '.join(needless)} {'is' if len(needless) == 1 else 'are'} for training on several ranks. Start them by "

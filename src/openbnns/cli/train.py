@@ -13,15 +13,30 @@ from typing import Any, Literal
 from .. import __version__
 from .._plural import plural
 from . import data_options, ranks, run_folder, tune
-from .arguments import DIVERGED, OK, STOPPED, Commands, add_output, count, fail, print_json, rate, seed, share
+from .arguments import DIVERGED, OK, STOPPED, Commands, add_output, count, fail, given, print_json, rate, seed, share
 from .ranks import Ranks
 
 # The names that openbnns.nn knows, which would take too long to import for --help.
 OPTIMIZERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad", "adamax")
 PATIENCE = 10  # epochs without a lower validation loss, after which a run ends
-_REPEATED = ("weight_decay", "clip_norm", "early_stopping", "keep", "tune", "validation_share", "test_share")
-"""Options that the command in a report repeats if they differ from their defaults."""
 SCHEDULES = ("constant", "step", "cosine", "warmup", "warmup_cosine")
+_TITLES = {"batch_size": "batch size", "lr": "learning rate"}
+_ALWAYS = ("model", "epochs", "batch_size", "optimizer", "lr", "schedule", "seed")
+"""Options that the report always names, because their defaults depend on the data or may change."""
+_NOT_REPEATED = (
+    *_ALWAYS,
+    "data",
+    "out",
+    "resume",
+    "override",
+    "force",
+    "dry_run",
+    "no_report",
+    "threads",
+    "quiet",
+    "json",
+)
+"""Options that the command in a report does not repeat: where to write, what to print, and those that it always has."""
 
 
 def add(commands: Commands) -> None:
@@ -142,7 +157,7 @@ def add(commands: Commands) -> None:
     data_options.add_form(train)
     data_options.add_stream(train)
     ranks.add(train)
-    train.set_defaults(run=run, defaults={name: train.get_default(name) for name in _REPEATED})
+    train.set_defaults(run=run, parser=train)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -433,22 +448,16 @@ def _write_report(
 
     settings = {
         "data": data.name, "samples": ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items()),
-        "model": options.model, "epochs": options.epochs, "batch size": options.batch_size,
-        "optimizer": options.optimizer, "learning rate": options.lr, "schedule": options.schedule, "seed": options.seed,
-        "openbnns": __version__,
+        **{_TITLES.get(name, name): getattr(options, name) for name in _ALWAYS}, "openbnns": __version__,
     }  # fmt: skip
-    command = (
-        f"openbnns train {shlex.quote(options.data)} --model {shlex.quote(options.model)} --epochs {options.epochs} --batch-size "
-        f"{options.batch_size} --optimizer {options.optimizer} --lr {options.lr:g} --schedule {options.schedule} --seed "
-        f"{options.seed}"
-    )
-    for name, default in options.defaults.items():
+    words = ["openbnns", "train", str(options.data)]
+    for name in _ALWAYS:
         value = getattr(options, name)
-        if value != default:
-            settings[name.replace("_", " ")] = value
-            option = name.replace("_", "-")
-            command += f" --no-{option}" if value == 0 and name == "early_stopping" else f" --{option} {value}"
-    command += "".join(f" {shlex.quote(word)}" for word in data_options.repeated(options))
+        words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+    groups = ("options", data_options.MEANING, data_options.FORM)
+    own, *others = (given(options, group, _NOT_REPEATED) for group in groups)
+    settings |= {name.replace("_", " "): getattr(options, name) for name in own}
+    command = shlex.join([*words, *(word for said in (own, *others) for option in said.values() for word in option)])
     settings |= everyone.settings(options)
     command = everyone.start(command, options)
     explanation = None

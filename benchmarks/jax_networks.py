@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeAlias
 
-NOT_KNOWN = "not compared: a layer is not in the list of this command"
+NOT_KNOWN = "not compared: a layer has no counterpart in this list"
 
 State: TypeAlias = dict[str, Any]
 Layer: TypeAlias = Callable[["Pass", Any], Any]
@@ -172,7 +172,7 @@ _OPTIMIZERS: dict[str, tuple[Callable[..., tuple[State, Any]], Callable[[Any, St
 
 def _layer(layer: Any, name: str) -> Layer | None:
     """What does the same in JAX, None if this command does not know it. ``name`` is how its parameters' names begin."""
-    from .. import nn
+    from openbnns import nn
 
     if isinstance(layer, nn.Linear):
         return lambda found, x: found.linear(x, name)

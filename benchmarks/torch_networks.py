@@ -1,4 +1,4 @@
-"""A network of this library in PyTorch, for ``openbnns bench``."""
+"""A network of this library in PyTorch, made of the same modules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from .bench_jax import NOT_KNOWN
+from jax_networks import NOT_KNOWN
 
 
 class TorchNetwork:
@@ -56,8 +56,8 @@ def convert(network: Any, x: Any, threads: int) -> TorchNetwork | str:
 
 
 def module_of(layer: Any, torch: Any) -> Any:
-    """The module of PyTorch that does the same, None if this command does not know it."""
-    from .. import nn
+    """The module of PyTorch that does the same, or None if there is none in this list."""
+    from openbnns import nn
 
     t = torch.nn
     if isinstance(layer, nn.Linear):
