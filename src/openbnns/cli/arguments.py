@@ -107,7 +107,7 @@ def _words(action: argparse.Action, value: Any) -> list[str]:
         return [action.option_strings[0 if value else -1]]
     if action.nargs == 0:
         return [action.option_strings[0]] if value == action.const else []
-    joined = {list: ",", tuple: "x"}.get(type(value))
+    joined = "," if isinstance(value, list) else "x" if isinstance(value, tuple) else ""
     return [action.option_strings[0], joined.join(map(str, value)) if joined else str(value)]
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from .. import engines
 from .._flags import flag, with_flags
 from .._spelling import spelled
 from ..graph.graph import current_graph
@@ -440,8 +441,8 @@ class Module(Exports):
         from .inference import CompiledInference
 
         size = whole_number(batch_size, "compile_inference: batch_size", 1)
-        precision = self._precision if precision is None else engines.check_precision(precision, "compile_inference")
-        return CompiledInference(self, size, precision)
+        chosen = self._precision if precision is None else engines.check_precision(precision, "compile_inference")
+        return CompiledInference(self, size, chosen)
 
     @spelled
     def profile(self, *inputs: Any, repeats: int | None = None) -> Profile:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.operations.function import Context
+from ...graph.operations.custom_function import FunctionContext
 from ...graph.sizes import broadcast
 from ...graph.tensor import FLOAT32, INT64, Tensor
 from ...nn.function import Function
@@ -51,7 +51,7 @@ class ByElement(Function):
         if shape is None:
             raise ValueError(f"{' and '.join(str(x.shape) for x in inputs)} do not fit together")
         ones = [np.ones((1,) * x.ndim, x.dtype) if isinstance(x, Tensor) else x for x in arguments]
-        result = cls.forward(Context((), False), *ones)
+        result = cls.forward(FunctionContext((), False), *ones)
         return [Tensor(inputs[0].graph, shape, FLOAT32 if result.dtype.kind == "f" else INT64)], False
 
 
