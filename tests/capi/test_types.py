@@ -164,9 +164,14 @@ def sample_value(c_type: str) -> Any:
     return True if c_type == "bool" else 2
 
 
-@pytest.mark.parametrize(("name", "fact"), FIELDS, ids=[f"{name}.{fact['name']}" for name, fact in FIELDS])
-def test_every_field_is_a_keyword_argument_and_can_be_written(name: str, fact: dict[str, str]) -> None:
-    struct_class, field = getattr(structs, name), python_name(fact["name"])
+@pytest.mark.parametrize("name", STRUCTS)
+def test_every_field_is_a_keyword_argument_and_can_be_written(name: str) -> None:
+    for fact in STRUCTS[name]["fields"]:
+        check_field(getattr(structs, name), fact)
+
+
+def check_field(struct_class: Any, fact: dict[str, str]) -> None:
+    field = python_name(fact["name"])
     value = sample_value(fact["type"])
     built = struct_class(**{field: value})
     written = struct_class()

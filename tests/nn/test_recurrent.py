@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,17 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("hidden", [1, 5, 17, 33])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("given", ["", "states", "lengths", "states and lengths"])
+GIVEN = ["", "states", "lengths", "states and lengths"]
+HIDDEN = [1, 5, 17, 33]
+# All options with everything that can be given, and each of them with every second size.
+COMBINATIONS = [
+    (given, options, hidden)
+    for (i, given), (j, options), (k, hidden) in itertools.product(*map(enumerate, (GIVEN, OPTIONS, HIDDEN)))
+    if (i + j + k) % 2 == 0
+]
+
+
+@pytest.mark.parametrize(("given", "options", "hidden"), COMBINATIONS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_formulas(kind: str, given: str, options: dict[str, Any], hidden: int) -> None:
     check_formulas(kind, given, options, hidden)

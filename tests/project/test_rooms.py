@@ -135,19 +135,16 @@ def defined(node: ast.AST) -> list[str]:
 
 def test_private_attributes_are_used_where_they_are_defined() -> None:
     """No package uses an attribute with a leading underscore that only other packages define."""
-    rooms: dict[str, list[tuple[Path, ast.AST]]] = {}
+    known: dict[str, set[str]] = {}
+    used: dict[str, list[tuple[str, str]]] = {}
     for path in sorted(ROOT.rglob("*.py")):
         room = path.relative_to(ROOT).parts[0]
-        rooms.setdefault(room, []).extend(
-            (path, node) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        )
-    wrong = []
-    for nodes in rooms.values():
-        known = {name for _, node in nodes for name in defined(node)} | NOT_PRIVATE
-        for path, node in nodes:
-            name = node.attr if isinstance(node, ast.Attribute) else ""
-            if name.startswith("_") and not name.startswith("__") and name not in known:
-                wrong.append(f"{path.relative_to(ROOT)}: {ast.unparse(node)}")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            known.setdefault(room, set()).update(defined(node))
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                place = f"{path.relative_to(ROOT)} line {node.lineno}: {node.attr}"
+                used.setdefault(room, []).append((node.attr, place))
+    wrong = [place for room in used for name, place in used[room] if name not in known[room] | NOT_PRIVATE]
     assert not wrong
 
 
