@@ -14,6 +14,7 @@ from pathlib import Path
 from time import process_time
 
 from harness import Figure, Settings
+from openbnns.nn.recording import input_shapes, recording_of
 
 RECORD, BIND = 150.0, 20.0  # milliseconds at most
 _SIZES = range(2, 11)
@@ -37,7 +38,7 @@ def _figure(settings: Settings, *, title: str, limit: float) -> Figure:
             net.linear = net.linear  # counts as a change
         begin = process_time()
         if title == "record":
-            net._recording(True, net._input_shapes(samples))
+            recording_of(net, True, input_shapes(net, samples))
         else:
             net.program(samples, training=net.training)
         times.append(1e3 * (process_time() - begin))

@@ -10,6 +10,7 @@ import numpy as np
 import openbnns
 from openbnns import nn
 from openbnns.nn import functional as F
+from openbnns.nn.recording import recorded_graph
 
 Array = np.ndarray
 
@@ -81,11 +82,10 @@ def shapes_of(shape: Any) -> list[tuple[int, ...]]:
 
 def samples_for(net: nn.Module, count: int = 3, seed: int = 0) -> tuple[Array, ...]:
     random = np.random.RandomState(seed)
-    assert net._graph is not None
     return tuple(
         random.randint(0, 5, (count, *v.shape[1:])) if v.dtype.kind == "i"
         else random.standard_normal((count, *v.shape[1:])).astype(np.float32)
-        for v in net._graph.inputs
+        for v in recorded_graph(net).inputs
     )  # fmt: skip
 
 

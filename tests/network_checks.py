@@ -16,7 +16,7 @@ import numpy as np
 
 import tape_layers
 from openbnns import nn
-from openbnns.nn.gradient_check import untouched
+from openbnns.nn.recording import untouched
 from openbnns.tensors.wide import float64_memory
 from random_networks import LARGEST, SMALLEST_KINK, Layer, OnTape, Plan, run_steps, smallest
 from tape import Array, Tensor, tensor

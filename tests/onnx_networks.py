@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from openbnns import nn
 from openbnns.nn import functional as F
+from openbnns.nn.recording import recorded_graph
 
 
 class Residual(nn.Module):
@@ -133,12 +134,12 @@ def make(name: str) -> tuple[nn.Module, list[Any]]:
     net = build().build(*shapes, seed=1)
     random = np.random.RandomState(0)
     samples = []
-    for value in net._graph.inputs:  # type: ignore[union-attr]
+    for value in recorded_graph(net).inputs:  # type: ignore[union-attr]
         whole = value.dtype == np.int64
         samples.append(
             random.randint(1, 6, (3, *value.shape[1:])) if whole else random.standard_normal((3, *value.shape[1:]))
         )
-    for _, part in net._named_state():
+    for _, part in net.named_state():
         if isinstance(part, np.ndarray) and part.ndim == 1:  # moving statistics as after some training
             part[...] = random.rand(*part.shape) + 0.5
     return net.eval(), [x if x.dtype == np.int64 else x.astype(np.float32) for x in samples]

@@ -14,6 +14,7 @@ import benchmark_results
 from helpers import Array
 from openbnns import nn, report
 from openbnns.nn.profiling import Profile
+from openbnns.nn.recording import input_shapes
 
 LONG = "a class with quite a long name that goes on and on"
 HOSTILE = '</script><img src=x onerror="alert(1)">'
@@ -86,8 +87,8 @@ def _profile_of(kind: str) -> Profile:
 def _profile(network: nn.Module) -> Profile:
     return (
         _profile_of("mlp")
-        if network._graph is None
-        else network.profile(np.zeros((4, *network._input_shapes()[0][1:]), np.float32), repeats=1)
+        if not network.built
+        else network.profile(np.zeros((4, *input_shapes(network)[0][1:]), np.float32), repeats=1)
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 import openbnns
 from attention_formulas import softmax
 from openbnns import nn
+from openbnns.nn.recording import recorded_graph
 
 F = nn.functional
 N, T, S, H, D = 3, 9, 21, 2, 5
@@ -58,7 +59,7 @@ def check(net: Net, arrays: list[Any], formula: Callable[..., Any]) -> None:
 
 
 def kinds(net: Net) -> list[str]:
-    return [type(operation).__name__ for operation in net._graph.operations]
+    return [type(operation).__name__ for operation in recorded_graph(net).operations]
 
 
 FLAGS = np.random.default_rng(8).random((T, S)) < 0.6

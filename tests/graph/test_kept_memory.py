@@ -14,6 +14,7 @@ from openbnns import nn
 from openbnns.errors import LayerApplyError
 from openbnns.graph import memory as _memory
 from openbnns.graph import program as _program
+from openbnns.nn.recording import recorded_graph
 
 Make = Callable[[], nn.Module]
 
@@ -152,8 +153,7 @@ def test_gradients_are_those_of_the_layer(name: str, batch: int) -> None:
     y = net(x)
     dy = random.standard_normal(y.shape).astype(np.float32)
     dx = net.backward(dy)
-    assert net._graph is not None
-    (operation,) = net._graph.operations
+    (operation,) = recorded_graph(net).operations
     (made,) = operation.all_made()
     layer: Any = made.layer
     np.testing.assert_array_equal(layer.apply(x, phase=bn.LearningPhase.TRAINING), y)

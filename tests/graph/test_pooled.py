@@ -15,6 +15,7 @@ from networks import numbers
 from openbnns import nn
 from openbnns.errors import BNNSError
 from openbnns.graph.operations import NormalizedOperation
+from openbnns.nn.recording import recorded_graph
 
 Make = Callable[[], nn.Module]
 
@@ -27,8 +28,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 def parts(net: nn.Module) -> list[int]:
     """The number of modules of every step."""
-    assert net._graph is not None
-    return [len(operation.modules) for operation in net._graph.operations]
+    return [len(operation.modules) for operation in recorded_graph(net).operations]
 
 
 def prepared(make: Make, shape: tuple[int, ...]) -> nn.Module:

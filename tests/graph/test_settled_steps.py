@@ -10,6 +10,7 @@ import pytest
 from openbnns import nn
 from openbnns.graph.program import Program
 from openbnns.nn import functional as F
+from openbnns.nn.recording import recording_of
 
 
 class Weighted(nn.Module):
@@ -44,7 +45,7 @@ def unsettled(net: nn.Module, x: np.ndarray[Any, Any], monkeypatch: pytest.Monke
     """The result of a program that computes everything in every run."""
     with monkeypatch.context() as patch:
         patch.setattr(Program, "_settled_steps", lambda self: set())
-        program = Program(net._recording(False, (x.shape,)).graph, {"N": len(x)}, training=False)
+        program = Program(recording_of(net, False, (x.shape,)).graph, {"N": len(x)}, training=False)
     program.fill(0, x)
     program.forward()
     return program.output.copy()

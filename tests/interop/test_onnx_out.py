@@ -18,6 +18,7 @@ from openbnns.nn import functional as F
 from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
 from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
 from openbnns.nn.files.layer_file import CannotDescribe
+from openbnns.nn.recording import recorded_graph
 
 # Whose layers become several nodes: on the way back they train to the same weights but for rounding.
 APPROXIMATE = {"transformer", "attention", "activations", "expressions", "pooling"}
@@ -64,7 +65,7 @@ def test_the_way_back(name: str, tmp_path: Path) -> None:
 
 def _without_dropout(net: nn.Module) -> None:
     """Random numbers are drawn by the number of an operation, which may differ."""
-    for operation in net._graph.operations:  # type: ignore[union-attr]
+    for operation in recorded_graph(net).operations:  # type: ignore[union-attr]
         for option in ("rate", "dropout"):
             if hasattr(operation, option):
                 setattr(operation, option, 0.0)

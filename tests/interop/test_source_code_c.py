@@ -15,6 +15,7 @@ from openbnns.filters.fully_connected import FullyConnected
 from openbnns.interop.source import NotInBNNS, Written
 from openbnns.nn.data.preprocessing import TablePreparation
 from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn
+from openbnns.nn.recording import recorded_graph
 from source_networks import NETWORKS, STEPS, compile_and_run
 
 BATCH = 4
@@ -181,7 +182,7 @@ def test_writing_leaves_the_network_as_it_is(tmp_path: Path) -> None:
     written = net.to_c(tmp_path, True, batch_size=8, loss="cross_entropy", optimizer="adam")
     assert net(x).tolist() == other(x).tolist()
     assert written.read(tmp_path / "network.weights").keys() == net.state_dict().keys()
-    (made,) = net._graph.operations[-1].all_made()
+    (made,) = recorded_graph(net).operations[-1].all_made()
     assert FullyConnected.description is None and made.layer._filter.description is None
 
 

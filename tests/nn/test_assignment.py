@@ -10,6 +10,7 @@ import pytest
 
 from networks import numbers
 from openbnns import nn
+from openbnns.nn.recording import recording_of
 
 
 def test_assigned_values_reach_network_and_optimizer() -> None:
@@ -119,11 +120,11 @@ def test_building_one_network_leaves_the_plans_of_others() -> None:
     x = numbers(4, 1, 6, 6)
     net = nn.Sequential(nn.Conv2d(2, 3, padding="same"), nn.ReLU())
     net(x)
-    plans = list(net._recording(True).programs.values())
+    plans = list(recording_of(net, True).programs.values())
     for _ in range(2):
         nn.Sequential(nn.Conv2d(2, 3, padding="same"), nn.ReLU(), nn.Flatten(), nn.Linear(2))(x)
         net(x)
-    assert list(net._recording(True).programs.values()) == plans
+    assert list(recording_of(net, True).programs.values()) == plans
 
 
 def test_optimizers_show_their_settings() -> None:

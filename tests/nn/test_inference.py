@@ -19,6 +19,7 @@ from networks import numbers
 from openbnns import capi, nn
 from openbnns.graph import operations
 from openbnns.nn.inference import CompiledInference
+from openbnns.nn.recording import recorded_graph, recording_of
 
 
 def mlp() -> nn.Module:
@@ -141,12 +142,12 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
 
 def test_batch_normalizations_are_folded_and_dropout_is_left_out() -> None:
     infer = trained(images, (3, 24, 32)).compile_inference(2)
-    graph = infer._frozen._graph
+    graph = recorded_graph(infer._frozen)
     assert graph is not None
     assert not any(isinstance(op, operations.Normalization) and op.type.case == "batch" for op in graph.operations)
     folded = [op for op in graph.operations if isinstance(op, operations.Convolution) and op.normalization is not None]
     assert len(folded) == 5 and all(op.folds for op in folded)
-    mlp_graph = trained(mlp, (40,)).compile_inference(2)._frozen._graph
+    mlp_graph = recorded_graph(trained(mlp, (40,)).compile_inference(2)._frozen)
     assert mlp_graph is not None
     assert [type(op).__name__ for op in mlp_graph.operations] == ["Linear"] * 3
 
@@ -217,22 +218,22 @@ def test_a_call_in_eval_follows_every_write(write: str) -> None:
 def test_weights_are_kept_until_somebody_may_have_written_to_them() -> None:
     net, x = trained(mlp, (40,)), numbers(16, 40)
     first = [net(x) for _ in range(3)][-1]
-    known = net._weights_version()
-    assert known != 0 and net._weights_version() == known
+    known = recording_of(net, False).weights_version()
+    assert known != 0 and recording_of(net, False).weights_version() == known
     net[0].weight._data *= 2  # behind the back of everybody: proves that the weights are not read
     assert_bitwise(net(x), first)
     view = net[0].weight.data[3:].T  # which holds what was handed out
-    assert net._weights_version() == 0
+    assert recording_of(net, False).weights_version() == 0
     seen = net(x)
     assert np.abs(seen - first).max() > 1e-3
     view += 1
     assert np.abs(net(x) - seen).max() > 1e-3
     last = net(x)
     del view
-    again = net._weights_version()
+    again = recording_of(net, False).weights_version()
     assert again not in (0, known)
     assert_bitwise(net(x), last)
-    assert net._weights_version() == again
+    assert recording_of(net, False).weights_version() == again
 
 
 def test_arrays_of_others_are_never_taken_for_granted() -> None:
@@ -250,7 +251,7 @@ def test_arrays_of_others_are_never_taken_for_granted() -> None:
     net, x = Given().build((40,)).eval(), numbers(16, 40)
     for _ in range(3):
         net(x)
-    assert net._weights_version() == 0
+    assert recording_of(net, False).weights_version() == 0
     array *= 2
     assert_close(net(x), x @ array.T + net.linear.bias.data)
 

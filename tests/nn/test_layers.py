@@ -15,6 +15,7 @@ import openbnns
 from helpers import Array
 from networks import numbers
 from openbnns import nn
+from openbnns.nn.recording import recorded_graph
 
 Parameters = dict[str, Array]
 Formula = Callable[[Array, Parameters], Array]
@@ -371,8 +372,7 @@ def test_batches_and_repeats(name: str) -> None:
 
 
 def fused(net: nn.Sequential) -> list[int]:
-    assert net._graph is not None
-    return [len(operation.modules) for operation in net._graph.operations]
+    return [len(operation.modules) for operation in recorded_graph(net).operations]
 
 
 def test_signals_are_fused_as_images_are() -> None:

@@ -336,7 +336,7 @@ def test_memory_that_a_description_asks_for(tmp_path: Path, monkeypatch: pytest.
     ):
         nn.load_model(path)
     monkeypatch.setenv("OPENBNNS_MEMORY_LIMIT", "64G")
-    assert nn.load_model(path)._graph is not None
+    assert nn.load_model(path).built
 
 
 def test_deep_and_long_descriptions_are_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from openbnns import nn
 from openbnns.graph import operations
 from openbnns.graph.memory import Block, plan
 from openbnns.nn import initialisers, losses
+from openbnns.nn.recording import recorded_graph, recording_of
 
 # Memory.
 
@@ -46,7 +47,7 @@ def test_results_do_not_depend_on_what_memory_held() -> None:
     net = nn.Sequential(nn.Conv2d(4, 3, padding=1), nn.GELU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3))
     x, dy = numbers(3, 2, 6, 6), numbers(3, 3, seed=1)
     first, dx = net(x), net.backward(dy)
-    for program in net._recording(True).programs.values():
+    for program in recording_of(net, True).programs.values():
         program._memory.view(np.float32)[...] = np.nan
     np.testing.assert_array_equal(net(x), first)
     np.testing.assert_array_equal(net.backward(dy), dx)
@@ -162,13 +163,13 @@ def test_convolution_normalization_and_activation_become_one() -> None:
         nn.Conv2d(4, 3), nn.BatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.Linear(3), nn.BatchNorm1d(), nn.Tanh()
     )
     net.build((1, 6, 6), seed=0)
-    assert [len(op.modules) for op in net._graph.operations] == [3, 3]
+    assert [len(op.modules) for op in recorded_graph(net).operations] == [3, 3]
 
 
 def test_activations_are_fused_where_the_output_tells_the_slope() -> None:
     net = nn.Sequential(nn.Conv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4), nn.Tanh(), nn.Linear(4), nn.GELU())
     net.build((1, 5, 5), seed=0)
-    assert [len(op.modules) for op in net._graph.operations] == [2, 2, 1, 1]
+    assert [len(op.modules) for op in recorded_graph(net).operations] == [2, 2, 1, 1]
 
 
 def test_gradients_of_inputs_that_nobody_asks_for_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:

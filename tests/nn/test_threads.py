@@ -18,6 +18,7 @@ from networks import numbers
 from openbnns import nn
 from openbnns.graph.program import Program
 from openbnns.nn import recording as _recording
+from openbnns.nn.recording import recording_of
 
 THREADS = 4
 
@@ -187,7 +188,7 @@ def test_programs_that_nobody_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> N
             net(numbers(1 + i % 6, 24, seed=number))
 
     require(together(work, 8))
-    idle = net._recording(False)._idle
+    idle = recording_of(net, False)._idle
     assert len(idle) <= 4
     assert all(1 <= len(programs) <= 3 for programs in idle.values())
     assert all(isinstance(program, Program) for programs in idle.values() for program in programs)

@@ -110,7 +110,7 @@ def _export_network(options: argparse.Namespace) -> int:
 
 def _training(network: Module, options: argparse.Namespace) -> dict[str, Any]:
     from .. import nn
-    from ..nn.choose import choose
+    from ..nn.arguments import choose
     from ..nn.optimizers import NAMED
 
     card = network.model_card

@@ -149,7 +149,7 @@ def _sized(path: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
 def _onnx_contents(path: Path, options: argparse.Namespace) -> Contents:
     from .. import nn
     from ..interop.onnx.contents import contents
-    from ..nn import ports
+    from ..nn.names import inputs_of, outputs_of
 
     said = contents(path)
     inputs, outputs = (
@@ -161,9 +161,9 @@ def _onnx_contents(path: Path, options: argparse.Namespace) -> Contents:
     except nn.onnx.Unsupported as error:
         found.problems = error.problems
         return found
-    for port, made in zip(found.inputs, ports.inputs_of(network), strict=True):
+    for port, made in zip(found.inputs, inputs_of(network), strict=True):
         port.shape = made.shape
-    for port, made in zip(found.outputs, ports.outputs_of(network), strict=True):
+    for port, made in zip(found.outputs, outputs_of(network), strict=True):
         if not made.fixed:
             port.shape = made.shape
     return found
@@ -186,7 +186,7 @@ def _layers(network: Any) -> Table:
 
 def _mlmodel_contents(path: Path, options: argparse.Namespace) -> Contents:
     from ..interop.coreml import mlmodel
-    from ..nn import ports
+    from ..nn.names import inputs_of, outputs_of
 
     title = "Core ML, a neural network"
     try:
@@ -196,7 +196,7 @@ def _mlmodel_contents(path: Path, options: argparse.Namespace) -> Contents:
         return Contents(title, [], [], refused, 0, [f"{name} ({kind}): {why}" for name, kind, why in error.layers])
     ends = [
         [Port(port.name, _KINDS["i" if port.is_whole else "f"], port.shape) for port in listed]
-        for listed in (ports.inputs_of(network), ports.outputs_of(network))
+        for listed in (inputs_of(network), outputs_of(network))
     ]
     layers = [layer for _, layer in network.named_modules() if not list(layer.children())]
     kinds = Counter(type(layer).__name__ for layer in layers)

@@ -16,9 +16,9 @@ _TABLES = (".csv", ".tsv", ".txt", ".gz")
 
 def read(network: Any, source: str, form: Mapping[str, Any]) -> list[Any]:
     """An array for every input of a network, from a file of any kind that fits it."""
-    from ..nn import ports
+    from ..nn.names import inputs_of
 
-    path, inputs = Path(source), ports.inputs_of(network)
+    path, inputs = Path(source), inputs_of(network)
     names = [port.name for port in inputs]
     if not path.exists():
         raise DataError(f"{path}: there is no such file.")
@@ -91,7 +91,7 @@ def _numbers(path: Path, form: Mapping[str, Any]) -> Any:
 
 def call(network: Any, inputs: Sequence[Any], batch_size: int) -> dict[str, Any]:
     """The outputs by name; many samples are run in several batches, if all inputs and outputs have one entry for each."""
-    from ..nn import ports
+    from ..nn.names import output_names
 
     counts = {array.shape[:1] for array in inputs}
     count = inputs[0].shape[0] if inputs[0].ndim else 1
@@ -101,4 +101,4 @@ def call(network: Any, inputs: Sequence[Any], batch_size: int) -> dict[str, Any]
         results = network(*(inputs if step >= count else (array[first : first + step] for array in inputs)))
         parts.append(results if isinstance(results, (tuple, list)) else [results])
     joined = [part[0] if len(parts) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)]
-    return dict(zip(ports.output_names(network), joined, strict=True))
+    return dict(zip(output_names(network), joined, strict=True))

@@ -19,16 +19,16 @@ import numpy as np
 
 from .. import NormalizationType, engines
 from ..graph.calls import CallList, Calls, NumpyCall
-from ..graph.graph import Graph, recording
+from ..graph.graph import Graph
 from ..graph.operation import Operation
 from ..graph.operations import Normalization, NormalizedOperation
-from ..graph.parameter import Parameter, making
+from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.sizes import AnySize
-from ..graph.structure import flatten
 from ..graph.tensor import Array, Tensor
 from ..nn.batches import Batch, Parts
 from ..nn.module import Module
+from ..nn.recording import input_shapes, recording_of, separate_graph
 from ..nn.training_passes import Passes
 from .communicator import Communicator
 from .exchange import Exchange
@@ -227,7 +227,7 @@ class _Shard:
 
     def __init__(self, graph: Graph, samples: int, passes: Passes) -> None:
         self.program = Program(graph, graph.sizes_for(samples), training=True)
-        self.bound = passes.bind(self.program, passes.network._recording(True).structure)
+        self.bound = passes.bind(self.program, recording_of(passes.network, True).structure)
         self.forward = _Way(self.program.calls_forward, self.program.lasting)
         self.backward = _Way(self.program.calls_of_parameters, self.program.lasting)
 
@@ -389,17 +389,9 @@ def _sum_rows(rows: Array, joins: Sequence[int]) -> Array:
 
 def _record(network: Module) -> Graph:
     """The network once more, with layers of its own and normalizations that meet."""
-    assert network._graph is not None
-    graph = network._empty_graph(0, training=True)
-    graph.batch_normalization = SynchronizedNormalization
-    shapes = network._with_free_sizes(network._input_shapes(), graph.sizes)
-    values = [graph.input(shape) for shape in shapes]
-    with making:
-        with recording(graph):
-            outputs, _ = flatten(network(*values))
-        graph.arithmetic = network._arithmetic()
-        with engines.using_arithmetic(graph.arithmetic):
-            graph.finish(outputs)
+    graph, _ = separate_graph(
+        network, input_shapes(network), training=True, batch_normalization=SynchronizedNormalization
+    )
     if RunningStatistics(graph).size:
         raise ValueError(
             "Trainer: sync_batch_norm is for batch normalization, but the network has an instance normalization with running "

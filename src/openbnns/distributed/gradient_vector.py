@@ -12,6 +12,7 @@ from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.tensor import Array
 from ..nn.module import Module
+from ..nn.recording import recording_of
 from .communicator import Communicator
 from .shards import Span
 from .tree_sums import BLOCK, block_squares
@@ -35,7 +36,7 @@ class Gradients:
     """The places of the gradients of parameters in a vector, followed by ``extra`` numbers that are summed as well."""
 
     def __init__(self, network: Module, parameters: Sequence[Parameter], extra: int, comm: Communicator) -> None:
-        self.parameters = in_order(network._recording(True).graph, parameters)
+        self.parameters = in_order(recording_of(network, True).graph, parameters)
         self.places: list[Span] = []
         end = 0
         cuts = []  # where buckets may end
@@ -55,7 +56,7 @@ class Gradients:
         self.vector = vector
         self.extra = vector[self.size : self.size + self._extra]
         self._place(vector)
-        self._network._recording(True).programs.clear()  # which write to where the gradients were
+        recording_of(self._network, True).programs.clear()  # which write to where the gradients were
 
     def fits(self, parameters: Sequence[Parameter]) -> bool:
         """True if these are still the parameters that are trained."""

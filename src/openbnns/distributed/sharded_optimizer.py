@@ -15,8 +15,8 @@ import numpy as np
 
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array
+from ..nn.optimizer_base import State
 from ..nn.optimizers import Optimizer
-from ..nn.step_groups import State
 from .communicator import Communicator
 from .gradient_vector import Gradients
 from .shards import Span

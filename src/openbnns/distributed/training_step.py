@@ -14,6 +14,7 @@ from ..graph.tensor import Array
 from ..nn.batches import Parts
 from ..nn.module import Module
 from ..nn.optimizers import Optimizer
+from ..nn.recording import recording_of
 from ..nn.training_passes import Passes
 from .batch_normalization import Lockstep, RunningStatistics
 from .communicator import Communicator
@@ -59,7 +60,7 @@ class ShardedPasses:
         self._prepare()
 
     def _prepare(self) -> None:
-        self._graph = graph = self._network._recording(True).graph
+        self._graph = graph = recording_of(self._network, True).graph
         self.statistics = RunningStatistics(graph)
         extra = 0 if self._synchronized else self.statistics.size
         self.gradients = Gradients(self._network, self._optimizer.parameters, extra, self._comm)
@@ -86,7 +87,7 @@ class ShardedPasses:
 
     def refresh(self) -> bool:
         """Follow a network that was recorded anew, or whose parameters were frozen or unfrozen; True if anything changed."""
-        if self._network._recording(True).graph is self._graph and self.gradients.fits(self._optimizer.parameters):
+        if recording_of(self._network, True).graph is self._graph and self.gradients.fits(self._optimizer.parameters):
             return False
         before = self.exchange
         self._prepare()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..graph.structure import Structure
-from ._parts import Key, Step, as_key
 from .module import Module
+from .nested_arrays import Key, Step, as_key
+from .recording import recording_of
 
 
 def arrange(network: Module, keys: list[Key], who: str) -> list[int]:
@@ -25,7 +26,7 @@ def arrange(network: Module, keys: list[Key], who: str) -> list[int]:
 
 def output_keys(network: Module) -> list[Key]:
     """The keys of what the network gives in training."""
-    return [as_key(path) for path in _paths(network._recording(True).structure, ())]
+    return [as_key(path) for path in _paths(recording_of(network, True).structure, ())]
 
 
 def _paths(structure: Structure, path: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:

@@ -10,7 +10,6 @@ import numpy as np
 from .._listing import Listed
 from . import transforms as _transforms
 from ._outputs import arrange, check_targets, output_keys
-from ._parts import Key, keys_of, label, parts_of
 from .batch_stream import Feed
 from .batches import ArraySource, IterableSource, Source, check_weights
 from .callbacks import Best, EarlyStopping
@@ -20,6 +19,8 @@ from .loss_arguments import listed
 from .losses import FunctionLoss, Loss
 from .metrics import Metric
 from .module import Module
+from .nested_arrays import Key, keys_of, label, parts_of
+from .recording import recorded_graph
 from .run_metrics import check_metrics
 from .training_passes import Passes
 
@@ -175,7 +176,7 @@ class Preparation(Listed):
 
     def _output_shapes(self, samples: int) -> list[tuple[int, ...]]:
         """The shapes of the outputs for so many samples like those that the network was built with."""
-        graph = self.network._graph
+        graph = recorded_graph(self.network)
         assert graph is not None
         sizes = graph.sizes_for(samples)
         return [value.concrete(sizes) for value in graph.outputs]

@@ -10,8 +10,7 @@ from .. import ActivationFunction
 from ..graph import functions, operations
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array, Tensor
-from ._checks import check_rank, positive
-from ._tree import options
+from .arguments import check_rank, options, positive
 from .module import Layer
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..graph.tensor import Array
 from . import transforms
-from ._parts import called, joined, keys_of, parts_of
 from .batches import ArraySource, Batch, Cut, Parts, Source
 from .data.dataset import require_finite
+from .nested_arrays import called, joined, keys_of, parts_of
 from .transforms import Draws
 
 _Item = TypeVar("_Item")

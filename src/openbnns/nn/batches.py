@@ -18,10 +18,10 @@ import numpy as np
 
 from ..graph.tensor import Array
 from ._orders import BlockOrder, shuffled
-from ._parts import Key, called, keys_of
 from .data.dataset import Batches, check_parts, is_mapped, require_finite
 from .data.sources import BlockRows
 from .files.untrusted import DataError
+from .nested_arrays import Key, called, keys_of
 
 
 class Batch(NamedTuple):

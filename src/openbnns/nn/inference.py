@@ -15,7 +15,7 @@ from ..graph.program import Program
 from ..graph.structure import Structure, flatten
 from ..graph.tensor import Array
 from .module import Module
-from .recording import Recording
+from .recording import Recording, input_shapes, recording_of
 
 _WHO = "compile_inference"
 
@@ -97,7 +97,7 @@ class CompiledInference:
 
     @property
     def _recording(self) -> Recording:
-        return self._frozen._recording(False)
+        return recording_of(self._frozen, False)
 
     @property
     def _structure(self) -> Structure:
@@ -171,7 +171,7 @@ def _frozen_copy(network: Module, precision: str) -> Module:
     network._require_built(_WHO)
     for parameter in network.parameters():
         parameter.make(parameter.shape)  # now, so that both have the same values
-    shapes = None if network._built is None else network._input_shapes()
+    shapes = None if network._built is None else input_shapes(network)
     try:
         copied = deepcopy(network).eval()
     except Exception as error:
@@ -182,11 +182,11 @@ def _frozen_copy(network: Module, precision: str) -> Module:
     for parameter in copied.parameters():
         parameter.bind_grad(None)
         parameter.requires_grad = False
-    copied._begin()
+    copied._forget_recordings()
     copied._frozen = True
     copied._precision = precision
     if shapes is not None:
-        copied._recording(False, shapes)
+        recording_of(copied, False, shapes)
     return copied
 
 

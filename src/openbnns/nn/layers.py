@@ -16,9 +16,7 @@ from ..graph.checks import probability
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array, Tensor
 from . import initialisers
-from ._checks import check_rank, check_size, optional, positive
-from ._tree import options
-from .choose import first_may_be_omitted
+from .arguments import check_rank, check_size, first_may_be_omitted, optional, options, positive
 from .initialisers import Initial
 from .module import Layer, Module
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from . import losses
-from ._parts import Key, Step, as_key
-from .choose import choose
+from .arguments import choose
 from .losses import Loss
+from .nested_arrays import Key, Step, as_key
 
 
 def read_losses(given: Any, who: str = "Trainer") -> tuple[list[Key], list[Loss]]:

@@ -17,6 +17,7 @@ from .files.layer_file import Maker, ParameterBudget, Rows
 from .files.memory_limit import shown
 from .files.untrusted import open_regular
 from .module import Module
+from .recording import recorded_graph
 
 
 def mlp(outputs: int) -> Sequential:
@@ -137,8 +138,7 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
 
 def require_room(network: Module, source: str) -> None:
     """Refuse a network from a file whose layers give more for a single sample than the limit for memory allows."""
-    assert network._graph is not None
-    outputs = [operation.output.shape[1:] for operation in network._graph.operations]
+    outputs = [operation.output.shape[1:] for operation in recorded_graph(network).operations]
     largest = max(outputs, key=math.prod, default=())
     memory_limit.check(
         4 * sum(map(math.prod, outputs)),

@@ -18,8 +18,7 @@ from ..graph.graph import Graph
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize
 from ..graph.tensor import Array, Tensor
-from ._checks import check_rank, check_size, optional, positive
-from ._tree import options
+from .arguments import check_rank, check_size, optional, options, positive
 from .module import Layer
 
 

@@ -26,8 +26,7 @@ from .._spelling import spelled
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array
 from ..layers.optimizer import AdagradOptimizer, AdamaxOptimizer
-from .optimizer_base import Optimizer, ParameterGroup
-from .step_groups import Bundle
+from .optimizer_base import Bundle, Optimizer, ParameterGroup
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Adamax", "Optimizer", "OptimizerName", "ParameterGroup", "RMSprop"]
 

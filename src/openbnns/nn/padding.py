@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ..graph import operations
 from ..graph.tensor import Tensor
-from ._checks import check_rank
+from .arguments import check_rank
 from .module import Layer
 
 _AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}

@@ -16,8 +16,7 @@ from ..graph import functions, operations
 from ..graph.checks import Pair, per_axis
 from ..graph.sizes import AnySize, are_at_least, product
 from ..graph.tensor import Array, Tensor
-from ._checks import check_rank, positive
-from ._tree import options
+from .arguments import check_rank, options, positive
 from .module import Layer
 from .resize import resampled
 

@@ -1,29 +1,228 @@
-"""Time and memory of a network, layer by layer."""
+"""A network as a table: its layers, their time, memory and arithmetic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import singledispatch
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import engines
+from .. import ConvolutionType, InterpolationMethod, engines
 from .._plural import plural
 from .._table import Table
+from ..graph import operations
 from ..graph.operation import Operation
+from ..graph.operations import NormalizedOperation
 from ..graph.parameter import Parameter
 from ..graph.program import Program
-from ..graph.tensor import Array
+from ..graph.sizes import bound
+from ..graph.tensor import Array, Tensor
 from ..runtime import get_num_threads
-from ._work import count, work
-from .gradient_check import same_statistics, untouched
-from .step_names import Place, places
+from .module import Module
+from .names import StepName, step_names
+from .recording import recording_of, same_statistics, separate_graph, untouched
 
 if TYPE_CHECKING:
     from .module import Module
+
+Sizes = Mapping[str, int]
+"""Numbers by the names of free sizes."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The arithmetic operations of a forward pass: those of products, and all others.
+
+    ``gradients`` are how many times the products a backward pass takes, where that does not follow from what is wanted.
+    """
+
+    products: int = 0
+    others: int = 0
+    gradients: int | None = None
+
+    @property
+    def forward(self) -> int:
+        return self.products + self.others
+
+    def backward(self, operation: Operation, wanted: Sequence[bool]) -> int:
+        """The same for a backward pass that gives the gradients of these inputs.
+
+        The gradient of either operand of a product is as much work as the product.
+        """
+        trained = any(p.requires_grad for p in operation.parameters)
+        operands = int(any(wanted)) + int(trained) if operation.parameters else sum(wanted[:2])
+        return self.products * (operands if self.gradients is None else self.gradients) + self.others
+
+
+def element_count(value: Tensor, sizes: Sizes) -> int:
+    """Elements of a value."""
+    return math.prod(value.concrete(sizes))
+
+
+@singledispatch
+def count_work(operation: Operation, sizes: Sizes) -> Work:
+    """The work of a forward pass."""
+    return Work()
+
+
+@count_work.register(operations.Arithmetic)
+@count_work.register(operations.Dropout)
+@count_work.register(operations.Prelu)
+@count_work.register(operations.Forbidden)
+@count_work.register(operations.Elementwise)
+@count_work.register(operations.Cumulative)
+def _elementwise(operation: Operation, sizes: Sizes) -> Work:
+    return Work(others=element_count(operation.output, sizes))
+
+
+@count_work.register
+def _activation(operation: operations.Activation, sizes: Sizes) -> Work:
+    return Work(others=element_count(operation.output, sizes) * (5 if "softmax" in operation.function.case else 1))
+
+
+@count_work.register
+def _normalization(operation: operations.Normalization, sizes: Sizes) -> Work:
+    return Work(others=element_count(operation.output, sizes) * (8 + _activates(operation)))
+
+
+def _activates(operation: operations.Normalization | NormalizedOperation) -> bool:
+    return operation.activation.case != "identity"
+
+
+def _behind(operation: NormalizedOperation, results: int) -> int:
+    """The work that follows the product of a layer with weights: bias, normalization, activation and pooling."""
+    parts = int(operation.bias is not None) + 8 * (operation.normalization is not None) + _activates(operation)
+    return results * (parts + (operation.pooling is not None))
+
+
+@count_work.register
+def _linear(operation: operations.Linear, sizes: Sizes) -> Work:
+    results = element_count(operation.output, sizes)
+    return Work(2 * results * operation.weight.shape[1], _behind(operation, results))
+
+
+@count_work.register
+def _convolution(operation: operations.Convolution, sizes: Sizes) -> Work:
+    weight, pooling = operation.weight, operation.pooling
+    results = math.prod(operation.output.concrete(sizes) if pooling is None else pooling.unpooled_shape(sizes))
+    # Every element of the smaller image meets all weights of its channel.
+    small = element_count(operation.inputs[0], sizes) if operation.type is ConvolutionType.TRANSPOSED else results
+    return Work(2 * small * math.prod(bound(weight.shape[1:], sizes)), _behind(operation, results))
+
+
+@count_work.register
+def _grouped(operation: operations.GroupedTransposedConvolution, sizes: Sizes) -> Work:
+    weight = operation.weight
+    biased = element_count(operation.output, sizes) if operation.bias is not None else 0
+    return Work(2 * element_count(operation.inputs[0], sizes) * math.prod(bound(weight.shape[1:], sizes)), biased)
+
+
+@count_work.register
+def _matrix_product(operation: operations.MatrixProduct, sizes: Sizes) -> Work:
+    a = operation.inputs[0].concrete(sizes)
+    return Work(2 * element_count(operation.output, sizes) * a[-2 if operation.transposed[0] else -1])
+
+
+@count_work.register
+def _contraction(operation: operations.Contraction, sizes: Sizes) -> Work:
+    axes: dict[str, int] = {}
+    for value, letters in zip(operation.inputs, operation.letters, strict=True):
+        axes |= zip(letters, value.concrete(sizes), strict=True)
+    return Work(2 * math.prod(axes.values()))
+
+
+@count_work.register
+def _attention(operation: operations.Attention, sizes: Sizes) -> Work:
+    query = operation.output
+    samples, targets, width = query.concrete(sizes)
+    (source,) = bound((operation.source,), sizes)
+    # Projections of queries and results, of keys and values; scores and their sums of values.
+    projections = 4 * samples * width * width * (targets + source)
+    scores = samples * operation.heads * targets * source
+    return Work(projections + 4 * samples * targets * source * width, 5 * scores)
+
+
+@count_work.register
+def _heads(operation: operations.AttentionHeads, sizes: Sizes) -> Work:
+    q, k, v = (part.bound(sizes) for part in operation.parts)
+    scores = operation.output.concrete(sizes)[0] * q.heads * q.length * k.length
+    return Work(2 * scores * (q.width + v.width), 5 * scores, gradients=2)
+
+
+@count_work.register(operations.Lstm)
+@count_work.register(operations.Recurrent)
+def _recurrent(operation: operations.Lstm | operations.Recurrent, sizes: Sizes) -> Work:
+    steps = element_count(operation.output, sizes) // operation.hidden
+    gates = operation.weights[0].shape[0]
+    return Work(2 * steps * sum(w.size for w in operation.weights), 3 * steps * gates)
+
+
+@count_work.register
+def _pooling(operation: operations.Pooling, sizes: Sizes) -> Work:
+    return Work(others=element_count(operation.output, sizes) * math.prod(operation.window.kernel))
+
+
+@count_work.register
+def _pooling_with_indices(operation: operations.MaxPoolingWithIndices, sizes: Sizes) -> Work:
+    return Work(others=element_count(operation.output, sizes) * math.prod(operation.window.kernel))
+
+
+@count_work.register
+def _reduction(operation: operations.Reduction, sizes: Sizes) -> Work:
+    return Work(others=element_count(operation.inputs[0], sizes))
+
+
+@count_work.register
+def _rotation(operation: operations.Rotate, sizes: Sizes) -> Work:
+    return Work(others=3 * element_count(operation.output, sizes))
+
+
+@count_work.register
+def _resize(operation: operations.Resize, sizes: Sizes) -> Work:
+    return Work(
+        others=8 * element_count(operation.output, sizes) if operation.method is InterpolationMethod.LINEAR else 0
+    )
+
+
+class Summary(str):
+    """The table of a network as text; notebooks show it as a table."""
+
+    _table: Table
+
+    def __new__(cls, table: Table) -> Summary:
+        made = super().__new__(cls, str(table))
+        made._table = table
+        return made
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self._table.html()
+
+
+def table(network: Module) -> Table:
+    """One line per step as it runs: its layers (several where they are fused), output shape and parameters."""
+    operations = recording_of(network, False).graph.operations if network.built else []
+    rows = []
+    for operation, step in zip(operations, step_names(network, operations), strict=True):
+        values = [value.storage.leaf for value in operation.inputs]
+        count = sum(p.size for p in (*operation.parameters, *values) if isinstance(p, Parameter))
+        rows.append((step.path, step.kind, str(operation.output.shape[1:]), f"{count:,}" if count else "-"))
+    total = sum(p.size for p in network.parameters())
+    header = ("layer", "computes", "output of a sample", "parameters")
+    return Table(header, rows, footer=f"{total:,} parameters, {4 * total / 1e6:.2f} MB", words=3)
+
+
+def summary(network: Module) -> Summary:
+    """The table, to print or to look at."""
+    return Summary(table(network))
+
 
 _WARM_UP = 2
 _SECONDS = 1.0  # time for repeated runs unless their number is given
@@ -146,7 +345,7 @@ class Profile:
 def profile(network: Module, arrays: Sequence[Array], repeats: int | None) -> Profile:
     """Measure a network on inputs that it is built for. Its own layers, gradients and statistics are not touched."""
     with untouched(network):
-        graph, _ = network._traced(tuple(x.shape for x in arrays), training=network.training)
+        graph, _ = separate_graph(network, tuple(x.shape for x in arrays), training=network.training)
         program = Program(graph, graph.sizes.numbers, training=network.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)
@@ -201,8 +400,8 @@ class _Measured:
         operations = program.graph.operations
         total = sum(_median_ms(times) for times in (*self.forward.values(), *self.backward.values()))
         rows = [
-            self._row(operation, place, total)
-            for operation, place in zip(operations, places(self.network, operations), strict=True)
+            self._row(operation, step, total)
+            for operation, step in zip(operations, step_names(self.network, operations), strict=True)
         ]
         forward, backward = self.passes
         return Profile(
@@ -211,14 +410,14 @@ class _Measured:
             program.arena_bytes, sum(_bytes(p, training) for p in self.network.parameters()),
         )  # fmt: skip
 
-    def _row(self, operation: Operation, place: Place, total_ms: float) -> ProfileRow:
+    def _row(self, operation: Operation, step: StepName, total_ms: float) -> ProfileRow:
         program, sizes = self.program, self.program.sizes
         forward, backward = self.forward[operation], self.backward[operation]
-        done = work(operation, sizes)
+        done = count_work(operation, sizes)
         took = _median_ms(forward) + _median_ms(backward)
         return ProfileRow(
-            place.path,
-            place.kind,
+            step.path,
+            step.kind,
             operation.output.concrete(sizes),
             sum(p.size for p in operation.parameters),
             _median_ms(forward),
@@ -228,7 +427,7 @@ class _Measured:
             took / total_ms if total_ms else 0.0,
             done.forward,
             done.backward(operation, program.wanted_gradients(operation)) if backward else 0,
-            sum(count(value, sizes) * value.dtype.itemsize for value in operation.outputs),
+            sum(element_count(value, sizes) * value.dtype.itemsize for value in operation.outputs),
             sum(_bytes(p, program.training) for p in operation.parameters),
         )
 

@@ -12,8 +12,7 @@ from .._flags import optional_flag
 from ..graph import functions, operations
 from ..graph.checks import per_axis
 from ..graph.tensor import Array, Tensor
-from ._checks import check_rank, positive
-from ._tree import options
+from .arguments import check_rank, options, positive
 from .module import Layer
 
 _MODES = {"nearest": (1, 2), "nearest-exact": (1, 2), "linear": (1,), "bilinear": (2,), "bicubic": (2,)}

@@ -18,6 +18,7 @@ from .batches import ArraySource
 from .checkpoints import EARLIER, Checkpoint, CheckpointError, step_of
 from .data.sources.rows import Rows, spans
 from .files.safetensors import DamagedFile
+from .recording import modes_of, recording_of
 from .run_metrics import describe as describe_metrics
 from .transforms import describe as describe_transforms
 
@@ -114,7 +115,7 @@ def settings(run: Run) -> dict[str, Any]:
         "transforms": describe_transforms(feed.changes),
         "optimizer": _optimizer(optimizer),
         "not trained": [name for name, p in network.named_parameters() if id(p) not in trained],
-        "parts in inference mode": [name for name, part in network.named_modules() if part in network._modes(True)],
+        "parts in inference mode": [name for name, part in network.named_modules() if part in modes_of(network, True)],
         "training data": _data(feed),
         "validation data": None if run.validation is None or split is not None else _data(run.validation),
         "validation split": split,
@@ -152,7 +153,7 @@ def layers_of(network: Module) -> list[str]:
     """The steps of a network, one text each, with every plain number of their layers."""
     return [
         f"{' + '.join(map(_layer, operation.modules)) or type(operation).__name__} gives {operation.output.shape[1:]}"
-        for operation in network._recording(False).graph.operations
+        for operation in recording_of(network, False).graph.operations
     ]
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..graph.tensor import Array
-from ._parts import Key, called, joined, label
 from .batch_stream import Feed
 from .batches import Batch
 from .losses import Loss
 from .metrics import NAMED, Accuracy, Custom, Metric, Running
 from .metrics.classes import threshold_of
+from .nested_arrays import Key, called, joined, label
 from .training_passes import LossSums, Passes
 
 

@@ -20,19 +20,18 @@ from .._spelling import elsewhere, spelled
 from ..graph.checks import whole_number
 from ..graph.seeds import seed_number
 from ..graph.tensor import Array
-from . import _turns, checkpoints, optimizers, schedules
 from . import callbacks as _callbacks
+from . import checkpoints, optimizers, schedules, turns
 from . import metrics as _metrics
 from . import transforms as _transforms
 from ._outputs import arrange
-from ._parts import joined, keys_of, parts_of
 from ._preparation import EVALUATED, Preparation
 from ._sample_weights import ClassWeights
 from ._saving import load
+from .arguments import choose
 from .batch_stream import Feed
 from .callbacks import Best, EarlyStopping
 from .checkpoints import CheckpointError
-from .choose import choose
 from .data.sources import Rows
 from .files.folder_lock import locked
 from .history import History
@@ -40,6 +39,7 @@ from .loss_arguments import read_losses, read_shares
 from .losses import Loss, LossName
 from .metrics import Metric, MetricName
 from .module import Module, nested
+from .nested_arrays import joined, keys_of, parts_of
 from .optimizers import Optimizer, OptimizerName
 from .run_metrics import check_metrics, default_metrics, measure
 from .schedules import Schedule, ScheduleName
@@ -260,7 +260,7 @@ class Trainer(Preparation):
         change if the learning rate does not depend on it. ``resume="override"`` goes on with the settings of this trainer
         all the same, from the weights of the checkpoint, and says what that means.
         """
-        with _turns.taken(self.network.modules(), "Trainer.fit"):
+        with turns.taken(self.network.modules(), "Trainer.fit"):
             return self._fit(
                 x, y, epochs, validation, validation_split, resume, class_weights, sample_weights, transforms, callbacks
             )
@@ -439,6 +439,6 @@ class Trainer(Preparation):
             x, y, sample_weights, "Trainer.find_learning_rate", batch_size=self.batch_size, seed=self.seed
         )
         feed = Feed(source, _transforms.check(transforms), seed=self.seed, training=True, ahead=self.read_ahead)
-        with _turns.taken(self.network.modules(), "Trainer.find_learning_rate"):
+        with turns.taken(self.network.modules(), "Trainer.find_learning_rate"):
             self._prepare(feed)
             return find(self, feed, lowest, highest, whole_number(steps, "Trainer.find_learning_rate: steps", 10))

@@ -16,13 +16,13 @@ from ..graph.program import Program
 from ..graph.structure import Structure
 from ..graph.tensor import Array
 from ._outputs import output_keys
-from ._parts import Key, called, label
 from ._sample_weights import ClassWeights
 from .batches import Batch
 from .losses import FunctionLoss, Loss
 from .module import Module
-from .recording import Recording, Shapes
-from .step_names import places
+from .names import step_names
+from .nested_arrays import Key, called, label
+from .recording import Recording, Shapes, recording_of
 
 PHASES = ("data", "forward", "backward", "step", "validation")
 
@@ -109,7 +109,7 @@ class Passes:
         if found is None or found.program is not program:
             kept = [program for known in self.network._recordings for program in known.programs.values()]
             self._bound = {key: bound for key, bound in self._bound.items() if bound.program in kept}
-            found = self._bound[id(program)] = self.bind(program, self.network._recording(True, shapes).structure)
+            found = self._bound[id(program)] = self.bind(program, recording_of(self.network, True, shapes).structure)
         return found
 
     @contextmanager
@@ -123,7 +123,7 @@ class Passes:
 
     def _lent_bound(self, shapes: Shapes) -> Bound:
         assert self._lent is not None, "passes in inference mode are for a block of evaluating()"
-        recording = self.network._recording(False, shapes)
+        recording = recording_of(self.network, False, shapes)
         known, bound = self._lent.get(shapes, (None, None))
         if bound is None or known is not recording:
             bound = self.bind(recording.lend(shapes), recording.structure)
@@ -283,5 +283,5 @@ def first_not_finite(network: Module, program: Program) -> str:
     if operation is None:
         return ""
     number = next(i for i, one in enumerate(program.graph.operations) if one is operation)
-    path, kind = places(network, program.graph.operations)[number]
+    path, kind = step_names(network, program.graph.operations)[number]
     return f" The first layer whose output is not finite is {path} ({kind})."

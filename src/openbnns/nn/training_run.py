@@ -18,12 +18,11 @@ import numpy as np
 from ..graph.program import Program
 from ..graph.tensor import Array
 from . import checkpoints
-from ._norms import total_norm
 from ._saving import save
-from ._whole_step import NotFinite, WholeStep
 from .batch_stream import Feed
 from .batches import Batch
 from .callbacks import Best, having
+from .compiled_step import NotFinite, WholeStep
 from .files.safetensors import write_atomically
 from .history import History
 from .progress import Progress
@@ -31,6 +30,7 @@ from .resume import settings
 from .run_metrics import Measures
 from .signals import StopRequest
 from .training_passes import PHASES, Accumulation, Bound, first_not_finite, used_parameters
+from .utils import total_norm
 
 if TYPE_CHECKING:
     from .trainer import Trainer

@@ -23,7 +23,7 @@ from .._listing import of_module as _of_module
 from .._spelling import spelled
 from ..graph.checks import whole_number
 from ..graph.tensor import Array
-from ._parts import Key, joined, keys_of, parts_of
+from .nested_arrays import Key, joined, keys_of, parts_of
 
 _ODD = np.array([0x9E3779B97F4A7C15], np.uint64)  # 2⁶⁴ divided by the golden ratio
 

@@ -11,9 +11,9 @@ import numpy as np
 from ..graph.tensor import Array
 from ..nn.data.preprocessing import TablePreparation
 from ..nn.data.preprocessing.tables import CategoryColumn, NumberColumn
-from ..nn.gradient_check import untouched
 from ..nn.metrics import formulas
 from ..nn.predictions import Predictions, run_all
+from ..nn.recording import untouched
 
 if TYPE_CHECKING:
     from ..nn.module import Module

@@ -14,7 +14,8 @@ from .._plural import plural
 from ..graph.parameter import Parameter
 from ..graph.sizes import number_of
 from ..graph.tensor import Array, Tensor
-from ..nn.step_names import places
+from ..nn.names import step_names
+from ..nn.recording import input_shapes, recorded_graph, recording_of
 from . import scores
 from .explanation import Explanation, saliency
 from .machine import describe
@@ -292,10 +293,10 @@ def _with_saliency(
 ) -> tuple[Mistake, ...]:
     """Pictures with the pixels that decided for the wrong class."""
     shown = [mistake for mistake in found if mistake.image]
-    if not shown or len(samples.shape) not in (3, 4) or network._graph is None or len(network._graph.inputs) != 1:
+    if not shown or len(samples.shape) not in (3, 4) or not network.built or len(recorded_graph(network).inputs) != 1:
         return found
     images = np.asarray(samples[[mistake.sample for mistake in shown]], np.float32)
-    if images.shape[1:] != network._input_shapes()[0][1:] or len(network._graph.outputs) != 1:
+    if images.shape[1:] != input_shapes(network)[0][1:] or len(recorded_graph(network).outputs) != 1:
         return found
     try:
         slopes = saliency(network, images, np.array([names.index(mistake.predicted) for mistake in shown]))
@@ -360,14 +361,14 @@ def _sample_shape(value: Tensor) -> tuple[int, ...]:
 def _layers(network: Module) -> tuple[tuple[Layer, ...], tuple[tuple[int, ...], ...]]:
     if not network.built:
         return (), ()
-    graph = network._recording(False).graph
+    graph = recording_of(network, False).graph
     makers = {output.storage: i for i, operation in enumerate(graph.operations) for output in operation.outputs}
     found = []
-    for operation, place in zip(graph.operations, places(network, graph.operations), strict=True):
+    for operation, step in zip(graph.operations, step_names(network, graph.operations), strict=True):
         read = [value.storage for value in operation.inputs]
         own = sum(p.size for p in (*operation.parameters, *(v.leaf for v in read)) if isinstance(p, Parameter))
         sources = dict.fromkeys(makers.get(value, -1) for value in read if value.leaf is None)
-        found.append(Layer(place.path, place.kind, _sample_shape(operation.output), own, tuple(sources)))
+        found.append(Layer(step.path, step.kind, _sample_shape(operation.output), own, tuple(sources)))
     return tuple(found), tuple(map(_sample_shape, graph.inputs))
 
 
@@ -377,7 +378,7 @@ def _profiled(
     """Time of each layer, on as many samples as a step has."""
     if not isinstance(profile, bool):
         return profile
-    if not profile or network is None or network._graph is None or len(network._graph.inputs) != 1:
+    if not profile or network is None or not network.built or len(recorded_graph(network).inputs) != 1:
         return None
     if samples is None or not hasattr(samples, "dtype") or not len(samples):
         return None

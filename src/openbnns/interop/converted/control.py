@@ -22,7 +22,7 @@ from ...graph.graph import Graph, InBranch, current_graph, recording
 from ...graph.sizes import AnySize, Size, is_same_shape, product
 from ...graph.tensor import FLOAT32, INT64, Tensor
 from ...nn.function import Function
-from ...nn.network_graph import NetworkGraph
+from ...nn.recording import NetworkGraph
 from .tensors import NODE_ERRORS, ForeignTensor, Misfit
 
 MOST_STEPS = 1_000

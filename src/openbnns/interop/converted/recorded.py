@@ -12,7 +12,7 @@ from ...graph.parameter import Parameter
 from ...graph.program import Program
 from ...graph.sizes import AnySize, FreeSizes, Size
 from ...graph.tensor import Array, Tensor
-from ...nn.recording import Shapes
+from ...nn.recording import Shapes, recording_of
 from .parts import ForeignPart
 from .tensors import ForeignTensor
 
@@ -58,7 +58,7 @@ class Recorded(ForeignPart):
 
     def record(self, *shapes: tuple[int, ...]) -> None:
         """Record the steps for inputs of these shapes, in inference mode; raises what a step raises that cannot be."""
-        self._recording(False, shapes)
+        recording_of(self, False, shapes)
 
     def computed(self, arrays: Sequence[Array]) -> list[Array]:
         """The results for arrays in inference mode."""

@@ -16,6 +16,7 @@ import numpy as np
 from ..._plural import plural
 from ...graph import operations
 from ...graph.parameter import Mismatch
+from ...nn.recording import recorded_graph
 from . import files
 from .files import KerasLayer
 from .layer_arrays import (
@@ -68,14 +69,13 @@ def kinds_of(module: Any) -> tuple[str, ...]:
 
 def _matched(network: Module) -> Iterator[tuple[str, Any]]:
     """The layers of a network that Keras has, and that have weights, in the order in which they are matched."""
-    return ((path, module) for path, module in network.named_modules() if kinds_of(module) and module._has_state())
+    return ((path, module) for path, module in network.named_modules() if kinds_of(module) and module.has_state())
 
 
 def _flattened(network: Module) -> dict[int, tuple[int, ...]]:
     """Layers whose features are those of flattened images or signals, with the shape of these, channels first."""
-    assert network._graph is not None
     found = {}
-    for operation in network._graph.operations:
+    for operation in recorded_graph(network).operations:
         if isinstance(operation, operations.Linear):
             value = operation.inputs[0]
             if value.source is not None and value.ndim == 2 and value.storage.ndim > 2:
@@ -84,7 +84,7 @@ def _flattened(network: Module) -> dict[int, tuple[int, ...]]:
 
 
 def _require_built(network: Module, what: str) -> None:
-    if network._graph is None:
+    if not network.built:
         raise RuntimeError(
             f"{type(network).__name__}.{what}: call build(sample_shape) first, which tells what is flattened."
         )

@@ -15,7 +15,7 @@ from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, FreeSizes, Size
 from ...graph.tensor import Array, Tensor
 from ...nn.files import memory_limit
-from ...nn.recording import Recording, Shapes
+from ...nn.recording import Recording, Shapes, recorded_graph, recording_of
 from ..converted.control import Steps
 from ..converted.parts import ForeignPart
 from ..converted.tensors import NODE_ERRORS, ForeignTensor, Misfit, TensorList, without_elements
@@ -122,7 +122,7 @@ class Network(OnnxPart):
         for port, sample in zip(self._ports, samples, strict=True):
             first = SOME_SAMPLES if port.shape is None else port.shape[0] if port.shape else None
             shapes.append(() if first is None else (first if isinstance(first, int) else SOME_SAMPLES, *sample))
-        self._recording(self._training, tuple(shapes))
+        recording_of(self, self._training, tuple(shapes))
         return self
 
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
@@ -221,9 +221,8 @@ class Network(OnnxPart):
 
     def converted(self) -> list[tuple[str, str, str]]:
         """The nodes as they run here: their names, the operation here, and the shape of its result."""
-        assert self._graph is not None
         rows = []
-        for operation in self._graph.operations:
+        for operation in recorded_graph(self).operations:
             names = [call.name for call in operation.functions if call is not None]
             rows.append((", ".join(dict.fromkeys(names)), type(operation).__name__, str(operation.output.shape)))
         return rows

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._spelling import spelled
 from ...nn.files import memory_limit
-from ...nn.recording import Shapes
+from ...nn.recording import Shapes, recorded_graph, recording_of
 from ..converted.tensors import NODE_ERRORS, Misfit
 from ._file import Model, Node, Port, nested, read
 from ._metadata import FROZEN, card_of
@@ -64,10 +64,10 @@ def from_onnx(
     problems, unfinished = [], list[Shapes]()
     for shapes in _trial_shapes(model.inputs, written.get(BATCH)):
         try:
-            if network._recording(False, shapes).graph.unfinished is None:
+            if recording_of(network, False, shapes).graph.unfinished is None:
                 break
             unfinished.append(shapes)  # which other sizes may not be
-            network._begin()
+            network._forget_recordings()
         except Unsupported as error:
             problems.append(error)
         except NODE_ERRORS as error:
@@ -79,9 +79,8 @@ def from_onnx(
                 "\nSizes are free: if only some numbers are possible, pass input_shapes={name: (...)}." if free else ""
             )
             raise Unsupported(f"{problems[0]}{hint}", problems[0].problems) from None
-        network._recording(False, unfinished[0])  # for examples of numbers that runs compute
-    assert network._graph is not None
-    if written and isinstance(network._graph.sizes.without_guards().get(BATCH), int):
+        recording_of(network, False, unfinished[0])  # for examples of numbers that runs compute
+    if written and isinstance(recorded_graph(network).sizes.without_guards().get(BATCH), int):
         network = _with_written_sizes(model, declared, written) or network
     network._card = card_of(model.metadata, str(model.path))
     return network
@@ -106,7 +105,7 @@ def _with_written_sizes(model: Model, declared: Sequence[Port], written: Mapping
             for port, shape in zip(declared, shapes, strict=True)
         )
         try:
-            network._recording(False, own)
+            recording_of(network, False, own)
             return network
         except (Unsupported, *NODE_ERRORS):
             continue

@@ -11,7 +11,8 @@ from ...graph import operations
 from ...graph.passes import drop_unused
 from ...nn.files.safetensors import write_atomically
 from ...nn.module import Module
-from ...nn.ports import input_names
+from ...nn.names import input_names
+from ...nn.recording import latest_input_shapes, trace
 from ._graph_file import IR_VERSION, OPSET, GraphFile
 from ._metadata import metadata_of
 from ._preparing import can_prepare, give_units, prepare
@@ -31,15 +32,15 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     onnx = require_onnx(who)
     if not isinstance(network, Module):
         raise TypeError(f"to_onnx: takes an openbnns.nn.Module, not a {type(network).__name__}.")
-    if network._graph is None:
+    if not network.built:
         raise RuntimeError(
             f"{who}: the shape of samples is not known. Call build(sample_shape), or run one batch, first."
         )
     names: dict[int, str] = {}
-    for name, part in network._named_state():
+    for name, part in network.named_state():
         names.setdefault(id(part), name)
     # A size that is not free has the number of the latest run.
-    graph, outputs, _ = network._traced_apart(network._recordings[-1].latest_shapes(), training=False)
+    graph, outputs, _ = trace(network, latest_input_shapes(network), training=False)
     graph.outputs = list(outputs)
     graph.operations = drop_unused(graph.operations, graph.outputs)
     file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()}, graph.sizes)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...graph.checks import whole_number
 from ...graph.tensor import Array
-from ...nn.choose import choose
+from ...nn.arguments import choose
 from ...nn.files.safetensors import write_atomically
 from ...nn.loss_arguments import read_losses
 from ...nn.module import Module

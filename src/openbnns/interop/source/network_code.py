@@ -14,11 +14,12 @@ from ...graph.operations import AttentionHeads, Recurrent
 from ...graph.program import Program as NetworkProgram
 from ...graph.sizes import is_same_shape
 from ...graph.tensor import Array, Tensor
-from ...nn import step_names as user_places
 from ...nn.losses import BoundLoss, Loss
 from ...nn.losses.classification import ClassBound
 from ...nn.module import Module
+from ...nn.names import argument_names, step_names
 from ...nn.optimizer_base import Optimizer
+from ...nn.recording import input_shapes, separate_graph
 from .bnns_calls import Filters, Tracer, struct_value
 from .code_memory import Names, Places
 from .code_parts import Buffer, BufferPlace, Constant, Heading, Labels, NetworkSource, OptimizerStep, Program
@@ -42,7 +43,7 @@ def network_source(
 ) -> NetworkSource:
     """The network for batches of this size; with a loss and an optimizer also a training step."""
     with keeping_descriptions():
-        graph, _ = network._traced(network._input_shapes(batch), training=loss is not None)
+        graph, _ = separate_graph(network, input_shapes(network, batch), training=loss is not None)
         for operation in graph.operations:
             if operation.repeatable or getattr(operation, "normalization", None) is not None:
                 # BNNS keeps what it needs inside its filters, but for the output, which is passed to the backward call.
@@ -58,7 +59,7 @@ class _Writing:
         self.tracer = Tracer(self.places, self.filters, batch)
         self.problems: dict[tuple[str, str], None] = {}
         self.kept: list[Any] = []  # programs, whose memory must stay theirs
-        self.labels = user_places.places(network, graph.operations)
+        self.labels = step_names(network, graph.operations)
         self.names = [_identifier(p.path.split(", ")[0], p.kind.split(" + ")[0]) for p in self.labels]
         self._kinds = {path: type(module).__name__ for path, module in network.named_modules()}
         for path, parameter in network.named_parameters():
@@ -327,7 +328,7 @@ def _identifier(path: str, kind: str) -> str:
 def _argument_names(network: Module, count: int) -> list[str]:
     """The names of the inputs, changed where the code uses the same names itself."""
     unique = Names(_LOCALS)
-    return [unique.make(name) for name in user_places.input_names(network, count)]
+    return [unique.make(name) for name in argument_names(network, count)]
 
 
 def contents(source: NetworkSource) -> bytes:

@@ -14,9 +14,9 @@ from ..._plural import plural
 from ...graph.checks import whole_number
 from ...graph.seeds import seed_number
 from ...graph.tensor import Array
-from .._parts import called, keys_of, parts_of
 from ..files.memory_limit import byte_count
 from ..files.untrusted import DataError
+from ..nested_arrays import called, keys_of, parts_of
 from .sources import Rows
 from .sources.array_files import read_idx
 from .splitting import split_rows

@@ -56,9 +56,9 @@ from ...graph.tensor import FLOAT32, INT64, Array, Tensor
 from ...interop.converted.parts import ForeignPart
 from ..function import Function
 from ..module import Module
+from ..names import argument_names, is_of_library
 from ..normalization import record_normalization
-from ..recording import Shapes
-from ..step_names import input_names, is_of_library
+from ..recording import Shapes, input_shapes, recording_of, trace
 from . import memory_limit
 from .checked_json import ModelError, Said
 from .layer_file import CannotDescribe
@@ -113,7 +113,7 @@ def describe(network: Module) -> tuple[dict[str, Any], dict[str, Array]]:
     table = {
         "version": VERSION,
         "parts": parts,
-        "parameters": [name for name, part in network._named_state() if isinstance(part, Parameter)],
+        "parameters": [name for name, part in network.named_state() if isinstance(part, Parameter)],
         "shared": writer.shared(),
         "frozen": [name for name, parameter in network.named_parameters() if not parameter.requires_grad],
         "recordings": writer.recordings(),
@@ -133,7 +133,7 @@ class _Writer:
         self.constants: dict[str, Array] = {}
         self._state: dict[int, str] = {}  # names of parameters and buffers, by identity
         self._buffers: dict[tuple[int, int], str] = {}  # by place and size in memory
-        for name, part in network._named_state():
+        for name, part in network.named_state():
             self._state.setdefault(id(part), name)
             if isinstance(part, np.ndarray) and part.size:
                 self._buffers.setdefault((part.ctypes.data, part.nbytes), name)
@@ -143,7 +143,7 @@ class _Writer:
 
     def shared(self) -> list[list[str]]:
         names: dict[int, list[str]] = {}
-        for name, part in self.network._named_state():
+        for name, part in self.network.named_state():
             names.setdefault(id(part), []).append(name)
         return [group for group in names.values() if len(group) > 1]
 
@@ -152,7 +152,7 @@ class _Writer:
         found: list[dict[str, Any]] = []
         for shapes in _shapes_met(self.network):
             for training in (False, True):
-                graph, outputs, structure = self.network._traced_apart(shapes, training=training)
+                graph, outputs, structure = trace(self.network, shapes, training=training)
                 graph.outputs = list(outputs)
                 graph.operations = drop_unused(graph.operations, graph.outputs)
                 both = not (graph.modes or graph.asked_for_mode)
@@ -171,7 +171,7 @@ class _Writer:
             "training": training,
             "inputs": [
                 {"name": name, "shape": [self.write(n) for n in value.shape], "dtype": str(value.dtype)}
-                for value, name in zip(graph.inputs, input_names(self.network, len(graph.inputs)), strict=True)
+                for value, name in zip(graph.inputs, argument_names(self.network, len(graph.inputs)), strict=True)
             ],
             "sizes": dict(graph.sizes.numbers),
             "guards": [
@@ -281,7 +281,7 @@ def _shapes_met(network: Module) -> list[Shapes]:
         return network._shapes_held()
     current = [r for r in network._recordings if r.version is network._forward_version]
     met = [tuple(v.concrete(r.graph.sizes.numbers) for v in r.graph.inputs) for r in current]
-    return list(dict.fromkeys([network._input_shapes(), *met]))
+    return list(dict.fromkeys([input_shapes(network), *met]))
 
 
 def _terms(expression: Polynomial) -> list[Any]:
@@ -450,7 +450,7 @@ class _Replay:
             if port["dtype"] == "int64":
                 value.as_indices(network._who)
             self.values.append(value)
-        self._state: dict[str, Any] = dict(network._named_state())
+        self._state: dict[str, Any] = dict(network.named_state())
         self._parts = dict(network._paths())
         self._calls: dict[int, CalledFunction] = {}
 
@@ -647,9 +647,9 @@ def _made(table: Mapping[str, Any], arrays: Mapping[str, Array]) -> Module:
     for name in table["frozen"]:
         made_state[first.get(name, name)].requires_grad = False
     network.eval()
-    network._recording(False, _shapes_in(network._held[0]))
+    recording_of(network, False, _shapes_in(network._held[0]))
     for said in network._held:  # now rather than when it is called
-        network._traced_apart(_shapes_in(said), training=said["training"] is True)
+        trace(network, _shapes_in(said), training=said["training"] is True)
     return network
 
 

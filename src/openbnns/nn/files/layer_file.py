@@ -23,7 +23,7 @@ from ... import ActivationFunction
 from ..._spelling import nearest
 from ...graph.parameter import Parameter
 from ...interop.converted.parts import ForeignPart
-from ..choose import arguments_by_name
+from ..arguments import arguments_by_name
 from ..containers import Add, Residual, Sequential
 from ..layers import Concatenate
 from ..module import Layer, Module
@@ -166,7 +166,7 @@ def _functions() -> dict[str, Any]:
 
 def parameters_of(network: Module) -> dict[str, Parameter]:
     """Every parameter under every one of its paths."""
-    return {name: one for name, one in network._named_state() if isinstance(one, Parameter)}
+    return {name: one for name, one in network.named_state() if isinstance(one, Parameter)}
 
 
 # To a network.

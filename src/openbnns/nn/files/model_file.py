@@ -27,12 +27,12 @@ from ...graph.sizes import number_of
 from ...graph.tensor import Array
 from ...interop.converted.parts import ForeignPart
 from .._outputs import arrange
-from .._parts import keys_of, parts_of
-from .._state import shared_names
 from ..data import preprocessing
 from ..data.preprocessing import SamplePreparation
-from ..module import Module
+from ..module import Module, shared_names
+from ..nested_arrays import keys_of, parts_of
 from ..predictions import BATCH, Predictions, run_all
+from ..recording import recorded_graph
 from ..resume import is_plain, layers_of
 from . import memory_limit
 from . import safetensors as weights
@@ -128,7 +128,7 @@ ModelCard.__init__ = spelled(ModelCard.__init__)  # type: ignore[method-assign]
 def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
     """Write a model file; see ``nn.Module.save_model``, whose caller a warning points to."""
     who = f"{type(network).__name__}.save_model"
-    if network._graph is None:
+    if not network.built:
         raise RuntimeError(
             f"{who}: the shape of samples is not known. Call build(sample_shape), or run one batch, first."
         )
@@ -153,7 +153,7 @@ def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
         "reason": reason,
         "inputs": [
             {"shape": list(shape), "dtype": str(value.dtype)}
-            for value, shape in zip(network._graph.inputs, input_shapes(network), strict=True)
+            for value, shape in zip(recorded_graph(network).inputs, input_shapes(network), strict=True)
         ],
     }
     try:
@@ -188,7 +188,6 @@ def _maker(network: Module) -> str:
 
 def _description(network: Module) -> dict[str, Any]:
     """The table of a network, tried: it gives one that does the same."""
-    assert network._graph is not None
     state, shapes = network.state_dict(), input_shapes(network)
     table: dict[str, Any] = {
         "layers": describe(network),
@@ -257,13 +256,12 @@ def _said(network: Module, outputs: Any) -> Predictions:
 
 def input_shapes(network: Module) -> list[tuple[int, ...]]:
     """The shapes of samples that a network was built for."""
-    assert network._graph is not None
-    return [value.concrete(network._graph.sizes.numbers)[1:] for value in network._graph.inputs]
+    return [value.concrete(recorded_graph(network).sizes.numbers)[1:] for value in recorded_graph(network).inputs]
 
 
 def fit_inputs(network: Module, samples: Array) -> Array:
     """Samples in the shape that the network takes them in; gray images may lack the axis of channels."""
-    if network._graph is not None and len(network._graph.inputs) == 1:
+    if network.built and len(recorded_graph(network).inputs) == 1:
         (wanted,) = input_shapes(network)
         if samples.shape[1:] != wanted and math.prod(samples.shape[1:]) == math.prod(wanted):
             return samples.reshape(-1, *wanted)
@@ -392,8 +390,7 @@ def _make(
         network.load_state_dict(arrays)
     except (Mismatch, ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ModelError(f"{where}: weights and layers do not fit each other. {error}") from None
-    assert network._graph is not None
-    for operation in network._graph.operations:
+    for operation in recorded_graph(network).operations:
         sample = tuple(map(number_of, operation.output.shape[1:]))
         memory_limit.check(4 * math.prod(sample), f"{where}: the result {sample} of a layer for one sample", ModelError)
     own = parameters_of(network)

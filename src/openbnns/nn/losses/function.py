@@ -14,8 +14,9 @@ from ...graph.program import Program
 from ...graph.sizes import Size, product
 from ...graph.structure import Structure, flatten
 from ...graph.tensor import FLOAT32, Array, Tensor
-from .._parts import Key, called, joined, keys_of, parts_of
 from ..module import Module
+from ..nested_arrays import Key, called, joined, keys_of, parts_of
+from ..recording import recording_of
 from ._base import BoundLoss, Loss, LossAndGradient
 
 _KEPT = 4  # forms of outputs and targets that a function stays recorded for
@@ -188,7 +189,7 @@ class BoundFunction(BoundLoss):
     def _recorded(self, targets: Sequence[Array], keys: Sequence[Key]) -> Program:
         network = _Network(self._function, self._structure, len(self.outputs), keys)
         shapes = tuple(array.shape for array in (*self.outputs, *targets))
-        recording = network._recording(True, shapes)
+        recording = recording_of(network, True, shapes)
         graph, sizes = recording.graph, recording.sizes_of(shapes)
         assert sizes is not None
         outside: list[tuple[Array, Array | None] | None] = []

@@ -12,9 +12,9 @@ from ..._flags import with_flags
 from ..._listing import Listed
 from ..._spelling import spelled
 from ...graph.tensor import Array
-from .._parts import Key, joined, keys_of, parts_of
-from .._parts import part as part_of
 from ..losses import Loss
+from ..nested_arrays import Key, joined, keys_of, parts_of
+from ..nested_arrays import part as part_of
 
 
 class Running(ABC):

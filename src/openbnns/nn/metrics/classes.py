@@ -9,8 +9,8 @@ import numpy as np
 
 from ...graph.checks import whole_number
 from ...graph.tensor import Array
-from .._parts import Key
 from ..losses import BCELoss, BCEWithLogitsLoss, HingeLoss, LogLoss, Loss, SigmoidCrossEntropyLoss
+from ..nested_arrays import Key
 from . import formulas
 from ._base import Counts, Gathered, Metric, Running, counts_of
 from .formulas import Average

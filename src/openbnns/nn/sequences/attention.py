@@ -14,11 +14,11 @@ from ...graph.parameter import Parameter
 from ...graph.sizes import Size, is_same, is_same_shape
 from ...graph.tensor import FLOAT32, Array, Tensor
 from .. import initialisers
-from .._checks import check_rank, check_size, optional, positive
-from .._tree import options
+from ..arguments import check_rank, check_size, optional, options, positive
 from ..module import Module
+from ..recording import recorded_graph
+from ..tuple_results import Output, Parts
 from .recurrent import require_batch_first
-from .results import Output, Parts
 
 
 class MultiheadAttention(Module):
@@ -153,7 +153,7 @@ class MultiheadAttention(Module):
         if "attn_mask" in arrays:
             mask = _as_flags("attn_mask", arrays["attn_mask"])
             arrays["attn_mask"] = _for_every_sample(mask, self.num_heads, len(np.asarray(arrays["query"])))
-        fits = self._graph is None or len(self._graph.inputs) == len(arrays)  # a call with x after one with x, x, x
+        fits = not self.built or len(recorded_graph(self).inputs) == len(arrays)  # a call with x after one with x, x, x
         if fits and set(arrays) <= {"query", "key", "value"}:
             y = super().__call__(**arrays)
         else:

@@ -10,8 +10,7 @@ from ...graph import operations
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array, Tensor
 from .. import initialisers
-from .._checks import check_rank, check_size, optional, positive
-from .._tree import changed, options
+from ..arguments import changed, check_rank, check_size, optional, options, positive
 from ..layers import Dropout
 from ..module import Module
 

@@ -18,11 +18,10 @@ from ...graph.parameter import Parameter
 from ...graph.sizes import is_same_shape
 from ...graph.tensor import Array, Tensor
 from .. import initialisers
-from .._checks import check_rank, check_size, optional, positive
-from .._tree import options
-from ..choose import first_may_be_omitted
+from ..arguments import check_rank, check_size, first_may_be_omitted, optional, options, positive
 from ..module import Module
-from .results import Output, Parts, States
+from ..recording import recording_of
+from ..tuple_results import Output, Parts, States
 
 
 def require_batch_first(who: str, batch_first: bool) -> None:
@@ -112,7 +111,7 @@ class Recurrent(Module):
         if given.get("hx") is not None:
             given["hx"] = self._state_arrays(given["hx"], len(x) if x.ndim else 0)
         if x.ndim == 3 and not self.built:  # else the call says what is wrong with it
-            self._recording(self._training, (x.shape,))
+            recording_of(self, self._training, (x.shape,))
         result, _ = self._call_with((), given)
         y, states = result
         stacked = [np.stack(kind) for kind in ((states,) if len(self.state_names) == 1 else states)]

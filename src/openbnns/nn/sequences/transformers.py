@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ...graph.tensor import Array, Tensor
-from .._checks import positive
-from .._tree import options
 from ..activation import GELU, ReLU
+from ..arguments import options, positive
 from ..containers import ModuleList
 from ..layers import Dropout, Linear
 from ..module import Module, check_module

@@ -16,12 +16,13 @@ import numpy as np
 
 from ....graph.graph import Graph
 from ....graph.sizes import Size, is_same_shape, number_of
-from ....nn import step_names as _places
 from ....nn.data.preprocessing.arrays import ArrayPreparation
 from ....nn.data.preprocessing.images import ImagePreparation
 from ....nn.data.preprocessing.tables import TablePreparation
 from ....nn.files.model_file import ModelCard
 from ....nn.module import Module
+from ....nn.names import argument_names, step_names
+from ....nn.recording import input_shapes, separate_graph
 from . import _functions, _layers, _recurrent, _sequences, _shapes  # noqa: F401  (each says what it writes)
 from ._builder import Builder, Refused, Var
 
@@ -89,11 +90,10 @@ def to_coreml(
         raise ValueError(f"to_coreml: precision is {precision!r}. Use one of {', '.join(PRECISIONS)}.")
     if not network.built:
         raise RuntimeError("to_coreml: the network is not built, so its sizes are not known. Call build(...) first.")
-    assert network._graph is not None
     card = network.model_card or ModelCard()
     labels = list(classes if classes is not None else card.classes if card.task == "classification" else ())
     samples = 1 if labels and batch_size is None else batch_size  # a classifier has one answer
-    graph, _ = network._traced(network._input_shapes(samples), training=False)
+    graph, _ = separate_graph(network, input_shapes(network, samples), training=False)
     if labels and (len(graph.outputs) != 1 or not is_same_shape(graph.output.shape[1:], (len(labels),))):
         raise ValueError(
             f"to_coreml: there are {len(labels)} classes, but the network gives {graph.output.shape[1:]}. Pass one for each "
@@ -112,7 +112,7 @@ class _Writing:
         self.ct, self.network, self.graph, self.card = ct, network, graph, card
         self.precision, self.labels = precision, labels
         self.sizes: Mapping[str, str | int] = graph.sizes.without_guards() if flexible else graph.sizes.numbers
-        self.names = _places.input_names(network, len(graph.inputs))
+        self.names = argument_names(network, len(graph.inputs))
         table = card.preparation
         self.preparation = table.as_arrays() if isinstance(table, TablePreparation) else table
 
@@ -163,7 +163,7 @@ class _Writing:
             if b.made:
                 rows.append(("preparation", ", ".join(b.made)))
         operations = self.graph.operations
-        for operation, place in zip(operations, _places.places(self.network, operations), strict=True):
+        for operation, place in zip(operations, step_names(self.network, operations), strict=True):
             name = f"{place.path}: {place.kind}" if place.path else place.kind
             b.name_next(place.path.split(", ")[0] or place.kind)
             try:

@@ -1,4 +1,4 @@
-"""Arguments that users give as an object, by name or as a number."""
+"""Arguments that users give: checks, objects by name, sizes that may be left out, and options as text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,45 @@ from typing import Any
 
 from .._flags import with_flags
 from .._spelling import nearest, unexpected
+from ..graph.checks import per_axis
+from ..graph.sizes import AnySize
+from ..graph.tensor import Tensor
+
+
+def rows_and_columns(value: Any, who: str) -> tuple[int, int]:
+    """(vertical, horizontal)."""
+    rows, columns = per_axis(value, 2, who)
+    return rows, columns
+
+
+def positive(value: Any, who: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
+        raise ValueError(f"{who} is {value!r}. Pass an integer of at least 1.")
+    return int(value)
+
+
+def optional(value: Any, who: str) -> int | None:
+    """A size that may be left to the first input."""
+    return None if value is None else positive(value, who)
+
+
+def check_size(who: str, what: str, expected: int | None, got: AnySize, *, last: AnySize | None = None) -> None:
+    """Refuse another size than a layer was made for; ``last`` is that of the last axis, where PyTorch's is another one."""
+    if expected is not None and expected != got:
+        cure = f"Look at the shape of the input, make the layer for {got} {what}, or leave the number out to infer it."
+        if last == expected:
+            cure = "They are the first axis of a sample, not the last: pass np.moveaxis(x, -1, 1)."
+        raise ValueError(f"{who}: made for {expected} {what}, but its input has {got}. {cure}")
+
+
+def check_rank(who: str, x: Tensor, rank: int, axes: str) -> None:
+    if x.ndim != rank + 1:
+        hint = " Put nn.Flatten() before it." if rank == 1 else " Put nn.Reshape(...) before it."
+        if x.ndim == rank:
+            hint = " The first axis of an input is the batch: for one sample pass x[None]."
+            if axes.startswith("(channels"):
+                hint += " For samples without channels pass x[:, None], or put nn.Reshape(...) before it."
+        raise ValueError(f"{who}: needs samples {axes}, but gets {x.shape[1:]}.{hint}")
 
 
 def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None, who: str) -> Any:
@@ -70,3 +109,27 @@ def arguments_by_name(init: Callable[..., None], given: tuple[Any, ...], named: 
         found: dict[str, Any] = bind("", given, named)
         return found
     return dict(list(signature(init).bind(None, *given, **named).arguments.items())[1:])
+
+
+def _same(value: Any, usual: Any) -> bool:
+    """True for the default, or the default repeated for every axis: (1, 1) is a stride of 1."""
+    if isinstance(value, tuple) and not isinstance(usual, tuple):
+        return all(part == usual for part in value)
+    return bool(value == usual)
+
+
+def changed(module: Any, **usual: Any) -> list[str]:
+    """``name=value`` for every option of a module that is not as usual. Whether there is a bias is in ``use_bias``."""
+    found = {name: getattr(module, "use_bias" if name == "bias" else name) for name in usual}
+    return [f"{name}={_text(found[name])}" for name in usual if not _same(found[name], usual[name])]
+
+
+def options(module: Any, **usual: Any) -> str:
+    """The same, each with a comma in front, to stand behind the sizes of a layer."""
+    return "".join(f", {text}" for text in changed(module, **usual))
+
+
+def _text(value: Any) -> str:
+    if callable(value):
+        return str(getattr(value, "__name__", value))
+    return f"{value:g}" if isinstance(value, float) else repr(value)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..graph.parameter import Parameter
-    from ._building import Building
+    from .module import Module
 
 _CURE = (
     "A network can be trained by one thread at a time. For inference call eval() first: any number of threads may run a network "
@@ -51,7 +51,7 @@ def this_worker() -> Worker:
     return _own.worker
 
 
-def take(module: Building, who: str) -> bool:
+def take(module: Module, who: str) -> bool:
     """Take the turn to train a module; gives whether it has to be ended, or refuses it."""
     own, turns = _own.worker, module.__dict__
     if turns.get("_turn") is own:  # in a run of the same thread
@@ -64,14 +64,14 @@ def take(module: Building, who: str) -> bool:
     return True
 
 
-def end(module: Building) -> None:
+def end(module: Module) -> None:
     module.__dict__.pop("_turn", None)
 
 
 @contextmanager
-def taken(modules: Iterable[Building], who: str) -> Iterator[None]:
+def taken(modules: Iterable[Module], who: str) -> Iterator[None]:
     """The turn to train all of these, while the block lasts."""
-    ours: list[Building] = []
+    ours: list[Module] = []
     try:
         for module in modules:
             if take(module, who):

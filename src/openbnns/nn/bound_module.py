@@ -9,8 +9,9 @@ import numpy as np
 
 from ..graph.structure import Structure, flatten
 from ..graph.tensor import Array, Tensor
-from ._parts import is_structure
 from .module import Module
+from .nested_arrays import is_structure
+from .tuple_results import Parts
 
 _KEPT = 4  # calls of one module in different ways
 
@@ -22,7 +23,7 @@ class _Array:
 _ARRAY = _Array()
 
 
-class Call(Module):
+class BoundModule(Module):
     """A module with its arguments, of which the arrays are inputs.
 
     The result is what the module gives; of one that can be taken apart, such as an LSTM, both parts if there are two.
@@ -36,8 +37,6 @@ class Call(Module):
         self.apart = False  # whether the result was taken apart
 
     def forward(self, *inputs: Tensor) -> Any:
-        from .sequences.results import Parts
-
         values = iter(inputs)
         given, named = self._form.fill(next(values) if x is _ARRAY else x for x in self._arguments)
         result = self.module(*given, **named)
@@ -46,17 +45,19 @@ class Call(Module):
         return parts if self.apart else parts[0]
 
 
-def arrays_and_call(module: Module, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Array], Call]:
+def bind_arguments(
+    module: Module, inputs: tuple[Any, ...], named: Mapping[str, Any]
+) -> tuple[list[Array], BoundModule]:
     """The arrays among the arguments, and the call that they are the inputs of; calls of the same form and sizes are kept."""
     flat, form = _flattened([list(inputs), dict(named)])
     arrays = [x for x in flat if isinstance(x, np.ndarray)]
     if not arrays:
         raise TypeError(f"{type(module).__name__}: there is no array among its arguments. Pass at least one.")
     arguments = [_ARRAY if isinstance(x, np.ndarray) else x for x in flat]
-    calls: list[Call] = module._calls
+    calls: list[BoundModule] = module._calls
     shapes = [x.shape[1:] for x in arrays]
     like = (c for c in calls if c._form == form and c._shapes == shapes and all(map(_same, c._arguments, arguments)))
-    call = next(like, None) or Call(module, arguments, form, shapes)
+    call = next(like, None) or BoundModule(module, arguments, form, shapes)
     module.__dict__["_calls"] = [*(c for c in calls if c is not call), call][
         -_KEPT:
     ]  # other threads may look through them

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import functions
-from ...graph.tensor import Array, Tensor
+from ..graph import functions
+from ..graph.tensor import Array, Tensor
 
 
 class Parts(Tensor):
