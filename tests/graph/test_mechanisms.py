@@ -1,0 +1,129 @@
+"""Random networks with and without each mechanism that drops, fuses, shares or repeats work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from network_checks import NARROW, NN, Network, compare, outcome_on_tape
+from openbnns import nn
+from openbnns.graph import Graph, Program
+from openbnns.graph import program as _program
+from openbnns.graph.memory import ALIGNMENT, Block
+from random_networks import SMALLEST_KINK, Plan, draw, run_step
+
+NETWORKS = 60
+PORTIONS = 6
+
+
+class Wasteful(Network):
+    """A plan as a network that also computes what nothing reads."""
+
+    def forward(self, *inputs: Any) -> Any:
+        layers = [part.used() for part in self.parts]
+        values = dict(zip(self.plan.inputs, inputs, strict=True))
+        for step in self.plan.steps:
+            values.update(zip(step.outputs, run_step(step, NN, layers, values), strict=True))
+            nn.functional.tanh(values[step.outputs[0]] * 0.5)
+        outputs = [values[name] for name in self.plan.outputs]
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+
+
+def results(plan: Plan) -> list[Any]:
+    """Outputs and gradients, twice each, and outputs at inference with other weights in between."""
+    net, arrays = Wasteful(plan), [x.astype(np.float32) if x.dtype.kind == "f" else x for x in plan.input_arrays()]
+    gathered: list[Any] = []
+    for _ in range(2):
+        outputs = net(*arrays)
+        listed = outputs if isinstance(outputs, tuple) else (outputs,)
+        gathered += [np.array(y) for y in listed]
+        cotangents = [v.astype(np.float32) for v in plan.cotangents(listed)]
+        given = net.backward(tuple(cotangents) if len(cotangents) > 1 else cotangents[0])
+        given = given if isinstance(given, tuple) else (given,)
+        gathered += [
+            None if g is None else np.array(g) for g in (*given, *(p.grad for p in net.parameters() if p.used))
+        ]
+    net.set_mode(False)
+    for factor in (1.0, 1.0, 1.25):
+        for parameter in net.parameters():
+            parameter.data[...] *= factor
+        outputs = net(*arrays)
+        gathered += [np.array(y) for y in (outputs if isinstance(outputs, tuple) else (outputs,))]
+    return gathered
+
+
+def apart(blocks: list[Block]) -> int:
+    """A plan of memory in which no two blocks share any."""
+    end = 0
+    for block in blocks:
+        block.offset, end = end, end - -block.size // ALIGNMENT * ALIGNMENT
+    return end
+
+
+def without(name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Graphs without the pass of this name."""
+    return lambda patch: patch.setattr(Graph, "passes", [run for run in Graph.passes if run.__name__ != name])
+
+
+# How to do without each, and the tolerance; what only moves numbers, or computes them another time, changes no bit.
+# Steps that are settled have their random test in test_settled_steps.py: these networks have none.
+MECHANISMS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], float]] = {
+    "drop_unused": (without("drop_unused"), NARROW),  # an operation that is read twice is not fused
+    "fuse": (without("fuse"), NARROW),
+    "shared memory": (lambda patch: patch.setattr(_program, "plan", apart), 0.0),
+    "shared gradients": (lambda patch: patch.setattr(_program, "share", lambda *_: None), 0.0),
+    "repeated values": (lambda patch: patch.setattr(Program, "_find_repeated", lambda self: None), 0.0),
+}
+
+
+@pytest.mark.parametrize("portion", range(PORTIONS))
+def test_results_are_the_same_without(portion: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for plan in (draw(seed) for seed in range(1000 + portion, 1000 + NETWORKS, PORTIONS)):
+        smooth = min(outcome_on_tape(plan).kinks[:2]) > SMALLEST_KINK  # rounding does not take it over a kink
+        usual = results(plan)
+        for name, (do_without, tolerance) in MECHANISMS.items():
+            if tolerance and not smooth:
+                continue
+            with monkeypatch.context() as patch:
+                do_without(patch)
+                plain = results(plan)
+            largest = max([1.0, *(float(np.abs(x).max()) for x in plain if x is not None and x.size)])
+            for number, (ours, theirs) in enumerate(zip(usual, plain, strict=True)):
+                compare(f"array {number} without {name}, of\n{plan}\n", ours, theirs, tolerance, largest)
+
+
+def test_every_pass_is_here() -> None:
+    assert {run.__name__ for run in Graph.passes} <= MECHANISMS.keys()
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_networks_use(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs differ without a mechanism, or it is not tested here."""
+
+    def shapes(plan: Plan) -> list[Any]:
+        seen: list[Any] = []
+        made = Program.__init__
+
+        def note(self: Program, *given: Any, **named: Any) -> None:
+            made(self, *given, **named)
+            blocks = len({id(block) for block in self.gradient_blocks.values()})
+            calls = len(self.calls_forward), sum(len(calls) for _, calls in self.backward_calls)
+            seen.append((len(self.graph.operations), self.arena_bytes, blocks, calls))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Program, "__init__", note)
+            results(plan)
+        return seen
+
+    def differs(plan: Plan) -> bool:
+        usual = shapes(plan)
+        with monkeypatch.context() as patch:
+            MECHANISMS[name][0](patch)
+            return usual != shapes(plan)
+
+    differing = (seed for seed in range(1000, 1000 + NETWORKS) if differs(draw(seed)))
+    assert len(list(islice(differing, 3))) == 3
