@@ -153,7 +153,7 @@ def test_import_fixes_free_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     net = nn.load_model(tmp_path / "m.safetensors")
     words, factor = np.ones((2, 4), np.int64), np.ones((2, 1), np.float32)
     assert net(words, factor)[0].shape == (2, 3)
-    with pytest.raises(ValueError, match=r"but the network is built for \(N, 4\)"):
+    with pytest.raises(ValueError, match=r"the model takes \(N, 4\)"):
         net(np.ones((2, 5), np.int64), factor)
     assert run("import", tmp_path / "m.safetensors", "-o", tmp_path / "n.safetensors") == 2
     assert "is none of .onnx, .mlmodel" in capsys.readouterr().err
