@@ -120,7 +120,7 @@ def test_c_functions_and_structs_have_the_types_of_macos(module: Module, tmp_pat
 @pytest.mark.parametrize("version", ["5", "6"])
 def test_both_language_modes_compile_without_warnings(version: str, tmp_path: Path) -> None:
     emit_module(tmp_path, version)
-    names = ("calls", "classes", "memory", "vectors")
+    names = ("builder", "calls", "classes", "graph", "memory", "vectors")
     for source in (*(PROGRAMS / f"{name}.swift" for name in names), ROOT / "examples" / "swift" / "digits.swift"):
         options = ("-typecheck", "-parse-as-library", "-swift-version", version, "-warnings-as-errors")
         run("swiftc", *options, PROGRAMS / "support.swift", source, *swift.swift_flags(tmp_path)[:2], cwd=tmp_path)

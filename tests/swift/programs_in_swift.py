@@ -36,8 +36,9 @@ def test_vectors(module: Module) -> None:
     assert run(program, cwd=module.folder).stdout == "passed\n"
 
 
-def test_graphs(module: Module) -> None:
-    program = module.compile(PROGRAMS / "graph.swift", name="graph", options=("-parse-as-library",))
+@pytest.mark.parametrize("name", ["graph", "builder"])
+def test_graphs(name: str, module: Module) -> None:
+    program = module.compile(PROGRAMS / f"{name}.swift", name=name, options=("-parse-as-library",))
     assert run(program, cwd=module.folder).stdout == "passed\n"
 
 
@@ -139,6 +140,15 @@ def test_a_package(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "warning" not in done.stdout + done.stderr
     assert run(tmp_path / ".build" / "debug" / "Program", cwd=tmp_path).stdout == "[6.0, 15.0]\n"
+
+
+def test_the_graph_of_the_docs(module: Module, tmp_path: Path) -> None:
+    """It prints what its comments say."""
+    text = (ROOT / "docs" / "swift.md").read_text(encoding="utf-8")
+    (program,) = (block for block in re.findall(r"```swift\n(.*?)```", text, re.DOTALL) if "makeContext" in block)
+    (tmp_path / "main.swift").write_text(program, encoding="utf-8")
+    output = run(module.compile(tmp_path / "main.swift", name="documented"), cwd=tmp_path).stdout
+    assert output.splitlines() == re.findall(r"print\(.*\)  // (.*)", program)
 
 
 # Networks as Swift source code: losses, weights and outputs are those of the network, bit for bit.

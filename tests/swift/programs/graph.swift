@@ -11,10 +11,16 @@ let text = """
 
 @main
 struct Program {
-    static func main() throws {
+    static func main() async throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID()).mil").path
         try text.write(toFile: path, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(atPath: path) }
+        try atOnce(path)
+        try await waiting(path)
+        print("passed")
+    }
+
+    static func atOnce(_ path: String) throws {
         let options = BNNSGraph.CompileOptions(generateDebugInfo: true)
         let context = try BNNSGraph.Context(compileFromPath: path, functionName: nil, options: options)
         check(context.functionCount == 1 && context.functionNames == ["main"], "functions")
@@ -35,15 +41,7 @@ struct Program {
         check(z == [2, 2, 2, 0, 5, 0], "\(z)")
 
         // Tensors.
-        let shapes = try context.setDynamicShapes([[], [1, 3]])
-        check(shapes.count == 2 && shapes[1].dimensions == [1, 3], "\(shapes)")
-        var arguments = context.argumentNames().map { context.tensor(argument: $0, fillKnownDynamicShapes: true)! }
-        arguments[0].allocate(as: Float.self, count: 3)
-        arguments[1].allocate(initializingFrom: [-1, 5, 7] as [Float])
-        try context.executeFunction(arguments: &arguments)
-        check(arguments[0].makeArray(of: Float.self) == [0, 5, 6], "tensors")
-        check(arguments[0].makeArray(of: Int32.self) == nil, "another type")
-        for place in arguments.indices { arguments[place].deallocate() }
+        context.setBatchSize(1)
         let own = BNNSTensor.allocate(initializingFrom: [1, 2, 3] as [Float], shape: [1, 3], stride: [3, 1])
         var results = [context.allocateTensor(argument: "z", fillKnownDynamicShapes: true)!, own]
         context.checkForNaNsAndInfinities = true
@@ -64,12 +62,25 @@ struct Program {
             check(false, "no arguments")
         } catch BNNSGraph.Error.unableToExecute {
         }
+    }
+
+    /// The same for programs that wait, and open sizes that are set one by one.
+    static func waiting(_ path: String) async throws {
+        let context = try await BNNSGraph.Context(compileFromPath: path, functionName: nil, options: .init())
+        await context.setBatchSize(2)
+        let shapes = try await context.setDynamicShapes([[], [1, 3]])
+        check(shapes.count == 2 && shapes[1].dimensions == [1, 3], "\(shapes)")
+        var arguments = context.argumentNames().map { context.tensor(argument: $0, fillKnownDynamicShapes: true)! }
+        arguments[0].allocate(as: Float.self, count: 3)
+        arguments[1].allocate(initializingFrom: [-1, 5, 7] as [Float])
+        try await context.executeFunction(arguments: &arguments)
+        check(arguments[0].makeArray(of: Float.self) == [0, 5, 6], "tensors")
+        for place in arguments.indices { arguments[place].deallocate() }
         do {
-            try context.setDynamicShapes([[], [2, 4]])
+            try await context.setDynamicShapes([[], [2, 4]])
             check(false, "a size that the program fixes")
         } catch BNNSGraph.Error.unableToSetDynamicShapes {
         }
-        print("passed")
     }
 
     static func check(_ condition: Bool, _ what: String) {

@@ -56,7 +56,7 @@ public enum BNNSGraph {
     }
 
     /// Sizes of an argument. In those of inputs 0 stands for the default of the program, and no sizes at all for all defaults.
-    public struct Shape: Equatable, ExpressibleByArrayLiteral {
+    public struct Shape: Equatable, ExpressibleByArrayLiteral, Sendable {
         public var dimensions: [Int]
 
         public init(_ dimensions: [Int]) { self.dimensions = dimensions }
