@@ -12,7 +12,8 @@ import pytest
 from helpers import Array
 from openbnns import _core, engines, nn
 from openbnns.distributed.communicator import cut_for
-from openbnns.distributed.shards import Shards, cut, joins, subtrees
+from openbnns.distributed.shards import Shards, joins, subtrees
+from openbnns.nn.batches import cut
 from openbnns.distributed.tree_sums import (
     BLOCK,
     PIECE,
@@ -54,7 +55,7 @@ def test_any_number_of_ranks_sums_in_the_same_order(count: int) -> None:
         for rank in range(ranks):
             shards = Shards(count, ranks, rank)
             assert len(shards.own) in (count // ranks, count // ranks + 1)
-            stack: list[str] = []  # as ShardedPasses has it
+            stack: list[str] = []  # as ShardedObjective has it
             for shard, below in zip(shards.own, shards.own_joins, strict=True):
                 stack.append(f"{shard}.")
                 for _ in range(below):

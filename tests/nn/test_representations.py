@@ -347,7 +347,7 @@ reveal_type(nn.MSELoss()(x, x))
 REVEALED = [
     "openbnns.nn.containers.Part", "openbnns.graph.parameter.Parameter", "openbnns.nn.containers.Sequential",
     "numpy.ndarray[Any, numpy.dtype[Any]]", "numpy.ndarray[Any, numpy.dtype[Any]]", "openbnns.graph.parameter.Parameter",
-    "openbnns.nn.containers.ModuleList", "openbnns.graph.parameter.Parameter", "openbnns.nn.summary.Summary",
+    "openbnns.nn.containers.ModuleList", "openbnns.graph.parameter.Parameter", "openbnns.nn.profiling.Summary",
     "openbnns.graph.tensor.Tensor", "openbnns.graph.parameter.Parameter", "openbnns.nn.history.History",
     "tuple[Any, numpy.ndarray[Any, numpy.dtype[Any]]]",
 ]  # fmt: skip

@@ -11,8 +11,7 @@ import pytest
 
 import openbnns
 from openbnns import cli, nn
-from openbnns.nn import checkpoints
-from openbnns.nn import resume as _resume
+from openbnns.nn import checkpoints, run_checkpoints
 from openbnns.nn.checkpoints import CheckpointError
 from training_runs import Array, copy, fit, mlp, points
 
@@ -238,19 +237,19 @@ def test_numbers_inside_of_layers_count(tmp_path: Path) -> None:
 
 def test_fingerprints_see_every_bit_they_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = points(1000, 0)
-    first = _resume.fingerprint(x, y)
-    assert _resume.fingerprint(x.copy(), y.copy()) == first
-    assert _resume.fingerprint(*other((x, y))) != first
-    assert _resume.fingerprint(x.astype(np.float64), y)["sha256"] != first["sha256"]
-    assert _resume.fingerprint(x.reshape(500, 4), y[:500])["sha256"] != first["sha256"]
-    monkeypatch.setattr(_resume, "_HASHED_WHOLE", 1000)  # large arrays are sampled
-    monkeypatch.setattr(_resume, "_BLOCKS", 8)
-    monkeypatch.setattr(_resume, "_BLOCK", 16)
-    sampled = _resume.fingerprint(x, y)
-    assert sampled != first and _resume.fingerprint(*other((x, y))) != sampled
+    first = run_checkpoints.fingerprint(x, y)
+    assert run_checkpoints.fingerprint(x.copy(), y.copy()) == first
+    assert run_checkpoints.fingerprint(*other((x, y))) != first
+    assert run_checkpoints.fingerprint(x.astype(np.float64), y)["sha256"] != first["sha256"]
+    assert run_checkpoints.fingerprint(x.reshape(500, 4), y[:500])["sha256"] != first["sha256"]
+    monkeypatch.setattr(run_checkpoints, "_HASHED_WHOLE", 1000)  # large arrays are sampled
+    monkeypatch.setattr(run_checkpoints, "_BLOCKS", 8)
+    monkeypatch.setattr(run_checkpoints, "_BLOCK", 16)
+    sampled = run_checkpoints.fingerprint(x, y)
+    assert sampled != first and run_checkpoints.fingerprint(*other((x, y))) != sampled
     changed = x.copy()
     changed[0, 0] += 1
-    assert _resume.fingerprint(changed, y) != sampled
+    assert run_checkpoints.fingerprint(changed, y) != sampled
 
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -250,7 +250,7 @@ def test_balanced_classes_and_positions() -> None:
     net = nn.Sequential(nn.Linear(3))
     trainer = nn.Trainer(net, nn.CrossEntropyLoss(dim=-1), batch_size=30, quiet=True)
     trainer.fit(x, y, epochs=1, class_weights="balanced")
-    weights = trainer._passes.class_weights
+    weights = trainer.objective.class_weights
     assert weights is not None
     counts = np.bincount(y[y >= 0], minlength=3)
     np.testing.assert_allclose(weights.table * counts, [counts.sum() / 3] * 3, rtol=1e-6)

@@ -92,7 +92,7 @@ def test_runs_are_reproducible_and_resume(tmp_path: Path) -> None:
         np.testing.assert_array_equal(array, whole.network.state_dict()[name])
     with pytest.raises(nn.checkpoints.CheckpointError, match="loss"):
         other = trainer("parts")
-        other._losses[0].function = lambda outputs, x: elbo(outputs, x)  # type: ignore[attr-defined]
+        other.objective.losses[0].function = lambda outputs, x: elbo(outputs, x)  # type: ignore[attr-defined]
         other.fit(**data, epochs=5, resume=True)
 
 
@@ -320,7 +320,7 @@ def test_a_parameter_may_be_an_output() -> None:
 def test_the_output_of_the_network_is_read_where_it_lies() -> None:
     trainer = nn.Trainer(nn.Linear(6, 50), lambda y, t: F.mse_loss(y, t), batch_size=30, quiet=True)
     trainer.fit(X, numbers(30, 50), epochs=1)
-    bound = trainer._passes.bound(30, training=True)
+    bound = trainer.objective.bound(30, training=True)
     program = bound.losses[0]._program
     assert program.inputs[0].base is not None and np.shares_memory(program.inputs[0], bound.program.outputs[0])
     assert np.shares_memory(program.input_gradients[0], bound.program.output_gradients[0])

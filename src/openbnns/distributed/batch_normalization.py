@@ -26,15 +26,15 @@ from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.sizes import AnySize
 from ..graph.tensor import Array, Tensor
-from ..nn.batches import Batch, Parts
+from ..nn.batches import Batch, BatchParts, Span
 from ..nn.module import Module
+from ..nn.objective import Objective
 from ..nn.recording import input_shapes, recording_of, separate_graph
-from ..nn.training_passes import Passes
 from .communicator import Communicator
 from .exchange import Exchange
 from .gradient_vector import Gradients
-from .shard_metrics import ShardMeasures
-from .shards import Shards, Span
+from .shard_metrics import ShardMetrics
+from .shards import Shards
 from .shared_memory import vector
 from .tree_sums import sum_in_tree
 
@@ -225,9 +225,9 @@ class _Way:
 class _Shard:
     """The network with memory for one shard of so many samples, cut where its normalizations meet."""
 
-    def __init__(self, graph: Graph, samples: int, passes: Passes) -> None:
+    def __init__(self, graph: Graph, samples: int, objective: Objective) -> None:
         self.program = Program(graph, graph.sizes_for(samples), training=True)
-        self.bound = passes.bind(self.program, recording_of(passes.network, True).structure)
+        self.bound = objective.bind(self.program, recording_of(objective.network, True).structure)
         self.forward = _Way(self.program.calls_forward, self.program.lasting)
         self.backward = _Way(self.program.calls_of_parameters, self.program.lasting)
 
@@ -236,9 +236,9 @@ class Lockstep:
     """All shards of this rank, together."""
 
     def __init__(
-        self, network: Module, passes: Passes, gradients: Gradients, comm: Communicator, shards: Shards
+        self, network: Module, objective: Objective, gradients: Gradients, comm: Communicator, shards: Shards
     ) -> None:
-        self._passes, self._gradients, self._comm, self._shards = passes, gradients, comm, shards
+        self._objective, self._gradients, self._comm, self._shards = objective, gradients, comm, shards
         self._graphs = [_record(network) for _ in shards.own]
         steps = self._graphs[0].operations
         self._normalizations = [step for step in steps if isinstance(step, SynchronizedNormalization)]
@@ -250,22 +250,22 @@ class Lockstep:
 
     def weigh(self, position: int, batch: Batch) -> list[float]:
         """The divisor of the mean of each loss over this shard."""
-        return self._passes.weigh_bound(self._shard(position, batch.size).bound, batch)
+        return self._objective.weigh_bound(self._shard(position, batch.size).bound, batch)
 
     def _shard(self, position: int, samples: int) -> _Shard:
         key = position, samples
         if key not in self._made:
             with self._gradients.at(self._vectors[position]):
-                self._made[key] = _Shard(self._graphs[position], samples, self._passes)
+                self._made[key] = _Shard(self._graphs[position], samples, self._objective)
         return self._made[key]
 
     def run(
         self,
-        batches: Sequence[Parts],
+        batches: Sequence[BatchParts],
         totals: list[float],
         seed: int,
         number: int,
-        measures: ShardMeasures,
+        measures: ShardMetrics,
         exchange: Exchange,
     ) -> Array:
         """Compute the gradients of all shards and begin to exchange them; gives what they contribute to the losses.
@@ -274,7 +274,7 @@ class Lockstep:
         """
         contributions = np.zeros((len(self._shards.own), len(totals)))
         forward, backward = self._meetings()
-        seconds = self._passes.seconds
+        seconds = self._objective.seconds
         for i, parts in enumerate(batches):
             shards = [None if b is None else self._shard(p, b.size) for p, b in enumerate(parts.batches)]
             for position, (shard, batch) in enumerate(zip(shards, parts.batches, strict=True)):
@@ -282,15 +282,15 @@ class Lockstep:
                     draw = (number + i) * self._shards.count + self._shards.own[position]
                     shard.program.seed(seed, draw)
                     shard.program.graph.read_arrays()
-                    self._passes.fill(shard.program, batch)
+                    self._objective.fill(shard.program, batch)
             began = perf_counter()
             for meeting, total in enumerate(self._through([None if s is None else s.forward for s in shards], forward)):
                 self._normalizations[meeting].note(total)
             for position, (shard, batch) in enumerate(zip(shards, parts.batches, strict=True)):
                 if shard is not None and batch is not None:
-                    self._passes.evaluate(shard.bound, batch, totals)
-                    contributions[position] += self._passes.losses
-                    measures.count_shard(self._shards.own[position], self._passes, batch)
+                    self._objective.evaluate(shard.bound, batch, totals)
+                    contributions[position] += self._objective.values
+                    measures.count_shard(self._shards.own[position], self._objective, batch)
             seconds["forward"] += perf_counter() - began
             began = perf_counter()
             for position, shard in enumerate(shards):

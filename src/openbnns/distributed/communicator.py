@@ -19,8 +19,8 @@ import numpy as np
 from .. import runtime
 from ..graph.checks import whole_number
 from ..graph.tensor import Array
+from ..nn.batches import Span, cut
 from .rank_layout import RankPlace, own_cores, own_place
-from .shards import Span, cut
 from .tree_sums import BLOCK
 from .watchdog import Watch
 

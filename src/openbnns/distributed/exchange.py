@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..graph.tensor import Array
+from ..nn.batches import Span
 from .communicator import Communicator, Group
-from .shards import Shards, Span, joins
+from .shards import Shards, joins
 from .shared_memory import OwnVectors, SharedVectors, room_for
 from .tree_sums import narrow, sum_in_tree, sum_into_all, widen
 

@@ -11,10 +11,10 @@ from ..graph.memory import ALIGNMENT
 from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.tensor import Array
+from ..nn.batches import Span
 from ..nn.module import Module
 from ..nn.recording import recording_of
 from .communicator import Communicator
-from .shards import Span
 from .tree_sums import BLOCK, block_squares
 
 _FLOATS = ALIGNMENT // 4

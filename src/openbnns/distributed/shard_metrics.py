@@ -8,26 +8,25 @@ from typing import Any
 import numpy as np
 
 from ..graph.tensor import Array
-from ..nn.batch_stream import Feed
-from ..nn.batches import Batch
+from ..nn.batches import Batch, BatchStream, Span
+from ..nn.epoch_metrics import EpochMetrics
 from ..nn.metrics import Metric
-from ..nn.run_metrics import Measures
-from ..nn.training_passes import Passes
+from ..nn.objective import Objective
 from .communicator import Communicator
-from .shards import Shards, Span
+from .shards import Shards
 
 
-class ShardMeasures(Measures):
+class ShardMetrics(EpochMetrics):
     """The measures of an epoch. ``values`` and ``arrays`` are collective: all ranks ask for them together."""
 
-    def __init__(self, metrics: Mapping[str, Metric], passes: Passes, comm: Communicator, shards: Shards) -> None:
-        super().__init__(metrics, passes)
-        self._metrics, self._passes, self._comm, self._shards = metrics, passes, comm, shards
-        self._of_shards = {shard: Measures(metrics, passes) for shard in shards.own}
+    def __init__(self, metrics: Mapping[str, Metric], objective: Objective, comm: Communicator, shards: Shards) -> None:
+        super().__init__(metrics, objective)
+        self._metrics, self._objective, self._comm, self._shards = metrics, objective, comm, shards
+        self._of_shards = {shard: EpochMetrics(metrics, objective) for shard in shards.own}
 
-    def count_shard(self, shard: int, passes: Passes, batch: Batch) -> None:
+    def count_shard(self, shard: int, objective: Objective, batch: Batch) -> None:
         """Count the samples of a shard, whose forward pass was just made."""
-        self._of_shards[shard].count(passes, batch)
+        self._of_shards[shard].count(objective, batch)
 
     def _gathered(self) -> dict[int, dict[str, tuple[dict[str, Array], Any]]]:
         """On rank 0, what was collected for every shard by every metric, and the keys of its parts if it has some."""
@@ -42,9 +41,9 @@ class ShardMeasures(Measures):
         shards = self._gathered()
 
         def joined() -> dict[str, float]:
-            whole = Measures(self._metrics, self._passes).running
+            whole = EpochMetrics(self._metrics, self._objective).running
             for _, found in sorted(shards.items()):
-                parts = Measures(self._metrics, self._passes).running
+                parts = EpochMetrics(self._metrics, self._objective).running
                 for name, (arrays, keys) in found.items():
                     part = parts[name]
                     part.restore(arrays)
@@ -74,27 +73,27 @@ class ShardMeasures(Measures):
 
 
 def measure(
-    passes: Passes, metrics: Mapping[str, Metric], feed: Feed, comm: Communicator, shards: Shards
+    objective: Objective, metrics: Mapping[str, Metric], feed: BatchStream, comm: Communicator, shards: Shards
 ) -> dict[str, float]:
     """Loss and metrics in inference mode. Batch b is measured by the rank that has shard b modulo their number."""
-    measures = ShardMeasures(metrics, passes, comm, shards)
-    outputs = len(passes.keys)
+    measures = ShardMetrics(metrics, objective, comm, shards)
+    outputs = len(objective.keys)
     rows = np.zeros((feed.source.batches, 2 * outputs))
 
     def whole(index: int, samples: int) -> list[Span]:
         return [(0, samples)] if index % shards.count in shards.own else []
 
-    with passes.evaluating() as own:
+    with objective.evaluating() as own:
         for index, (_, batches) in enumerate(feed.parts(0, 0, whole)):
             for batch in batches:
                 assert batch is not None
                 own.forward(batch, training=False)
                 measures.count_shard(index % shards.count, own, batch)
-                rows[index] = [*own.losses, *own.weights]
+                rows[index] = [*own.values, *own.divisors]
     everyone = comm.gather(rows)
     owners = [rank for rank, (first, last) in enumerate(shards.runs) for _ in range(first, last)]
     for index in range(len(rows)):
         row = everyone[owners[index % shards.count]][index].tolist()
-        passes.losses[:], passes.weights[:] = row[:outputs], row[outputs:]
-        measures.losses.add(passes)
+        objective.values[:], objective.divisors[:] = row[:outputs], row[outputs:]
+        measures.losses.add(objective)
     return measures.values()

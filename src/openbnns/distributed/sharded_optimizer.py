@@ -15,11 +15,11 @@ import numpy as np
 
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array
+from ..nn.batches import Span
 from ..nn.optimizer_base import State
 from ..nn.optimizers import Optimizer
 from .communicator import Communicator
 from .gradient_vector import Gradients
-from .shards import Span
 from .shared_memory import vector
 from .tree_sums import block_squares
 

@@ -8,17 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-Span = tuple[int, int]
-"""From the first, included, to the last, excluded."""
-
-
-def cut(count: int, parts: int) -> list[Span]:
-    """Spans of ``count`` things in ``parts`` that differ by at most one; some are empty if there are too few things.
-
-    >>> cut(10, 4)
-    [(0, 2), (2, 5), (5, 7), (7, 10)]
-    """
-    return [(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
+from ..nn.batches import Span, cut
 
 
 def _middle(low: int, high: int) -> int:

@@ -13,18 +13,15 @@ import numpy as np
 
 from .. import runtime
 from ..graph.tensor import Array
-from ..nn.batch_stream import Feed
-from ..nn.batches import Parts
+from ..nn.batches import BatchParts, BatchStream
 from ..nn.callbacks import Best
-from ..nn.resume import settings
-from ..nn.signals import StopRequest
-from ..nn.training_passes import first_not_finite, used_parameters
-from ..nn.training_run import Diverged, Interrupted, Run
+from ..nn.run_checkpoints import settings
+from ..nn.training_run import Diverged, Interrupted, Run, StopRequest, first_not_finite, used_parameters
 from .communicator import Communicator
-from .shard_metrics import ShardMeasures, measure
+from .shard_metrics import ShardMetrics, measure
 from .sharded_optimizer import ShardedOptimizer
 from .shards import Shards
-from .training_step import ShardedPasses
+from .training_step import ShardedObjective
 
 if TYPE_CHECKING:
     from ..nn.trainer import Trainer
@@ -54,10 +51,16 @@ class StepTimes:
 class DistributedRun(Run):
     """One call of fit on all ranks. What differs from rank to rank is the shards; all else they do alike."""
 
-    measures: ShardMeasures
+    measures: ShardMetrics
 
     def __init__(
-        self, trainer: Trainer, feed: Feed, validation: Feed | None, epochs: int, callbacks: list[Any], best: Best
+        self,
+        trainer: Trainer,
+        feed: BatchStream,
+        validation: BatchStream | None,
+        epochs: int,
+        callbacks: list[Any],
+        best: Best,
     ) -> None:
         comm = trainer.distributed
         assert comm is not None
@@ -68,12 +71,12 @@ class DistributedRun(Run):
         self._signals = StopRequest()
         self._arrived = 0  # a signal at any rank
         self._compare()
-        self._asks = any(comm.gather(bool(self._on_step)))  # callbacks of any rank, at every step
+        self._asks = any(comm.gather(bool(self.step_callbacks)))  # callbacks of any rank, at every step
         self._times = StepTimes(comm.size)
         self._slow: set[int] = set()  # ranks of which this was said
-        self._sharded = ShardedPasses(
+        self._sharded = ShardedObjective(
             trainer.network,
-            trainer._passes,
+            trainer.objective,
             trainer.optimizer,
             comm,
             self.shards,
@@ -82,7 +85,7 @@ class DistributedRun(Run):
         self._optimizer: ShardedOptimizer | None = None
         self._share_optimizer()
         if comm.size > 1:
-            trainer._say(comm.described())
+            trainer.say(comm.described())
 
     def _share_optimizer(self) -> None:
         """Begin, or begin anew, to keep only a part of the accumulators, if that is wanted."""
@@ -123,7 +126,7 @@ class DistributedRun(Run):
         if slow in self._slow or longer < max(_NOTED_SHARE * np.mean(computed), _NOTED_SECONDS):
             return
         self._slow.add(slow)
-        self.trainer._say(
+        self.trainer.say(
             f"Rank {slow} on {self.comm.hosts[slow]} is slow: in epoch {self.epoch + 1} every other rank waited {longer:.1f} s "
             "longer than it did."
         )
@@ -160,8 +163,8 @@ class DistributedRun(Run):
             "Let callbacks change weights on all ranks alike; if none does, that host may compute wrong.",
         )
 
-    def new_measures(self) -> ShardMeasures:
-        return ShardMeasures(self.trainer.metrics, self.passes, self.comm, self.shards)
+    def new_measures(self) -> ShardMetrics:
+        return ShardMetrics(self.trainer.metrics, self.objective, self.comm, self.shards)
 
     def once(self, function: Callable[[], _Result]) -> _Result:
         return self.comm.once(function)
@@ -201,29 +204,29 @@ class DistributedRun(Run):
     def _batches(self) -> Iterator[Any]:
         return self.feed.parts(self.epoch, self.batch, lambda _, samples: self.shards.own_of_batch(samples))
 
-    def _validate(self, validation: Feed) -> dict[str, float]:
-        return measure(self.passes, self.trainer.metrics, validation, self.comm, self.shards)
+    def _validate(self, validation: BatchStream) -> dict[str, float]:
+        return measure(self.objective, self.trainer.metrics, validation, self.comm, self.shards)
 
     def _train_step(self, batches: Iterator[Any]) -> tuple[float, int]:
-        trainer, passes, seconds = self.trainer, self.passes, self.passes.seconds
+        trainer, objective, seconds = self.trainer, self.objective, self.objective.seconds
         count = min(self.accumulate, self.batches - self.batch)
         step, step_began = self.step, perf_counter()
-        trainer.optimizer.learning_rate = trainer._base_rate * trainer.schedule(step, self.epochs * self.steps)
+        trainer.optimizer.learning_rate = trainer.base_learning_rate * trainer.schedule(step, self.epochs * self.steps)
         if self._sharded.refresh():
             trainer.optimizer._norm = self._sharded.gradients.norm
             self._share_optimizer()
         began = perf_counter()
-        given: list[Parts] = [next(batches) for _ in range(count)]
+        given: list[BatchParts] = [next(batches) for _ in range(count)]
         seconds["data"] += perf_counter() - began
         signal_number = signal.Signals[self._signals.signal_name] if self._signals.requested else 0
         found = self._sharded.run(given, trainer.seed, step * self.accumulate, self.measures, signal_number)
         self._arrived = found.flag
-        passes.losses[:], passes.weights[:] = found.values, self._weights(found.totals, found.samples)
-        loss = sum(share * value for share, value in zip(passes.shares, found.values, strict=True))
+        objective.values[:], objective.divisors[:] = found.values, self._weights(found.totals, found.samples)
+        loss = sum(share * value for share, value in zip(objective.shares, found.values, strict=True))
         if not math.isfinite(loss):
             self._sharded.statistics.undo()
             raise self.comm.shared(Diverged(self._where(given, loss, step)))
-        self.measures.losses.add(passes)
+        self.measures.losses.add(objective)
         began = perf_counter()
         (self._optimizer or trainer.optimizer).step()
         seconds["step"] += perf_counter() - began
@@ -233,14 +236,14 @@ class DistributedRun(Run):
 
     def _weights(self, totals: list[float], samples: int) -> list[float]:
         """The weights by which the losses of steps are averaged."""
-        return [samples if loss.is_sum else total for loss, total in zip(self.passes.loss, totals, strict=True)]
+        return [samples if loss.is_sum else total for loss, total in zip(self.objective.losses, totals, strict=True)]
 
-    def _where(self, given: list[Parts], loss: float, step: int) -> str:
+    def _where(self, given: list[BatchParts], loss: float, step: int) -> str:
         """The place where the numbers went wrong, from the first rank that knows it."""
         batch = next((batch for parts in given for batch in parts.batches if batch is not None), None)
         own = ""
         if batch is not None:
-            own = first_not_finite(self.trainer.network, self.passes.bound(batch.shapes, training=True).program)
+            own = first_not_finite(self.trainer.network, self.objective.bound(batch.shapes, training=True).program)
         told = next((text for text in self.comm.gather(own) if text), "")
         return (
             f"The loss became {loss} in epoch {self.epoch + 1}, step {step + 1}.{told} Use a smaller learning rate, clip_norm, "
@@ -252,7 +255,7 @@ class DistributedRun(Run):
             raise self.comm.shared(Diverged(self._where([], math.nan, self.step - 1)))
 
 
-def check_shards(trainer: Trainer, feed: Feed) -> None:
+def check_shards(trainer: Trainer, feed: BatchStream) -> None:
     """Refuse batches that cannot be shared out, before the first step."""
     comm, count, sizes = trainer.distributed, trainer.shards, feed.source.sizes
     assert comm is not None

@@ -11,16 +11,16 @@ import numpy as np
 
 from ..graph.program import Program
 from ..graph.tensor import Array
-from ..nn.batches import Parts
+from ..nn.batches import BatchParts
 from ..nn.module import Module
+from ..nn.objective import Objective
 from ..nn.optimizers import Optimizer
 from ..nn.recording import recording_of
-from ..nn.training_passes import Passes
 from .batch_normalization import Lockstep, RunningStatistics
 from .communicator import Communicator
 from .exchange import Exchange
 from .gradient_vector import Gradients
-from .shard_metrics import ShardMeasures
+from .shard_metrics import ShardMetrics
 from .shards import Shards
 from .shared_memory import vector
 from .tree_sums import sum_in_tree
@@ -36,7 +36,7 @@ class StepLosses(NamedTuple):
     blocked: Array  # seconds that each rank could not go on since the step before
 
 
-class ShardedPasses:
+class ShardedObjective:
     """Forward and backward passes over the shards of this rank; afterwards the gradients are those of the whole batch.
 
     Subtrees that wait for their sibling lie on a stack of vectors, each as long as all gradients.
@@ -45,7 +45,7 @@ class ShardedPasses:
     def __init__(
         self,
         network: Module,
-        passes: Passes,
+        objective: Objective,
         optimizer: Optimizer,
         comm: Communicator,
         shards: Shards,
@@ -54,7 +54,7 @@ class ShardedPasses:
     ) -> None:
         """``synchronized`` batch normalization takes all shards of the rank at once."""
         self.exchange_seconds = 0.0  # spent on sums and messages, not counting what it waits
-        self._network, self._passes, self._optimizer = network, passes, optimizer
+        self._network, self._objective, self._optimizer = network, objective, optimizer
         self._comm, self._shards, self._synchronized = comm, shards, synchronized
         self.exchange: Exchange
         self._prepare()
@@ -66,7 +66,7 @@ class ShardedPasses:
         self.gradients = Gradients(self._network, self._optimizer.parameters, extra, self._comm)
         self._lockstep: Lockstep | None = None
         if self._synchronized:
-            self._lockstep = Lockstep(self._network, self._passes, self.gradients, self._comm, self._shards)
+            self._lockstep = Lockstep(self._network, self._objective, self.gradients, self._comm, self._shards)
         self.exchange = Exchange(
             self._comm,
             self._shards,
@@ -81,7 +81,7 @@ class ShardedPasses:
     def _place(self, vector: Array) -> None:
         """Compute gradients in this vector from now on."""
         self.gradients.lie_in(vector)
-        self._passes.forget()
+        self._objective.forget()
         self._optimizer._count()
         self._optimizer._trained, self._optimizer._bundles = None, []
 
@@ -106,7 +106,7 @@ class ShardedPasses:
     # The whole batch.
 
     def run(
-        self, batches: Sequence[Parts], seed: int, number: int, measures: ShardMeasures, flag: int = 0
+        self, batches: Sequence[BatchParts], seed: int, number: int, measures: ShardMetrics, flag: int = 0
     ) -> StepLosses:
         """Compute the gradients of a step over these batches, the first of which has this number in the run.
 
@@ -136,7 +136,7 @@ class ShardedPasses:
         return found
 
     def _one_by_one(
-        self, batches: Sequence[Parts], totals: list[float], seed: int, number: int, measures: ShardMeasures
+        self, batches: Sequence[BatchParts], totals: list[float], seed: int, number: int, measures: ShardMetrics
     ) -> Array:
         """The passes over the shards of this rank; gives what they contribute to the losses, a row for each."""
         own, count, height = self._shards.own, len(batches), 0
@@ -150,9 +150,9 @@ class ShardedPasses:
                 if batch is not None:
                     self.statistics.clear()
                     draw = (number + i) * self._shards.count + shard
-                    program, _ = self._passes.forward(batch, training=True, seed=(seed, draw), totals=totals)
-                    contributions[position] += self._passes.losses
-                    measures.count_shard(shard, self._passes, batch)
+                    program, _ = self._objective.forward(batch, training=True, seed=(seed, draw), totals=totals)
+                    contributions[position] += self._objective.values
+                    measures.count_shard(shard, self._objective, batch)
                     self.statistics.write(self.gradients.extra, batch.size / parts.size, count - 1 - i)
                 if last:
                     self._finish(program, height, joins)
@@ -162,16 +162,16 @@ class ShardedPasses:
         self.statistics.finish(self.gradients.extra, count)
         return contributions
 
-    def _totals(self, batches: Sequence[Parts]) -> list[float]:
+    def _totals(self, batches: Sequence[BatchParts]) -> list[float]:
         """The divisors of the means of the losses: sums over all shards of all batches."""
-        losses = self._passes.loss
+        losses = self._objective.losses
         own = np.zeros((len(self._shards.own), len(losses)))
         for parts in batches:
             for position, batch in enumerate(parts.batches):
                 if batch is None:
                     continue
                 if self._lockstep is None:
-                    own[position] += self._passes.weigh(batch, training=True)
+                    own[position] += self._objective.weigh(batch, training=True)
                 else:
                     own[position] += self._lockstep.weigh(position, batch)
         rows = self._comm.gather_rows(own, [b - a for a, b in self._shards.runs])
@@ -194,12 +194,12 @@ class ShardedPasses:
         if program is None:
             self._clear()
         else:
-            self._passes.backward(program)
+            self._objective.backward(program)
         began = perf_counter()
         target = self._level(height - joins)
         waiting = self._stack[height - joins : height]
         sum_in_tree(target, [*waiting, self.gradients.vector], [*[0] * joins, joins])
-        self._passes.seconds["backward"] += perf_counter() - began
+        self._objective.seconds["backward"] += perf_counter() - began
         return height - joins + 1
 
     def _finish(self, program: Program | None, height: int, joins: int) -> None:
@@ -226,7 +226,7 @@ class ShardedPasses:
             self.exchange.start()
         for call in calls[done:]:
             call.run()
-        self._passes.seconds["backward"] += perf_counter() - began
+        self._objective.seconds["backward"] += perf_counter() - began
 
     def _wait(self) -> None:
         began, blocked = perf_counter(), self._blocked
@@ -235,5 +235,5 @@ class ShardedPasses:
             buckets = [bucket for bucket in self.gradients.buckets if bucket[1] > self.gradients.size]
             self._comm.gather_chunks(self.gradients.vector, buckets)
         spent = perf_counter() - began
-        self._passes.seconds["exchange"] = self._passes.seconds.get("exchange", 0.0) + spent
+        self._objective.seconds["exchange"] = self._objective.seconds.get("exchange", 0.0) + spent
         self.exchange_seconds += spent - (self._blocked - blocked)

@@ -1,27 +1,106 @@
-"""Sources of batches: arrays in memory, rows of files, or any iterable that gives batches.
+"""Batches of samples: where they come from, in which order, and their way to the network.
 
-A source gives the batches of an epoch by its number, from any batch on, and always the same ones: that is what makes a run
-resumable. The order of arrays follows from the seed and the number of the epoch alone.
+A source (arrays in memory, rows of files, or any iterable) gives the batches of an epoch by its number, from any batch on, and
+always the same ones: that is what makes a run resumable. The order of arrays is a permutation that follows from the seed and the
+number of the epoch alone. A stream of batches checks and transforms them, and reads ahead in a thread where that pays.
 """
 
 from __future__ import annotations
 
 import inspect
+import queue
 import sys
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..graph.tensor import Array
-from ._orders import BlockOrder, shuffled
+from . import transforms
 from .data.dataset import Batches, check_parts, is_mapped, require_finite
 from .data.sources import BlockRows
 from .files.untrusted import DataError
-from .nested_arrays import Key, called, keys_of
+from .nested_arrays import Key, called, joined, keys_of, parts_of
+from .transforms import Draws
+
+Span = tuple[int, int]
+"""From the first, included, to the last, excluded."""
+
+
+def cut(count: int, parts: int) -> list[Span]:
+    """Spans of ``count`` things in ``parts`` that differ by at most one; some are empty if there are too few things.
+
+    >>> cut(10, 4)
+    [(0, 2), (2, 5), (5, 7), (7, 10)]
+    """
+    return [(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
+
+
+def shuffled(random: np.random.RandomState, count: int, rows: Array | None) -> Array:
+    """A random order of so many samples, or of these rows."""
+    order: Array = random.permutation(count if rows is None else rows)
+    return order
+
+
+class BlockOrder:
+    """An order of samples that lie in blocks, such that few blocks are needed at a time. Indexed by spans within a batch.
+
+    The blocks are put in any order, and a run of them at a time, the window, has its samples put in any order. This
+    sequence is cut into streams, as many as a batch has shards, and shard s of every batch takes the next samples of
+    stream s. So a rank reads the blocks of its shards alone, and a batch has samples of as many windows as there are shards.
+    The blocks in memory, on all ranks together, are ``window``, or one for each stream if there are more of those.
+    """
+
+    def __init__(
+        self,
+        random: np.random.RandomState,
+        rows: Array | None,
+        ends: Array,
+        *,
+        window: int,
+        streams: int,
+        batch_size: int,
+    ) -> None:
+        """``ends`` are those of the blocks; ``rows``, in ascending order, are the samples to take, if not all."""
+        count = int(ends[-1]) if rows is None else len(rows)
+        borders = np.concatenate([[0], ends if rows is None else np.searchsorted(rows, ends)])
+        filled = np.flatnonzero(np.diff(borders))
+        filled = filled[random.permutation(len(filled))]
+        self._order, done = np.empty(count, np.int64), 0
+        together = max(1, window // streams)
+        for first in range(0, len(filled), together):
+            start = done
+            for block in filled[first : first + together]:
+                low, high = int(borders[block]), int(borders[block + 1])
+                self._order[done : done + high - low] = np.arange(low, high) if rows is None else rows[low:high]
+                done += high - low
+            random.shuffle(self._order[start:done])
+        self._count, self._batch_size = count, batch_size
+        batches, rest = divmod(count, batch_size)
+        self._spans, self._last = cut(batch_size, streams), cut(rest, streams)
+        taken = [batches * _span_length(a) + _span_length(b) for a, b in zip(self._spans, self._last, strict=True)]
+        self._starts = np.concatenate([[0], np.cumsum(taken)]).tolist()
+
+    def __getitem__(self, span: slice) -> Array:
+        """The samples at some places of one batch."""
+        batch, first = divmod(span.start, self._batch_size)
+        last = first + span.stop - span.start
+        found = []
+        spans = self._spans if (batch + 1) * self._batch_size <= self._count else self._last
+        for stream, (low, high) in enumerate(spans):
+            a, b = max(low, first), min(high, last)
+            if a < b:
+                start = self._starts[stream] + batch * _span_length(self._spans[stream]) - low
+                found.append(self._order[start + a : start + b])
+        return np.concatenate(found)
+
+
+def _span_length(span: Sequence[int]) -> int:
+    return span[1] - span[0]
 
 
 class Batch(NamedTuple):
@@ -49,8 +128,8 @@ class Batch(NamedTuple):
         return Batch([a[start:end] for a in self.x], [a[start:end] for a in self.y], weights, self.numbers[start:end])
 
 
-class Parts(NamedTuple):
-    """Parts of a batch of ``size`` samples; None for those that are empty."""
+class BatchParts(NamedTuple):
+    """BatchParts of a batch of ``size`` samples; None for those that are empty."""
 
     size: int
     batches: list[Batch | None]
@@ -77,7 +156,7 @@ class Source(ABC):
         """The batches of an epoch, without those before ``first``."""
 
     @abstractmethod
-    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[BatchParts]:
         """The same batches, of each only the parts that ``cut`` gives."""
 
     @property
@@ -146,13 +225,13 @@ class ArraySource(Source):
         for start in range(first * self.batch_size, self.samples, self.batch_size):
             yield self._batch(order, start, min(start + self.batch_size, self.samples))
 
-    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[BatchParts]:
         order = self._order(number)
         for index in range(first, self.batches):
             start = index * self.batch_size
             size = min(self.batch_size, self.samples - start)
             spans = cut(index, size)
-            yield Parts(size, [self._batch(order, start + a, start + b) if a < b else None for a, b in spans])
+            yield BatchParts(size, [self._batch(order, start + a, start + b) if a < b else None for a, b in spans])
 
     def _order(self, number: int) -> Array | BlockOrder | None:
         """The order of the samples in an epoch; None if they are not reordered."""
@@ -260,10 +339,10 @@ class IterableSource(Source):
             if index >= first:
                 yield batch
 
-    def parts(self, number: int, first: int, cut: Cut) -> Iterator[Parts]:
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[BatchParts]:
         with closing(self.epoch(number, first)) as batches:  # type: ignore[type-var]
             for index, batch in enumerate(batches, first):
-                yield Parts(batch.size, [batch.part(a, b) if a < b else None for a, b in cut(index, batch.size)])
+                yield BatchParts(batch.size, [batch.part(a, b) if a < b else None for a, b in cut(index, batch.size)])
 
     def _checked(self, number: int, expected: int | None) -> Iterator[Batch]:
         """All batches of an epoch, each like the first one ever."""
@@ -371,3 +450,182 @@ def check_weights(weights: Any, count: int, who: str) -> Array:
         which = f"{array.min():g} at {int(array.argmin())}" if array.min() < 0 else "0 for all samples"
         raise DataError(f"{who}: sample_weights are {which}. Weights must be at least 0, and some of them above 0.")
     return array
+
+
+_Item = TypeVar("_Item")
+
+AHEAD = 2  # batches that are read in advance, unless told otherwise
+
+
+class BatchStream:
+    """A source with the transforms that are applied to its batches, and how many of them are read in advance.
+
+    ``first`` is the first batch, whose shapes the network is built for. ``arrange`` and ``require`` come before the first epoch.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        changes: Sequence[transforms.Function] = (),
+        *,
+        seed: int,
+        training: bool,
+        ahead: int | None = None,
+    ) -> None:
+        self.source, self.changes = source, list(changes)
+        self.ahead = ahead if ahead is not None else (AHEAD if source.waits else 0)
+        self._seed, self._training = seed, training
+        self._check: Callable[[Batch], None] | None = None
+        self._order: tuple[list[int], list[int]] | None = None  # the order of the parts, if it is changed
+        given = source.first()
+        self.x_keys, self.y_keys = source.x_keys, source.y_keys
+        if changes:
+            x, y = self._change(self._narrowed(given), 0)
+            self.x_keys, self.y_keys = keys_of(x), keys_of(y)
+        self.first = self._prepared(given, 0)
+        self.shapes = {key: array.shape[1:] for key, array in zip(self.x_keys, self.first.x, strict=True)}
+        # Whether transforms leave the targets, which may have been checked in advance, as they are.
+        self._same_targets = all(a is b for a, b in zip(given.y, self.first.y, strict=False))
+
+    def arrange(self, x: list[int], y: list[int]) -> None:
+        """Give samples and targets in this order of their parts: that of the inputs and outputs of the network."""
+        if x != sorted(x) or y != sorted(y):
+            self._order = x, y
+            self.first = self._arranged(self.first)
+
+    def require(self, check: Callable[[Batch], None]) -> None:
+        """Check targets: all of them now where that is possible, else batch by batch."""
+        if self.source.checked and isinstance(self.source, ArraySource) and self._same_targets:
+            whole = self.source.whole()
+            check(whole if self._order is None else self._arranged(whole))
+            return
+        check(self.first)
+        self._check = check
+
+    def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, without those before ``first``."""
+        batches = self.source.epoch(number, first)
+        if self.changes or self._order is not None or not self.source.checked:
+            batches = self._all_prepared(batches, number)
+        return read_ahead(batches, self.ahead) if self.ahead else batches
+
+    def parts(self, number: int, first: int, cut: Cut) -> Iterator[BatchParts]:
+        """The batches of an epoch, without those before ``first``, of each only the parts that ``cut`` gives."""
+        parts = self._parts_prepared(self.source.parts(number, first, cut), number)
+        return read_ahead(parts, self.ahead) if self.ahead else parts
+
+    def _parts_prepared(self, given: Iterator[BatchParts], epoch: int) -> Iterator[BatchParts]:
+        with closing(given):  # type: ignore[type-var]
+            for size, batches in given:
+                yield BatchParts(size, [None if batch is None else self._prepared(batch, epoch) for batch in batches])
+
+    def _all_prepared(self, batches: Iterator[Batch], epoch: int) -> Iterator[Batch]:
+        with closing(batches):  # type: ignore[type-var]
+            for batch in batches:
+                yield self._prepared(batch, epoch)
+
+    def _prepared(self, batch: Batch, epoch: int) -> Batch:
+        if not self.source.checked:
+            batch = self._narrowed(batch)
+        if self.changes:
+            batch = self._changed(batch, epoch)
+        if self._order is not None:
+            batch = self._arranged(batch)
+        if self._check is not None:
+            self._check(batch)
+        return batch
+
+    def _arranged(self, batch: Batch) -> Batch:
+        assert self._order is not None
+        x, y = self._order
+        return batch._replace(x=[batch.x[i] for i in x], y=[batch.y[i] for i in y])
+
+    def _narrowed(self, batch: Batch) -> Batch:
+        """The batch as float32, refused if anything in it is not finite."""
+        with np.errstate(over="ignore"):  # what becomes infinite is refused with its place
+            x, y = ([_float32(array) for array in parts] for parts in (batch.x, batch.y))
+        for name, keys, parts in (("x", self.source.x_keys, x), ("y", self.source.y_keys, y)):
+            for key, array in zip(keys, parts, strict=True):
+                require_finite(
+                    array, f"Trainer: {called(name, key)}, in the batch with sample {batch.numbers[0]} first,"
+                )
+        return batch._replace(x=x, y=y)
+
+    def _change(self, batch: Batch, epoch: int) -> tuple[Any, Any]:
+        def draws(position: int) -> Draws:
+            return Draws(self._seed, epoch, batch.numbers, stream=position, training=self._training)
+
+        x, y = joined(self.source.x_keys, batch.x), joined(self.source.y_keys, batch.y)
+        return transforms.apply(self.changes, x, y, draws)
+
+    def _changed(self, batch: Batch, epoch: int) -> Batch:
+        """The batch after all transforms, with its parts in the order that they had in the first batch."""
+        both = []
+        for name, value, keys in zip("xy", self._change(batch, epoch), (self.x_keys, self.y_keys), strict=True):
+            found = dict(zip(keys_of(value), parts_of(value), strict=True))
+            if set(found) != set(keys):
+                raise ValueError(
+                    f"Trainer: transforms give {name} with parts {list(found)}, but in the first batch {keys}."
+                )
+            both.append([np.asarray(found[key]) for key in keys])
+            for array in both[-1]:
+                if array.ndim < 1 or len(array) != batch.size or array.dtype.kind not in "fiub":
+                    raise ValueError(
+                        f"Trainer: transforms give {name} as {array.dtype} of shape {array.shape} for {batch.size} samples. Give "
+                        "one entry of numbers for each sample."
+                    )
+        return batch._replace(x=both[0], y=both[1])
+
+
+def _float32(array: Array) -> Array:
+    return np.ascontiguousarray(array, np.float32) if array.dtype.kind == "f" else np.asarray(array)
+
+
+class _Ended:
+    """The end of what a thread reads, or the error that ended it."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+
+def read_ahead(items: Iterator[_Item], count: int) -> Iterator[_Item]:
+    """The same items, of which a thread makes up to ``count`` in advance. Its errors are raised where the items would come."""
+    waiting: queue.Queue[Any] = queue.Queue(count)
+    ended = threading.Event()
+
+    def put(item: Any) -> bool:
+        while not ended.is_set():
+            try:
+                waiting.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def read() -> None:
+        error: BaseException | None = None
+        try:
+            for item in items:
+                if not put(item):
+                    break
+        except BaseException as caught:
+            error = caught
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+        put(_Ended(error))
+
+    thread = threading.Thread(target=read, name="openbnns read ahead", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item = waiting.get()
+            if isinstance(item, _Ended):
+                if item.error is not None:
+                    raise item.error
+                return
+            yield item
+    finally:
+        ended.set()
+        thread.join(10)

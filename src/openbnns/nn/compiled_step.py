@@ -16,14 +16,12 @@ from ..graph.parameter import note_step
 from ..graph.program import Program
 from ..graph.tensor import Array
 from . import turns
-from ._outputs import arrange, check_targets, output_keys
 from .batches import Batch
-from .loss_arguments import listed, read_losses, read_shares
 from .module import Module
 from .nested_arrays import Key, called, keys_of, parts_of
+from .objective import Bound, Objective, arrange, check_targets, listed, output_keys, read_losses, read_shares
 from .optimizer_base import Optimizer
 from .recording import Shapes, recording_of
-from .training_passes import Bound, Passes
 
 _TOGETHER = 16  # steps in one call of native code, which signals wait for
 
@@ -39,14 +37,14 @@ class NotFinite(Exception):
 class WholeStep:
     """Steps on batches of one size. With ``finite``, a loss that is not finite ends a step before the backward pass."""
 
-    def __init__(self, passes: Passes, bound: Bound, optimizer: Optimizer, *, finite: bool) -> None:
-        self._passes, self._bound, self._optimizer, self._finite = passes, bound, optimizer, finite
+    def __init__(self, objective: Objective, bound: Bound, optimizer: Optimizer, *, finite: bool) -> None:
+        self._objective, self._bound, self._optimizer, self._finite = objective, bound, optimizer, finite
         self._times = np.zeros(4)  # before the forward pass, the backward pass and the optimizer, and after it
         self._of_optimizer: list[Call] | None = None
         self._readers: dict[int, Any] = {}  # readers of targets, by number of batches
         self._numbers = np.arange(len(bound.program.inputs[0]))
         self._loss: Any = bound.losses[0] if len(bound.losses) == 1 and not bound.joins else None
-        if self._loss is not None and (passes.joint or passes.shares[0] != 1.0):
+        if self._loss is not None and (objective.joint or objective.shares[0] != 1.0):
             self._loss = None
 
     def run(self, batch: Batch, seed: tuple[int, int] | None = None) -> float:
@@ -62,7 +60,7 @@ class WholeStep:
 
     def step(self, batch: Batch, seed: tuple[int, int] | None = None) -> float:
         """The same as ``run`` if nothing has changed about the optimizer."""
-        passes, program, began = self._passes, self._bound.program, perf_counter()
+        objective, program, began = self._objective, self._bound.program, perf_counter()
         if seed is not None:
             program.seed(*seed)
         program.graph.read_arrays()
@@ -71,16 +69,16 @@ class WholeStep:
             if plain and self._plain.is_one and program.reads_anywhere(batch.x):
                 self._plain.run_on(program.inputs[0], batch.x[0])
             else:
-                passes.fill(program, batch)
+                objective.fill(program, batch)
                 self._batch = batch
                 (self._plain if plain else self._others).run()
         finally:
             note_step()
         if plain:
             self._value = float(self._loss.value_array[0])
-            passes.note(self._bound, batch, self._value)
+            objective.note(self._bound, batch, self._value)
         _, lost, gone_back, done = self._times.tolist()
-        seconds = passes.seconds
+        seconds = objective.seconds
         seconds["forward"] += lost - began
         seconds["backward"] += gone_back - lost
         seconds["step"] += done - gone_back
@@ -129,7 +127,7 @@ class WholeStep:
             self._loss is not None
             and bool(self._plain.calls)
             and batch.weights is None
-            and self._passes.class_weights is None
+            and self._objective.class_weights is None
         )
 
     def _take_plain(self, batch: Batch) -> bool:
@@ -159,7 +157,7 @@ class WholeStep:
 
     def _evaluate(self) -> None:
         """The losses of any batch, in Python."""
-        self._value = self._passes.evaluate(self._bound, self._batch, None)
+        self._value = self._objective.evaluate(self._bound, self._batch, None)
         if self._finite and not math.isfinite(self._value):
             raise NotFinite(self._bound.program, self._value)
 
@@ -203,10 +201,9 @@ class CompiledStep:
 
     def __init__(self, network: Module, loss: Any, optimizer: Optimizer, batch_size: int, loss_weights: Any) -> None:
         self.network, self.optimizer, self.batch_size = network, optimizer, batch_size
-        self._loss_keys, self._losses = read_losses(loss, _WHO)
-        self._shares = read_shares(loss_weights, self._loss_keys, _WHO)
+        keys, losses = read_losses(loss, _WHO)
+        self._objective = Objective(network, losses, read_shares(loss_weights, keys, _WHO), keys)
         self._numbers = np.arange(batch_size)
-        self._passes: Passes | None = None
         self._arranged: tuple[list[Key], list[Key], list[int], list[int]] | None = None
         self._last: Any = None  # shapes and types of the last batch, if it was of two arrays
         self._whole: WholeStep | None = None
@@ -214,7 +211,7 @@ class CompiledStep:
         self._shapes: Shapes = ()  # shapes of the inputs of the network
 
     def __repr__(self) -> str:
-        losses = ", ".join(map(repr, self._losses))
+        losses = ", ".join(map(repr, self._objective.losses))
         return (
             f"CompiledStep({type(self.network).__name__}, {losses}, {self.optimizer!r}, batch_size={self.batch_size})"
         )
@@ -259,18 +256,16 @@ class CompiledStep:
             return whole.steps(x[:count], y[:count])
 
     def _ready(self) -> WholeStep:
-        passes = self._passes
-        assert passes is not None
-        bound = passes.bound(self._shapes, training=True)
+        objective = self._objective
+        bound = objective.bound(self._shapes, training=True)
         if bound is not self._bound or self._whole is None:
-            self._bound, self._whole = bound, WholeStep(passes, bound, self.optimizer, finite=False)
+            self._bound, self._whole = bound, WholeStep(objective, bound, self.optimizer, finite=False)
         return self._whole
 
     def _check(self, targets: Sequence[Array], batches: int) -> None:
         """Refuse targets of so many batches that the losses cannot take."""
-        assert self._passes is not None
-        if not self._passes.joint:
-            for loss, output, given in zip(self._passes.loss, self._bound.program.outputs, targets, strict=True):
+        if not self._objective.joint:
+            for loss, output, given in zip(self._objective.losses, self._bound.program.outputs, targets, strict=True):
                 shape = output.shape if batches == 1 else (batches * len(output), *output.shape[1:])
                 loss.check(shape, given)
 
@@ -305,13 +300,12 @@ class CompiledStep:
         return found
 
     def _weights(self, given: Any) -> Array:
-        assert self._passes is not None
-        if self._passes.joint:
+        if self._objective.joint:
             raise ValueError(
                 f"{_WHO}: sample_weights cannot be put into a loss function. Pass them as a part of y, and use them in it."
             )
         shapes = [loss.shape for loss in self._bound.losses]
-        return self._passes.loss[0].check_sample_weights(given, shapes[0])
+        return self._objective.losses[0].check_sample_weights(given, shapes[0])
 
     def _prepare(self, keys: tuple[list[Key], list[Key]], samples: Sequence[Array]) -> None:
         """Build the network for such samples, and bring losses and targets into the order of its outputs."""
@@ -319,22 +313,21 @@ class CompiledStep:
         inputs = arrange(network, x_keys, _WHO)
         self._shapes = tuple(samples[i].shape for i in inputs)
         recording_of(network, True, self._shapes)
-        passes = Passes(network, self._losses, self._shares, self._loss_keys)
-        if passes.joint:
-            passes.expect_targets(y_keys)
+        objective = self._objective
+        if objective.joint:
+            objective.expect_targets(y_keys)
             outputs = list(range(len(y_keys)))
         else:
             given = output_keys(network)
-            if set(map(str, given)) != set(map(str, self._loss_keys)) or len(given) != len(self._loss_keys):
+            if not objective.is_for(given):
                 raise ValueError(
-                    f"{_WHO}: the network gives {listed(given)}, but the losses are of {listed(self._loss_keys)}. Pass one for "
+                    f"{_WHO}: the network gives {listed(given)}, but the losses are of {listed(objective.keys)}. Pass one for "
                     "each."
                 )
-            order = [self._loss_keys.index(key) for key in given]
-            passes = Passes(network, [self._losses[i] for i in order], [self._shares[i] for i in order], given)
+            objective = objective.ordered(given)
             outputs = check_targets(y_keys, given, _WHO)
         self.optimizer.attach_network(network.parameters())
-        self._passes, self._arranged, self._bound = passes, (x_keys, y_keys, inputs, outputs), None
+        self._objective, self._arranged, self._bound = objective, (x_keys, y_keys, inputs, outputs), None
 
 
 def _arrays(name: str, value: Any) -> list[Array]:

@@ -1,7 +1,7 @@
 """Gradient checks of networks, Functions and functions of values, behind :func:`openbnns.gradcheck`.
 
 With one random cotangent of all outputs, two comparisons are made for every tensor that has a gradient: finite differences
-with the gradient, both in float64 throughout (``_slopes.py``), and the gradient of the engine in use with that in float64.
+with the gradient, both in float64 throughout, and the gradient of the engine in use with that in float64.
 In networks so large that this would take long, parameters are varied within their layers, and all of them together.
 """
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..graph.tensor import Array
-from .batch_stream import Feed
-from .batches import Batch
+from .batches import Batch, BatchStream
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -91,14 +90,14 @@ class LearningRates:
         )
 
 
-def find(trainer: Trainer, feed: Feed, lowest: float, highest: float, steps: int) -> LearningRates:
+def find(trainer: Trainer, feed: BatchStream, lowest: float, highest: float, steps: int) -> LearningRates:
     """Raise the learning rate from step to step until the loss is far above its lowest; everything is put back."""
     who = "Trainer.find_learning_rate"
     if not 0 < lowest < highest < math.inf:
         raise ValueError(
             f"{who}: lowest is {lowest} and highest {highest}. Both must be above 0, and highest the larger one."
         )
-    network, optimizer, passes = trainer.network, trainer.optimizer, trainer._passes
+    network, optimizer, objective = trainer.network, trainer.optimizer, trainer.objective
     weights = {name: array.copy() for name, array in network.state_dict().items()}
     state = {name: array.copy() for name, array in optimizer.state_dict().items()}
     rate = optimizer.learning_rate
@@ -110,7 +109,7 @@ def find(trainer: Trainer, feed: Feed, lowest: float, highest: float, steps: int
         with closing(_endless(feed)) as batches:  # type: ignore[type-var]
             for step in range(steps):
                 optimizer.learning_rate = lowest * (highest / lowest) ** (step / (steps - 1))
-                program, loss = passes.forward(next(batches), training=True, seed=(trainer.seed, step))
+                program, loss = objective.forward(next(batches), training=True, seed=(trainer.seed, step))
                 mean = _KEPT * mean + (1 - _KEPT) * loss
                 corrected = mean / (1 - _KEPT ** (step + 1))
                 if not math.isfinite(loss) or (smooth and corrected > _TOO_HIGH * min(smooth)):
@@ -118,7 +117,7 @@ def find(trainer: Trainer, feed: Feed, lowest: float, highest: float, steps: int
                 rates.append(optimizer.learning_rate)
                 losses.append(loss)
                 smooth.append(corrected)
-                passes.backward(program)
+                objective.backward(program)
                 optimizer.step()
     finally:
         network.load_state_dict(weights)
@@ -132,7 +131,7 @@ def find(trainer: Trainer, feed: Feed, lowest: float, highest: float, steps: int
     return LearningRates(np.array(rates), np.array(losses), np.array(smooth))
 
 
-def _endless(feed: Feed) -> Iterator[Batch]:
+def _endless(feed: BatchStream) -> Iterator[Batch]:
     """The batches of one epoch after another, without end."""
     epoch = 0
     while True:

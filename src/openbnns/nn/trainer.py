@@ -1,8 +1,4 @@
-"""Training of networks: settings, data and results.
-
-Where batches come from is in ``_batches.py`` and ``_feed.py``, whether they fit the network in ``_preparation.py``, one batch
-through the network in ``_passes.py``, the run of epochs and steps in ``_run.py``, its checkpoints in ``_saving.py``.
-"""
+"""Training of networks: settings, data and results."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import GradientClipping, engines
+from .._listing import Listed
 from .._spelling import elsewhere, spelled
 from ..graph.checks import whole_number
 from ..graph.seeds import seed_number
@@ -24,33 +21,33 @@ from . import callbacks as _callbacks
 from . import checkpoints, optimizers, schedules, turns
 from . import metrics as _metrics
 from . import transforms as _transforms
-from ._outputs import arrange
-from ._preparation import EVALUATED, Preparation
-from ._sample_weights import ClassWeights
-from ._saving import load
 from .arguments import choose
-from .batch_stream import Feed
+from .batches import ArraySource, BatchStream, IterableSource, Source, check_weights
 from .callbacks import Best, EarlyStopping
 from .checkpoints import CheckpointError
+from .data.dataset import Batches, split_rows
 from .data.sources import Rows
+from .epoch_metrics import check_metrics, default_metrics, measure
 from .files.folder_lock import locked
 from .history import History
-from .loss_arguments import read_losses, read_shares
 from .losses import Loss, LossName
 from .metrics import Metric, MetricName
 from .module import Module, nested
-from .nested_arrays import joined, keys_of, parts_of
+from .nested_arrays import Key, joined, keys_of, label, parts_of
+from .objective import ClassWeights, Objective, arrange, check_targets, listed, output_keys, read_losses, read_shares
 from .optimizers import Optimizer, OptimizerName
-from .run_metrics import check_metrics, default_metrics, measure
+from .recording import recorded_graph
+from .run_checkpoints import load
 from .schedules import Schedule, ScheduleName
-from .signals import deferred_signals
-from .training_passes import Passes
-from .training_run import Diverged, Interrupted, Run
+from .training_run import Diverged, Interrupted, Run, deferred_signals
 from .transforms import Draws
 
 if TYPE_CHECKING:
     from ..distributed import Communicator
     from .rate_finder import LearningRates
+
+EVALUATED = 256  # samples at a time
+
 
 __all__ = ["Diverged", "Interrupted", "Trainer"]
 
@@ -75,7 +72,7 @@ AnyLoss = Loss | LossName | Callable[..., Any]
 """An object, a name, or a function of the output and the targets."""
 
 
-class Trainer(Preparation):
+class Trainer(Listed):
     """Trains a network.
 
     >>> import numpy as np
@@ -153,10 +150,10 @@ class Trainer(Preparation):
             network._accuracy = engines.check_accuracy(accuracy, "Trainer")
         if precision is not None:
             network._precision = engines.check_precision(precision, "Trainer")
-        self._loss_keys, self._losses = read_losses(loss)
-        self.loss: Any = joined(self._loss_keys, self._losses)
+        keys, losses = read_losses(loss)
+        self.loss: Any = joined(keys, losses)
         self.loss_weights = loss_weights
-        self._shares = read_shares(loss_weights, self._loss_keys)
+        self.objective = Objective(network, losses, read_shares(loss_weights, keys), keys)
         self.optimizer: Optimizer = choose(optimizer, optimizers.NAMED, Optimizer, "Trainer: optimizer")
         schedule = schedule or "constant"
         self.schedule: Schedule = choose(schedule, schedules.NAMED, None, "Trainer: schedule")
@@ -176,29 +173,24 @@ class Trainer(Preparation):
             self.optimizer.clip(GradientClipping.by_global_norm(threshold=float(clip_norm)))
         self.metrics: dict[str, Metric] = _metrics.by_name(metrics)
         if metrics is None:
-            self.metrics = default_metrics(self._losses, self._loss_keys)
-        if not self._joint:
-            check_metrics(self.metrics, self._losses, self._loss_keys, self._loss_keys)
+            self.metrics = default_metrics(losses, keys)
+        if not self.objective.joint:
+            check_metrics(self.metrics, losses, keys, keys)
         self.out = None if out is None else _folder(Path(out))
         self._force = force
         self.shards = whole_number(shards, "Trainer: shards", 1)
         self.sync_batch_norm = bool(sync_batch_norm)
-        self.distributed: Communicator | None = None
-        if distributed is not None and distributed is not False:
-            from ..distributed import Communicator
-
-            self.distributed = Communicator.of(distributed)
-        elif self.sync_batch_norm:
+        self.distributed = None if distributed is None or distributed is False else _communicator(distributed)
+        if self.distributed is None and self.sync_batch_norm:
             raise ValueError("Trainer: sync_batch_norm is for shards of a batch. Give distributed=True, too.")
         self._is_first = self.distributed is None or self.distributed.rank == 0  # who alone writes and says something
         self.quiet = quiet or not self._is_first
-        self._say: Callable[[str], None] = (lambda text: None) if self.quiet else say
+        self.say: Callable[[str], None] = (lambda text: None) if self.quiet else say
         self.history = History()
         self.transforms: list[_transforms.Function] = []  # transforms of fit, which evaluate and predict apply as well
-        self._passes = Passes(network, self._losses, self._shares, self._loss_keys)
         self._validation_split: float | None = None
         self._stop_reason: str | None = None
-        self._base_rate = self.optimizer.learning_rate
+        self.base_learning_rate = self.optimizer.learning_rate
 
     def __repr__(self) -> str:
         parts = {"network": repr(self.network), "loss": repr(self.loss), "optimizer": repr(self.optimizer)}
@@ -286,14 +278,14 @@ class Trainer(Preparation):
             source, tested = self._validation(source, validation, validation_split)
             best = self._best(tested is not None)
             self.transforms, self._validation_split = changes, validation_split
-            feed = Feed(source, changes, seed=self.seed, training=True, ahead=self.read_ahead)
+            feed = BatchStream(source, changes, seed=self.seed, training=True, ahead=self.read_ahead)
             self._prepare(feed)
             held_out = None if tested is None else self._evaluation_feed(tested, "Trainer.fit: validation", feed)
             self._note(source, tested)
-            self._passes.class_weights = (
+            self.objective.class_weights = (
                 None
                 if class_weights is None
-                else ClassWeights(class_weights, self._losses, self._output_shapes(1), source)
+                else ClassWeights(class_weights, self.objective.losses, self._output_shapes(1), source)
             )
         with self._running(), ExitStack() as held:
             if self.distributed is not None:  # what ranks do together follows from these
@@ -324,21 +316,19 @@ class Trainer(Preparation):
 
     def _take_folder(self, out: Path, held: ExitStack) -> None:
         _make_folder(out)
-        held.enter_context(locked(out, force=self._force, say=self._say))
+        held.enter_context(locked(out, force=self._force, say=self.say))
         checkpoints.remove_litter(out)
 
-    def _run(self, feed: Feed, held_out: Feed | None, epochs: int, called: list[Any], best: Best) -> Run:
+    def _run(self, feed: BatchStream, held_out: BatchStream | None, epochs: int, called: list[Any], best: Best) -> Run:
         if self.distributed is None:
             return Run(self, feed, held_out, epochs, called, best)
-        from ..distributed.training_run import DistributedRun
-
-        return DistributedRun(self, feed, held_out, epochs, called, best)
+        return _distributed_run(self, feed, held_out, epochs, called, best)
 
     def stop(self, reason: str = "a callback asked for it") -> None:
         """End the run after this step or epoch; for callbacks. What is done is kept, and ``resume=True`` goes on from there."""
         self._stop_reason = str(reason)
 
-    def _prepare(self, feed: Feed) -> None:
+    def _prepare(self, feed: BatchStream) -> None:
         """Check everything that can be wrong, before the first step."""
         self._fit_network(feed, "Trainer.fit", training=True)
         self.optimizer.attach_network(self.network.parameters())
@@ -349,9 +339,7 @@ class Trainer(Preparation):
             )
         usual, *others = feed.source.sizes
         if self.distributed is not None:
-            from ..distributed.training_run import check_shards
-
-            check_shards(self, feed)
+            _check_shards(self, feed)
         else:
             self.network.program(usual, training=True)
             for rest in others:
@@ -364,6 +352,139 @@ class Trainer(Preparation):
                     ) from None
         if self.out is not None and self.distributed is None:
             _make_folder(self.out)
+
+    # Checks of data and losses.
+
+    def _source(self, x: Any, y: Any, weights: Any, who: str, *, batch_size: int, seed: int | None) -> Source:
+        """The source of batches, in the order of the data if there is no seed."""
+        if y is None:
+            if hasattr(x, "dtype") or keys_of(x) != [None]:
+                if self.objective.needs_targets:
+                    raise TypeError(
+                        f"{who}: y is missing. Pass samples and targets, x and y, or an iterable of batches (x, y). An "
+                        "autoencoder has its samples as targets: pass them twice. A loss that needs no targets is a function "
+                        "of one argument, the outputs."
+                    )
+            elif weights is not None:
+                raise TypeError(
+                    f"{who}: sample_weights belong to arrays. Let the iterable give batches (x, y, sample_weights)."
+                )
+            else:
+                return IterableSource(x, who, seed=self.seed, say=self.say, targets=self.objective.needs_targets)
+        shards = 1 if self.distributed is None else self.shards
+        source = ArraySource(x, y, who, batch_size=batch_size, seed=seed, shards=shards)
+        if weights is not None:
+            source.weights = check_weights(weights, source.samples, who)
+        return source
+
+    def _validation(self, source: Source, given: Any, share: float | None) -> tuple[Source, Source | None]:
+        """The sources of the batches to train on and of those to validate with."""
+        if share is not None:
+            if given is not None:
+                raise TypeError("Trainer.fit: validation and validation_split exclude each other. Give one of them.")
+            if not isinstance(source, ArraySource):
+                raise TypeError(
+                    "Trainer.fit: validation_split takes samples out of arrays. For an iterable of batches, pass other batches "
+                    "as validation."
+                )
+            has_classes = source.y and source.y[0].ndim < 3
+            classes = source.y[0] if has_classes else np.full(source.samples, 0.5)  # which are not class numbers
+            chosen, rest = split_rows(classes, share, self.seed, "Trainer.fit: validation_split")
+            tested = source.part(chosen, shuffled=False, batch_size=EVALUATED)
+            return source.part(rest, shuffled=True, batch_size=self.batch_size), tested
+        if given is None:
+            return source, None
+        who = "Trainer.fit, validation"
+        if _are_batches(given):
+            return source, self._source(given, None, None, who, batch_size=0, seed=None)
+        if not self.objective.needs_targets and (hasattr(given, "dtype") or isinstance(given, Mapping)):
+            given = (given, None)
+        if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
+            raise TypeError(
+                "Trainer.fit: validation must be a pair (x, y) of samples and targets, or an iterable of batches."
+            )
+        weights = given[2] if len(given) == 3 else None
+        return source, self._source(given[0], given[1], weights, who, batch_size=EVALUATED, seed=None)
+
+    def _best(self, validated: bool) -> Best:
+        stopping = self.early_stopping
+        if stopping is None:
+            return Best(None, True)
+        names = (
+            ["loss"]
+            if self.objective.keys == [None]
+            else ["loss", *(f"loss_{label(key)}" for key in self.objective.keys)]
+        )
+        return Best(stopping, stopping.lower_is_better(self.metrics, validated=validated, losses=names))
+
+    def _note(self, source: Source, tested: Source | None) -> None:
+        """Warn if results would mean nothing: one class only, or validation equal to training."""
+        if not isinstance(source, ArraySource) or not source.checked or source.rows is not None:
+            return
+        y = source.y[0] if source.y else np.empty(0)
+        if self.objective.losses[0].classes and y.dtype.kind in "iu" and y.size > 1 and (y == y.flat[0]).all():
+            self.say(f"All {len(y)} training samples have the same class: there is nothing to tell apart.")
+        if not isinstance(tested, ArraySource) or not tested.checked:
+            return
+        if all(a.shape == b.shape and np.array_equal(a, b) for a, b in zip(source.x, tested.x, strict=True)):
+            self.say("The validation samples are the training samples, so they do not show how others would fare.")
+
+    def _fit_network(self, feed: BatchStream, who: str, *, training: bool = False) -> None:
+        """Build the network for these samples, and refuse targets that do not fit what it gives for them."""
+        inputs = arrange(self.network, feed.x_keys, who)
+        self.network.build(*(feed.first.x[i].shape[1:] for i in inputs), seed=self.seed)
+        keys = output_keys(self.network)
+        if self.objective.joint:
+            feed.arrange(inputs, self._joint_targets(feed, keys, who, training))
+            return
+        if keys != self.objective.keys:
+            if not self.objective.is_for(keys):
+                raise ValueError(
+                    f"Trainer: the network gives {listed(keys)}, but loss is {self.loss!r}. Pass one loss for each output, "
+                    f"{'in a dictionary by name' if isinstance(keys[0], str) else 'in a tuple'}."
+                )
+            self.objective = self.objective.ordered(keys)
+        feed.arrange(inputs, check_targets(feed.y_keys, keys, who))
+
+        def check(batch: Any) -> None:
+            for loss, shape, y in zip(self.objective.losses, self._output_shapes(batch.size), batch.y, strict=True):
+                loss.check(shape, y)
+
+        feed.require(check)
+
+    def _joint_targets(self, feed: BatchStream, keys: list[Key], who: str, training: bool) -> list[int]:
+        """The order of the parts of the targets, which the loss takes in any structure, but always in the same one."""
+        if feed.first.weights is not None:
+            raise ValueError(
+                f"{who}: sample_weights cannot be put into a loss function. Pass them as a part of y, and use them in it."
+            )
+        objective = self.objective
+        used = getattr(objective.losses[0], "takes_targets", True) or self.metrics
+        if feed.y_keys and not used:
+            raise ValueError(
+                f"{who}: y is given, but {objective.losses[0]!r} takes the outputs alone, and there are no metrics. Leave y "
+                "out, or give the function a second argument."
+            )
+        if training or not self.history:
+            objective.expect_targets(feed.y_keys)
+        check_metrics(self.metrics, None, keys, objective.target_keys)
+        return check_targets(feed.y_keys, objective.target_keys, who, "samples to train on had")
+
+    def _output_shapes(self, samples: int) -> list[tuple[int, ...]]:
+        """The shapes of the outputs for so many samples like those that the network was built with."""
+        graph = recorded_graph(self.network)
+        sizes = graph.sizes_for(samples)
+        return [value.concrete(sizes) for value in graph.outputs]
+
+    def _evaluation_feed(self, source: Source, who: str, trained: BatchStream | None = None) -> BatchStream:
+        feed = BatchStream(source, self.transforms, seed=self.seed, training=False, ahead=self.read_ahead)
+        if trained is not None and set(feed.shapes) == set(trained.shapes) and feed.shapes != trained.shapes:
+            told = [next(iter(f.shapes.values())) if len(f.shapes) == 1 else f.shapes for f in (feed, trained)]
+            raise ValueError(
+                f"Trainer.fit: validation samples are {told[0]}, training samples {told[1]}. Pass both in the same shape."
+            )
+        self._fit_network(feed, who)
+        return feed
 
     # Using.
 
@@ -405,8 +526,8 @@ class Trainer(Preparation):
         source = self._source(x, y, sample_weights, "Trainer.evaluate", batch_size=batch_size, seed=None)
         return self._measure(self._evaluation_feed(source, "Trainer.evaluate"))
 
-    def _measure(self, feed: Feed) -> dict[str, float]:
-        return measure(self._passes, self.metrics, feed)
+    def _measure(self, feed: BatchStream) -> dict[str, float]:
+        return measure(self.objective, self.metrics, feed)
 
     @spelled
     def find_learning_rate(
@@ -438,7 +559,44 @@ class Trainer(Preparation):
         source = self._source(
             x, y, sample_weights, "Trainer.find_learning_rate", batch_size=self.batch_size, seed=self.seed
         )
-        feed = Feed(source, _transforms.check(transforms), seed=self.seed, training=True, ahead=self.read_ahead)
+        feed = BatchStream(source, _transforms.check(transforms), seed=self.seed, training=True, ahead=self.read_ahead)
         with turns.taken(self.network.modules(), "Trainer.find_learning_rate"):
             self._prepare(feed)
             return find(self, feed, lowest, highest, whole_number(steps, "Trainer.find_learning_rate: steps", 10))
+
+
+def _are_batches(given: Any) -> bool:
+    """True for an iterable of batches, as opposed to a pair of arrays."""
+    if isinstance(given, tuple) or hasattr(given, "dtype") or isinstance(given, Mapping):
+        return False
+    if isinstance(given, list):
+        return (
+            bool(given)
+            and all(isinstance(batch, (tuple, list)) and len(batch) in (2, 3) for batch in given)
+            and all(hasattr(parts_of(batch[0])[0], "shape") for batch in given)
+        )
+    return callable(given) or hasattr(given, "__iter__") or isinstance(given, Batches)
+
+
+# What several ranks need is in the room above.
+
+
+def _communicator(given: Any) -> Communicator | None:
+    """The ranks that train together; None for a process alone."""
+    from ..distributed import Communicator
+
+    return Communicator.of(given)
+
+
+def _check_shards(trainer: Trainer, feed: BatchStream) -> None:
+    """Refuse shards that are too few, or too small."""
+    from ..distributed.training_run import check_shards
+
+    check_shards(trainer, feed)
+
+
+def _distributed_run(*arguments: Any) -> Run:
+    """A run on several ranks."""
+    from ..distributed.training_run import DistributedRun
+
+    return DistributedRun(*arguments)

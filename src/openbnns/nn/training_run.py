@@ -8,32 +8,62 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.tensor import Array
 from . import checkpoints
-from ._saving import save
-from .batch_stream import Feed
-from .batches import Batch
+from .batches import Batch, BatchStream
 from .callbacks import Best, having
 from .compiled_step import NotFinite, WholeStep
+from .epoch_metrics import EpochMetrics
 from .files.safetensors import write_atomically
 from .history import History
+from .module import Module
+from .names import step_names
+from .objective import PHASES, Bound
 from .progress import Progress
-from .resume import settings
-from .run_metrics import Measures
-from .signals import StopRequest
-from .training_passes import PHASES, Accumulation, Bound, first_not_finite, used_parameters
+from .run_checkpoints import save, settings
 from .utils import total_norm
 
 if TYPE_CHECKING:
     from .trainer import Trainer
+
+
+class StopRequest:
+    """A request to stop: set once a signal has arrived, with the signal's name."""
+
+    requested = False
+    signal_name = ""
+
+
+@contextmanager
+def deferred_signals() -> Iterator[StopRequest]:
+    """SIGINT and SIGTERM wait for the end of a step; a second SIGINT does not."""
+    stop = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        if stop.requested and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.requested, stop.signal_name = True, signal.Signals(number).name
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 _Result = TypeVar("_Result")
@@ -65,11 +95,44 @@ class Interrupted(KeyboardInterrupt):
     """
 
 
+class Accumulation:
+    """Gradients of several batches, averaged by their samples, as if they were one batch."""
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        self._parameters = parameters
+        self._sums: list[Array] = []
+        self._weight = 0.0
+
+    def add(self, weight: float) -> None:
+        """Add the gradients that were just computed, which count so much."""
+        trained = [p for p in self._parameters if p.used and p.requires_grad]
+        if not self._weight:
+            self._sums = [p.grad * np.float32(weight) for p in trained]
+        else:
+            for total, parameter in zip(self._sums, trained, strict=True):
+                total += parameter.grad * np.float32(weight)
+        self._weight += weight
+
+    def finish(self, *, mean: bool) -> None:
+        """Put the result where the optimizer looks for it, and begin anew."""
+        trained = [p for p in self._parameters if p.used and p.requires_grad]
+        factor = np.float32(1 / self._weight if mean and self._weight else 1.0)
+        for total, parameter in zip(self._sums, trained, strict=True):
+            np.multiply(total, factor, out=parameter.grad)
+        self._weight = 0.0
+
+
 class Run:
     """One call of fit. ``epoch`` and ``batch`` are how many of them are done, the latter in the current epoch."""
 
     def __init__(
-        self, trainer: Trainer, feed: Feed, validation: Feed | None, epochs: int, callbacks: list[Any], best: Best
+        self,
+        trainer: Trainer,
+        feed: BatchStream,
+        validation: BatchStream | None,
+        epochs: int,
+        callbacks: list[Any],
+        best: Best,
     ) -> None:
         self.trainer, self.feed, self.validation, self.epochs, self.callbacks = (
             trainer,
@@ -78,7 +141,7 @@ class Run:
             epochs,
             callbacks,
         )
-        self.passes = trainer._passes
+        self.objective = trainer.objective
         self.accumulate = trainer.accumulate
         self.batches = feed.source.batches
         self.steps = -(-self.batches // self.accumulate)  # steps of the optimizer in an epoch
@@ -88,16 +151,16 @@ class Run:
         self._first_loss: float | None = None
         self.begins = True  # no checkpoint of this run is in the folder yet
         self.settings = {} if trainer.out is None else settings(self)
-        self._on_step, self._on_epoch, self._on_end = (
+        self.step_callbacks, self.epoch_callbacks, self.end_callbacks = (
             having(callbacks, f"on_{when}") for when in ("step", "epoch", "end")
         )
         self._accumulation = Accumulation(trainer.optimizer.parameters) if self.accumulate > 1 else None
         self._whole_steps: dict[Bound, WholeStep] = {}  # by size of batch
         trainer.history = History()
 
-    def new_measures(self) -> Measures:
+    def new_measures(self) -> EpochMetrics:
         """New measures for the metrics of an epoch."""
-        return Measures(self.trainer.metrics, self.passes)
+        return EpochMetrics(self.trainer.metrics, self.objective)
 
     def once(self, function: Callable[[], _Result]) -> _Result:
         """The result of a function that only one process of a run may call."""
@@ -119,7 +182,7 @@ class Run:
         """The rest of the epoch."""
         return self.feed.epoch(self.epoch, self.batch)
 
-    def _validate(self, validation: Feed) -> dict[str, float]:
+    def _validate(self, validation: BatchStream) -> dict[str, float]:
         return self.trainer._measure(validation)
 
     best_weights: dict[str, Array] | None
@@ -137,10 +200,10 @@ class Run:
     def go(self, stop: StopRequest) -> None:
         trainer = self.trainer
         trainer._stop_reason, self._began = None, not self.done
-        with Progress(self.epochs, self.steps, self.step, quiet=trainer.quiet, say=trainer._say) as progress:
+        with Progress(self.epochs, self.steps, self.step, quiet=trainer.quiet, say=trainer.say) as progress:
             while not self.done and trainer._stop_reason is None:
                 began = perf_counter()
-                self.passes.seconds = dict.fromkeys(PHASES, 0.0)
+                self.objective.seconds = dict.fromkeys(PHASES, 0.0)
                 self._run_epoch(progress, stop)
                 if self.batch == self.batches:
                     self._end_epoch(perf_counter() - began, progress)
@@ -157,17 +220,17 @@ class Run:
             if self.batch and trainer.out is not None:
                 save(self)
             where = f"in epoch {self.epoch + 1}, step {self.step}" if self.batch else f"after epoch {self.epoch}"
-            trainer._say(f"Stopped {where}: {trainer._stop_reason}.")
+            trainer.say(f"Stopped {where}: {trainer._stop_reason}.")
         elif self.best.ended and self.epoch < self.epochs and self._began:
-            trainer._say(self.best.why(self.epoch))
+            trainer.say(self.best.why(self.epoch))
         if self.best_weights:
             trainer.network.load_state_dict(self.best_weights)
             trainer.history.chosen_epoch -= self.best.waited
             extreme = "lowest" if self.best.lower else "highest"
-            trainer._say(
+            trainer.say(
                 f"The weights are those of epoch {trainer.chosen_epoch}: it has the {extreme} {self.best.words}."
             )
-        for call in self._on_end:
+        for call in self.end_callbacks:
             call(trainer, trainer.history)
 
     # Steps.
@@ -181,7 +244,7 @@ class Run:
                     self._first_loss = loss
                 rate = trainer.optimizer.learning_rate
                 progress.advance(samples, rate=rate, measured=self.measures.so_far)
-                if self._on_step:
+                if self.step_callbacks:
                     told = {
                         "epoch": self.epoch + 1,
                         "step": self.step,
@@ -189,7 +252,7 @@ class Run:
                         "learning_rate": rate,
                         "samples": samples,
                     }
-                    for call in self._on_step:
+                    for call in self.step_callbacks:
                         call(trainer, told)
                 self.agree(stop)
                 if stop.requested or trainer._stop_reason is not None:
@@ -199,20 +262,20 @@ class Run:
 
     def _train_step(self, batches: Iterator[Any]) -> tuple[float, int]:
         """One step of the optimizer, over one batch or several; gives their loss and number of samples."""
-        trainer, passes, seconds = self.trainer, self.passes, self.passes.seconds
+        trainer, objective, seconds = self.trainer, self.objective, self.objective.seconds
         count = min(self.accumulate, self.batches - self.batch)
         step = self.step
-        trainer.optimizer.learning_rate = trainer._base_rate * trainer.schedule(step, self.epochs * self.steps)
+        trainer.optimizer.learning_rate = trainer.base_learning_rate * trainer.schedule(step, self.epochs * self.steps)
         if self._accumulation is None:
             return self._whole_step(batches, step)
         total, samples = 0.0, 0
         for i in range(count):
             batch = self._next(batches)
-            program, loss = passes.forward(batch, training=True, seed=(trainer.seed, step * self.accumulate + i))
+            program, loss = objective.forward(batch, training=True, seed=(trainer.seed, step * self.accumulate + i))
             if not math.isfinite(loss):
                 raise Diverged(self._diagnosis(program, loss, step))
-            self.measures.add(passes, batch)
-            passes.backward(program)
+            self.measures.add(objective, batch)
+            objective.backward(program)
             total, samples = total + loss * batch.size, samples + batch.size
             self._accumulation.add(self._weight(batch))
         began = perf_counter()
@@ -225,35 +288,35 @@ class Run:
     def _whole_step(self, batches: Iterator[Any], step: int) -> tuple[float, int]:
         """One step over one batch."""
         batch = self._next(batches)
-        bound = self.passes.bound(batch.shapes, training=True)
+        bound = self.objective.bound(batch.shapes, training=True)
         if bound not in self._whole_steps:
-            kept = self.passes.all_bound()
+            kept = self.objective.all_bound()
             self._whole_steps = {known: whole for known, whole in self._whole_steps.items() if known in kept}
-            self._whole_steps[bound] = WholeStep(self.passes, bound, self.trainer.optimizer, finite=True)
+            self._whole_steps[bound] = WholeStep(self.objective, bound, self.trainer.optimizer, finite=True)
         try:
             loss = self._whole_steps[bound].run(batch, (self.trainer.seed, step))
         except NotFinite as found:
             raise Diverged(self._diagnosis(found.program, found.loss, step)) from None
-        self.measures.add(self.passes, batch)
+        self.measures.add(self.objective, batch)
         self.batch += 1
         return loss, batch.size
 
     def _next(self, batches: Iterator[Any]) -> Any:
         began = perf_counter()
         batch = next(batches)
-        self.passes.seconds["data"] += perf_counter() - began
+        self.objective.seconds["data"] += perf_counter() - began
         return batch
 
     @property
     def _means(self) -> bool:
         """True if the loss of several batches is the mean of theirs, not their sum."""
-        return not all(loss.is_sum for loss in self.passes.loss)
+        return not all(loss.is_sum for loss in self.objective.losses)
 
     def _weight(self, batch: Batch) -> float:
         """The weight of a batch's gradients among those of several batches."""
         if not self._means:
             return 1.0
-        return self.passes.weights[0] if len(self.passes.weights) == 1 else batch.size
+        return self.objective.divisors[0] if len(self.objective.divisors) == 1 else batch.size
 
     def _diagnosis(self, program: Program, loss: float, step: int) -> str:
         """Where the numbers went wrong: the first parameter or layer whose values are not finite."""
@@ -277,12 +340,12 @@ class Run:
         }
         record |= self.measures.values()
         if self.validation is not None:
-            began, forward = perf_counter(), self.passes.seconds["forward"]
+            began, forward = perf_counter(), self.objective.seconds["forward"]
             found = self._validate(self.validation)
-            self.passes.seconds |= {"validation": perf_counter() - began, "forward": forward}
+            self.objective.seconds |= {"validation": perf_counter() - began, "forward": forward}
             record |= {f"validation_{name}": value for name, value in found.items()}
         record["seconds"] = round(seconds, 3)
-        record["phase_seconds"] = {name: round(value, 6) for name, value in self.passes.seconds.items()}
+        record["phase_seconds"] = {name: round(value, 6) for name, value in self.objective.seconds.items()}
         record["gradient_norms"] = self._gradient_norms()
         record["weight_norms"] = {
             name: total_norm([p.data]) for name, p in used_parameters(self.trainer.network).items()
@@ -294,7 +357,7 @@ class Run:
             self.best_weights = {name: array.copy() for name, array in trainer.network.state_dict().items()}
         self.epoch, self.batch = self.epoch + 1, 0
         self.measures = self.new_measures()
-        for call in self._on_epoch:
+        for call in self.epoch_callbacks:
             call(trainer, record)
         if trainer.out is not None:
             save(self)
@@ -315,7 +378,7 @@ class Run:
     def _require_finite(self) -> None:
         network = self.trainer.network
         if not all(np.isfinite(p.data).all() for p in used_parameters(network).values()):
-            program = self.passes.bound(self.feed.first.shapes, training=True).program
+            program = self.objective.bound(self.feed.first.shapes, training=True).program
             raise Diverged(self._diagnosis(program, math.nan, self.step - 1))
 
     def _require_bounded(self, loss: float) -> None:
@@ -333,3 +396,21 @@ class Run:
             raise Interrupted(f"Stopped by {name} {where}. Nothing was saved, as there is no out folder.")
         path = save(self)
         raise Interrupted(f"Stopped by {name} {where}. Go on from {path} with resume.")
+
+
+def used_parameters(network: Module) -> dict[str, Parameter]:
+    """The parameters that ``forward`` uses; those of layers that it never calls are left out."""
+    return {name: p for name, p in network.named_parameters() if p.used}
+
+
+def first_not_finite(network: Module, program: Program) -> str:
+    """A sentence about the first parameter or layer whose values are not finite."""
+    for name, parameter in used_parameters(network).items():
+        if not np.isfinite(parameter.data).all():
+            return f" The parameter {name} is no longer finite."
+    operation = program.first_not_finite()
+    if operation is None:
+        return ""
+    number = next(i for i, one in enumerate(program.graph.operations) if one is operation)
+    path, kind = step_names(network, program.graph.operations)[number]
+    return f" The first layer whose output is not finite is {path} ({kind})."

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from openbnns import nn
-from openbnns.nn import batch_stream as _feed
+from openbnns.nn.batches import read_ahead
 from openbnns.nn.data import DataError
-from openbnns.nn.training_passes import Passes
+from openbnns.nn.objective import Objective
 
 Array = np.ndarray
 
@@ -104,7 +104,7 @@ def test_mapped_files_are_read_batch_by_batch(tmp_path: Path, monkeypatch: pytes
     data.flush()
     x, y = np.load(tmp_path / "x.npy", mmap_mode="r"), np.arange(count) % 2
     largest = 0
-    forward = Passes.forward
+    forward = Objective.forward
 
     def watched(self: Any, batch: Any, **options: Any) -> Any:
         nonlocal largest
@@ -112,7 +112,7 @@ def test_mapped_files_are_read_batch_by_batch(tmp_path: Path, monkeypatch: pytes
         assert batch.x[0].dtype == np.float32 and not isinstance(batch.x[0].base, np.memmap)
         return forward(self, batch, **options)
 
-    monkeypatch.setattr(Passes, "forward", watched)
+    monkeypatch.setattr(Objective, "forward", watched)
     net = nn.Sequential(nn.Linear(2))
     nn.Trainer(net, batch_size=64, quiet=True).fit(x, y, epochs=1, validation_split=0.1)
     assert 0 < largest <= 256 * 50 * 4
@@ -133,8 +133,8 @@ def test_mapped_files_are_read_batch_by_batch(tmp_path: Path, monkeypatch: pytes
 
 def test_reading_ahead_keeps_the_order_and_ends() -> None:
     before = threading.active_count()
-    assert list(_feed.read_ahead(iter(range(100)), 3)) == list(range(100))
-    reading = _feed.read_ahead(iter(range(10**9)), 3)
+    assert list(read_ahead(iter(range(100)), 3)) == list(range(100))
+    reading = read_ahead(iter(range(10**9)), 3)
     assert [next(reading) for _ in range(3)] == [0, 1, 2]
     reading.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
@@ -153,7 +153,7 @@ def test_an_error_of_the_thread_comes_where_its_item_would() -> None:
 
     found = []
     with pytest.raises(OSError, match="the disk is gone"):
-        for item in _feed.read_ahead(broken(), 2):
+        for item in read_ahead(broken(), 2):
             found.append(item)
     assert found == [1, 2] and closed == [True]
 

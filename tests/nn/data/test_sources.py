@@ -14,9 +14,8 @@ import pytest
 
 from helpers import Array
 from openbnns import nn
-from openbnns.distributed.shards import Shards, cut
-from openbnns.nn._orders import BlockOrder
-from openbnns.nn.batches import ArraySource
+from openbnns.distributed.shards import Shards
+from openbnns.nn.batches import ArraySource, BlockOrder, cut
 from openbnns.nn.checkpoints import CheckpointError
 from openbnns.nn.data import DataError
 from openbnns.nn.data.sources.parquet import ParquetRows

@@ -21,7 +21,7 @@ from openbnns.nn import data
 from openbnns.nn.data.preprocessing.tables import TableRows
 from openbnns.nn.data.tables import row_store
 from openbnns.nn.data.tables.table import Table
-from openbnns.nn.resume import fingerprint
+from openbnns.nn.run_checkpoints import fingerprint
 
 
 def columns(count: int = 700) -> dict[str, list[Any]]:

@@ -14,8 +14,8 @@ from ...graph.checks import whole_number
 from ...graph.tensor import Array
 from ...nn.arguments import choose
 from ...nn.files.safetensors import write_atomically
-from ...nn.loss_arguments import read_losses
 from ...nn.module import Module
+from ...nn.objective import read_losses
 from ...nn.optimizer_base import Optimizer
 from .code_memory import RESERVED
 from .code_parts import BNNSCall, NetworkSource

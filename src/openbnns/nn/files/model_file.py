@@ -26,14 +26,14 @@ from ...graph.seeds import undisturbed
 from ...graph.sizes import number_of
 from ...graph.tensor import Array
 from ...interop.converted.parts import ForeignPart
-from .._outputs import arrange
 from ..data import preprocessing
 from ..data.preprocessing import SamplePreparation
 from ..module import Module, shared_names
 from ..nested_arrays import keys_of, parts_of
+from ..objective import arrange
 from ..predictions import BATCH, Predictions, run_all
 from ..recording import recorded_graph
-from ..resume import is_plain, layers_of
+from ..run_checkpoints import is_plain, layers_of
 from . import memory_limit
 from . import safetensors as weights
 from .checked_json import ModelError, Said

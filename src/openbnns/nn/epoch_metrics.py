@@ -1,18 +1,18 @@
-"""The metrics of a trainer, counted batch by batch, and the evaluation of a network."""
+"""Losses and metrics of an epoch, counted batch by batch."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..graph.tensor import Array
-from .batch_stream import Feed
-from .batches import Batch
+from .batches import Batch, BatchStream
 from .losses import Loss
 from .metrics import NAMED, Accuracy, Custom, Metric, Running
 from .metrics.classes import threshold_of
 from .nested_arrays import Key, called, joined, label
-from .training_passes import LossSums, Passes
+from .objective import Objective
 
 
 def default_metrics(losses: Sequence[Loss], keys: Sequence[Key]) -> dict[str, Metric]:
@@ -63,12 +63,35 @@ def describe(metrics: Mapping[str, Metric]) -> list[str]:
     ]
 
 
-class Measures:
+class LossSums:
+    """The losses of an epoch: the mean over its samples, or over their weights, however they are cut into batches.
+
+    A loss that is a sum over the samples of a batch is divided by their number.
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        self._shares, self._are_sums = objective.shares, [loss.is_sum for loss in objective.losses]
+        self._names = [] if objective.keys == [None] else [f"loss_{label(key)}" for key in objective.keys]
+        self.sums, self.weights = [0.0] * len(objective.shares), [0.0] * len(objective.shares)
+
+    def add(self, objective: Objective) -> None:
+        for i, weight in enumerate(objective.divisors):
+            self.sums[i] += objective.values[i] * (1.0 if self._are_sums[i] else weight)
+            self.weights[i] += weight
+
+    def values(self) -> dict[str, float]:
+        """The loss, and if there are several those of the outputs."""
+        means = [total / weight if weight else math.nan for total, weight in zip(self.sums, self.weights, strict=True)]
+        whole = sum(share * mean for share, mean in zip(self._shares, means, strict=True))
+        return {"loss": whole, **dict(zip(self._names, means, strict=False))}
+
+
+class EpochMetrics:
     """All metrics of an epoch while it runs, and its losses."""
 
-    def __init__(self, metrics: Mapping[str, Metric], passes: Passes) -> None:
-        self._outputs, self._targets = passes.output_keys, passes.target_keys
-        self.losses = LossSums(passes)
+    def __init__(self, metrics: Mapping[str, Metric], objective: Objective) -> None:
+        self._outputs, self._targets = objective.output_keys, objective.target_keys
+        self.losses = LossSums(objective)
         self.running: dict[str, Running] = {}
         # Metrics of one output, with its number and that of its target.
         self._of_one: list[tuple[Running, int, int]] = []
@@ -81,20 +104,20 @@ class Measures:
                 continue
             index = 0 if metric.output is None else self._outputs.index(metric.output)
             target = self._targets.index(metric.output) if metric.output in self._targets else 0
-            running = self.running[name] = metric.start(None if passes.joint else passes.loss[index])
+            running = self.running[name] = metric.start(None if objective.joint else objective.losses[index])
             self._of_one.append((running, index, target))
 
-    def add(self, passes: Passes, batch: Batch) -> None:
+    def add(self, objective: Objective, batch: Batch) -> None:
         """Count the batch whose forward pass was just made."""
-        self.losses.add(passes)
-        self.count(passes, batch)
+        self.losses.add(objective)
+        self.count(objective, batch)
 
-    def count(self, passes: Passes, batch: Batch) -> None:
+    def count(self, objective: Objective, batch: Batch) -> None:
         """The same for the metrics alone."""
         for running, index, target in self._of_one:
-            running.add(passes.outputs[index], batch.y[target] if batch.y else None)
+            running.add(objective.outputs[index], batch.y[target] if batch.y else None)
         for running in self._of_all:
-            running.add(joined(self._outputs, passes.outputs), joined(self._targets, batch.y))
+            running.add(joined(self._outputs, objective.outputs), joined(self._targets, batch.y))
 
     def values(self) -> dict[str, float]:
         return {**self.losses.values(), **{name: running.value() for name, running in self.running.items()}}
@@ -120,10 +143,10 @@ class Measures:
             running.restore({place.rpartition(".")[2]: arrays[place] for place in places})
 
 
-def measure(passes: Passes, metrics: Mapping[str, Metric], feed: Feed) -> dict[str, float]:
+def measure(objective: Objective, metrics: Mapping[str, Metric], feed: BatchStream) -> dict[str, float]:
     """Loss and metrics in inference mode over all batches of a feed."""
-    measures = Measures(metrics, passes)
-    with passes.evaluating() as own:
+    measures = EpochMetrics(metrics, objective)
+    with objective.evaluating() as own:
         for batch in feed.epoch(0):
             own.forward(batch, training=False)
             measures.add(own, batch)
