@@ -531,3 +531,17 @@ def test_nodes_that_only_look_like_a_layer(tmp_path: Path) -> None:
     net, x = nn.from_onnx(path), floats(3, 2, 4, 3)
     assert net.b.shape == (1, 5, 1, 1)
     np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("batch", [1, "N", None])
+def test_states_beside_another_batch(batch: int | str | None, tmp_path: Path) -> None:
+    """The first axis of a state counts layers: it keeps its number."""
+    nodes = [node("Gather", "h layer", "one"), node("MatMul", "x one", "m"), node("Add", "m last", "y")]
+    nodes.insert(2, node("Gather", "h next", "last"))
+    constants = {"layer": np.array(0), "next": np.array(1)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": [batch, 4, 4], "h": [2, 4, 4]}, ["y"], constants)
+    net = nn.from_onnx(path)
+    x, h = floats(1, 4, 4), floats(2, 4, 4)
+    np.testing.assert_allclose(net(x, h), x @ h[0] + h[1], 1e-5, 1e-5)
+    with pytest.raises(ValueError, match="'h' has shape"):
+        net(x, h[:1])

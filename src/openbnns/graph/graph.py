@@ -278,9 +278,14 @@ class Graph:
         self.operations.append(operation)
         return operation.outputs[0]
 
-    def finish(self, outputs: Sequence[Tensor]) -> None:
-        """Close the graph: run the passes, and make the layers."""
+    def close(self, outputs: Sequence[Tensor]) -> None:
+        """Nothing more is recorded."""
         self.outputs = list(outputs)
+        self.parameters = self._used_parameters()
+
+    def finish(self, outputs: Sequence[Tensor]) -> None:
+        """Close the graph, run the passes, and make the layers."""
+        self.close(outputs)
         for run in self.passes:
             self.operations = run(self.operations, self.outputs)
         for operation in self.operations:

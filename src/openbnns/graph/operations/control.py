@@ -18,7 +18,7 @@ from ..tensor import FLOAT32, Array, Tensor
 class Branch(Operation):
     """The outputs of ``graphs[0]`` where the first input is not 0, else of ``graphs[1]``; both have the other inputs.
 
-    A branch is a program of its own. Gradients go through the branch that was taken.
+    The graphs are closed, and finished with the graph around them. A branch is a program of its own. Gradients go through the branch that was taken.
     """
 
     takes_integers = True
@@ -28,6 +28,10 @@ class Branch(Operation):
         parameters = dict.fromkeys(p for graph in graphs for p in graph.parameters)
         super().__init__(inputs, outputs, list(parameters))
         self._taken: dict[int, Any] = {}  # programs of forward passes to go back through, by where their results lie
+
+    def prepare(self) -> None:
+        for graph in self.graphs:
+            graph.finish(graph.outputs)
 
     @property
     def random(self) -> bool:  # type: ignore[override]

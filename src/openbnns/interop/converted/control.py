@@ -147,7 +147,7 @@ def _both(
             return None
         if isinstance(outer, NetworkGraph) and isinstance(graph, NetworkGraph):
             outer.asked_for_mode |= graph.asked_for_mode
-        graph.finish(values)
+        graph.close(values)
         graphs.append(graph)
         results.append([(v.shape, x.kind, v.dtype) for x, v in zip(found, values, strict=True)])
     if len(results[0]) != len(results[1]) or any(map(_differ, *results)):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -133,6 +134,25 @@ class GraphFile:
         name = self.fresh(wanted)
         self.nodes.append(self.onnx.helper.make_node("Identity", [source], [name], name=self.fresh("Identity")))
         return name
+
+    # Graphs of nodes.
+
+    @contextmanager
+    def inner(self) -> Iterator[list[Any]]:
+        """The nodes of a graph of a node, in the block: it sees all names around it, and nothing around it sees its own."""
+        nodes, values, shown = self.nodes, dict(self._values), dict(self._shown)
+        constants, counted = dict(self._constants), dict(self._counted)
+        self.nodes = []
+        try:
+            yield self.nodes
+        finally:
+            self.nodes, self._values, self._shown = nodes, values, shown
+            self._constants, self._counted = constants, counted
+
+    def graph(self, title: str, nodes: Sequence[Any], results: Sequence[tuple[str, Tensor]]) -> Any:
+        """A graph for a node, without inputs of its own; gives results of these names with what the file says of them."""
+        ports = [self.described(value, name) for name, value in results]
+        return self.onnx.helper.make_graph(nodes, title, [], ports)
 
     # Sizes.
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +35,7 @@ def from_onnx(
     and is saved.
 
     Inputs have the shapes of the file. Sizes that it leaves open are free, and so is axis ``batch_axis`` of every input, the
-    first one, even if the file has a number for it, unless the first input has another number there; ``batch_axis`` may name
+    first one, even if the file has a number for it, unless the first input has another number there, or none; ``batch_axis`` may name
     axes by input, and None leaves all numbers of the file as they are. ``input_shapes`` fixes shapes of inputs, by name;
     without the batch, that stays free.
 
@@ -61,25 +62,28 @@ def from_onnx(
     except Misfit as error:
         raise Unsupported(f"from_onnx: {model.path}: {error}.") from None
     network = _made(model, weights, written)
-    problems, unfinished = [], list[Shapes]()
+    problems, finished, unfinished = [], list[Shapes](), list[Shapes]()
     for shapes in _trial_shapes(model.inputs, written.get(BATCH)):
         try:
-            if recording_of(network, False, shapes).graph.unfinished is None:
+            graph = recording_of(network, False, shapes).graph
+            if graph.unfinished is None and not 0 < len(graph.sizes.computed) <= _FEW_CONDITIONS:
                 break
-            unfinished.append(shapes)  # which other sizes may not be
+            # Sizes for which both ways of a condition are possible may follow.
+            (finished if graph.unfinished is None else unfinished).append(shapes)
             network._forget_recordings()
         except Unsupported as error:
             problems.append(error)
         except NODE_ERRORS as error:
             problems.append(Unsupported(f"from_onnx: {model.path}: the network cannot be made. {error}"))
     else:
-        if not unfinished:
+        if not finished and not unfinished:
             free = any(isinstance(n, str) for port in model.inputs for n in port.shape or ())
             hint = (
                 "\nSizes are free: if only some numbers are possible, pass input_shapes={name: (...)}." if free else ""
             )
             raise Unsupported(f"{problems[0]}{hint}", problems[0].problems) from None
-        recording_of(network, False, unfinished[0])  # for examples of numbers that runs compute
+        # It relies on examples of numbers that runs compute.
+        recording_of(network, False, [*finished, *unfinished][0])
     if written and isinstance(recorded_graph(network).sizes.without_guards().get(BATCH), int):
         network = _with_written_sizes(model, declared, written) or network
     network._card = card_of(model.metadata, str(model.path))
@@ -145,11 +149,11 @@ def _frozen(model: Model) -> set[str]:
 
 # Inputs.
 
-_TRIALS = (
-    (SOME_SAMPLES, 64), (SOME_SAMPLES, 224), (12, 240), (SOME_SAMPLES, 32), (SOME_SAMPLES, 48), (1, 4096), (1, 16000), (1, 1),
-)  # fmt: skip
+_TRIALS = ((SOME_SAMPLES, 64), (SOME_SAMPLES, 224), (12, 240))
+_FEW_CONDITIONS = 2  # that a recording has decided; more are steps of loops
+_MORE_TRIALS = ((SOME_SAMPLES, 32), (SOME_SAMPLES, 48), (1, 4096), (1, 16000), (1, 1))
 """Numbers of samples, and of other sizes that are free, to record with: many networks halve images several times, those that
-read text take lines of 32 or 48 pixels, and windows of sound are long."""
+read text take lines of 32 or 48 pixels, and windows of sound are long. Between the two come those of the file."""
 
 
 def _with_names(
@@ -163,8 +167,11 @@ def _with_names(
         axis = None
     for i, n in enumerate(shape):
         if i == axis:
-            if isinstance(n, int) and written.setdefault(BATCH, n) != n and not isinstance(batch_axis, Mapping):
-                continue  # a state with its layers in front, beside a batch of another size
+            own = port is model.inputs[0] or isinstance(batch_axis, Mapping)
+            if isinstance(n, int) and n != written.get(BATCH, n if own else None):
+                continue  # a state with its layers in front, beside another batch
+            if isinstance(n, int):
+                written[BATCH] = n
             shape[i] = n if isinstance(n, str) else BATCH
         elif n is None or (isinstance(n, str) and n in shape[:i]):  # some files have one name for all that is unknown
             shape[i] = f"{port.name}_{i}"
@@ -210,11 +217,19 @@ def _shape(port: Port, axis: int | None, given: Mapping[str, Sequence[int]], mod
 
 
 def _trial_shapes(ports: Sequence[Port], written: int | None) -> Iterator[Shapes]:
-    """Shapes of inputs to record with, one after the other; last with the batch that the file was ``written`` for, which some
-    files allow alone."""
+    """Shapes of inputs to record with, one after the other; some have the batch that the file was ``written`` for."""
     first = {port.shape[0] for port in ports if port.shape}
-    for samples, others in (*_TRIALS, *([] if written is None else [(written, _TRIALS[0][1])])):
-        yield tuple(
-            tuple(n if isinstance(n, int) else samples if n in first else others for n in port.shape or ())
-            for port in ports
-        )
+    for samples, others in _TRIALS:
+        yield tuple(_numbers(port, first, samples, others) for port in ports)
+    batch = 1 if written is None else written
+    for others in (64, 224, 1024):
+        yield tuple(_numbers(port, {BATCH}, batch, others) for port in ports)
+        # One sample, beside states, lengths and settings.
+        named = {name: others for name in (ports[0].shape or ())[1:] if isinstance(name, str)} | {BATCH: batch}
+        yield tuple(tuple(n if isinstance(n, int) else named.get(n, 1) for n in port.shape or ()) for port in ports)
+    for samples, others in _MORE_TRIALS:
+        yield tuple(_numbers(port, first, samples, others) for port in ports)
+
+
+def _numbers(port: Port, first: AbstractSet[Any], samples: int, others: int) -> tuple[int, ...]:
+    return tuple(n if isinstance(n, int) else samples if n in first else others for n in port.shape or ())

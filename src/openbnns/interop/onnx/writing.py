@@ -17,7 +17,8 @@ from ._graph_file import IR_VERSION, OPSET, GraphFile
 from ._metadata import metadata_of
 from ._preparing import can_prepare, give_units, prepare
 from .errors import OnnxError, Unsupported, require_onnx
-from .writers import WRITERS, NoForm
+from .writers import NoForm
+from .writers.branches import write_operation
 
 _LARGEST = 2**31 - 2**20  # bytes that protocol buffers hold
 
@@ -85,16 +86,11 @@ def _write_all(file: GraphFile, graph: Any, who: str) -> None:
         file.enter(operation)
         before = len(file.nodes)
         try:
-            writer = WRITERS.get(type(operation))
-            if writer is None:
-                raise NoForm("it has no form in ONNX")
-            found = writer(file, operation)
+            write_operation(file, operation)
         except NoForm as error:
             problems.append(f"{_told(operation)} in {file.place or 'the network'}: {error}")
             continue
-        for value, name in zip(operation.outputs, [found] if isinstance(found, str) else found, strict=False):
-            file.bind(value, name)
-            known.add(value)
+        known.update(operation.outputs)
         file.note(_told(operation), before)
     if problems:
         told = "\n  ".join(problems)

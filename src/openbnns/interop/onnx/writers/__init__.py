@@ -1,6 +1,6 @@
 """What operations of networks are in ONNX, one module per kind."""
 
-from . import elementwise, layers, moves, positions, sequences
+from . import branches, elementwise, layers, moves, positions, sequences
 from ._registry import WRITERS, NoForm
 
-__all__ = ["WRITERS", "NoForm", "elementwise", "layers", "moves", "positions", "sequences"]
+__all__ = ["WRITERS", "NoForm", "branches", "elementwise", "layers", "moves", "positions", "sequences"]
