@@ -18,7 +18,8 @@ from ..tensor import FLOAT32, Array, Tensor
 class Branch(Operation):
     """The outputs of ``graphs[0]`` where the first input is not 0, else of ``graphs[1]``; both have the other inputs.
 
-    The graphs are closed, and finished with the graph around them. A branch is a program of its own. Gradients go through the branch that was taken.
+    The graphs are closed, and finished with the graph around them. A branch is a program of its own. Gradients go through the
+    branch that was taken.
     """
 
     takes_integers = True

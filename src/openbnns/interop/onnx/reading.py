@@ -35,8 +35,8 @@ def from_onnx(
     and is saved.
 
     Inputs have the shapes of the file. Sizes that it leaves open are free, and so is axis ``batch_axis`` of every input, the
-    first one, even if the file has a number for it, unless the first input has another number there, or none; ``batch_axis`` may name
-    axes by input, and None leaves all numbers of the file as they are. ``input_shapes`` fixes shapes of inputs, by name;
+    first one, even if the file has a number for it, unless the first input has another number there, or none; ``batch_axis``
+    may name axes by input, and None leaves all numbers of the file as they are. ``input_shapes`` fixes shapes of inputs, by name;
     without the batch, that stays free.
 
     Initializers are parameters under their names, and moving statistics of batch normalizations are buffers; single numbers,
@@ -225,7 +225,8 @@ def _trial_shapes(ports: Sequence[Port], written: int | None) -> Iterator[Shapes
     for others in (64, 224, 1024):
         yield tuple(_numbers(port, {BATCH}, batch, others) for port in ports)
         # One sample, beside states, lengths and settings.
-        named = {name: others for name in (ports[0].shape or ())[1:] if isinstance(name, str)} | {BATCH: batch}
+        named: dict[str | None, int] = {name: others for name in (ports[0].shape or ())[1:] if isinstance(name, str)}
+        named[BATCH] = batch
         yield tuple(tuple(n if isinstance(n, int) else named.get(n, 1) for n in port.shape or ()) for port in ports)
     for samples, others in _MORE_TRIALS:
         yield tuple(_numbers(port, first, samples, others) for port in ports)

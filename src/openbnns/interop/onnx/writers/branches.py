@@ -6,7 +6,7 @@ from typing import Any
 
 from ....graph.graph import Graph
 from ....graph.operation import Operation
-from ....graph.operations.branch import Branch
+from ....graph.operations.control import Branch
 from .._graph_file import GraphFile
 from ._registry import WRITERS, NoForm, writes
 
