@@ -12,6 +12,7 @@ import numpy as np
 from ..graph.tensor import Array
 from ..nn.files import safetensors as weights
 from ..nn.files.untrusted import NO_WEIGHTS
+from ..nn.module import shared_names
 from . import keras as keras_weights
 from .torch import weight_files as torch_weights
 
@@ -37,12 +38,15 @@ def write(path: Any, arrays: Mapping[str, Array], suffix: str | None = None) -> 
     return True
 
 
-def save_from(network: Module, path: Any) -> bool:
-    """Write the weights of a network to a file for NumPy, PyTorch or Keras; False if its name is that of another kind."""
+def save_from(network: Module, path: Any) -> None:
+    """Write the weights of a network to a file for NumPy, PyTorch or Keras, or to one of ours; see ``Module.save``."""
     if Path(path).suffix.lower() in keras_weights.SUFFIXES:
         keras_weights.save_from(network, path)
-        return True
-    return write(path, network.state_dict())
+        return
+    arrays = network.state_dict()
+    if not write(path, arrays):
+        metadata = {other: names[0] for names in shared_names(arrays).values() for other in names[1:]}
+        weights.save(path, {name: array for name, array in arrays.items() if name not in metadata}, metadata or None)
 
 
 def read(path: Any) -> dict[str, Array]:

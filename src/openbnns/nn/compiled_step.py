@@ -12,15 +12,17 @@ import numpy as np
 from .. import engines
 from .._plural import plural
 from ..graph.calls import Call, CallList, NumpyCall, PlanCall, arrays
+from ..graph.checks import whole_number
 from ..graph.parameter import note_step
 from ..graph.program import Program
 from ..graph.tensor import Array
 from . import turns
+from .arguments import choose
 from .batches import Batch
 from .module import Module
 from .nested_arrays import Key, called, keys_of, parts_of
 from .objective import Bound, Objective, arrange, check_targets, listed, output_keys, read_losses, read_shares
-from .optimizer_base import Optimizer
+from .optimizers import NAMED, Optimizer
 from .recording import Shapes, recording_of
 
 _TOGETHER = 16  # steps in one call of native code, which signals wait for
@@ -328,6 +330,17 @@ class CompiledStep:
             outputs = check_targets(y_keys, given, _WHO)
         self.optimizer.attach_network(network.parameters())
         self._objective, self._arranged, self._bound = objective, (x_keys, y_keys, inputs, outputs), None
+
+
+def compile_step(
+    network: Module, loss: Any, optimizer: Any, batch_size: Any, loss_weights: Any, precision: str | None
+) -> CompiledStep:
+    """See ``Module.compile_step``."""
+    size = whole_number(batch_size, f"{_WHO}: batch_size", 1)
+    chosen: Optimizer = choose(optimizer, NAMED, Optimizer, f"{_WHO}: optimizer")
+    if precision is not None:
+        network._precision = engines.check_precision(precision, _WHO)
+    return CompiledStep(network, loss, chosen, size, loss_weights)
 
 
 def _arrays(name: str, value: Any) -> list[Array]:

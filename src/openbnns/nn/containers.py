@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, overload
 
+from ..graph.parameter import Parameter
 from ..graph.tensor import Tensor
 from .module import Layer, Module, check_module, nested
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from ..graph.parameter import Parameter
 
     class Part(Module):
         """The type of a module in a container for type checkers: any module, with the parameters that most have."""
@@ -372,3 +371,28 @@ class Residual(Layer):
                 f"shortcut module that yields {y.shape[1:]}."
             )
         return straight + y
+
+
+class ForeignPart(Module):
+    """A part of a network from elsewhere, not a layer of this library: it holds layers and parameters under their names."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def place(self, name: str, part: Any) -> None:
+        """Hold a module, a parameter or an array under a name, which may be one that modules use for something else."""
+        # Not hasattr(self, name): for a name that is not there a module looks for similar ones, among thousands.
+        free = name not in vars(self) and not hasattr(type(self), name) and not name.startswith("_")
+        if isinstance(part, (Module, Parameter)) and free and name.isidentifier():
+            setattr(self, name, part)
+        elif isinstance(part, (Module, Parameter)):
+            table: dict[str, Any] = self._children if isinstance(part, Module) else self._parameters
+            table[name] = part
+        elif free:
+            self.register_buffer(name, part)
+        else:
+            self._buffers[name] = part
+
+    def extra_repr(self) -> str:
+        return f"{self._kind}," if self._children else self._kind

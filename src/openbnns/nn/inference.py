@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import engines
 from .._plural import plural
+from ..graph.checks import whole_number
 from ..graph.program import Program
 from ..graph.structure import Structure, flatten
 from ..graph.tensor import Array
@@ -164,6 +165,14 @@ class CompiledInference:
             if not target.flags.writeable:
                 raise ValueError(f"{_WHO}: out is read-only. Pass an array that can be written.")
         return targets
+
+
+def compile_inference(network: Module, batch_size: Any, precision: str | None) -> CompiledInference:
+    """See ``Module.compile_inference``."""
+    size = whole_number(batch_size, f"{_WHO}: batch_size", 1)
+    return CompiledInference(
+        network, size, network._precision if precision is None else engines.check_precision(precision, _WHO)
+    )
 
 
 def _frozen_copy(network: Module, precision: str) -> Module:

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from ..interop.coreml.exporting import Package
     from ..interop.source import Written
     from .compiled_step import CompiledStep
-    from .files.layer_file import ParameterBudget
     from .files.model_file import ModelCard
     from .inference import CompiledInference
     from .optimizers import Optimizer, OptimizerName
@@ -130,7 +129,7 @@ class Module:
     _unlisted: ClassVar[frozenset[str]] = frozenset({"program"})  # public names that users do not need
     _programs_kept = _PROGRAMS
     _frozen = False  # whether it is a copy for inference only: see compile_inference
-    _budget: ParameterBudget | None = None  # for the parameters of a network that a file describes
+    _budget: Any = None  # for the parameters of a network that a file describes
     _names_nodes: ClassVar[bool] = False  # whether its ``forward`` names what it calls, as the nodes of a file
     _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
 
@@ -140,7 +139,7 @@ class Module:
         self._accuracy: str | None = None  # accuracy of its filters; None: that of the process
         self._precision = engines.FLOAT32  # of products in its filters
         self._who = type(self).__name__  # in messages about calls
-        self._card: ModelCard | None = None  # what a model file says about it
+        self._card: Any = None  # what a model file says about it
 
     _children: dict[str, Module]
     _parameters: dict[str, Parameter]
@@ -554,14 +553,9 @@ class Module:
         What is shared is written once to a ``.safetensors`` file, under its first name; the metadata names it for every other
         one, as ``safetensors.torch.save_model`` does. The others have it under every name.
         """
-        from ..interop import weight_files
-        from .files.safetensors import save
+        from ..interop.weight_files import save_from
 
-        if weight_files.save_from(self, path):
-            return
-        arrays = self.state_dict()
-        metadata = {other: names[0] for names in shared_names(arrays).values() for other in names[1:]}
-        save(path, {name: array for name, array in arrays.items() if name not in metadata}, metadata or None)
+        save_from(self, path)
 
     def load(self, path: Any, *, strict: bool = True) -> list[str]:
         """Read weights from a file; see :meth:`load_state_dict`.
@@ -569,9 +563,9 @@ class Module:
         ``.safetensors`` files may be ours or PyTorch's, ``.npz`` NumPy's, ``.pt`` and ``.pth`` PyTorch's (its
         ``state_dict``), ``.keras``, ``.weights.h5`` and ``.h5`` those of Keras, whose layers are matched in their order.
         """
-        from ..interop import weight_files
+        from ..interop.weight_files import load_into
 
-        return weight_files.load_into(self, path, strict=strict)
+        return load_into(self, path, strict=strict)
 
     def _require_built(self, what: str) -> None:
         if any(module._lazy() for module in self.modules()):
@@ -908,7 +902,6 @@ class Module:
         """
         from .profiling import summary
 
-        self._require_built("summary")
         return summary(self)
 
     @spelled
@@ -937,16 +930,9 @@ class Module:
         >>> losses[-1] < losses[0] / 2
         True
         """
-        from ..graph.checks import whole_number
-        from .arguments import choose
-        from .compiled_step import CompiledStep
-        from .optimizers import NAMED, Optimizer
+        from .compiled_step import compile_step
 
-        size = whole_number(batch_size, "compile_step: batch_size", 1)
-        chosen: Optimizer = choose(optimizer, NAMED, Optimizer, "compile_step: optimizer")
-        if precision is not None:
-            self._precision = engines.check_precision(precision, "compile_step")
-        return CompiledStep(self, loss, chosen, size, loss_weights)
+        return compile_step(self, loss, optimizer, batch_size, loss_weights, precision)
 
     @spelled
     def compile_inference(
@@ -966,12 +952,9 @@ class Module:
         >>> np.allclose(infer(x), net.eval()(x), atol=1e-6)
         True
         """
-        from ..graph.checks import whole_number
-        from .inference import CompiledInference
+        from .inference import compile_inference
 
-        size = whole_number(batch_size, "compile_inference: batch_size", 1)
-        products = self._precision if precision is None else engines.check_precision(precision, "compile_inference")
-        return CompiledInference(self, size, products)
+        return compile_inference(self, batch_size, precision)
 
     @spelled
     def profile(self, *inputs: Any, repeats: int | None = None) -> Profile:
@@ -983,11 +966,7 @@ class Module:
         """
         from .profiling import profile
 
-        if repeats is not None and (isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1):
-            raise ValueError(f"{type(self).__name__}.profile: repeats is {repeats!r}. Use a whole number, 1 or more.")
-        if not inputs:
-            raise TypeError(f"{type(self).__name__}.profile: pass the inputs of a call, profile(x).")
-        return profile(self, self._inputs(inputs), repeats)
+        return profile(self, inputs, repeats)
 
     # Using.
 
@@ -1008,17 +987,9 @@ class Module:
         of samples that the network has met, so that ``load_model`` needs none of these classes. An :class:`nn.Function` of your
         own is code, which no file holds: a network that calls one is refused.
         """
-        from dataclasses import replace
+        from .files.model_file import save
 
-        from .files.model_file import ModelCard, save
-
-        found = card or self._card or ModelCard()
-        if task is not None:
-            found = replace(found, task=task)
-        if classes is not None:
-            found = replace(found, classes=tuple(map(str, classes)))
-        save(self, path, found)
-        self._card = found
+        save(self, path, card, task, classes)
 
     @spelled
     def predict(self, samples: Any, *, batch_size: int = 256) -> Predictions:
@@ -1041,7 +1012,8 @@ class Module:
     @property
     def model_card(self) -> ModelCard | None:
         """The model card of the file that the network was loaded from or saved to: task, classes, preparation."""
-        return self._card
+        card: ModelCard | None = self._card
+        return card
 
     # For other programs.
 
@@ -1146,9 +1118,9 @@ class Module:
 
     def _repr_html_(self) -> str | None:
         """The table of the layers, for notebooks; until the network is built they show its text."""
-        from .profiling import table
+        from .profiling import html_table
 
-        return table(self).html() if self.built else None
+        return html_table(self)
 
 
 class Layer(Module):

@@ -21,7 +21,7 @@ from ..graph.operations import NormalizedOperation
 from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.sizes import bound
-from ..graph.tensor import Array, Tensor
+from ..graph.tensor import Tensor
 from ..runtime import get_num_threads
 from .module import Module
 from .names import StepName, step_names
@@ -221,7 +221,13 @@ def table(network: Module) -> Table:
 
 def summary(network: Module) -> Summary:
     """The table, to print or to look at."""
+    network._require_built("summary")
     return Summary(table(network))
+
+
+def html_table(network: Module) -> str | None:
+    """The table for notebooks; None until the network is built."""
+    return table(network).html() if network.built else None
 
 
 _WARM_UP = 2
@@ -342,8 +348,14 @@ class Profile:
         return [whole, f"memory: {held}, which share it, and {_kilobytes(self.parameter_bytes)} kB for parameters"]
 
 
-def profile(network: Module, arrays: Sequence[Array], repeats: int | None) -> Profile:
-    """Measure a network on inputs that it is built for. Its own layers, gradients and statistics are not touched."""
+def profile(network: Module, inputs: Sequence[Any], repeats: int | None) -> Profile:
+    """Measure a network on the inputs of a call. Its own layers, gradients and statistics are not touched."""
+    who = f"{type(network).__name__}.profile"
+    if repeats is not None and (isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1):
+        raise ValueError(f"{who}: repeats is {repeats!r}. Use a whole number, 1 or more.")
+    if not inputs:
+        raise TypeError(f"{who}: pass the inputs of a call, profile(x).")
+    arrays = network._inputs(inputs)
     with untouched(network):
         graph, _ = separate_graph(network, tuple(x.shape for x in arrays), training=network.training)
         program = Program(graph, graph.sizes.numbers, training=network.training)

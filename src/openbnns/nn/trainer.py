@@ -36,6 +36,7 @@ from .module import Module, nested
 from .nested_arrays import Key, joined, keys_of, label, parts_of
 from .objective import ClassWeights, Objective, arrange, check_targets, listed, output_keys, read_losses, read_shares
 from .optimizers import Optimizer, OptimizerName
+from .rate_finder import LearningRates, find
 from .recording import recorded_graph
 from .run_checkpoints import load
 from .schedules import Schedule, ScheduleName
@@ -44,7 +45,6 @@ from .transforms import Draws
 
 if TYPE_CHECKING:
     from ..distributed import Communicator
-    from .rate_finder import LearningRates
 
 EVALUATED = 256  # samples at a time
 
@@ -554,8 +554,6 @@ class Trainer(Listed):
         >>> 1e-4 < found.suggestion < 1
         True
         """
-        from .rate_finder import find
-
         source = self._source(
             x, y, sample_weights, "Trainer.find_learning_rate", batch_size=self.batch_size, seed=self.seed
         )

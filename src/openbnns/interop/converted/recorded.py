@@ -12,8 +12,8 @@ from ...graph.parameter import Parameter
 from ...graph.program import Program
 from ...graph.sizes import AnySize, FreeSizes, Size
 from ...graph.tensor import Array, Tensor
+from ...nn.containers import ForeignPart
 from ...nn.recording import Shapes, recording_of
-from .parts import ForeignPart
 from .tensors import ForeignTensor
 
 Body = Callable[[dict[str, ForeignTensor], Mapping[int, Size]], list[ForeignTensor]]

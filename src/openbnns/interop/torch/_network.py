@@ -12,10 +12,10 @@ from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape
 from ...graph.tensor import Tensor
 from ...nn import functional as F
+from ...nn.containers import ForeignPart
 from ...nn.module import Module
 from ...nn.recording import Recording, Shapes
 from ..converted.functions import SampleNumbers
-from ..converted.parts import ForeignPart
 from ..converted.tensors import ForeignTensor, Misfit
 from . import _running
 from ._layers import KINDS

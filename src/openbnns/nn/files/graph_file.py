@@ -53,7 +53,7 @@ from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, Guard, Size, expression_of, number_of, product
 from ...graph.structure import Structure
 from ...graph.tensor import FLOAT32, INT64, Array, Tensor
-from ...interop.converted.parts import ForeignPart
+from ..containers import ForeignPart
 from ..function import Function
 from ..module import Module
 from ..names import argument_names, is_of_library

@@ -22,9 +22,8 @@ from typing import Any
 from ... import ActivationFunction
 from ..._spelling import nearest
 from ...graph.parameter import Parameter
-from ...interop.converted.parts import ForeignPart
 from ..arguments import arguments_by_name
-from ..containers import Add, Residual, Sequential
+from ..containers import Add, ForeignPart, Residual, Sequential
 from ..layers import Concatenate
 from ..module import Layer, Module
 from . import memory_limit
@@ -69,14 +68,34 @@ class Rows(Layer):
         return x
 
 
+def _public_names() -> dict[str, Any]:
+    from ... import nn
+
+    return {name: getattr(nn, name) for name in nn.__all__}
+
+
 @lru_cache(maxsize=1)
 def known() -> dict[str, type[Module]]:
     """Layers that a table may name."""
-    from ... import nn
-
-    found = {name: getattr(nn, name) for name in nn.__all__ if isinstance(getattr(nn, name), type)}
+    names = _public_names()
+    found = {name: kind for name, kind in names.items() if isinstance(kind, type)}
     usable = {name: kind for name, kind in found.items() if issubclass(kind, Module) and name not in _UNUSABLE}
     return {**usable, "Rows": Rows}
+
+
+# Networks from ONNX, whose tables the room above writes and reads.
+
+
+def _onnx_table(network: Any) -> dict[str, Any]:
+    from ...interop.onnx.described import as_table
+
+    return as_table(network)
+
+
+def _onnx_network(table: dict[str, Any], where: str, largest: int) -> Module:
+    from ...interop.onnx.described import network_of
+
+    return network_of(table, where, largest)
 
 
 # From a network.
@@ -92,10 +111,8 @@ def _describe(module: Module, path: str, seen: dict[Module, str]) -> dict[str, A
     if module in seen:
         return {"same": seen[module]}
     if type(module).__module__ == "openbnns.interop.onnx._network":
-        from ...interop.onnx.described import as_table
-
         seen[module] = path
-        return {"type": _FROM_ONNX, **as_table(module)}  # type: ignore[arg-type]
+        return {"type": _FROM_ONNX, **_onnx_table(module)}
     if isinstance(module, ForeignPart):
         raise CannotDescribe(f"{where} comes from PyTorch, whose forward a file cannot hold")
     if known().get(name) is not type(module):
@@ -197,9 +214,7 @@ class Maker:
         given = dict(fields)
         name = given.pop("type")
         if name == _FROM_ONNX:
-            from ...interop.onnx.described import network_of
-
-            network: Module = network_of(given, where, self.largest)
+            network = _onnx_network(given, where, self.largest)
             self._made.setdefault(path, network)
             return network
         if name not in known():

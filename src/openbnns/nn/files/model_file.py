@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from ...graph.parameter import Mismatch
 from ...graph.seeds import undisturbed
 from ...graph.sizes import number_of
 from ...graph.tensor import Array
-from ...interop.converted.parts import ForeignPart
+from ..containers import ForeignPart
 from ..data import preprocessing
 from ..data.preprocessing import SamplePreparation
 from ..module import Module, shared_names
@@ -125,9 +125,20 @@ ModelCard.__init__ = spelled(ModelCard.__init__)  # type: ignore[method-assign]
 # Writing.
 
 
-def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
-    """Write a model file; see ``nn.Module.save_model``, whose caller a warning points to."""
+def save(
+    network: Module,
+    path: str | PathLike[str],
+    card: ModelCard | None = None,
+    task: str | None = None,
+    classes: Sequence[str] | None = None,
+) -> None:
+    """Write a model file; see ``nn.Module.save_model``."""
     who = f"{type(network).__name__}.save_model"
+    card = card or network._card or ModelCard()
+    if task is not None:
+        card = replace(card, task=task)
+    if classes is not None:
+        card = replace(card, classes=tuple(map(str, classes)))
     if not network.built:
         raise RuntimeError(
             f"{who}: the shape of samples is not known. Call build(sample_shape), or run one batch, first."
@@ -164,6 +175,7 @@ def save(network: Module, path: str | PathLike[str], card: ModelCard) -> None:
         raise ValueError(f"{who}: the description has {shown(len(text))}, but {shown(_LARGEST_TEXT)} are the most.")
     stored = {name: array for name, array in arrays.items() if name not in shared}
     weights.save(path, {**stored, **constants}, {KEY: text, **shared})
+    network._card = card
 
 
 def _graph(network: Module, who: str) -> tuple[dict[str, Any], dict[str, Array]]:
