@@ -171,7 +171,7 @@ _OPTIMIZERS: dict[str, tuple[Callable[..., tuple[State, Any]], Callable[[Any, St
 
 
 def _layer(layer: Any, name: str) -> Layer | None:
-    """What does the same in JAX, None if this command does not know it. ``name`` is how its parameters' names begin."""
+    """The same layer in JAX, None if it is not in this list. The names of its parameters begin with ``name``."""
     from openbnns import nn
 
     if isinstance(layer, nn.Linear):

@@ -1,4 +1,6 @@
-"""What ``make check`` and the hooks of pre-commit run: ``python tools/check.py [CHECK...]``, by default all; ``--fix`` repairs.
+"""Run linters, type checks and formatters, for ``make check`` and pre-commit: ``python tools/check.py [CHECK...]``.
+
+All checks run by default; ``--fix`` repairs what can be repaired.
 
 Every check goes over the whole repository, with the tools of the environment that runs this.
 """

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _reason(error: BaseException) -> str:
-    """What an error says; those of the system name the file first, as ours do."""
+    """The message of an error; errors of the system name the file first, as ours do."""
     if type(error).__module__ == "builtins" and isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}."
     return str(error)

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, the parser, and the kinds of numbers that options take."""
+"""Exit codes, the parser, and the kinds of numbers that options take, for all commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXIT_CODES = {
     STOPPED: "stopped by a signal, after a checkpoint in the case of train",
 }
 UNUSABLE_ERRORS = (ValueError, TypeError, RuntimeError, OSError, OverflowError, MemoryError, ImportError)
-"""What a command raises that could not start, or not go on; ImportError because a package is not installed."""
+"""Errors of a command that could not start or continue; ImportError stands for a package that is not installed."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}.{hint} Use {', '.join(choices)}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """The same; a command that does not know an option says so itself, and which one is like it."""
+        """Parse the arguments; a command that does not know an option says so, and which option is similar."""
         self.given = list(sys.argv[1:] if args is None else args)
         found, rest = super().parse_known_args(args, namespace)
         if rest and self.get_default("run"):
@@ -80,7 +80,7 @@ class _Help(argparse.HelpFormatter):
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """What every command lets one say about what it prints."""
+    """Declare the options of every command about what it prints."""
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
 

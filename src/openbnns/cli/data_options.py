@@ -1,4 +1,4 @@
-"""What commands let one say about data, and how they read it."""
+"""Options about data, and reading data as they say."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def add_stream(parser: argparse.ArgumentParser) -> None:
-    """Whether a table is streamed."""
+    """Declare the option to stream a table."""
     parser.add_argument(
         "--stream", action=argparse.BooleanOptionalAction, default=None,
         help="whether the rows of a table stay in a temporary file and are read as they are needed, with the same results "
@@ -115,7 +115,7 @@ def add_meaning(parser: argparse.ArgumentParser) -> None:
 
 
 def form(options: argparse.Namespace) -> dict[str, Any]:
-    """What the options of :func:`add_form` say to a reader."""
+    """The values of the options of :func:`add_form`, as arguments of a reader."""
     return {
         "separator": options.separator, "header": options.header, "missing": options.missing, "decimal": options.decimal,
         "thousands": options.thousands, "dates": options.dates, "memory_limit": options.memory_limit,
@@ -124,7 +124,7 @@ def form(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def predicted(options: argparse.Namespace, network: Any, **wanted: Any) -> tuple[Any, Any, Any]:
-    """The samples of :func:`add_model_and_data`, the same as the network takes them, and what it says about them."""
+    """The samples of :func:`add_model_and_data`, as read and as the network takes them, and its predictions."""
     from ..nn.data import model_data
     from ..nn.files.model_file import fit_inputs, predict_prepared
 

@@ -128,7 +128,7 @@ def _report(
     paths: Sequence[Path],
     titles: Sequence[str] = ("layer", "becomes"),
 ) -> None:
-    """What became of which layer, and where it is."""
+    """Print the form that each layer has been given, and the files."""
     if options.json:
         converted = [dict(zip(titles, row, strict=True)) for row in rows]
         print_json({

@@ -1,4 +1,4 @@
-"""Whether a process is one of several that a launcher of MPI has started: known from its environment, without MPI."""
+"""The launcher of an MPI job that has started this process, known from the environment, without MPI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Launch(NamedTuple):
 
     @property
     def command(self) -> str:
-        """What starts as many again."""
+        """The command that starts as many processes again."""
         return f"{self.program} -n {self.size}"
 
 
@@ -52,6 +52,6 @@ def launched(environment: Mapping[str, str] = os.environ) -> Launch | None:
 
 
 def speaks() -> bool:
-    """Whether this process is the one that prints what all of them would print."""
+    """True for the process that prints what all processes of a job would print."""
     launch = launched()
     return launch is None or launch.rank == 0

@@ -1,4 +1,4 @@
-"""``openbnns predict``: what a trained model says about new data."""
+"""``openbnns predict``: predictions of a trained model for new data."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _write_arrays(path: Path, outputs: dict[str, Any]) -> None:
 
 
 def table(found: Any, names: list[str]) -> tuple[list[str], list[list[Any]]]:
-    """What is written about predictions: names of columns, and a row for each sample."""
+    """Predictions as a table: names of columns, and a row for each sample."""
     named = list(found.classes)
     if found.task == "classification":
         width = found.probabilities.shape[1]

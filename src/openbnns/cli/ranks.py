@@ -77,15 +77,15 @@ class Ranks:
         self.first = comm is None or comm.rank == 0  # who alone prints and writes
 
     def preparing(self) -> AbstractContextManager[None]:
-        """What ranks do each for itself: if one fails, all do."""
+        """Do something on every rank for itself: if it fails on one, it fails on all."""
         return nullcontext() if self.comm is None else self.comm.preparing()
 
     def once(self, function: Callable[[], _Result]) -> _Result:
-        """What rank 0 does, and all others wait for."""
+        """Do something on rank 0, while all others wait."""
         return function() if self.comm is None else self.comm.once(function)
 
     def trainer_options(self, options: argparse.Namespace) -> dict[str, Any]:
-        """What the trainer has to know of ranks."""
+        """Arguments of the trainer about ranks."""
         if self.comm is None:
             return {}
         shards = {} if options.shards is None else {"shards": options.shards}
@@ -101,7 +101,7 @@ class Ranks:
         return self._layout
 
     def settings(self, options: argparse.Namespace) -> dict[str, str]:
-        """What the report says of them."""
+        """The ranks and their options, for the report."""
         if self.comm is None:
             return {}
         return {"ranks": self._layout, "options for ranks": shlex.join(_given(options)) or "none"}

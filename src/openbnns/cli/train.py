@@ -340,7 +340,7 @@ _METRICS: dict[str, Any] = {"classification": ["accuracy"], "multilabel": ["accu
 
 
 def _what(data: Any) -> str:
-    """What there is to predict, in words."""
+    """The targets in words."""
     names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
     if data.task == "classification":
         return f", {plural(data.classes, 'class')}{names}"

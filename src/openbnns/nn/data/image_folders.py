@@ -25,7 +25,7 @@ _PARTS = {
 
 @dataclass
 class Listing:
-    """What is in a folder of images."""
+    """The contents of a folder of images."""
 
     parts: dict[str, tuple[list[Path], Array]]
     """Files and class numbers of the parts that there are: train, validation, test."""

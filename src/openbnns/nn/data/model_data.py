@@ -1,4 +1,4 @@
-"""Data for a model that is there: read and prepared as the data were that it was trained on."""
+"""Data for a trained model, read and prepared like its training data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Samples:
     y: Array | None
     """Class numbers of the model, labels, or numbers as in the data."""
     names: list[str]
-    """What the samples are called: their rows, or their files."""
+    """Names of the samples: their rows, or their files."""
     notes: list[str] = field(default_factory=list)
     kept: dict[str, list[str]] = field(default_factory=dict)
     """Cells of columns that were asked for, as the file has them."""
@@ -138,7 +138,7 @@ def _table(
 def _formats(
     prepare: TablePreparation, targets: Sequence[str], decimal: str, thousands: str
 ) -> dict[str, NumberFormat]:
-    """The formats of all numbers, as training has found them unless other signs are given; none if nobody knows them."""
+    """The formats of all numbers, as training has found them unless other signs are given; none if they are unknown."""
     if prepare.formats is None and not decimal + thousands:
         return {}
     known = prepare.formats or {}
@@ -232,7 +232,7 @@ def _arrays(
 
 
 def _was_cut(card: ModelCard) -> bool:
-    """Whether parts were taken from the training samples."""
+    """True if parts were taken from the training samples."""
     return any(int(card.split.get(part, 0)) for part in ("test", "validation"))
 
 

@@ -116,7 +116,7 @@ def is_one_hot(y: Array) -> bool:
 
 TASKS = ("classification", "multilabel", "regression")
 _MANY = 100  # different whole numbers: more of them, in more than a tenth of the rows, are quantities
-_FEWEST = 20  # rows in which nearly as many classes are no classes
+_FEWEST = 20  # rows; if nearly every one has another value, the values are not classes
 
 
 @dataclass
@@ -126,7 +126,7 @@ class Targets:
     task: str
     y: Array
     names: tuple[str, ...] = ()
-    """Of the classes, if their numbers do not say it; of the labels; or of the numbers."""
+    """Names of the classes, unless they are their numbers; of the labels; or of the numbers."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -228,7 +228,7 @@ def guess_array(y: Array) -> tuple[str, str]:
 
 
 def numbers(y: Array, task: str, source: str) -> Array:
-    """Targets of a regression or labels as rows of float64, refused if they are no such thing."""
+    """Targets of a regression or labels as rows of float64, refused if they are anything else."""
     if y.dtype.kind not in "fiub":
         raise DataError(
             f"{source}: targets are words, which cannot be the numbers of a {task}. Use --task classification."

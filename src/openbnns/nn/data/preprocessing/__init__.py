@@ -1,4 +1,4 @@
-"""What is done to samples before a network sees them: made from the training samples, stored in the model file."""
+"""Preprocessing of samples, fitted to the training samples and stored in the model file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS: dict[str, Any] = {kind.kind: kind for kind in (ArrayPreparation, ImagePre
 
 
 def from_state(state: Any, where: str) -> SamplePreparation:
-    """The preparation that a model file describes; raises ModelError for what describes none."""
+    """The preparation that a model file describes; raises ModelError if it describes none."""
     said = Said(state, where)
     found: SamplePreparation = KINDS[said.text("kind", tuple(KINDS))].from_state(said)
     return found

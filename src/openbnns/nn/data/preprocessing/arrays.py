@@ -1,4 +1,4 @@
-"""What every preparation does."""
+"""Preparations in general, and that of samples that are arrays of numbers already."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SamplePreparation(ABC):
 
     @abstractmethod
     def said(self) -> list[str]:
-        """What it does, in sentences for people."""
+        """A description of what it does, in sentences."""
 
     def formulas(self) -> list[str]:
         """How each number that the network takes is computed, where they differ, for programs that do it themselves."""
@@ -133,7 +133,7 @@ class ArrayPreparation(SamplePreparation):
 
 
 def standardizing(mean: float, std: float) -> str:
-    """What is done to a number x."""
+    """The formula that is applied to a number x."""
     return f"(x - {mean:.9g}) / {std:.9g}"
 
 
@@ -144,7 +144,7 @@ def _sizes(shape: Sequence[int]) -> str:
 def mean_and_deviation(
     read: Callable[[Any], Array], shape: Sequence[int], rows: Array | None = None
 ) -> tuple[Array, Array]:
-    """Of every feature over some rows, without values that are not there (NaN); summed in float64, in pieces.
+    """Mean and deviation of every feature over some rows, without missing values (NaN); summed in float64, in pieces.
 
     ``read`` gives some of the samples, which all together have this shape.
     """

@@ -38,7 +38,7 @@ class ImagePreparation(SamplePreparation):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of a sample."""
+        """The shape of a sample."""
         return (MODES[self.mode], *self.size)
 
     def apply(self, samples: Any, who: str = "predict") -> Array:

@@ -48,7 +48,7 @@ class CategoryColumn:
     name: str
     categories: tuple[str, ...]
     missing: bool = False
-    """Whether no value is a category, too."""
+    """True if a missing value is a category as well."""
     joined: tuple[str, ...] = ()
     """Words of the training rows that differ from a category in case or blanks alone, and count as it."""
     rare: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class TablePreparation(SamplePreparation):
 
     @property
     def feature_names(self) -> list[str]:
-        """What the features are called."""
+        """The names of the features."""
         names = [c.name for c in self.columns if isinstance(c, NumberColumn)]
         names += [f"{c.name} is missing" for c in self.columns if isinstance(c, NumberColumn) and c.missing]
         for c in self.columns:
@@ -211,7 +211,7 @@ class TablePreparation(SamplePreparation):
         return ArrayPreparation((len(numbers),), mean=[c.mean for c in numbers], std=[c.std for c in numbers])
 
     def kinds(self) -> dict[str, str]:
-        """What a reader of files should read."""
+        """The columns that a reader of files should read."""
         return {c.name: "number" if isinstance(c, NumberColumn) else "word" for c in self.columns}
 
     def with_dates(self, order: str) -> TablePreparation:
@@ -261,7 +261,7 @@ class TablePreparation(SamplePreparation):
         return found
 
     def encoder(self, table: Table) -> Encoder:
-        """What turns rows of this table into features."""
+        """The encoder that turns rows of this table into features."""
         found = Encoder(self.columns, table)
         self.unseen = found.unseen
         return found
@@ -381,7 +381,7 @@ class Encoder:
         self._gaps = [i for i, c in enumerate(numbers) if c.missing]
         self.width = sum(map(_width, columns))
         self.only_scales = self._straight and self.width == len(numbers) and not table.lookups
-        """Whether features take the place of the numbers of the table."""
+        """True if features take the place of the numbers of the table."""
         self.unseen: dict[str, list[str]] = {}
         """Words of the table that training has not seen, by column."""
         self._words: list[tuple[int, int, Array]] = []  # column in the table, width, and what to look codes up in
@@ -468,7 +468,7 @@ class _Words:
 
     counts: Array
     missing: bool = False
-    """Whether there are rows without a word."""
+    """True if there are rows without a word."""
 
 
 def _count_words(table: Table, rows: Array) -> dict[str, _Words]:

@@ -40,7 +40,7 @@ class Format:
     """The decimal sign if it was given, or cells leave no doubt about it, else ""."""
     names: list[str]
     headed: bool
-    """Whether the first line holds the names."""
+    """True if the first line holds the names."""
     blank: int
     """Empty lines before the first that is not."""
     sample: list[list[str]]
@@ -160,7 +160,7 @@ def _columns_of(rows: list[list[str]], count: int, missing: tuple[str, ...]) -> 
 
 
 def _is_headed(rows: list[list[str]], missing: tuple[str, ...]) -> bool:
-    """Whether the first line holds names: no numbers, unlike what is below, or at least nothing that comes again."""
+    """True if the first line holds names: not numbers, unlike the lines below, or at least cells that do not occur again."""
     first = rows[0]
     if any(number_formats.is_number(cell) or cell.strip() in missing for cell in first):
         return False

@@ -57,7 +57,7 @@ def _of_system() -> Iterator[int]:
 
 
 def _of_groups() -> Iterator[int]:
-    """What the limits of containers and services leave: cgroups of the second and the first version."""
+    """Bytes that the limits of containers and services leave: cgroups of the second and the first version."""
     for line in _text_of(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
@@ -73,7 +73,7 @@ def _of_groups() -> Iterator[int]:
 
 
 def _of_process() -> Iterator[int]:
-    """What ``ulimit`` leaves."""
+    """Bytes that ``ulimit`` leaves."""
     pages = _text_of(Path("/proc/self/statm")).split()
     if len(pages) < 6:
         return

@@ -38,7 +38,7 @@ class Table:
     source: str
     """The name that messages call it by."""
     names: list[str]
-    """Of all columns, in their order, those that are not kept included."""
+    """Names of all columns, in their order, including those that are not kept."""
     number_columns: list[str] = field(default_factory=list)
     numbers: Array = field(default_factory=lambda: np.empty((0, 0), np.float32))
     """(rows, columns of numbers) of float32."""
@@ -51,7 +51,7 @@ class Table:
     exact: Array = field(default_factory=lambda: np.empty((0, 0)))
     """(rows, columns to predict) of float64; such columns are among those of words as well."""
     notes: list[str] = field(default_factory=list)
-    """What people should know about how it was read."""
+    """Remarks on how it was read."""
     overflowed: set[str] = field(default_factory=set)
     """Columns of words with too many different ones."""
     odd: dict[str, tuple[int, int, str]] = field(default_factory=dict)
