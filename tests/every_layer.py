@@ -14,12 +14,9 @@ from openbnns.nn.recording import recorded_graph
 
 Array = np.ndarray
 
-
 image, sequence, vector, signal, volume = (2, 8, 8), (5, 8), (8,), (2, 9), (2, 4, 5, 6)
 
-
 AF = openbnns.ActivationFunction
-
 
 # Every layer once, with options that are not the usual ones, and the shapes of samples it takes.
 LAYERS: list[tuple[nn.Module, Any]] = [

@@ -163,7 +163,6 @@ def by_reference(path: Path, samples: list[Any]) -> list[Any]:
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
-
 RANDOM = np.random.RandomState(0)
 
 

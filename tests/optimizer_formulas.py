@@ -11,9 +11,7 @@ from openbnns import capi, compat
 
 FUNCTIONS = list(capi.BNNSOptimizerFunction)
 
-
 SGD = [f for f in FUNCTIONS if "SGD" in f.name]
-
 
 ADAM = [f for f in FUNCTIONS if "Adam" in f.name]
 

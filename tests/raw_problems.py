@@ -55,9 +55,7 @@ def given(arguments: list[Any], address: bool) -> list[Any]:
 
 Described = Callable[..., Any]
 
-
 SAMPLES, LENGTH = 3, 6
-
 
 LEAKY = int(capi.BNNSActivationFunctionLeakyRectifiedLinear)
 

@@ -6,7 +6,6 @@ from openbnns.reference.activation import Array
 
 EPSILON = 1e-3
 
-
 NORMALIZATIONS = {
     "batch": Normalization(Kind.BATCH, EPSILON),
     "instance": Normalization(Kind.INSTANCE, EPSILON),

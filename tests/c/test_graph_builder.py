@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_builder import CASES, INSIDE, POSITIVE, UNARY, X
 
+from builder_cases import CASES, INSIDE, POSITIVE, UNARY, X
 from c_face import library
 from openbnns import graph
 from openbnns.abi.enums import BNNSDataType

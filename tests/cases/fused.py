@@ -584,6 +584,5 @@ def random_case(k: int) -> FusedCase:
 CONV = case("own", convolution.case("own", 3, 6, (6, 5), (3, 3), batch=4, symmetric=(1, 1)), Norm("Batch", moving="mv"),
             activation=Act("RectifiedLinear"))  # fmt: skip
 
-
 ADD = case("own", arithmetic.case("own", "Add", image(6, 4, 5), image(6, 4, 5), batch=4), Norm("Batch"),
            activation=Act("RectifiedLinear"))  # fmt: skip

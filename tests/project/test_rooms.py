@@ -208,3 +208,11 @@ def test_a_family_takes_ten_files_and_three_edits() -> None:
     ]
     naming = re.compile(r'"permute"|import .*\bpermute\b|\bpermute import')
     assert [path for path in code if naming.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_what_tests_share_is_in_modules_beside_them() -> None:
+    """No test file imports another one but as a member of its folder, to run its tests again through another face."""
+    files = sorted((REPOSITORY / "tests").rglob("*.py"))
+    assert [
+        path.name for path in files if re.search(r"^\s*(?:from|import) test_", path.read_text(), re.MULTILINE)
+    ] == []
