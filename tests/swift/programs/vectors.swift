@@ -10,6 +10,8 @@ enum Program {
         check(Double.self)
         namesOfC()
         rampsAndLongSums()
+        conversions(Float.self)
+        conversions(Double.self)
         print("passed")
     }
 
@@ -76,6 +78,11 @@ enum Program {
         same(y, [2, 20, 4, 40, 6, 60])
         vDSP_vsadd(a, 1, &one, &y, 1, 6)
         same(y, [3, 12, 4, 22, 5, 32])
+        vDSP_vsub(b, 1, a, 2, &y, 2, 3)
+        same(y, [-3, 12, -3, 22, -3, 32])
+        vDSP_vsdiv(a, 1, &one, &y, 1, 6)
+        same(y, [0.5, 5, 1, 10, 1.5, 15])
+        vDSP_vsadd(a, 1, &one, &y, 1, 6)
         vDSP_vfill(&one, &y, 3, 2)
         same(y, [2, 12, 4, 2, 5, 32])
         vDSP_vclr(&y, 2, 3)
@@ -83,6 +90,28 @@ enum Program {
         var doubles = [1.0, 2, 3]
         vDSP_vclrD(&doubles, 1, 2)
         same(doubles, [0, 0, 3])
+    }
+
+    static func conversions<T: vDSP_FloatingPointConvertable>(_ type: T.Type) {
+        let x: [T] = [-1.5, -0.5, 0.5, 1.5, 2.75, 300, .infinity, .nan]
+        let nearest = vDSP.floatingPointToInteger(x, integerType: Int8.self, rounding: .towardNearestInteger)
+        precondition(nearest == [-2, 0, 0, 2, 3, 127, 127, 0], "\(nearest)")
+        let bytes = vDSP.floatingPointToInteger(x[..<6], integerType: UInt8.self, rounding: .towardZero)
+        precondition(bytes == [0, 0, 0, 1, 2, 255], "\(bytes)")
+        same(vDSP.integerToFloatingPoint([-3, 7] as [Int16], floatingPointType: T.self), [-3, 7])
+        var whole = [UInt16](repeating: 0, count: 3), numbers = [T](repeating: 0, count: 3)
+        vDSP.convertElements(of: x[3..<6], to: &whole, rounding: .towardNearestInteger)
+        vDSP.convertElements(of: whole, to: &numbers)
+        same(numbers, [2, 3, 300])
+        same(vDSP.clip(x[..<7], to: -1...2), [-1, -0.5, 0.5, 1.5, 2, 2, 2])
+        var pixels: [UInt8] = [9, 9, 9, 9], single: [Float] = [0.5, 254.75, -3, 1.5]
+        vDSP_vfixu8(single, 1, &pixels, 1, 4)
+        precondition(pixels == [0, 254, 0, 1], "\(pixels)")
+        vDSP_vfixru8(single, 2, &pixels, 1, 2)
+        precondition(pixels == [0, 0, 0, 1], "\(pixels)")
+        vDSP_vfixru8(single, 1, &pixels, 1, 4)
+        vDSP_vfltu8(pixels, 1, &single, 1, 4)
+        same(single, [0, 255, 0, 2])
     }
 
     static func rampsAndLongSums() {

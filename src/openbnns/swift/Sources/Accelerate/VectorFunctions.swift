@@ -378,6 +378,22 @@ public func vDSP_vmul(
     for place in 0..<Int(__N) { __C[place * __IC] = __A[place * __IA] * __B[place * __IB] }
 }
 
+/// Differences of elements: those of the second vector minus those of the first.
+public func vDSP_vsub(
+    _ __B: UnsafePointer<Float>, _ __IB: vDSP_Stride, _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride,
+    _ __C: UnsafeMutablePointer<Float>, _ __IC: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) { __C[place * __IC] = __A[place * __IA] - __B[place * __IB] }
+}
+
+/// Each element divided by a number.
+public func vDSP_vsdiv(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __C: UnsafeMutablePointer<Float>,
+    _ __IC: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) { __C[place * __IC] = __A[place * __IA] / __B.pointee }
+}
+
 /// Each element times a number.
 public func vDSP_vsmul(
     _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __C: UnsafeMutablePointer<Float>,
