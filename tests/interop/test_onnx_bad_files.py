@@ -60,7 +60,7 @@ def _twice(model: Any) -> None:
 
 
 def _old(model: Any) -> None:
-    model.opset_import[0].version = 6
+    model.opset_import[0].version = 5
 
 
 def _new(model: Any) -> None:
@@ -89,7 +89,7 @@ def _sequence(model: Any) -> None:
         (_strings, "input 'x' has elements of type 8"),
         (_nothing_computes, "Relu 'Relu_y' reads 'nothing', which nothing computes"),
         (_twice, "Relu 'Relu_y' computes 'h', which is there already"),
-        (_old, "uses version 6 .* versions from 7 on are read"),
+        (_old, "uses version 5 .* versions from 6 on are read"),
         (_new, "uses version 99 .* knows those up to"),
         (_negative, "input 'x' has an axis of size -3"),
         (

@@ -17,7 +17,7 @@ from ...nn.files.untrusted import open_regular
 from ._metadata import bounds_of
 from .errors import OnnxError, require_onnx
 
-OLDEST, NEWEST = 7, 28
+OLDEST, NEWEST = 6, 28
 """Versions of ONNX's operators that are read."""
 
 COMPOSED = (

@@ -39,7 +39,7 @@ _NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
     "MaxPool": ("storage_order",), "Dropout": ("seed", "ratio", "is_test"), "Cast": ("saturate", "round_mode"),
     "LayerNormalization": ("stash_type",),
     "GroupNormalization": ("stash_type",), "RMSNormalization": ("stash_type",), "CastLike": ("saturate", "round_mode"),
-    "BatchNormalization": ("momentum", "training_mode", "spatial"),
+    "BatchNormalization": ("momentum", "training_mode", "spatial", "is_test"), "Gemm": ("broadcast",),
     "Reshape": ("allowzero",), "GRU": ("linear_before_reset", "layout"),
     "LSTM": ("input_forget",), "Split": ("num_outputs",), "ConvTranspose": ("auto_pad", "pads", "output_padding"),
     "Resize": (

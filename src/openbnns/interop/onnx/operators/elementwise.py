@@ -13,7 +13,7 @@ from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape
 from ....graph.tensor import Tensor
 from ....nn import functional as F
-from ...converted.tensors import ForeignTensor, Misfit
+from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from .._call import Call
 from .._file import kind_of_type
 from .._tensor import broadcast_shape, by_numpy, constant_of
@@ -118,6 +118,8 @@ def shrink(call: Call, x: ForeignTensor) -> ForeignTensor:
 
 @operator(ACTIVATIONS, "PRelu")
 def prelu(call: Call, x: ForeignTensor, slope: ForeignTensor) -> ForeignTensor:
+    if call.opset < 7 and slope.rank == 1 and x.rank > 1:
+        slope = ForeignTensor(reshaped(slope, (slope.shape[0], *[1] * (x.rank - 2))), slope.kind)
     value, held = x.numbers, slope.held.storage.leaf if isinstance(slope.held, Tensor) else slope.held
     if isinstance(held, Parameter) and len(held.shape) == 1 and slope.shape in ((1,), _per_channel(x)):
         return ForeignTensor(F.prelu(value, held))
@@ -133,8 +135,19 @@ def _per_channel(x: ForeignTensor) -> tuple[Any, ...]:
 # Functions of several.
 
 
+def _aligned(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
+    """The second operand, whose axes version 6 of the operators matches from an axis of the first on."""
+    if call.opset >= 7 or not call.integer("broadcast", 0) or not call.has("axis"):
+        return b
+    behind = a.rank - a.axis(call.integer("axis")) - b.rank
+    if behind < 0:
+        raise Misfit(f"{b.shape} does not fit {a.shape} from axis {call.integer('axis')} on")
+    return ForeignTensor(reshaped(b, (*b.shape, *[1] * behind)), b.kind)
+
+
 def _binary(function: Any) -> Any:
     def handler(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
+        b = _aligned(call, a, b)
         rank = len(broadcast_shape([a.shape, b.shape]))
         exact = call.op == "Div"  # a division, not a product with the reciprocal, which is rounded
         left, right = operand(a, b.rank), b.numbers if exact else operand(b, a.rank)
@@ -243,7 +256,8 @@ COMPARISONS: dict[str, Any] = {
 
 
 def _mask(function: Any) -> Any:
-    def handler(call: Call, *given: ForeignTensor) -> ForeignTensor:
+    def handler(call: Call, x: ForeignTensor, *others: ForeignTensor) -> ForeignTensor:
+        given = [x, *(_aligned(call, x, other) for other in others)]
         broadcast_shape([x.shape for x in given])
         return ForeignTensor(function(*(x.elements for x in given)), "b")
 
