@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, o
 
 import numpy as np
 
+from .. import engines
 from .._flags import flag, with_flags
 from .._listing import public
 from .._plural import plural
