@@ -44,7 +44,7 @@ class Arithmetic(NamedTuple):
 _chosen = REFERENCE  # for the process, outside of blocks
 _blocks: list[list[str]] = []  # of all threads, the latest at the end
 _current = REFERENCE
-_accuracy = FAST
+_process = Arithmetic(FAST)  # outside of blocks
 _own: ContextVar[Arithmetic | None] = ContextVar("arithmetic", default=None)  # of a block of using_arithmetic
 
 
@@ -163,13 +163,13 @@ def accuracy() -> str:
 
 def arithmetic() -> Arithmetic:
     """How filters created from now on compute on the native engine."""
-    return _own.get() or Arithmetic(_accuracy)
+    return _own.get() or _process
 
 
 def select_accuracy(name: str, who: str = "openbnns.set_accuracy") -> None:
     """Choose the accuracy for the whole process; see :func:`openbnns.set_accuracy`."""
-    global _accuracy
-    _accuracy = check_accuracy(name, who)
+    global _process
+    _process = Arithmetic(check_accuracy(name, who))
 
 
 def check_accuracy(name: str, who: str) -> str:

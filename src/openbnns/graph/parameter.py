@@ -203,10 +203,6 @@ class Parameter(Expression):
         assert self._data is not None
         return self._data
 
-    def _version(self) -> int | None:
-        """A number that grows with every write; None while writes cannot be seen."""
-        return None if self._shared or (self._held is not None and self._held() is not None) else self._writes
-
     @property
     def grad(self) -> Array:
         """The gradient; assigning to it copies, and None stands for zeros."""
@@ -402,11 +398,10 @@ def note_step() -> None:
 def version_of(parameters: Iterable[Parameter]) -> tuple[int, int] | None:
     """A version that changes with every write to any of these; None while writes cannot be seen."""
     total = 0
-    for parameter in parameters:
-        version = parameter._version()
-        if version is None:
+    for parameter in parameters:  # of every call of a network, so that a method of each would count
+        if parameter._shared or (parameter._held is not None and parameter._held() is not None):
             return None
-        total += version
+        total += parameter._writes
     return _step, total
 
 

@@ -116,6 +116,7 @@ class Program:
             self._lasting += [parameter.array, parameter.grad] if trained else [parameter.array]
         self.inputs = [self._array(value) for value in graph.inputs]
         self.shapes = tuple(array.shape for array in self.inputs)
+        self._only_input = self.inputs[0] if len(self.inputs) == 1 else None
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = CallList(self._lasting)
         self._settling = CallList(self._lasting)  # the calls of settled steps
@@ -409,9 +410,10 @@ class Program:
 
     def fits(self, given: Sequence[Any]) -> bool:
         """True for one array of the same shape and type as the only input, so that nothing has to be checked."""
-        if len(given) != 1 or len(self.inputs) != 1:
+        target = self._only_input
+        if target is None or len(given) != 1:
             return False
-        samples, target = given[0], self.inputs[0]
+        samples = given[0]
         return type(samples) is np.ndarray and samples.shape == target.shape and samples.dtype == target.dtype
 
     def reads_anywhere(self, given: Sequence[Any]) -> bool:

@@ -637,7 +637,10 @@ class Module:
         return self
 
     def _arithmetic(self) -> engines.Arithmetic:
-        return engines.Arithmetic(self._accuracy or engines.accuracy(), self._precision)
+        around = engines.arithmetic()
+        if self._accuracy is None and self._precision == around.precision:
+            return around
+        return engines.Arithmetic(self._accuracy or around.accuracy, self._precision)
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
         """The message for inputs that a network, built for others, does not take."""
