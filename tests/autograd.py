@@ -1,4 +1,4 @@
-"""What comparisons with PyTorch in float64 share."""
+"""Helpers of comparisons with PyTorch in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of bad calls share: calls that work, a way to change one thing, and what every failure promises."""
+"""Helpers of the tests of bad calls: calls that work, a way to change one thing, and what every failure promises."""
 
 from __future__ import annotations
 

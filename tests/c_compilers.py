@@ -58,7 +58,7 @@ def compilers() -> list[Compiler]:
 
 
 def environment_of_programs(**variables: str | None) -> dict[str, str]:
-    """Of a program that uses the library: nothing of this one's helps it to find anything, but what is given.
+    """The environment of a program that uses the library: it finds nothing by this process's variables, only what is given.
 
     The runtime of sanitizers, which this process may have been started with, has to come first in the other, too.
     """

@@ -78,19 +78,19 @@ def library() -> Any:
 
 
 def c_type(name: str) -> Any:
-    """Of a parameter: enums are 32 bits wide."""
+    """The ctypes type of a parameter; enums are 32 bits wide."""
     if name in HANDLES or name.endswith("*"):
         return ctypes.c_void_p
     return _NUMBERS.get(name, ctypes.c_uint32)
 
 
 def is_enum(name: str) -> bool:
-    """Whether a type that is no pointer is one of the enums."""
+    """True for enums; the type is not a pointer."""
     return name not in _NUMBERS and name not in HANDLES and not name.endswith("*")
 
 
 def last_error() -> str | None:
-    """What the C library says about the latest call of this thread."""
+    """The C library's message about the latest call of this thread."""
     text = library().openbnns_last_error()
     return None if text is None else str(text.decode())
 
@@ -161,7 +161,7 @@ class Raw:
         self.kept: list[Any] = []
 
     def address(self, value: Any) -> int:
-        """Of memory, or of a struct."""
+        """The address of memory, or of a struct."""
         if value is None:
             return 0
         if isinstance(value, capi.Struct):
@@ -224,7 +224,7 @@ class Raw:
         return self.put((element * max(len(values), 1))(*values))
 
     def argument(self, base: str, value: Any) -> Any:
-        """What ctypes takes for a parameter of this type."""
+        """The argument that ctypes takes for a parameter of this type."""
         if base in HANDLES:
             if value is not None and not is_pair(value):
                 raise NotInC
@@ -255,7 +255,7 @@ class CFace:
         """``turns``: how often each call is made; from the second time on it may be known to native code."""
         self.turns = turns
         self.made: Counter[str] = Counter()
-        """How often each function was called through C."""
+        """Calls of each function that were made through C."""
         self.left_out: Counter[str] = Counter()
         """How often it could only be called in Python."""
         self.twins: dict[int, tuple[Any, Any]] = {}
@@ -327,7 +327,7 @@ class CFace:
 
     @staticmethod
     def short_list(parameters: list[tuple[str, str]], arguments: list[Any]) -> bool:
-        """Whether a list has another length than the call says."""
+        """True if a list has another length than the call says."""
         names = [parameter for parameter, _ in parameters]
         for count in ("number_of_inputs", "number_of_parameters", "number_of_fused_filters", "count"):
             if count in names:

@@ -1,4 +1,4 @@
-"""What tests of the C library build programs with: which of it is here, and which of it has to be.
+"""Compilers and tools for tests of the C library: those that are here, and those that have to be.
 
 Compilers and languages that are not here cannot be tried; the summary of a run names them (``conftest.py``). Whoever brings
 them lists them in ``OPENBNNS_TOOLS``, as ``make test-c`` does: then one that is missing fails ``c/test_programs.py``.
@@ -53,7 +53,7 @@ def other_pythons() -> list[Path]:
 
 
 def _runs(program: Path, version: str) -> bool:
-    """Whether it is what its name says, and no stand-in that only knows where versions could be."""
+    """True unless it is a stand-in that only knows where versions could be."""
     asked = [program, "-c", "import ctypes, sys; print('%d.%d' % sys.version_info[:2])"]
     answer = subprocess.run(asked, capture_output=True, text=True, check=False)
     return answer.stdout.strip() == version

@@ -35,7 +35,7 @@ hypothesis.settings.load_profile("shared machine")
 
 
 def wants_peers(config: pytest.Config) -> bool:
-    """Whether the run asks for the cross-checks that need PyTorch (``-m peers``)."""
+    """True if the run asks for the cross-checks that need PyTorch (``-m peers``)."""
     expression = config.option.markexpr
     return "peers" in expression and "not peers" not in expression
 
@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def portion_of(items: list[pytest.Item], portion: str) -> list[pytest.Item]:
-    """Of each test and family every Nth, beginning with the Kth, or the first if there are fewer."""
+    """Every Nth test of each group, beginning with the Kth, or the first if there are fewer."""
     k, n = (int(word) for word in portion.split("/"))
     if not 1 <= k <= n:
         raise pytest.UsageError(f"--portion is {portion}, but has to be K/N with 1 <= K <= N")
@@ -153,7 +153,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What the tests of C programs could not try."""
+    """Name the tools that the tests of C programs lacked."""
     reports = [report for group in terminalreporter.stats.values() for report in group]
     if any("c/test_programs.py" in getattr(report, "nodeid", "") for report in reports) and c_tools.missing():
         names = ", ".join(c_tools.missing())

@@ -1,4 +1,4 @@
-"""What the tests of the reference engine share: random numbers, comparison, gradients by finite differences.
+"""Helpers of the tests of the reference engine: random numbers, comparison, gradients by finite differences.
 
 Gradients are compared with central differences along random directions, contracted with random cotangents, at points
 away from kinks. Kinks, ties, padding and special values are tested by definition.

@@ -64,7 +64,7 @@ _STORED_AS = {
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a descriptor says. Arrays that belong to it have the shape ``size``, in the order of ``size[]``."""
+    """The facts of a descriptor. Arrays that belong to it have the shape ``size``, in the order of ``size[]``."""
 
     layout: BNNSDataLayout
     size: tuple[int, ...]
@@ -160,7 +160,7 @@ class Tensor:
         return numbers * (np.float32(self.scale) or 1.0) + np.float32(self.bias) if self.is_integer else numbers
 
     def rounded(self, values: Array) -> Array:
-        """What is left of numbers that were stored and read back."""
+        """Numbers that were stored and read back."""
         return self.decode(self.encode(np.asarray(values)))
 
     def unit(self, values: Array) -> Array:

@@ -54,7 +54,7 @@ def _evaluate(block: Any, values: dict[int, Any]) -> list[Any]:
 
 
 def _repeated(loop: Any, state: list[Any], values: dict[int, Any]) -> tuple[Any, ...]:
-    """What a loop ends with."""
+    """The values with which a loop ends."""
     condition, body = loop.blocks
 
     def run(block: Any) -> list[Any]:

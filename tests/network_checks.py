@@ -1,4 +1,4 @@
-"""What a network does beside what it should do: ``nn`` against an autograd of the tests' own, or against PyTorch.
+"""Networks beside an oracle: ``nn`` against an autograd of the tests' own, or against PyTorch.
 
 An :class:`Outcome` holds all that a plan of ``random_networks.py`` should give, in float64. :func:`check` runs the plan by
 every way that ``nn`` has: float64, the engine in use, replayed, compiled, trained, in inference mode, from two threads.
@@ -353,7 +353,7 @@ Expected = Callable[[Plan], Outcome]
 
 
 def failure_of(plan: Plan, expected: Expected = outcome_on_tape) -> str | None:
-    """What is wrong with what ``nn`` makes of a plan; None if nothing is."""
+    """The first fault of a plan in ``nn``; None if there is none."""
     try:
         check(plan, expected(plan))
     except Exception as error:  # a crash is a failure like any other
@@ -362,7 +362,7 @@ def failure_of(plan: Plan, expected: Expected = outcome_on_tape) -> str | None:
 
 
 def report(plan: Plan, expected: Expected = outcome_on_tape) -> str:
-    """What is wrong with a network that fails, and the smallest network that fails in the same way."""
+    """The fault of a network, and the smallest network that fails in the same way."""
     told = failure_of(plan, expected)
     assert told is not None
     kind = told.split(":")[0]

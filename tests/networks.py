@@ -1,4 +1,4 @@
-"""What tests of networks share: a small network, data for it, and which of its arrays a step changes."""
+"""Small networks and data for them, and the arrays that a step changes."""
 
 from __future__ import annotations
 

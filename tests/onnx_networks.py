@@ -150,11 +150,11 @@ def as_list(result: Any) -> list[Any]:
 
 
 BEYOND_REFERENCE = {"grouped", "recurrent"}
-"""What ONNX's own evaluator does not do right: transposed convolutions in groups, sequences of different lengths."""
+"""Operators that ONNX's own evaluator computes wrongly: transposed convolutions in groups, sequences of different lengths."""
 
 
 def by_reference(path: Path, samples: list[Any]) -> list[Any]:
-    """What ONNX's own evaluator computes."""
+    """Outputs of ONNX's own evaluator."""
     from onnx.reference import ReferenceEvaluator
 
     evaluator = ReferenceEvaluator(str(path))

@@ -52,7 +52,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Those that count."""
+    """The cases that count."""
     import onnx
     from onnx.backend.test.case.node import collect_testcases
 

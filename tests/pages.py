@@ -40,7 +40,7 @@ def run_alone(page: Path, line: int, code: str) -> None:
 
 
 class Cells(HTMLParser):
-    """What a page shows, by tag; fails where tags do not close in order."""
+    """The texts of a page, by tag; fails where tags do not close in order."""
 
     def __init__(self) -> None:
         super().__init__()

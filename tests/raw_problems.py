@@ -92,7 +92,7 @@ def reduction(of: Described, x: Any, y: Any, w: Any, function: str) -> Any:
 
 
 def address(of: Described, array: Any) -> Any:
-    """What a plain pointer is given."""
+    """The argument for a plain pointer."""
     return array.ctypes.data if isinstance(of(array).data, int) else array
 
 

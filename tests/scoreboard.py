@@ -40,7 +40,7 @@ def read_rows() -> list[Row]:
 
 
 def load(path: Path | None = None) -> dict[str, Any]:
-    """What the last runs left: ``{"full_run": bool, "tests": {test: {"rows": [...], "outcome": ...}}}``."""
+    """The results of the last runs: ``{"full_run": bool, "tests": {test: {"rows": [...], "outcome": ...}}}``."""
     path = path or RECORD
     if not path.exists():
         return {"full_run": False, "tests": {}}

@@ -1,4 +1,4 @@
-"""What tests of layers on Float16, BFloat16 and bytes share: element types, random elements, no conversion in Python."""
+"""Helpers of tests of layers on Float16, BFloat16 and bytes: element types, random elements, no conversion in Python."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def placed(x: Tensor, shape: Sequence[int], key: Any, value: float = 0.0) -> Ten
 
 
 def _summed(x: Tensor) -> Callable[[Array], Array]:
-    """What sums a gradient over the copies that broadcasting has made of a tensor."""
+    """Sum a gradient over the copies that broadcasting has made of a tensor."""
 
     def summed(dy: Array) -> Array:
         dx = dy.sum(tuple(range(dy.ndim - x.ndim)))

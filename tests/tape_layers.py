@@ -257,7 +257,7 @@ def _transposed2d(p: Parameters, o: dict[str, Any], x: Tensor, training: bool) -
 
 
 def _max_pool2d(p: Parameters, o: dict[str, Any], x: Tensor, training: bool) -> Tensor:
-    """Of equally large elements the first has the gradient."""
+    """The maximum; the first of equally large elements has the gradient."""
     kernel, stride, edge = o["kernel_size"], o.get("stride", o["kernel_size"]), o.get("padding", 0)
     windows = _windows(pad(x, [edge] * 4, -1e30), (kernel, kernel), (stride, stride)).flatten(4)
     first = np.expand_dims(windows.data.argmax(4), 4)

@@ -406,7 +406,7 @@ def tokens(count: int, *shape: int, seed: int = 0, low: int = 0) -> Any:
 
 
 def tensors(result: Any) -> list[Any]:
-    """What a module gives, flat, without what is no tensor."""
+    """The tensors among the outputs of a module."""
     if isinstance(result, dict):
         return [x for part in result.values() for x in tensors(part)]
     if isinstance(result, (tuple, list)):

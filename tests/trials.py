@@ -33,7 +33,7 @@ for _name in capi.__all__:  # each is loaded when first asked for, and only then
 
 
 def tensor_of(operand: Any) -> Tensor:
-    """What the descriptor of an operand says."""
+    """The tensor that the descriptor of an operand describes."""
     view, layout = operand.view, capi.BNNSDataLayout(operand.view.layout.code)
     stride = () if layout == PACK32 else tuple(view.strides[axis] for axis in view.layout.stepped)
     return Tensor(layout, tuple(view.size), stride, capi.BNNSDataType(view.element.code), view.scale, view.bias)
@@ -124,7 +124,7 @@ class Trial:
 
     @property
     def backward_arguments(self) -> list[Argument]:
-        """Those with an effect. Attention declares gradients of parameters that it may lack, which take NULL only."""
+        """The gradients with an effect. Attention declares gradients of parameters that it may lack, which take NULL only."""
         if self.backward_call is None:
             return []
         return [a for a in self.backward_call.arguments if a.tensor is not None and a.native]
@@ -165,7 +165,7 @@ class Trial:
         return self.inputs | self.outputs | self.arriving
 
     def described(self, a: Argument, storage: Storage, accumulate: bool = False) -> Any:
-        """What a call is given for an argument."""
+        """The value that a call is given for an argument."""
         if not a.described:
             return storage.elements
         descriptor = storage.descriptor(int(accumulate))
@@ -317,11 +317,11 @@ class Face:
 
     @staticmethod
     def known(row: Row) -> bool:
-        """Whether the class of a row takes the tensors of the C call one by one. Attention keeps them itself."""
+        """True if the class of a row takes the tensors of the C call one by one. Attention keeps them itself."""
         return row.calls is None and isinstance(row.make(), openbnns.layers.base.Layer) and "attention" not in row.id
 
     def name(self, a: Argument) -> str:
-        """What the methods call a tensor."""
+        """The name of a tensor in the methods."""
         if not a.gradient_of:
             return PYTHON.get(a.name) or self._shown(a.name)
         if not a.writes:

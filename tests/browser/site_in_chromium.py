@@ -72,7 +72,7 @@ QUESTIONS = {
     "BNNSFilterApplyBackward": "api/capi/apply",
     "BNNSActivationFunctionGELU": "api/capi/enums",
 }
-"""What people type, by a page that has to be among the first three."""
+"""Searches, by a page that has to be among the first three."""
 ADDRESS_OF_ROOT = "document.baseURI.slice(0, document.baseURI.lastIndexOf('/') + 1)"
 
 _TOO_WIDE = """() => {

@@ -89,7 +89,7 @@ def script(folder: Path, *lines: str) -> str:
 
 
 def test_python_without_a_shared_library(program: Path, tmp_path: Path) -> None:
-    """What the library asks an interpreter, answered by this one: as it is, and as it would be without such a library."""
+    """Answer the library's questions as this interpreter does, and as one without a shared library would."""
     real = f'exec "{sys.executable}" "$@"'
     found = run(program, "names", OPENBNNS_PYTHON=script(tmp_path, real))
     assert (found.returncode, found.stderr) == (0, "")
@@ -247,7 +247,7 @@ def test_exports() -> None:
 
 
 def test_tables_are_up_to_date() -> None:
-    """What tools/generate_clib.py writes is what is there."""
+    """The files are what tools/generate_clib.py writes."""
     tool = Path(__file__).resolve().parents[2] / "tools" / "generate_clib.py"
     checked = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr

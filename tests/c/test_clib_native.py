@@ -25,7 +25,7 @@ KINDS = sorted({type(case) for case in ALL}, key=lambda kind: kind.__name__)
 
 @pytest.fixture
 def seen() -> Iterator[Counter[str]]:
-    """How often each function was called in Python on behalf of the C library."""
+    """Calls of each function that were made in Python on behalf of the C library."""
     counted: Counter[str] = Counter()
     before = list(in_python.functions)
 

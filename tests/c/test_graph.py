@@ -53,7 +53,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(program: Path, *words: str | Path) -> str:
-    """What cases print; they have to succeed."""
+    """The output of a case, which has to succeed."""
     given = environment_of_programs(OPENBNNS_PYTHON=sys.executable)
     result = subprocess.run([program, *words], capture_output=True, text=True, env=given, timeout=120, check=False)
     assert result.returncode == 0, result.stderr

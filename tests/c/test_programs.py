@@ -43,7 +43,7 @@ def environment() -> dict[str, str]:
 
 
 def output_of(*command: str | Path, cwd: Path | None = None) -> str:
-    """What a program prints; it has to succeed."""
+    """The output of a program, which has to succeed."""
     run = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=cwd, check=False)
     assert run.returncode == 0, f"{command[0]} ended with {run.returncode}\n{run.stdout}\n{run.stderr}"
     return run.stdout + run.stderr
@@ -65,7 +65,7 @@ def losses_of(text: str) -> list[float]:
 
 @pytest.fixture(scope="module")
 def losses_in_python() -> list[float]:
-    """Of 30 steps of examples/digits_capi.py with seed 5."""
+    """Losses of 30 steps of examples/digits_capi.py with seed 5."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(EXAMPLES))
         import digits_capi

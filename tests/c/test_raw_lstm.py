@@ -35,7 +35,7 @@ LSTM = ("BNNSDirectApplyLSTMBatchTrainingCaching", "BNNSDirectApplyLSTMBatchBack
 
 @pytest.mark.parametrize("case", [c for c in lstm.CASES if not c.dropout], ids=lambda case: case.id)
 def test_lstm(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Python has found simple once is done without it; everything else is declined, as it is from Python."""
+    """Calls that were simple once run without Python; everything else is declined, as it is from Python."""
     engines._core.forget_lstm()
     values = case.values()
     expected = lstm_results(case, values)

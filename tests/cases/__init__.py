@@ -10,7 +10,7 @@ from ._base import Case
 
 MODULES = [import_module(f".{found.name}", __name__) for found in iter_modules(__path__) if found.name != "contract"]
 FAMILIES = [module for module in MODULES if any(isinstance(case, Case) for case in getattr(module, "CASES", ()))]
-"""Those whose cases the tests of all families run on."""
+"""Families whose cases the tests of all families run on."""
 
 ALL = [case for family in FAMILIES for case in family.CASES]
 """Every case of every family."""

@@ -1,4 +1,4 @@
-"""What all case tables share: a case describes a problem, a run gives it a filter and memory.
+"""The base of all case tables: a case describes a problem, a run gives it a filter and memory.
 
 A run knows arrays by name: ``x, w, b, dy`` and gradients ``dx, dw, db`` for filters with one input; ``a0, a1, a2, dy``
 and ``da0, da1, da2`` for arithmetic. Arrays are ``(batch, *size)`` in the order of ``size[]``; parameters have a batch
@@ -327,7 +327,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Results:
-    """What a case computes: the inputs, the output as stored, the gradients as float64."""
+    """Results of a case: the inputs, the output as stored, the gradients as float64."""
 
     values: Values
     y: Array

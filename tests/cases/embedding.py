@@ -127,7 +127,7 @@ class EmbeddingCase:
     # Loops over every element, straight from the definition.
 
     def scale(self, entry: Array) -> float:
-        """What a looked-up entry is multiplied with."""
+        """The factor of a looked-up entry."""
         p, a = self.norm_type or 2.0, np.abs(entry.ravel())
         norm = a.max(initial=0.0) if np.isinf(p) else float((a**p).sum() ** (1 / p))
         limit = float(np.float32(self.max_norm))

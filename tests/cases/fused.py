@@ -55,7 +55,7 @@ class Norm:
         )
 
     def tensor(self, sample: Tensor) -> Tensor:
-        """Of beta and gamma."""
+        """The tensor of beta and gamma."""
         if self.kind != "Layer":
             return vector(sample.size[-1], stride=self.stride)
         return Tensor(sample.layout, self.size or sample.size, self.stride)

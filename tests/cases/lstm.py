@@ -93,7 +93,7 @@ class LstmCase:
         return shapes.get(tensor, (layers, r, h, h) if tensor != B else (layers, r, h))
 
     def has(self, index: int) -> bool:
-        """Whether the LSTM has this tensor as an input."""
+        """True if the LSTM has this tensor as an input."""
         if index < 6:
             return index == X or (index in (H0, C0) and self.states[index - H0])
         gate, tensor = divmod(index - 6, 5)

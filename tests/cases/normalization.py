@@ -193,7 +193,7 @@ class NormalizationRun:
 def expected(
     case: NormalizationCase, values: dict[str, Array], training: bool = True, gradients: bool = True
 ) -> dict[str, Any]:
-    """What the reference engine gives: y, the moving statistics after the call and, if asked for, the gradients."""
+    """Results of the reference engine: y, the moving statistics after the call and, if asked for, the gradients."""
     run = NormalizationRun(case, values)
     with openbnns.engine("reference"):
         found: dict[str, Any] = {"y": run.forward(training), "moving": run.moving()}

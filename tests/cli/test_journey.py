@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: str, folder: Path) -> str:
-    """What a command of the page prints."""
+    """The output of a command of the page."""
     paths = {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(Path(openbnns.__file__).parents[1]),
@@ -65,7 +65,7 @@ def run(command: str, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def scores(folder: Path) -> np.ndarray:
-    """Of the network, for the images that the page classifies, one at a time as the C program has them."""
+    """Scores of the network for the images that the page classifies, one at a time as the C program has them."""
     net = nn.load_model(folder / "digits.safetensors").eval()
     found: Any = np.concatenate([net(image[None]) for image in load_digits()[2][:COUNT]])
     assert (found.argmax(1) == load_digits()[3][:COUNT]).mean() > 0.8  # it has learned something

@@ -26,7 +26,7 @@ class Loop:
 
 
 def inner_loops(source: str) -> list[Loop]:
-    """Of the kernels in one source file, from its object file."""
+    """Innermost loops of the kernels in one source file, from its object file."""
     loops = []
     with (FOLDER / "CMakeFiles" / "kernels_base.dir" / f"{source}.o").open("rb") as file:
         for section in ELFFile(file).iter_sections():
@@ -56,7 +56,7 @@ def loops_of(instructions: list[capstone.CsInsn]) -> Iterator[Loop]:
     [("micro_kernel", 0.7), ("micro_kernel_pair", 0.6), ("micro_kernel_product", 0.6), ("gemm_small", 0.4)],
 )
 def test_products_are_fused_multiply_adds_on_vectors(source: str, share: float) -> None:
-    """Of the float32 loop with most of them: so much of it are fused multiply-adds on four lanes, and none is anything less."""
+    """The float32 loop with most fused multiply-adds: how many of its instructions they are, all on four lanes."""
     loops = [loop for loop in inner_loops(f"core/gemm/{source}.cpp") if not CONVERSIONS & loop.names.keys()]
     loop = max(loops, key=lambda loop: loop.fused)
     assert loop.fused >= share * loop.count, loop.names
@@ -79,7 +79,7 @@ def instructions_per_multiply_add(who: str, rows: int) -> float:
 def test_instructions_per_multiply_add(
     rows: int, most: float, least_gain: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of a matrix, or a row of dot products, with everything around them, against loops compiled with the same options."""
+    """Instructions of a matrix, or a row of dot products, all included, against loops compiled with the same options."""
     ours, naive = (instructions_per_multiply_add(who, rows) for who in ("ours", "naive"))
     with capsys.disabled():
         print(f"\n{rows} x 64 x 64: {ours:.3f} instructions per multiply-add, naive loops {naive:.3f}")

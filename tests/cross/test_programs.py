@@ -19,7 +19,7 @@ MACH_O_ARM64 = bytes.fromhex("cffaedfe0c000001")
 
 
 def emulator() -> list[str | Path]:
-    """What runs a program of the target: nothing if this machine can."""
+    """The command that runs a program of the target; empty if this machine can."""
     if platform.machine() == PROCESSOR:
         return []
     for name in (f"qemu-{PROCESSOR}-static", f"qemu-{PROCESSOR}"):

@@ -1,4 +1,4 @@
-"""What ranks compute by themselves: shards, trees and sums. Jobs of several ranks are in mpi/."""
+"""Computations of a single rank: shards, trees and sums. Jobs of several ranks are in mpi/."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNTS = (1, 2, 3, 5, 8, 12, 16, 31)
 
 
 def in_brackets(parts: list[str], counts: list[int]) -> str:
-    """What a sum of these parts is, written out."""
+    """The sum of these parts, written out."""
     stack: list[str] = []
     for part, count in zip(parts, counts, strict=True):
         stack.append(part)
@@ -81,7 +81,7 @@ def test_batches_are_cut_evenly() -> None:
 
 @pytest.mark.parametrize("per_host", (1, 2, 3, 6))
 def test_chunks_of_ranks_cover_a_bucket_once(per_host: int) -> None:
-    """Those of a host lie where the ranks with the same number on other hosts have theirs."""
+    """Ranks with the same number have their chunks at the same place on every host."""
     for count in (1, 5, 6, 100):
         chunks = cut_for(6, per_host, count)
         covered = sorted(chunk for chunk in chunks if chunk[0] < chunk[1])

@@ -1,4 +1,4 @@
-"""What a report says about ranks, from histories that are made up. Those of real jobs are in mpi/test_mpi_cli.py."""
+"""The section on ranks of a report, from invented histories; mpi/test_mpi_cli.py has those of real jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every filter promises: purity, linearity, repeatability, flags, missing arguments, memory that it may touch.
+"""Promises of every filter: purity, linearity, repeatability, flags, missing arguments, memory that it may touch.
 
 It runs on every family from its declared calls (trials.py): a new family needs a row in cases/contract.py. The same
 promises for shapes that reach every kernel are in test_contract_cases.py.
@@ -237,7 +237,7 @@ def test_an_empty_batch(row: Row, engine: str) -> None:
 
 @declared
 def test_functions_for_one_sample(row: Row) -> None:
-    """What has no batch size does what a batch of one does."""
+    """Functions without a batch size do what a batch of one does."""
     trial = row.trial(batch=1)
     name, _ = (row.calls or trial.filter.driving_calls())[0]
     expected = trial.forward()
@@ -284,7 +284,7 @@ def expected_refusal(a: Argument, given: set[str], wanted: set[str]) -> str | No
 
 @declared
 def test_inputs_that_are_left_out(row: Row, engine: str) -> None:
-    """What the record says is needed is asked for by name, in both faces; the rest may be NULL."""
+    """Both faces ask by name for inputs that the record needs; the rest may be NULL."""
     trial = row.trial()
     face = Face(trial) if Face.known(row) and trial.gradients else None
     for a in trial.forward_call.record.arguments:

@@ -225,7 +225,7 @@ def test_parameters_of_the_moment(engine: str) -> None:
 
 
 def test_the_same_filter_with_other_batches(engine: str) -> None:
-    """What is kept grows and shrinks with the batch."""
+    """Kept memory grows and shrinks with the batch."""
     values = replace(CONV, batch=7).values()
 
     def part(batch: int) -> dict[str, Array]:

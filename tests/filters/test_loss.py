@@ -131,7 +131,7 @@ def test_gradcheck_takes_predictions_and_labels(engine: str) -> None:
 @pytest.mark.parametrize("case", [c for name, c in OBSERVED.items() if name.startswith("mse_")], ids=lambda c: c["id"])
 @pytest.mark.covers("loss.MeanSquareError.fwd", "loss.MeanSquareError.indelta", "loss.MeanSquareError.bwd")
 def test_observed(case: dict[str, Any], engine: str) -> None:
-    """What real BNNS was seen to compute."""
+    """Results that were observed on real BNNS."""
     setup = setup_of(case)
     given, expected = case["inputs"], case["expected"]
     x, t = (np.array(given[name], np.float32) for name in ("x", "labels"))

@@ -156,7 +156,7 @@ def _random_call(rng: np.random.Generator, layer: ob.LSTMLayer) -> list[Array | 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.25])
 def test_one_layer_in_many_calls(dropout: float) -> None:
-    """What a layer keeps between calls does not affect results."""
+    """State that a layer keeps between calls does not affect results."""
     layer = _small_layer(3, dropout=dropout)
     for seed in range(60):
         again = _random_call(np.random.default_rng(seed), layer)

@@ -107,7 +107,7 @@ def test_known_numbers() -> None:
     ],
 )
 def test_numbers_captured_on_macos(low: float, high: float, bits: str, engine: str) -> None:
-    """What BNNSRandomFillUniformFloat gives there for the seed 42, by a public capture."""
+    """Numbers of BNNSRandomFillUniformFloat for the seed 42, by a public capture."""
     numbers = bn.RandomGenerator(seed=42).fill_uniform(np.empty(8, np.float32), (low, high))
     parts, generator = np.empty(8, np.float32), bn.RandomGenerator(seed=42)
     for part in (parts[:1], parts[1:4], parts[4:]):  # the next fill goes on where the last one ended

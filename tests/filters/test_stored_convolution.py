@@ -264,7 +264,7 @@ def test_bytes_are_exact(types: Any, window: Window, client: bool, monkeypatch: 
 @pytest.mark.parametrize("types", BYTES, ids=names)
 @pytest.mark.parametrize("beyond", [False, True])
 def test_the_largest_sums_are_exact(types: Any, beyond: bool) -> None:
-    """Of 3 x 3 kernels with so many channels that sums have just less than 28 bits, and more."""
+    """Kernels of 3 x 3 with so many channels that sums have just less than 28 bits, and more."""
     limits = [np.iinfo(t) for t in (Tensor(OIHW, (1, 1, 1, 1), data_type=t).dtype for t in types)]
     most = [max(-limit.min, limit.max) for limit in limits]
     channels = 2**27 // (9 * most[0] * most[1]) + beyond
@@ -420,7 +420,7 @@ def test_both_engines_agree() -> None:
 @pytest.mark.parametrize("types", [*FLOATS, (INT8, UINT8, None, FLOAT32)], ids=names)
 @pytest.mark.parametrize("window", [WINDOWS[i] for i in (0, 2, 4, 7, 10, 18)], ids=name_of)
 def test_weights_of_the_caller_may_change(window: Window, types: Any) -> None:
-    """What a filter keeps of its own weights, it makes of the caller's in every call."""
+    """Forms of the weights that a filter keeps of its own are made of the caller's in every call."""
     layer = Layer(window, types, client=True)
     x = layer.input()
     before = layer.apply(x).raw()

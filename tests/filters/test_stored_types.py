@@ -458,7 +458,7 @@ def test_matrix_products_on_any_number_of_threads(types: Any, size: Any) -> None
 @pytest.mark.parametrize("types", [(FLOAT16, FLOAT16, FLOAT16), (INT8, INT8, FLOAT32)], ids=names)
 @pytest.mark.parametrize("operation", ["a_ij, b_ij -> c_i", "a_ijk, b_kjl -> c_lij", "a_ij, a_kj -> c_ik"])
 def test_contractions(operation: str, types: Any) -> None:
-    """Those that are no matrix products as they lie are computed on copies."""
+    """Contractions that are not matrix products as they lie are computed on copies."""
     left, result = operation.replace("a_", "").replace("b_", "").replace("c_", "").split(" -> ")
     sizes = dict(zip("ijkl", (5, 9, 11, 7), strict=True))
     if operation == "a_ij, a_kj -> c_ik":

@@ -70,7 +70,7 @@ def operand_block(operands: Sequence[Tensor], roles: Sequence[int], y: Tensor, o
 
 
 class Backward:
-    """What is asked of a backward call: which gradients, set or added, where, and from which of the tensors."""
+    """Request of a backward call: which gradients, set or added, where, and from which of the tensors."""
 
     def __init__(
         self, draw: Draw, y: Tensor, out_role: int, operands: Sequence[Tensor], roles: Sequence[int], batch: int

@@ -123,7 +123,7 @@ class Attention:
         return descriptor
 
     def gradients(self, out: Outcome, name: str) -> Any:
-        """What the backward call fills in for one projection; the target of the output is what arrives."""
+        """The gradients of one projection that the backward call fills in; the target of the output is the output gradient."""
         target = self.deltas[name]
         arriving = target.at(self.arriving.copy())
         arriving.stride = _with_batch(target)

@@ -76,11 +76,11 @@ class InMemory(Raw):
         return super().argument(base, value)
 
     def contents(self) -> list[bytes]:
-        """Of all buffers, and what lies around them."""
+        """Contents of all buffers and of the memory around them."""
         return [ctypes.string_at(place, memory.nbytes) for place, memory in self.placed] + self.surroundings()
 
     def surroundings(self) -> list[bytes]:
-        """What lies around all buffers."""
+        """The memory around all buffers."""
         return [side for place, memory in self.placed for side in self.memory.surroundings(place, memory.nbytes)]
 
 
@@ -208,7 +208,7 @@ class HostileC:
 
 
 def whole(base: str, number: int) -> int:
-    """What is left of a number in its type, without a sign."""
+    """A number as its type holds it, without a sign."""
     return number & ((1 << 8 * ctypes.sizeof(c_type(base))) - 1)
 
 

@@ -44,7 +44,7 @@ class Memory:
         return place, place + self.size
 
     def surroundings(self, address: int, length: int) -> tuple[bytes, bytes]:
-        """What lies on both sides of a buffer."""
+        """The memory on both sides of a buffer."""
         place = self.base + (address - self.base) // self.size * self.size
         first, last = self.usable(place)
         first, last = max(first, address - AROUND), min(last, address + length + AROUND)

@@ -1,4 +1,4 @@
-"""What every family of random cases is made of: choices, memory with guards, and the comparison of two outcomes."""
+"""Parts of every family of random cases: choices, memory with guards, and the comparison of two outcomes."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def inner(memory: Array) -> Array:
 
 
 class Outcome:
-    """What one engine made of a case: status and message of every call, and all memory written."""
+    """Outcome of a case on one engine: status and message of every call, and all memory written."""
 
     def __init__(self) -> None:
         self.statuses: list[Any] = []

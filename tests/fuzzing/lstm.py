@@ -111,7 +111,7 @@ class Cells:
         return self.struct(descriptors)
 
     def backward(self, out: Outcome) -> capi.BNNSLayerParametersLSTM:
-        """What arrives, and memory for the gradients."""
+        """The output gradients, and memory for the gradients."""
         descriptors = {}
         for name, shape in self.shapes.items():
             if not self.wanted[name]:

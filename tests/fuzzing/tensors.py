@@ -39,7 +39,7 @@ class Tools:
 
     @property
     def number(self) -> int:
-        """What calls name the axis of ``size[]``: rows are axis 0 of a RowMajorMatrix."""
+        """The number that calls give to the axis of ``size[]``: rows are axis 0 of a RowMajorMatrix."""
         return 1 - self.axis if self.layout == "RowMajorMatrix" and self.axis < 2 else self.axis
 
     def along(self, count: int) -> tuple[int, ...]:

@@ -209,7 +209,7 @@ def dropped(rate: float) -> Net:
 
 
 def test_dropout() -> None:
-    """Of the weights before dropout, a share is gone and the others are larger; values that are all 1 show their sum."""
+    """Dropout removes a share of the weights and enlarges the others; values that are all 1 show their sum."""
     net = dropped(0.4)
     q, k = numbers(N, H, T, D), numbers(N, H, S, D, seed=1)
     weights = softmax(q.astype(np.float64) @ k.swapaxes(-1, -2) * D**-0.5 + causal(T, S))

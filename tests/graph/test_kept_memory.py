@@ -1,4 +1,4 @@
-"""What layers that normalize keep for the backward pass: in the planned memory of the network, and only once."""
+"""Values that normalizations keep for the backward pass: in the planned memory of the network, and only once."""
 
 from __future__ import annotations
 

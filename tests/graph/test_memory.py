@@ -1,4 +1,4 @@
-"""What a backward pass does not copy and a forward pass does not keep, without a difference in any number."""
+"""Copies that a backward pass avoids and values that a forward pass does not keep, without a difference in any number."""
 
 from __future__ import annotations
 

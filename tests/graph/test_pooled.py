@@ -59,7 +59,7 @@ def results(net: nn.Module, x: Array, *, input_gradient: bool) -> dict[str, Arra
 
 
 def compare(one: dict[str, Array], other: dict[str, Array]) -> None:
-    """What forward gives has the same bits; gradients differ by the order of two sums."""
+    """Outputs have the same bits; gradients differ by the order of two sums."""
     assert one.keys() == other.keys()
     for name, array in one.items():
         if not name.startswith("d"):

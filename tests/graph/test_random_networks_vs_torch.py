@@ -97,7 +97,7 @@ def _array(x: Any) -> Array:
 
 
 def outcome_on_torch(plan: Plan, on_tape: Outcome) -> Outcome:
-    """What PyTorch makes of a plan; only the tape knows where kinks are."""
+    """The outcome of a plan in PyTorch; only the tape knows where kinks are."""
     net = Network(plan)
     inputs = [torch.tensor(array) for array in plan.input_arrays()]
     net.set_mode(False)

@@ -1,4 +1,4 @@
-"""What follows from parameters and constants alone is computed when a parameter has changed, and is never stale."""
+"""Values that follow from parameters and constants alone are computed when a parameter has changed, and are never stale."""
 
 from __future__ import annotations
 

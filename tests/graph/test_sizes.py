@@ -31,7 +31,7 @@ STEPS = st.lists(
 
 
 def run(steps: list[tuple[int, int, int]], sizes: list[Any]) -> list[Any]:
-    """What a program computes and finds, on numbers or on sizes; the answers decide what it does next."""
+    """Run a random program on numbers or on sizes; its comparisons decide what it does next."""
     numbers: list[Any] = [*sizes, 1, 2, 3, -2]
     found: list[Any] = []
     for kind, i, j in steps:

@@ -1,4 +1,4 @@
-"""What ``nn.from_torch`` refuses: the operation, its place and the cure are named, and the module stays as it was."""
+"""Refusals of ``nn.from_torch``: the operation, its place and the cure are named, and the module stays as it was."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_module_that_does_not_take_its_example() -> None:
 
 
 class Flagged(T.Module):  # type: ignore[misc, name-defined]
-    """What encoders of speech do for gradient checkpoints."""
+    """A flag for gradient checkpoints, as encoders of speech have it."""
 
     def forward(self, x: Any) -> Any:
         y = x[:, None]

@@ -1,4 +1,4 @@
-"""What real models do, in small modules: everything that ``make test-pytorch-models`` has found once is here."""
+"""Patterns of real models in small modules: everything that ``make test-pytorch-models`` has found once is here."""
 
 from __future__ import annotations
 

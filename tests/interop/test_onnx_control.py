@@ -97,7 +97,7 @@ def test_model_files(same: bool, tmp_path: Path) -> None:
 
 
 def test_a_branch_by_a_size(tmp_path: Path) -> None:
-    """What PyTorch writes for squeeze: the condition is known from shapes."""
+    """The branch that PyTorch writes for squeeze: the condition is known from shapes."""
     then = graph([node("Squeeze", "x one", "t")], [info("t")])
     other = graph([node("Identity", "x", "e")], [info("e")])
     nodes = [

@@ -188,7 +188,7 @@ def test_masks_where_the_batch_is_elsewhere(tmp_path: Path) -> None:
 
 
 def test_gradients(tmp_path: Path) -> None:
-    """Of parameters and inputs, against finite differences."""
+    """Gradients of parameters and inputs, against finite differences."""
     from openbnns import gradcheck
 
     net, samples = make("expressions")
@@ -463,7 +463,7 @@ def test_a_first_axis_that_is_no_batch_has_the_number_of_the_file(tmp_path: Path
 
 
 def test_an_empty_part_may_be_joined(tmp_path: Path) -> None:
-    """What is left behind all bits of a watermark is nothing, and is joined with the rest."""
+    """A slice behind all bits of a watermark is empty, and is joined with the rest."""
     nodes = [node("Slice", "x four end axis", "none"), node("Concat", "x none x", "y", axis=1)]
     weights = {"four": np.array([4]), "end": np.array([2**31]), "axis": np.array([1])}
     path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4, 2]}, ["y"], weights)

@@ -1,4 +1,4 @@
-"""What programs written for BNNS in C and Swift do beyond what its documents say: such code runs here, too."""
+"""Habits of programs written for BNNS in C and Swift that go beyond its documents: such code runs here, too."""
 
 from __future__ import annotations
 

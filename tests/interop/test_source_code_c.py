@@ -77,7 +77,7 @@ def test_code_without_training(tmp_path: Path) -> None:
 
 
 class Mixed(nn.Module):
-    """What the four networks lack: a table, causal attention, parts joined, an expression, a product, several shapes."""
+    """Parts that the four networks lack: a table, causal attention, parts joined, an expression, a product, several shapes."""
 
     def __init__(self) -> None:
         super().__init__()

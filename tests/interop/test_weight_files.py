@@ -238,7 +238,7 @@ def test_files_for_keras_on_the_command_line(tmp_path: Path, capsys: pytest.Capt
 
 
 class Unwritten(nn.Module):
-    """What Keras has, and four things that it has not."""
+    """Layers of Keras, and four things that it does not have."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What newcomers get wrong: choices given as something else, factories without parentheses, names in the wrong place."""
+"""Mistakes of newcomers: choices given as something else, factories without parentheses, names in the wrong place."""
 
 from collections.abc import Callable
 from typing import Any

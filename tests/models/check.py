@@ -77,7 +77,7 @@ def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
 
 
 def fine_tune(net: Any, x: Sequence[Any]) -> bool:
-    """Whether a few small steps along the gradient, towards outputs that are a little smaller, lower the loss.
+    """True if a few small steps along the gradient, towards outputs that are a little smaller, lower the loss.
 
     The loss is half the mean square of the differences, as a fraction of that of the targets. It need not fall if gradients are
     0, which happens where a softmax is saturated, or if dropout draws anew in every step.
@@ -205,7 +205,7 @@ def _train(model: Model, net: Any, runs: Sequence[Any], results: Sequence[Any]) 
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, or the problems that it lists: a message would name the folder of this machine."""
+    """The text of an error, or the problems that it lists: a message would name the folder of this machine."""
     problems: list[str] = getattr(error, "problems", [str(error)])
     return f"{type(error).__name__}: {'; '.join(problems)}"
 

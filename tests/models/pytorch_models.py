@@ -35,7 +35,7 @@ OUTPUTS = 1e-4
 MISTRUSTED = 1e-2
 """Nothing is shown by a model whose outputs in float32 are as far from float64 in PyTorch itself."""
 GRADIENTS = 1e-5
-"""What gradients may add to three times the distance of PyTorch's in float32."""
+"""The error that gradients may add to three times the distance of PyTorch's in float32."""
 
 
 def _define_operations_of_torchvision() -> None:
@@ -103,7 +103,7 @@ class Model:
     make: Callable[[bool], Any]
     inputs: Inputs
     exact: Any = torch.float64
-    """What to compare with: a model whose code only works in float32 is compared with that."""
+    """The element type to compare in: float32 for models whose code only works in that."""
 
 
 _WIDTHS = {
@@ -375,7 +375,7 @@ def tensors(result: Any) -> Iterator[Any]:
 
 
 def like(result: Any, ours: Any) -> Any:
-    """What PyTorch gives of what the network gives: without caches, and without what only one mode has."""
+    """The results of PyTorch that the network has, too: without caches, and without those of one mode only."""
     if isinstance(ours, dict):
         return {name: like(result[name], part) for name, part in ours.items()}
     if isinstance(ours, (tuple, list)):

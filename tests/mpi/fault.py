@@ -30,7 +30,7 @@ here = told.get("rank") == RANK
 
 
 def happen() -> None:
-    """What happens to this rank."""
+    """The fault of this rank."""
     (folder / "time").write_text(str(time.time()))
     what = told["what"]
     if what in ("SIGKILL", "SIGSTOP", "SIGTERM", "SIGINT"):

@@ -20,7 +20,7 @@ SECONDS = 300  # ranks share two cores with other tests
 
 
 def mpiexec() -> str:
-    """Of the environment that Python is from, else of the machine."""
+    """The mpiexec of Python's environment, or else of the machine."""
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     assert found, "mpi4py is installed, but there is no mpiexec: pip install mpich"
@@ -56,7 +56,7 @@ def run(ranks: int, program: str, *arguments: str, **options: Any) -> subprocess
 
 
 def train(ranks: int, folder: Path, told: dict[str, Any] | None = None, **environment: str) -> dict[str, Any]:
-    """What ``train.py`` leaves behind."""
+    """The files that ``train.py`` leaves behind."""
     path = folder / f"results-{ranks}.npz"
     done = run(ranks, "train.py", str(path), json.dumps(told or {}), **environment)
     assert done.returncode == 0, f"{ranks} ranks: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -147,7 +147,7 @@ def freezing(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
 
 
 def _batches(epoch: int) -> Any:
-    """Of other sizes from batch to batch, with weights of samples; the last is smaller than the number of shards."""
+    """Batches of different sizes, with weights of samples; the last is smaller than the number of shards."""
     random = np.random.RandomState(epoch)
     for size in (33, 40, 7):
         x = random.standard_normal((size, 4)).astype(np.float32)

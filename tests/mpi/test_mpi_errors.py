@@ -1,4 +1,4 @@
-"""What ranks cannot train on is refused on all of them, with the same words."""
+"""Problems that ranks cannot train on: refused on all of them, with the same words."""
 
 from __future__ import annotations
 

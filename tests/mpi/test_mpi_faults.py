@@ -1,4 +1,4 @@
-"""What happens to one rank ends, or stops, all of them in time; and a run goes on from there on any number of ranks."""
+"""Faults of one rank end, or stop, all of them in time; a run goes on from there on any number of ranks."""
 
 from __future__ import annotations
 

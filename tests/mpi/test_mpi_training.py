@@ -14,7 +14,7 @@ from mpi.problems import PROBLEMS
 
 
 def test_any_number_of_ranks_gives_the_same_bits(tmp_path: Path) -> None:
-    """Of weights, running statistics, losses and metrics; one rank works with two threads."""
+    """Weights, running statistics, losses and metrics have the same bits; one rank works with two threads."""
     one = train(1, tmp_path, OPENBNNS_NUM_THREADS="2")
     assert {key.split("/")[0] for key in one} == set(PROBLEMS)
     assert all(np.isfinite(array).all() for array in one.values())

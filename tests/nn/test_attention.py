@@ -145,7 +145,7 @@ def check_formulas(mask: str, options: str) -> None:
 
 @pytest.mark.parametrize("options", ["plain", "rows"])
 def test_the_output_alone(options: str) -> None:
-    """Whether weights are asked for or not, outputs and gradients are the same; the weights are recorded on demand."""
+    """Outputs and gradients are the same with and without weights, which are recorded on demand."""
 
     class Alone(nn.Module):
         def __init__(self, layer: Any) -> None:

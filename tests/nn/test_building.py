@@ -36,7 +36,7 @@ SHAPE = (2, 5, 6)
 
 
 def test_seeds_give_the_same_values_whether_sizes_were_given_or_not() -> None:
-    """Those that build(seed=) has always given: drawn one after the other, in the order of the layers."""
+    """Values are those of build(seed=): drawn one after the other, in the order of the layers."""
     random = np.random.RandomState(3)
     bound = 1 / np.sqrt(2 * 3 * 3)
     expected = [random.uniform(-bound, bound, shape).astype(np.float32) for shape in ((4, 2, 3, 3), (4,))]
@@ -282,7 +282,7 @@ def test_arguments_that_do_not_fit(make: Callable[[], nn.Module], message: str) 
 
 @pytest.mark.parametrize("name", nn.__all__)
 def test_signatures_show_real_names(name: str) -> None:
-    """What help() and editors show: no bundles of arguments, but for layers that take any number of things."""
+    """Names in help() and editors: no bundles of arguments, but for layers that take any number of things."""
     kind = getattr(nn, name)
     if not inspect.isclass(kind) or not issubclass(kind, nn.Module):
         return

@@ -265,7 +265,7 @@ def test_where_files_cannot_be_locked_the_process_number_decides(
 
 
 def test_many_trainers_at_once_give_one_run(tmp_path: Path) -> None:
-    """Of many that start together one trains at a time; none deletes what another wrote."""
+    """Trainers that start together train one at a time; none deletes what another wrote."""
     program = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
         "from pathlib import Path\nfrom training_runs import fit\nfrom openbnns.nn.files.folder_lock import FolderInUse\n"

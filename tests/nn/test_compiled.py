@@ -131,7 +131,7 @@ def test_an_epoch_has_the_bits_of_its_steps(network: str, threads: int) -> None:
 
 
 def test_an_epoch_of_odd_targets_samples_and_engines() -> None:
-    """What native code cannot take together: targets left out, other types, another engine; and then it can again."""
+    """Epochs that native code cannot run as one: targets left out, other types, another engine; and then it can again."""
     one, other = twins(mlp)
     steps = [net.compile_step("cross_entropy", nn.Adam(net.parameters(), lr=0.01), BATCH) for net in (one, other)]
     batches = 4 * data((7,))
@@ -399,7 +399,7 @@ def test_samples_are_read_where_they_lie() -> None:
 
 
 def test_a_step_goes_on_after_a_call_that_declines() -> None:
-    """What has been done, such as moving statistics, is not done twice; Python finds the samples where it looks for them."""
+    """Work such as moving statistics is not done twice; Python finds the samples where it looks for them."""
     one, other = twins(normalized)
     for net in (one, other):
         net.build((7,), seed=2)

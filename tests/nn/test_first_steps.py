@@ -1,4 +1,4 @@
-"""What happens to those who write networks as they are used to from PyTorch, NumPy or Keras: it works, or says what to do."""
+"""Networks written as in PyTorch, NumPy or Keras: they work, or the message says what to do."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def hammer(work: Callable[[int], None], meanwhile: Callable[[], None] | None = N
 
 
 def forget_everything() -> None:
-    """What a change of a setting does: known calls, plans and rules are looked for anew."""
+    """Forget known calls, plans and rules, as a change of a setting does."""
     engines._core.forget_calls()
     engines._core.forget_lstm()
     engines._core.forget_optimizers()
@@ -235,7 +235,7 @@ def test_networks() -> None:
 
 
 def test_every_public_object(tmp_path: Path) -> None:
-    """What servers share: networks, compiled ones, models from files, functions, losses and layers, in any order at once."""
+    """Objects that servers share: networks, also compiled or from files, functions, losses and layers, in any order at once."""
     x, labels = np.random.default_rng(0).standard_normal((8, 12)).astype(np.float32), np.arange(8) % 3
     images = np.random.default_rng(1).standard_normal((4, 2, 10, 10)).astype(np.float32)
     sequences = np.random.default_rng(2).standard_normal((3, 5, 6)).astype(np.float32)

@@ -281,7 +281,7 @@ def test_weights_of_samples_and_of_positions(name: str, reduction: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_bound_losses_are_used_again_and_without_a_gradient(name: str) -> None:
-    """What a trainer does: other numbers in the same arrays, with weights and without, in any order."""
+    """New numbers in the same arrays, with weights and without, in any order, as a trainer gives them."""
     case = CASES[name]
     loss = case.make(reduction="mean")
     y, gradient = case.output.copy(), np.empty_like(case.output)

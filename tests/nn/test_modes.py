@@ -59,7 +59,7 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
 @pytest.mark.parametrize("behind", [None, nn.ReLU, nn.Tanh])
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients_through_a_frozen_normalization(name: str, behind: Any, engine: str) -> None:
-    """Those of y = (x - mean) / sqrt(var + eps) w + b with numbers for mean and var, by formulas in float64."""
+    """Gradients of y = (x - mean) / sqrt(var + eps) w + b with numbers for mean and var, by formulas in float64."""
     make, sample = LAYERS[name]
     norm = make()
     norm.running_mean[...], norm.running_var[...] = numbers(5, seed=1), 0.5 + numbers(5, seed=2) ** 2

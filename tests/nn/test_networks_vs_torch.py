@@ -35,7 +35,7 @@ class TorchLstm(T.Module):
 
 
 class TorchLastOutputs(TorchLstm):
-    """What each direction of an LSTM ends with."""
+    """The last outputs of each direction of an LSTM."""
 
     def forward(self, x: Any) -> Any:
         hidden = self.cells(x)[1][0]

@@ -93,7 +93,7 @@ CASES: dict[str, tuple[Any, Callable[..., Array], dict[str, Any]]] = {
 
 
 def gradients(i: int) -> list[Array]:
-    """Of two parameters: of 37 numbers, so that vectors have a rest, and of 6."""
+    """Gradients of two parameters: of 37 numbers, so that vectors have a rest, and of 6."""
     return [numbers(37, seed=2 * i) * 2.0 ** (i % 5), numbers(2, 3, seed=2 * i + 1)]
 
 

@@ -1,4 +1,4 @@
-"""What a run shows while it runs."""
+"""The progress line of a run."""
 
 from __future__ import annotations
 

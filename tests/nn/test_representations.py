@@ -1,4 +1,4 @@
-"""What users see of networks: texts, tables, names, and what their editors know."""
+"""Representations of networks: texts, tables, names, and what editors know."""
 
 from __future__ import annotations
 

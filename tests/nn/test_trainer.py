@@ -1,4 +1,4 @@
-"""What a trainer can be given: several inputs and outputs, weights, a share for validation, callbacks; and what it finds out."""
+"""Arguments of a trainer: several inputs and outputs, weights, a share for validation, callbacks; and checks before it trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks write: files that later runs add to, pages, and the plots of the documentation."""
+"""Output of the benchmarks: files that later runs add to, pages, and the plots of the documentation."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_results_say_what_they_were_measured_on(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_page_says_what_was_measured() -> None:
-    """That it is whole, closed and readable is tested with the pages of the report."""
+    """The numbers are there; tests of the report's pages check that pages are whole, closed and readable."""
     text = page.page(made_up())
     assert NAME not in text and "quite&lt;/b&gt;" in text
     for piece in (

@@ -55,7 +55,7 @@ def test_examples_run_alone(page: Path, line: int, code: str) -> None:
 @pytest.mark.usefixtures("new_folder")
 @pytest.mark.parametrize(("page", "line", "code"), blocks("py"))
 def test_examples_with_other_libraries_run_alone(page: Path, line: int, code: str) -> None:
-    """Those that import PyTorch or scikit-learn."""
+    """Examples that import PyTorch or scikit-learn."""
     run_alone(page, line, code)
 
 
@@ -155,7 +155,7 @@ def with_examples() -> list[str]:
 
 @pytest.mark.parametrize("name", with_examples())
 def test_examples_in_docstrings_run(name: str) -> None:
-    """Those of public names run alone, below."""
+    """Examples of public names run alone, below."""
     module = importlib.import_module(name)
     known = {text_of(public) for public in public_names()}
     for test in doctest.DocTestFinder().find(module):

@@ -110,7 +110,7 @@ def test_a_program_to_copy_is_short_and_easy_to_find(name: str) -> None:
 
 
 def run_program(name: str, *arguments: str | Path, launcher: tuple[str, ...] = ()) -> str:
-    """What an example prints, run by itself."""
+    """The output of an example that runs by itself."""
     package = Path(datasets.__file__).resolve().parents[1]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])}
     environment |= {"OPENBNNS_PYTHON": sys.executable}  # for a library that lies in the source tree

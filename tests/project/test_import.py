@@ -22,7 +22,7 @@ PACKAGES = [openbnns, capi, layers]
 
 
 def run(program: str, cache: Path) -> str:
-    """What a program prints in a fresh interpreter whose bytecode files are in `cache`."""
+    """The output of a program in a fresh interpreter whose bytecode files are in `cache`."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(cache)
     environment["PYTHONPATH"] = str(Path(openbnns.__file__).parents[1])

@@ -1,4 +1,4 @@
-"""What `make train` and `make test` build: each only what it needs, nothing twice, and never tests on kernels for one CPU."""
+"""Builds of `make train` and `make test`: each only what it needs, nothing twice, and never tests on kernels for one CPU."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def touch(stamp: Path, *, later: float) -> None:
 
 
 def commands(target: str, stamps: Path) -> str:
-    """What make would do."""
+    """The commands that make would run."""
     if shutil.which("make") is None:
         raise RuntimeError("there is no make, which everything else is started with")
     command = ["make", "--dry-run", "--no-print-directory", f"VENV={stamps}", target]
@@ -80,7 +80,7 @@ SYSTEMS = {
     ("alpine", ""): "apk add g++",
     ("unheard-of", ""): "GCC 11 or newer, or Clang, with the package manager of this system",
 }
-"""What to install, by ID and ID_LIKE of /etc/os-release."""
+"""The packages to install, by ID and ID_LIKE of /etc/os-release."""
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -124,7 +124,7 @@ def test_a_compiler_that_is_named_but_not_there() -> None:
 
 
 def test_workflows_call_targets_that_exist(stamps: Path) -> None:
-    """Those of .github, in which a name from the matrix stands for each of its values."""
+    """Workflows of .github, in which a name from the matrix stands for each of its values."""
     called = set()
     for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
         text = workflow.read_text(encoding="utf-8")

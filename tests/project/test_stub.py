@@ -47,7 +47,7 @@ def stubbed() -> dict[str, Any]:
 
 
 def described(function: Any) -> Any:
-    """What the module says of a function of its own."""
+    """The signature that the module gives of a function of its own."""
     ((text, *_),) = function.__nb_signature__
     (node,) = ast.parse(re.sub(r"\\\d+", "...", text) + ": ...").body
     assert isinstance(node, ast.FunctionDef)

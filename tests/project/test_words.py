@@ -63,6 +63,12 @@ def test_texts_are_plain() -> None:
     assert not [complaint for path in files for complaint in complaints(path)]
 
 
+def test_docstrings_of_tests_say_what_they_are_about() -> None:
+    for path in sorted((REPOSITORY / "tests").rglob("*.py")):
+        faults = [line for line, text in docstrings(path.read_text(encoding="utf-8")) if OPENINGS.match(text)]
+        assert not faults, f"{path.relative_to(REPOSITORY)}, lines {faults}: docstrings begin with a noun or a verb"
+
+
 @pytest.mark.parametrize("part", UNFINISHED)
 def test_unfinished_parts_have_something_to_do(part: str) -> None:
     assert any(complaints(path) for path in (PACKAGE / part).rglob("*.py")), f"take {part!r} out of UNFINISHED"

@@ -34,7 +34,7 @@ shapes = pytest.mark.parametrize("shape", [IMAGE, VECTOR], ids=["image", "vector
 
 
 def shares_statistics(n: Normalization, one: tuple[int, ...], other: tuple[int, ...], channels: int) -> bool:
-    """Whether two elements (sample, channel, row, column) are normalized together; a vector has (sample, channel)."""
+    """True if two elements (sample, channel, row, column) are normalized together; a vector has (sample, channel)."""
     if n.kind == Kind.BATCH:
         return one[1] == other[1]
     if one[0] != other[0]:

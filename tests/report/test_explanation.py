@@ -1,4 +1,4 @@
-"""What a report says about predictions: the rows behind mistakes, the columns that matter, and the pixels that decide."""
+"""The part of a report about predictions: the rows behind mistakes, the columns that matter, and the pixels that decide."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class TestNetworks:
         assert all(same(trained(net), fast))
 
     def test_trainer(self) -> None:
-        """Of a network that has run before: it is recorded again, with its weights as they are."""
+        """A network that has run before is recorded again, with its weights as they are."""
         net, other = network(), network()
         fast = trained(net)
         nn.Trainer(net, "mse", accuracy="exact", quiet=True)

@@ -45,7 +45,7 @@ def normalization() -> Made:
 
 
 def moving_statistics() -> Made:
-    """Those are the caller's without the flag, too."""
+    """Moving statistics are the caller's without the flag, too."""
     mean, variance = ones(2), ones(2)
     return bn.NormalizationLayer(
         type=bn.NormalizationType.batch(mean, variance), input=Shape.vector(2)

@@ -1,4 +1,4 @@
-"""What every filter shares: handles, status, flags, allocators, threads, strides and gradients."""
+"""Features of every filter: handles, status, flags, allocators, threads, strides and gradients."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def changed(value: Any) -> Iterator[Any]:
 
 
 def ours(name: str, error: BaseException) -> bool:
-    """Whether an exception is one that a user can do something with: it names the call, or the field of a struct."""
+    """True for an exception that helps a user: it names the call, or the field of a struct."""
     if isinstance(error, bn.BNNSError):
         return True
     return isinstance(error, (TypeError, ValueError)) and str(error).startswith((name.split(".")[0], "BNNS"))

@@ -154,7 +154,7 @@ def check_reactions() -> None:
 
 
 def check_results_afterwards() -> None:
-    """What was interrupted is right when it is run again, with one thread and with several."""
+    """Calls that were interrupted are right when they run again, with one thread and with several."""
     for threads in (1, 0):
         bn.set_num_threads(threads)
         for name in ("product", "winograd", "winograd weights", "attention", "lstm"):

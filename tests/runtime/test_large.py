@@ -26,7 +26,7 @@ def placed(shape: tuple[int, ...], offset: int, values: Any = np.nan) -> Any:
 
 
 def untouched(array: Any) -> bool:
-    """Whether the memory around a placed array is as it was."""
+    """True if the memory around a placed array is as it was."""
     room = array.base if array.base.base is None else array.base.base
     start = (array.ctypes.data - room.ctypes.data) // 4
     return bool((room[:start] == -77).all() and (room[start + array.size :] == -77).all())
@@ -298,7 +298,7 @@ def test_copies_and_transposes(dtype: Any) -> None:
 
 
 def test_reduction_into_its_input_or_a_wrong_shape() -> None:
-    """What the fast path declines, the general path computes or refuses."""
+    """Calls that the fast path declines are computed or refused by the general path."""
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     total = bn.ReductionFunction.sum()
     with pytest.raises(bn.LayerApplyError, match="output is"):

@@ -23,7 +23,7 @@ FACES: tuple[ModuleType, ...] = (ob, nn)
 WEIGHTS = np.ones((2, 3), np.float32)
 
 HOOKS = {f"{name}.{hook}" for name in nn.__all__ for hook in ("check", "program")}
-"""What networks call, not their users."""
+"""Methods that networks call, not their users."""
 
 
 def camel(name: str) -> str:

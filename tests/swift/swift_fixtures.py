@@ -1,4 +1,4 @@
-"""What all tests of the Swift package share: the module, built once."""
+"""The module of the Swift package, built once for all tests."""
 
 from __future__ import annotations
 

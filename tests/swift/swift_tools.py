@@ -18,7 +18,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "open
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 
 FOLDERS = {ROOT, Path(tempfile.gettempdir()).resolve(), Path(sys.prefix), Path(sys.base_prefix), PACKAGE}
-"""What programs see of this machine: they start the Python that runs the tests."""
+"""The environment of programs: they start the Python that runs the tests."""
 
 GIVEN: dict[str, str | None] = {"OPENBNNS_SWIFT_ROOT": os.environ.get("OPENBNNS_SWIFT_ROOT", str(CACHE))}
 if Path(sys.prefix) not in PACKAGE.parents:  # a source tree, which no Python knows

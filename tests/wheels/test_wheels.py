@@ -140,7 +140,7 @@ def test_bill_of_materials(wheel: Path) -> None:
 
 @pytest.mark.parametrize("wheel", [w for w in WHEELS if "manylinux" in w.name], ids=lambda wheel: wheel.name)
 def test_auditwheel_agrees(wheel: Path) -> None:
-    """Of wheels for musl it only takes those that call the C library as Alpine does; libc.so is its name everywhere."""
+    """auditwheel takes wheels for musl only if they call the C library as Alpine does; libc.so is its name everywhere."""
     command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     words = " ".join(shown.split())

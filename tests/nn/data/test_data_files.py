@@ -227,7 +227,7 @@ def test_compressed_tables_are_bounded(tmp_path: Path, lines: bool, monkeypatch:
 
 
 def test_tables_of_compressed_files_keep_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a small file expands to is streamed before it takes more than the limit, however much memory is free."""
+    """A small file that expands is streamed before it takes more than the limit, however much memory is free."""
     monkeypatch.setattr("openbnns.nn.files.memory_limit.ALWAYS", 2**23)
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"1,2,3,4,5,6,7,8,9,0\n2,3,4,5,6,7,8,9,0,1\n" * 2**16))

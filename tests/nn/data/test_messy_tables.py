@@ -1,4 +1,4 @@
-"""What people should know about a table before they trust a model of it: suspicious columns, spellings, the use of columns."""
+"""Warnings about a table before anyone trusts a model of it: suspicious columns, spellings, the use of columns."""
 
 from __future__ import annotations
 

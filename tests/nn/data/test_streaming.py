@@ -71,7 +71,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def weights(loaded: data.Data) -> bytes:
-    """What training on these data gives."""
+    """The weights after training on these data."""
     loss = {"classification": "cross_entropy", "multilabel": "bce_with_logits", "regression": "mse"}[str(loaded.task)]
     net = nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(loaded.outputs))
     trainer = nn.Trainer(net, loss, seed=3, quiet=True)
