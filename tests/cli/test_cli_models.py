@@ -462,7 +462,7 @@ def test_pytorch_loads_what_is_exported(
     ("package", "arguments"),
     [
         ("PIL", ["train", "--data", "photos"]), ("pyarrow", ["train", "--data", "a.parquet"]),
-        ("coremltools", ["export", "MODEL", "--to", "coreml"]), ("onnx", ["export", "MODEL", "--to", "onnx"]),
+        ("onnx", ["export", "MODEL", "--to", "onnx"]),
     ],
 )  # fmt: skip
 def test_a_package_that_is_missing_is_named_in_one_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -330,8 +331,34 @@ def test_bad_arguments(tmp_path: Path) -> None:
         nn.Sequential(nn.Linear(2)).to_coreml(tmp_path / "net.mlpackage")
 
 
-def test_coremltools_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "coremltools", None)
-    net = nn.Sequential(nn.Linear(3, 2)).build((3,))
-    with pytest.raises(ImportError, match=r'pip install "openbnns\[coreml\]"'):
-        net.to_coreml(tmp_path / "net.mlpackage")
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", [*NETWORKS, "images", "words"])
+def test_packages_and_texts_give_what_networks_give(
+    name: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "coremltools", None)  # nothing but this package writes and reads
+    net, sample = {"images": (Images(), (4, 9, 8)), "words": (Words(), (5,))}.get(name) or NETWORKS[name]()
+    x = RNG.integers(0, 9, (3, *sample)) if name == "words" else numbers(3, *sample)
+    net.build(sample, seed=1)
+    net(x)
+    package = net.eval().to_coreml(tmp_path / "n.mlpackage", precision=precision)
+    text = coreml.write_compiled(coreml.read(package.path), tmp_path / "n.mlmodelc")
+    given = x.astype(np.int32) if name == "words" else x
+    for path in (package.path, text):
+        found = MLModel(path).predict({"input": given})["output"]
+        np.testing.assert_allclose(found, net(x), atol=PRECISIONS[precision], rtol=PRECISIONS[precision])
+
+
+def test_weights_keep_their_names_and_inputs_theirs(tmp_path: Path) -> None:
+    text = """program(1.3) { func main<ios17>(tensor<fp32, [1, 2]> sound) {
+        tensor<fp32, [2, 2]> kernel = const()[val = tensor<fp32, [2, 2]>([[3, 4], [1, 0]])];
+        tensor<fp32, [1, 2]> loudness = linear(x = sound, weight = kernel); } -> (loudness); }"""
+    net = nn.from_coreml(coreml.write_package(coreml.make_model(coreml.parse(text)), tmp_path / "a.mlpackage"))
+    again = coreml.read(net.to_coreml(tmp_path / "b.mlpackage").path)
+    assert again.program is not None
+    main = again.program.functions["main"]
+    assert [port.name for port in main.inputs] == ["sound"]
+    kernel = next(operation for operation in main.walk() if operation.name == "kernel")
+    np.testing.assert_array_equal(kernel.attributes["val"].array, [[3, 4], [1, 0]])
+    found = MLModel(tmp_path / "b.mlpackage").predict({"sound": [[1, 2]]})
+    assert {name: y.tolist() for name, y in found.items()} == {"loudness": [[11, 1]]}

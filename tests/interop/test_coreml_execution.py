@@ -394,7 +394,6 @@ def test_a_network_of_a_program_has_its_weights_and_gradients(tmp_path: Path) ->
 
 
 def test_a_network_of_a_program_is_trained_and_written_back(tmp_path: Path) -> None:
-    pytest.importorskip("coremltools")
     network = nn.from_coreml(trainable(tmp_path))
     random = np.random.default_rng(2)
     x = random.standard_normal((64, 2, 6)).astype(np.float32)

@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
             "openbnns export out/model.safetensors --to torch -o weights.pt     # needs PyTorch",
             "openbnns export out/model.safetensors --to keras                   # needs h5py",
             "openbnns export out/model.safetensors --to onnx                    # needs onnx",
-            "openbnns export out/model.safetensors --to coreml -o net.mlpackage # needs coremltools",
+            "openbnns export out/model.safetensors --to coreml -o net.mlpackage",
             "openbnns export out/model.safetensors --to c -o code --name digits # digits.c, digits.h, digits.weights",
         ),
     )  # fmt: skip
@@ -75,7 +75,7 @@ def _add_options(export: argparse.ArgumentParser) -> None:
     code.add_argument("--loss", default=None, help="of the training step (default: by the model's task)")
     code.add_argument("--optimizer", default="adam", help="of the training step (default: adam)")
     code.add_argument("--learning-rate", type=rate, default=None, help="of the optimizer (default: its own)")
-    package = export.add_argument_group("Core ML", "options of --to coreml, which needs openbnns[coreml]")
+    package = export.add_argument_group("Core ML", "options of --to coreml")
     package.add_argument("--precision", choices=("float32", "float16"), default="float32", help="of weights and values")
 
 

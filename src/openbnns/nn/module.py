@@ -1084,7 +1084,7 @@ class Module:
         batch_size: int | None = None,
         classes: Sequence[str] | None = None,
     ) -> Package:
-        """Write an ML program for Core ML and BNNSGraph, ``path`` ending in ``.mlpackage``; needs ``openbnns[coreml]``.
+        """Write an ML program for Core ML and BNNSGraph, ``path`` ending in ``.mlpackage``.
 
         It takes any number of samples, or ``batch_size`` of them. With ``classes``, or those of the model file, it is a
         classifier: it takes one sample and gives its class with probabilities. What the model file says about the

@@ -32,15 +32,15 @@ class Recorded(ForeignPart):
     """A network whose ``forward`` runs steps on tensors. It is recorded once for all sizes that its steps allow.
 
     ``weights`` are parameters, and arrays that are saved with them, by name. Axis 0 of inputs is free under one name if
-    ``batch`` is the number that the program was written for.
+    ``batch`` is the number that the program was written for. ``results`` are the names of the outputs, if it says them.
     """
 
     def __init__(
         self, title: str, ports: Sequence[Port], body: Body, weights: Mapping[str, Parameter | Array],
-        batch: int | None = None,
+        batch: int | None = None, results: Sequence[str] = (),
     ) -> None:  # fmt: skip
         super().__init__(title)
-        self._ports, self._body, self._batch = list(ports), body, batch
+        self._ports, self._body, self._batch, self._results = list(ports), body, batch, list(results)
         for name, held in weights.items():
             self.place(name, held)
 

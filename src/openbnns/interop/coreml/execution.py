@@ -16,15 +16,16 @@ import numpy as np
 
 from ..._spelling import did_you_mean
 from ...graph.parameter import Parameter
-from ...graph.sizes import Size, number_of
+from ...graph.sizes import Size
 from ...nn.files import memory_limit
 from ...nn.function import Function as NumpyFunction
 from ..converted.recorded import Port, Recorded, computed_at_once
-from ..converted.tensors import ForeignTensor, Misfit, kind_of
+from ..converted.tensors import ForeignTensor, kind_of
 from .compression import decompressed
 from .elements import ELEMENTS, Array
 from .errors import CoreMLError
 from .lowering import AT_ONCE, RECORDED, Call
+from .lowering.arguments import listed_results, setting_of, settings, tensor_of
 from .lowering.elementwise import in_kind
 from .lowering.recurrent import ORDERS, in_our_order
 from .operation_rules import Input
@@ -354,7 +355,7 @@ class _Steps:
         tensors = {name: self._tensors(value, values) for name, value in line.inputs.items()}
 
         def body() -> list[ForeignTensor]:
-            return _listed_results(RECORDED[kind](call, **_settings(line, tensors)))
+            return listed_results(RECORDED[kind](call, **settings(line.rules, tensors)))
 
         return computed_at_once(body)[: len(operation.outputs)]
 
@@ -364,7 +365,7 @@ class _Steps:
         if value is None:
             return None
         if isinstance(value, Constant) and (rule.constant or not isinstance(value.type, TensorType)):
-            return _setting(value)
+            return setting_of(value)
         return self._value(value, values)
 
     def _tensors(self, value: Any, values: Mapping[str, Any]) -> Any:
@@ -372,7 +373,7 @@ class _Steps:
             return [self._tensors(one, values) for one in value]
         if value is None:
             return None
-        return value if isinstance(value, Constant) else _tensor(self._value(value, values))
+        return value if isinstance(value, Constant) else tensor_of(self._value(value, values))
 
     def _repeated(self, line: _Line, values: dict[str, Any]) -> Sequence[Any]:
         condition, body = line.blocks
@@ -421,53 +422,6 @@ def _stored(result: Any, type: ValueType, precision: Precision | None) -> Any:
                 array = array.astype(np.float16)
         return array.astype(np.float32)
     return array.astype(wanted)
-
-
-def _setting(constant: Constant) -> Any:
-    """A constant in Python's own terms; lists for arrays."""
-    found = constant.python
-    return found.tolist() if isinstance(found, np.ndarray) else found
-
-
-def _tensor(array: Any) -> ForeignTensor:
-    """A constant tensor of the kinds that the graph computes with."""
-    held = np.asarray(array)
-    if held.dtype.kind == "f":
-        return ForeignTensor(np.ascontiguousarray(held, np.float32).reshape(held.shape))
-    return ForeignTensor(held) if held.dtype.kind == "b" else ForeignTensor(held.astype(np.int64))
-
-
-def _is_setting(rule: Input, constant: Constant) -> bool:
-    """True for numbers and text that say how an operation works, rather than what it works on."""
-    if not rule.constant:
-        return False
-    if not isinstance(constant.type, TensorType):
-        return True
-    element = ELEMENTS[constant.type.element]
-    weights = element.numpy.kind == "f" or "fp32" in rule.types  # linear takes weights of whole numbers
-    return not (weights and constant.shape)
-
-
-def _settings(line: _Line, tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs as the functions of operations take them: constants that are settings in Python's terms, tensors else."""
-    found: dict[str, Any] = {}
-    for name, held in tensors.items():
-        if isinstance(held, Constant):
-            found[name] = _setting(held) if _is_setting(line.rules[name], held) else _tensor(held.array)
-        elif isinstance(held, list):
-            found[name] = [_tensor(one.array) if isinstance(one, Constant) else one for one in held]
-        else:
-            found[name] = held
-    return found
-
-
-def _listed_results(results: Any) -> list[ForeignTensor]:
-    """The results of an operation, none of which takes too much memory."""
-    found = list(results) if isinstance(results, tuple) else [results]
-    for tensor in found:
-        count = math.prod(number_of(n) for n in tensor.shape)
-        memory_limit.check(4 * count, f"a tensor of shape {tensor.shape}", Misfit)
-    return found
 
 
 # Parts.
@@ -540,7 +494,7 @@ class _Part:
             return
         arrays = [np.asarray(values[port.name]) for port in self.ports]
         if not arrays or any(array.size == 0 for array in arrays):
-            held = {port.name: _tensor(array) for port, array in zip(self.ports, arrays, strict=True)}
+            held = {port.name: tensor_of(array) for port, array in zip(self.ports, arrays, strict=True)}
             found = computed_at_once(lambda: self.record(held, {}, at_once=True))
         else:
             found = self.network.computed(arrays)
@@ -566,7 +520,7 @@ class _Part:
         operation = line.operation
         call = Call(operation.type, line.opset, len(operation.outputs), freed)
         tensors = {name: self._given(line, name, value, held, at_once) for name, value in line.inputs.items()}
-        results = _listed_results(RECORDED[operation.type](call, **_settings(line, tensors)))
+        results = listed_results(RECORDED[operation.type](call, **settings(line.rules, tensors)))
         if len(results) < len(operation.outputs):
             raise ValueError(f"it gives {len(results)} results, but {len(operation.outputs)} are named")
         return [self._conforming(tensor, port.type) for tensor, port in zip(results, operation.outputs, strict=False)]
@@ -584,7 +538,7 @@ class _Part:
         if isinstance(value, Constant):
             return value
         if value.name in self.steps.expressions:
-            return _tensor(self.steps.constant(value.name))
+            return tensor_of(self.steps.constant(value.name))
         return held[value.name]
 
     def _conforming(self, tensor: ForeignTensor, type: ValueType) -> ForeignTensor:
@@ -659,7 +613,7 @@ def network_of(function: Function, title: str, batch: int | None) -> tuple[Recor
         results = dict(zip(made, part.record(held, freed), strict=True))
         return [results[name] for name in names]
 
-    network = Recorded(title, part.ports, body, part.weights, batch)
+    network = Recorded(title, part.ports, body, part.weights, batch, names)
     return network, [by_name[port.name] for port in part.ports], executable.outputs
 
 

@@ -238,6 +238,8 @@ def band_part(call: Call, x: ForeignTensor, lower: int, upper: int) -> Any:
 
 @operation("concat")
 def concat(call: Call, values: list[ForeignTensor], axis: int, interleave: bool) -> Any:
+    # coremltools joins numbers as if they were vectors of one.
+    values = [call.onnx("Unsqueeze", x, whole([0])) if x.rank == 0 else x for x in values]
     if not interleave or len(values) == 1:
         return call.onnx("Concat", *values, axis=axis) if len(values) > 1 else values[0]
     place = values[0].axis(axis)

@@ -10,11 +10,11 @@ import numpy as np
 
 from ....graph.operations import InitialState, Lstm, Recurrent
 from ....graph.tensor import Tensor
-from ._builder import Builder, Var, writes
+from .program_builder import ProgramBuilder, Value, rank_of, writes
 
 
 @writes(Lstm)
-def _lstm(b: Builder, op: Lstm) -> None:
+def _lstm(b: ProgramBuilder, op: Lstm) -> None:
     if op.lengths is not None:
         _loop(b, op, "lstm", states=2)
         return
@@ -39,11 +39,11 @@ def _lstm(b: Builder, op: Lstm) -> None:
 
 
 @writes(Recurrent)
-def _recurrent(b: Builder, op: Recurrent) -> None:
+def _recurrent(b: ProgramBuilder, op: Recurrent) -> None:
     _loop(b, op, op.kind, states=1)
 
 
-def _state(b: Builder, state: InitialState, zeros: Var) -> Var:
+def _state(b: ProgramBuilder, state: InitialState, zeros: Value) -> Value:
     """What cells begin with, (N, H), where the zeros have this shape."""
     value = state.value
     var = b.get(value)
@@ -57,10 +57,10 @@ def _state(b: Builder, state: InitialState, zeros: Var) -> Var:
             begin_mask=[*all_of, False, True], end_mask=[*all_of, False, True],
             squeeze_mask=[*[False] * front, True, False],
         )  # fmt: skip
-    return var if b.dims(var) == 2 else b("add", x=zeros, y=var)
+    return var if rank_of(var) == 2 else b("add", x=zeros, y=var)
 
 
-def _loop(b: Builder, op: Lstm | Recurrent, kind: str, states: int) -> None:
+def _loop(b: ProgramBuilder, op: Lstm | Recurrent, kind: str, states: int) -> None:
     """Outputs (N, T, H) and the states behind the last step, one step after the other."""
     (steps,), h = b.numbers(op.inputs[0].shape[1:2], "cells run over a known number of steps"), op.hidden
     weights, hidden_weights = (w.data.astype(np.float32) for w in op.weights)
@@ -81,17 +81,17 @@ def _loop(b: Builder, op: Lstm | Recurrent, kind: str, states: int) -> None:
     ends = None if op.lengths is None else _lengths(b, op.lengths)
     made = [*b.made, "while_loop"]
 
-    def unfinished(i: Var, *_: Var) -> Var:
+    def unfinished(i: Value, *_: Value) -> Value:
         return b("less", x=i, y=np.int32(steps))
 
-    def step(i: Var, written: Var, *before: Var) -> tuple[Var, ...]:
+    def step(i: Value, written: Value, *before: Value) -> tuple[Value, ...]:
         t = b("sub", x=np.int32(steps - 1), y=i) if op.reverse else i
         z = b("squeeze", x=b("gather", x=gates, indices=t, axis=0), axes=[0])
         p = b("linear", x=before[0], weight=hidden_weights, bias=hidden_bias)
         after = _step(b, kind, z, p, before, h)
         shown = after[0]
         if ends is not None:  # behind its end a sample keeps its state, and its outputs are zero
-            counts = b("cast", x=b("less", x=t, y=ends), dtype="fp32")
+            counts = b.floats(b("less", x=t, y=ends))
             after = [
                 b("add", x=old, y=b("mul", x=counts, y=b("sub", x=new, y=old)))
                 for old, new in zip(before, after, strict=True)
@@ -102,27 +102,27 @@ def _loop(b: Builder, op: Lstm | Recurrent, kind: str, states: int) -> None:
         return (b("add", x=i, y=np.int32(1)), written, *after)
 
     count = b("identity", x=np.zeros(1, np.int32))
-    _, y, *last = b("while_loop", _cond=unfinished, _body=step, loop_vars=(count, outputs, *begin))
-    b.made = made  # coremltools makes the body of a loop several times
+    _, y, *last = b.loop(unfinished, step, (count, outputs, *begin))
+    b.made = made
     for value, var in zip(op.outputs, (b("transpose", x=y, perm=[1, 0, 2]), *last), strict=False):
         b.set(value, var)
 
 
-def _lengths(b: Builder, lengths: Tensor) -> Var:
+def _lengths(b: ProgramBuilder, lengths: Tensor) -> Value:
     """(N, 1)"""
     return b("reshape", x=b.get(lengths), shape=[-1, 1])
 
 
-def _step(b: Builder, kind: str, z: Var, p: Var, before: tuple[Var, ...], h: int) -> list[Var]:
+def _step(b: ProgramBuilder, kind: str, z: Value, p: Value, before: tuple[Value, ...], h: int) -> list[Value]:
     """The states after a step, from the part z of the input, p = U h + b and the states before."""
     if kind == "lstm":
-        i, f, g, o = b("split", x=b("add", x=z, y=p), split_sizes=[h] * 4, axis=1)
+        i, f, g, o = b("split", x=b("add", x=z, y=p), split_sizes=[h] * 4, axis=1, outputs=4)
         kept = b("mul", x=b("sigmoid", x=f), y=before[1])
         cell = b("add", x=kept, y=b("mul", x=b("sigmoid", x=i), y=b("tanh", x=g)))
         return [b("mul", x=b("sigmoid", x=o), y=b("tanh", x=cell)), cell]
     if kind != "gru":
         return [b(kind, x=b("add", x=z, y=p))]  # tanh or relu
-    (zr, zu, zc), (pr, pu, pc) = (b("split", x=part, split_sizes=[h] * 3, axis=1) for part in (z, p))
+    (zr, zu, zc), (pr, pu, pc) = (b("split", x=part, split_sizes=[h] * 3, axis=1, outputs=3) for part in (z, p))
     r, u = (b("sigmoid", x=b("add", x=one, y=other)) for one, other in ((zr, pr), (zu, pu)))
     c = b("tanh", x=b("add", x=zc, y=b("mul", x=r, y=pc)))
     return [b("add", x=c, y=b("mul", x=u, y=b("sub", x=before[0], y=c)))]

@@ -19,18 +19,11 @@ from ....graph.operations import (
     Pooling,
 )
 from ....graph.sizes import AnySize, is_same, product
-from ....graph.tensor import Tensor
-from ._builder import Builder, Refused, Var, writes
-from ._functions import activated
+from .elementwise import activated
+from .program_builder import ProgramBuilder, Refused, Value, rank_of, writes
 
 
-def _array(parameter: Any) -> Any:
-    if isinstance(parameter, Tensor):
-        raise Refused("its weights are computed, but Core ML takes numbers that stay as they are. Compute them before")
-    return None if parameter is None else parameter.data.astype(np.float32)
-
-
-def _finished(b: Builder, op: NormalizedOperation, y: Var) -> None:
+def _finished(b: ProgramBuilder, op: NormalizedOperation, y: Value) -> None:
     """What an operation with weights does behind them: normalization, activation, pooling."""
     if op.normalization is not None:
         y = _normalized(b, op.normalization, y)
@@ -41,16 +34,13 @@ def _finished(b: Builder, op: NormalizedOperation, y: Var) -> None:
 
 
 @writes(Linear)
-def _linear(b: Builder, op: Linear) -> None:
-    x, weight = b.get(op.inputs[0]), _array(op.weight)
-    bias = _array(op.bias)
-    bias = np.zeros(len(weight), np.float32) if bias is None else bias
-    if isinstance(x, np.ndarray):
-        x = b("identity", x=x)
-    if b.dims(x) <= 3:
-        _finished(b, op, b("linear", x=x, weight=weight, bias=bias))
+def _linear(b: ProgramBuilder, op: Linear) -> None:
+    x, weight = b.computed(op.inputs[0]), b.weight(op.weight)
+    options = {} if op.bias is None else {"bias": b.weight(op.bias)}
+    if x.rank <= 3:
+        _finished(b, op, b("linear", x=x, weight=weight, **options))
         return
-    rows = b("linear", x=b("reshape", x=x, shape=[-1, weight.shape[1]]), weight=weight, bias=bias)
+    rows = b("linear", x=b("reshape", x=x, shape=[-1, op.weight.shape[1]]), weight=weight, **options)
     _finished(b, op, b.reshaped(rows, op.output.shape))
 
 
@@ -70,15 +60,15 @@ def _per_axis(pair: tuple[int, int], axes: int) -> list[int]:
 
 
 @writes(Convolution)
-def _convolution(b: Builder, op: Convolution) -> None:
+def _convolution(b: ProgramBuilder, op: Convolution) -> None:
     axes = op.inputs[0].ndim - 2
     if op.type is not ConvolutionType.STANDARD:
         result = op.output if op.pooling is None else op.pooling.pooling.inputs[0]
         _finished(b, op, _transposed(b, op, result.shape[2:]))
         return
-    options: dict[str, Any] = {} if op.bias is None else {"bias": _array(op.bias)}
+    options: dict[str, Any] = {} if op.bias is None else {"bias": b.weight(op.bias)}
     y = b(
-        "conv", x=b.get(op.inputs[0]), weight=_array(op.weight), strides=_per_axis(op.options["stride"], axes),
+        "conv", x=b.get(op.inputs[0]), weight=b.weight(op.weight), strides=_per_axis(op.options["stride"], axes),
         pad_type="custom", pad=_edges(op.options["padding"], axes), dilations=_per_axis(op.options["dilation_stride"], axes),
         groups=op.options["group_count"], **options,
     )  # fmt: skip
@@ -86,11 +76,11 @@ def _convolution(b: Builder, op: Convolution) -> None:
 
 
 @writes(GroupedTransposedConvolution)
-def _grouped(b: Builder, op: GroupedTransposedConvolution) -> None:
+def _grouped(b: ProgramBuilder, op: GroupedTransposedConvolution) -> None:
     b.set(op.output, _transposed(b, op, op.output.shape[2:]))
 
 
-def _transposed(b: Builder, op: Any, image: Sequence[AnySize]) -> Var:
+def _transposed(b: ProgramBuilder, op: Any, image: Sequence[AnySize]) -> Value:
     axes = len(image)
     stride, dilation = (_per_axis(op.options[name], axes) for name in ("stride", "dilation_stride"))
     pad = _edges(op.options["padding"], axes)
@@ -100,19 +90,19 @@ def _transposed(b: Builder, op: Any, image: Sequence[AnySize]) -> Var:
         pad[2 * axis + 1] = b.numbers([cut], "what is cut off its output has to be known sizes")[0]
         if pad[2 * axis + 1] < 0:
             raise Refused("its output_padding is larger than its padding. Use nn.ZeroPad2d behind it")
-    options: dict[str, Any] = {} if op.bias is None else {"bias": _array(op.bias)}
+    options: dict[str, Any] = {} if op.bias is None else {"bias": b.weight(op.bias)}
     return b(
-        "conv_transpose", x=b.get(op.inputs[0]), weight=_array(op.weight), strides=stride, pad_type="custom", pad=pad,
+        "conv_transpose", x=b.get(op.inputs[0]), weight=b.weight(op.weight), strides=stride, pad_type="custom", pad=pad,
         dilations=dilation, groups=op.options["group_count"], **options,
     )  # fmt: skip
 
 
 @writes(Pooling)
-def _pooling(b: Builder, op: Pooling) -> None:
+def _pooling(b: ProgramBuilder, op: Pooling) -> None:
     b.set(op.output, _pooled(b, op, b.get(op.inputs[0])))
 
 
-def _pooled(b: Builder, op: Pooling, x: Var) -> Var:
+def _pooled(b: ProgramBuilder, op: Pooling, x: Value) -> Value:
     window = op.window
     if op.factors is not None or any(n != 1 for n in window.dilation):
         raise Refused("windows that hang over, or have gaps, are none of Core ML. Use ceil_mode=False and dilation=1")
@@ -137,13 +127,12 @@ def _pooled(b: Builder, op: Pooling, x: Var) -> Var:
 
 
 @writes(Normalization)
-def _normalization(b: Builder, op: Normalization) -> None:
+def _normalization(b: ProgramBuilder, op: Normalization) -> None:
     b.set(op.output, activated(b, _normalized(b, op, b.get(op.inputs[0])), op.activation))
 
 
-def _normalized(b: Builder, op: Normalization, x: Var) -> Var:
+def _normalized(b: ProgramBuilder, op: Normalization, x: Value) -> Value:
     kind, epsilon = op.type.case, np.float32(op.epsilon)
-    gamma, beta = _array(op.gamma), _array(op.beta)
     channels = int(op.sample[0])
     if kind == "layer":
         return _layer_norm(b, op, x, epsilon)
@@ -151,49 +140,47 @@ def _normalized(b: Builder, op: Normalization, x: Var) -> Var:
         groups = op.type.group_count
         apart = b.reshaped(x, (op.output.shape[0], groups, product(op.sample) // groups))
         y = b.reshaped(b("layer_norm", x=apart, axes=[2], epsilon=epsilon), op.output.shape)
-        return _scaled(b, y, gamma, beta, op.output.ndim - 2)
-    ones, zeros = np.ones(channels, np.float32), np.zeros(channels, np.float32)
-    gamma, beta = (ones if gamma is None else gamma.reshape(-1)), (zeros if beta is None else beta.reshape(-1))
+        for each, parameter in (("mul", op.gamma), ("add", op.beta)):  # channel by channel
+            if parameter is not None:
+                y = b(each, x=y, y=b.weight(parameter, (-1, *[1] * (op.output.ndim - 2))))
+        return y
+    options = {
+        name: b.weight(parameter, (channels,))
+        for name, parameter in (("gamma", op.gamma), ("beta", op.beta))
+        if parameter is not None
+    }
     moving = op.type.moving_mean
-    rank = b.dims(x)
+    rank = rank_of(x)
     if kind == "instance" and moving is None:
-        return b("instance_norm", x=x, gamma=gamma, beta=beta, epsilon=epsilon)
+        return b("instance_norm", x=x, epsilon=epsilon, **options)
     if moving is None:
         raise Refused(
             "it normalizes by the statistics of a batch, and has no moving ones. Use track_running_stats=True"
         )
     numbers = {"mean": moving.astype(np.float32), "variance": op.type.moving_variance.astype(np.float32)}
     wide = b("expand_dims", x=x, axes=[2]) if rank == 2 else x
-    y = b("batch_norm", x=wide, gamma=gamma, beta=beta, epsilon=epsilon, **numbers)
+    y = b("batch_norm", x=wide, epsilon=epsilon, **options, **numbers)
     return b("squeeze", x=y, axes=[2]) if rank == 2 else y
 
 
-def _layer_norm(b: Builder, op: Normalization, x: Var, epsilon: np.float32) -> Var:
+def _layer_norm(b: ProgramBuilder, op: Normalization, x: Value, epsilon: np.float32) -> Value:
     whole = op.output.shape
     first = next(i for i in range(len(whole)) if is_same(product(whole[i:]), product(op.sample)))
     shape = b.numbers(whole[first:], "Core ML normalizes over known sizes")
     axes = list(range(first, len(whole)))
     options = {
-        name: _array(parameter).reshape(shape)
+        name: b.weight(parameter, shape)
         for name, parameter in (("gamma", op.gamma), ("beta", op.beta))
         if parameter is not None
     }
     return b("layer_norm", x=x, axes=axes, epsilon=epsilon, **options)
 
 
-def _scaled(b: Builder, y: Var, gamma: Any, beta: Any, rest: int) -> Var:
-    """Channel by channel."""
-    for kind, numbers in (("mul", gamma), ("add", beta)):
-        if numbers is not None:
-            y = b(kind, x=y, y=numbers.reshape(-1, *[1] * rest))
-    return y
-
-
 @writes(Dropout)
-def _dropout(b: Builder, op: Dropout) -> None:
+def _dropout(b: ProgramBuilder, op: Dropout) -> None:
     b.set(op.output, b.get(op.inputs[0]))
 
 
 @writes(Embedding)
-def _embedding(b: Builder, op: Embedding) -> None:
-    b.set(op.output, b("gather", x=_array(op.weight), indices=b.get(op.inputs[0]), axis=0))
+def _embedding(b: ProgramBuilder, op: Embedding) -> None:
+    b.set(op.output, b("gather", x=b.weight(op.weight), indices=b.get(op.inputs[0]), axis=0))

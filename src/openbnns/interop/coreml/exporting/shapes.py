@@ -21,20 +21,19 @@ from ....graph.operations import (
     Split,
 )
 from ....graph.sizes import AnySize, is_plain, is_same
-from ._builder import Builder, Refused, Var, writes
+from .program_builder import ProgramBuilder, Refused, Value, array_of, writes
 
 
 @writes(Permute)
-def _permute(b: Builder, op: Permute) -> None:
+def _permute(b: ProgramBuilder, op: Permute) -> None:
     x = b.get(op.inputs[0])
-    b.set(op.output, x.transpose(op.order) if isinstance(x, np.ndarray) else b("transpose", x=x, perm=list(op.order)))
+    held = array_of(x)
+    b.set(op.output, b("transpose", x=x, perm=list(op.order)) if held is None else held.transpose(op.order))
 
 
 @writes(Slice)
-def _slice(b: Builder, op: Slice) -> None:
-    x = b.get(op.inputs[0])
-    if isinstance(x, np.ndarray):
-        x = b("identity", x=x)
+def _slice(b: ProgramBuilder, op: Slice) -> None:
+    x = b.computed(op.inputs[0])
     begin: list[AnySize] = [0 if part.start is None else part.start for part in op.index]
     end: list[AnySize] = [0 if part.stop is None else part.stop for part in op.index]
     y = b(
@@ -46,28 +45,29 @@ def _slice(b: Builder, op: Slice) -> None:
 
 
 @writes(Pick)
-def _pick(b: Builder, op: Pick) -> None:
+def _pick(b: ProgramBuilder, op: Pick) -> None:
     y = b("gather", x=b.get(op.inputs[0]), indices=np.asarray(op.numbers, np.int32), axis=op.axis)
     b.set(op.output, b.reshaped(y, op.output.shape) if np.ndim(op.numbers) != 1 else y)
 
 
 @writes(Split)
-def _split(b: Builder, op: Split) -> None:
-    parts = b("split", x=b.get(op.inputs[0]), split_sizes=list(op.sizes), axis=op.axis)
+def _split(b: ProgramBuilder, op: Split) -> None:
+    parts = b("split", x=b.get(op.inputs[0]), split_sizes=list(op.sizes), axis=op.axis, outputs=len(op.sizes))
     for value, part in zip(op.outputs, parts if isinstance(parts, (tuple, list)) else [parts], strict=True):
         b.set(value, part)
 
 
 @writes(Concatenate)
-def _concatenate(b: Builder, op: Concatenate) -> None:
+def _concatenate(b: ProgramBuilder, op: Concatenate) -> None:
     b.set(op.output, b("concat", values=[b.get(value) for value in op.inputs], axis=op.axis))
 
 
 @writes(Expand)
-def _expand(b: Builder, op: Expand) -> None:
+def _expand(b: ProgramBuilder, op: Expand) -> None:
     x, value, goal = b.get(op.inputs[0]), op.inputs[0], op.output.shape
-    if isinstance(x, np.ndarray) and is_plain(goal):
-        b.set(op.output, np.ascontiguousarray(np.broadcast_to(x, tuple(map(int, goal)))))
+    held = array_of(x)
+    if held is not None and is_plain(goal):
+        b.set(op.output, np.ascontiguousarray(np.broadcast_to(held, tuple(map(int, goal)))))
         return
     front = op.output.ndim - value.ndim
     wide = b.reshaped(x, (*[1] * front, *value.shape)) if front else x
@@ -80,33 +80,35 @@ def _expand(b: Builder, op: Expand) -> None:
 
 
 @writes(Detach)
-def _detach(b: Builder, op: Detach) -> None:
+def _detach(b: ProgramBuilder, op: Detach) -> None:
     b.set(op.output, b.get(op.inputs[0]))
 
 
 @writes(Choice)
-def _choice(b: Builder, op: Choice) -> None:
+def _choice(b: ProgramBuilder, op: Choice) -> None:
     b.set(op.output, b.get(op.inputs[1]))
 
 
 @writes(MatrixProduct)
-def _product(b: Builder, op: MatrixProduct) -> None:
+def _product(b: ProgramBuilder, op: MatrixProduct) -> None:
     x, y = (b.get(value) for value in op.inputs)
     b.set(op.output, product(b, x, y, op.transposed, op.alpha))
 
 
-def product(b: Builder, x: Var, y: Var, transposed: tuple[bool, bool] = (False, False), alpha: float = 1.0) -> Var:
+def product(
+    b: ProgramBuilder, x: Value, y: Value, transposed: tuple[bool, bool] = (False, False), alpha: float = 1.0
+) -> Value:
     z = b("matmul", x=x, y=y, transpose_x=transposed[0], transpose_y=transposed[1])
     return z if alpha == 1.0 else b("mul", x=z, y=np.float32(alpha))
 
 
 @writes(Contraction)
-def _contraction(b: Builder, op: Contraction) -> None:
+def _contraction(b: ProgramBuilder, op: Contraction) -> None:
     raise Refused("contractions are not written. Use matmul or linear")
 
 
 @writes(Padding)
-def _padding(b: Builder, op: Padding) -> None:
+def _padding(b: ProgramBuilder, op: Padding) -> None:
     x = b.get(op.inputs[0])
     pad = [n for pair in op.widths for n in pair]
     if op.mode.case == "reflect":
@@ -119,7 +121,7 @@ def _padding(b: Builder, op: Padding) -> None:
 
 
 @writes(Resize)
-def _resize(b: Builder, op: Resize) -> None:
+def _resize(b: ProgramBuilder, op: Resize) -> None:
     x, why = b.get(op.inputs[0]), "Core ML resizes images of known sizes"
     sizes, goal = (b.numbers(value.shape[2:], why) for value in (op.inputs[0], op.output))
     if len(sizes) == 1:  # Core ML resizes images: a signal is one line of an image
@@ -129,7 +131,7 @@ def _resize(b: Builder, op: Resize) -> None:
         b.set(op.output, _resized(b, op, x, sizes, goal))
 
 
-def _resized(b: Builder, op: Resize, x: Var, sizes: tuple[int, ...], goal: tuple[int, ...]) -> Var:
+def _resized(b: ProgramBuilder, op: Resize, x: Value, sizes: tuple[int, ...], goal: tuple[int, ...]) -> Value:
     if len(sizes) != 2:
         raise Refused("Core ML resizes signals and images only")
     if op.method is InterpolationMethod.LINEAR:
@@ -147,7 +149,7 @@ def _resized(b: Builder, op: Resize, x: Var, sizes: tuple[int, ...], goal: tuple
 
 
 @writes(PixelShuffle)
-def _pixel_shuffle(b: Builder, op: PixelShuffle) -> None:
+def _pixel_shuffle(b: ProgramBuilder, op: PixelShuffle) -> None:
     channels, fewer = (int(value.shape[1]) for value in (op.inputs[0], op.output))
     if channels < fewer:
         factor = round((fewer / channels) ** 0.5)

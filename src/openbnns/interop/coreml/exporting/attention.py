@@ -11,18 +11,18 @@ import numpy as np
 from ....graph.operations import Attention, AttentionHeads, Forbidden, Part
 from ....graph.sizes import AnySize, is_same
 from ....graph.tensor import Tensor
-from ._builder import Builder, Refused, Var, writes
-from ._shapes import product
+from .program_builder import ProgramBuilder, Refused, Value, writes
+from .shapes import product
 
 _LEAST = np.float32(-3e4)  # added to a score that does not count; a number in half precision, too
 
 
-def _heads(b: Builder, x: Var, shape: Sequence[AnySize]) -> Var:
+def _heads(b: ProgramBuilder, x: Value, shape: Sequence[AnySize]) -> Value:
     """(N, length, heads * width) to (N, heads, length, width), where ``shape`` is (N, length, heads, width)."""
     return b("transpose", x=b.reshaped(x, shape), perm=[0, 2, 1, 3])
 
 
-def _attended(b: Builder, q: Var, k: Var, v: Var, masks: list[Any], scale: float) -> Var:
+def _attended(b: ProgramBuilder, q: Value, k: Value, v: Value, masks: list[Any], scale: float) -> Value:
     scores = product(b, q, k, (False, True), scale)
     for mask in masks:
         scores = b("add", x=scores, y=mask)
@@ -36,7 +36,7 @@ def _to_add(mask: Any) -> Any:
     return np.where(mask != 0, _LEAST, np.float32(0))
 
 
-def _mask(b: Builder, op: Attention, value: Tensor) -> Any:
+def _mask(b: ProgramBuilder, op: Attention, value: Tensor) -> Any:
     """A mask as numbers to add, in the shape of scores (N, heads, target, source) or of their last axes."""
     samples, target, source = *op.output.shape[:2], op.source
     leaf = value.storage.leaf
@@ -50,19 +50,19 @@ def _mask(b: Builder, op: Attention, value: Tensor) -> Any:
     return numbers
 
 
-def _hiding(b: Builder, flags: Var) -> Var:
+def _hiding(b: ProgramBuilder, flags: Value) -> Value:
     """Numbers to add to scores, where a flag other than 0 hides one."""
-    hidden = b("cast", x=b("not_equal", x=flags, y=np.int32(0)), dtype="fp32")
+    hidden = b.floats(b("not_equal", x=flags, y=np.int32(0)))
     return b("mul", x=hidden, y=_LEAST)
 
 
-def _causal(b: Builder, target: AnySize, source: AnySize) -> Any:
+def _causal(b: ProgramBuilder, target: AnySize, source: AnySize) -> Any:
     sizes = b.numbers((target, source), "a causal mask is written for known sizes")
     return np.where(np.triu(np.ones(sizes, np.bool_), 1), _LEAST, np.float32(0))
 
 
 @writes(Attention)
-def _attention(b: Builder, op: Attention) -> None:
+def _attention(b: ProgramBuilder, op: Attention) -> None:
     if op.add_zero_attn:
         raise Refused("attention with a row of zeros is not written. Leave add_zero_attn out")
     weights: dict[str, Any] = {}
@@ -96,12 +96,12 @@ def _attention(b: Builder, op: Attention) -> None:
 
 
 @writes(Forbidden)
-def _forbidden(b: Builder, op: Forbidden) -> None:
+def _forbidden(b: ProgramBuilder, op: Forbidden) -> None:
     b.set(op.output, _hiding(b, b.get(op.inputs[0])))
 
 
 @writes(AttentionHeads)
-def _attention_heads(b: Builder, op: AttentionHeads) -> None:
+def _attention_heads(b: ProgramBuilder, op: AttentionHeads) -> None:
     q, k, v = (_part(b, part) for part in op.parts)
     masks = [] if op.added is None else [_to_add(op.added)]
     if op.causal:
@@ -112,7 +112,7 @@ def _attention_heads(b: Builder, op: AttentionHeads) -> None:
     b.set(op.output, b.reshaped(y, op.output.shape))
 
 
-def _part(b: Builder, part: Part) -> Var:
+def _part(b: ProgramBuilder, part: Part) -> Value:
     """The heads of query, key or value, (N, heads, length, width)."""
     x, samples = b.get(part.value), part.value.shape[0]
     heads, length, width = part.heads, part.length, part.width

@@ -10,7 +10,7 @@ import numpy as np
 
 from .... import ActivationFunction
 from ....graph.operations import Activation, Arithmetic, Prelu, Reduction
-from ._builder import Builder, Refused, Var, writes
+from .program_builder import ProgramBuilder, Refused, Value, array_of, writes
 
 _SIMPLE = {
     "rectified_linear": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "softsign": "softsign", "relu6": "relu6",
@@ -23,46 +23,46 @@ def _f(number: float) -> Any:
     return np.float32(number)
 
 
-def _gelu_tanh(b: Builder, x: Var, f: ActivationFunction) -> Var:
+def _gelu_tanh(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     usual = ActivationFunction.gelu_approximation()
     if (f.alpha, f.beta) != (usual.alpha, usual.beta):
         raise Refused(f"gelu with alpha {f.alpha:g} and beta {f.beta:g} is none of Core ML")
     return b("gelu", x=x, mode="TANH_APPROXIMATION")
 
 
-def _celu(b: Builder, x: Var, f: ActivationFunction) -> Var:
+def _celu(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1))"""
     grown = b("sub", x=b("exp", x=b("mul", x=x, y=_f(1 / f.alpha))), y=_f(1))
     below = b("minimum", x=_f(0), y=b("mul", x=grown, y=_f(f.alpha)))
     return b("add", x=b("relu", x=x), y=below)
 
 
-def _selu(b: Builder, x: Var, _: ActivationFunction) -> Var:
+def _selu(b: ProgramBuilder, x: Value, _: ActivationFunction) -> Value:
     scale, alpha = 1.0507009873554805, 1.6732632423543772
     return b("mul", x=b("elu", x=x, alpha=_f(alpha)), y=_f(scale))
 
 
-def _softplus(b: Builder, x: Var, f: ActivationFunction) -> Var:
+def _softplus(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     """alpha log(1 + exp(beta x))"""
     scaled = x if f.beta == 1 else b("mul", x=x, y=_f(f.beta))
     y = b("softplus", x=scaled)
     return y if f.alpha == 1 else b("mul", x=y, y=_f(f.alpha))
 
 
-def _hard_swish(b: Builder, x: Var, f: ActivationFunction) -> Var:
+def _hard_swish(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     return b("mul", x=x, y=b("sigmoid_hard", x=x, alpha=_f(f.alpha), beta=_f(f.beta)))
 
 
-def _soft_shrink(b: Builder, x: Var, f: ActivationFunction) -> Var:
+def _soft_shrink(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     kept = b("relu", x=b("sub", x=b("abs", x=x), y=_f(f.alpha)))
     return b("mul", x=b("sign", x=x), y=kept)
 
 
-def _scaled_tanh(b: Builder, x: Var, f: ActivationFunction) -> Var:
+def _scaled_tanh(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     return b("scaled_tanh", x=x, alpha=_f(f.alpha), beta=_f(f.beta))
 
 
-_WITH_NUMBERS: dict[str, Callable[[Builder, Var, ActivationFunction], Var]] = {
+_WITH_NUMBERS: dict[str, Callable[[ProgramBuilder, Value, ActivationFunction], Value]] = {
     "leaky_rectified_linear": lambda b, x, f: b("leaky_relu", x=x, alpha=_f(f.alpha)),
     "elu": lambda b, x, f: b("elu", x=x, alpha=_f(f.alpha)),
     "celu": _celu,
@@ -82,7 +82,7 @@ _WITH_NUMBERS: dict[str, Callable[[Builder, Var, ActivationFunction], Var]] = {
 }
 
 
-def activated(b: Builder, x: Var, f: ActivationFunction) -> Var:
+def activated(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     """An elementwise function of a value."""
     if f.case == "identity":
         return x
@@ -94,7 +94,7 @@ def activated(b: Builder, x: Var, f: ActivationFunction) -> Var:
 
 
 @writes(Activation)
-def _activation(b: Builder, op: Activation) -> None:
+def _activation(b: ProgramBuilder, op: Activation) -> None:
     x, case = b.get(op.inputs[0]), op.function.case
     if not op.along_axis:
         b.set(op.output, activated(b, x, op.function))
@@ -104,10 +104,10 @@ def _activation(b: Builder, op: Activation) -> None:
 
 
 @writes(Prelu)
-def _prelu(b: Builder, op: Prelu) -> None:
-    x, slopes = b.get(op.inputs[0]), op.weight.data.reshape(-1).astype(np.float32)
-    rest = op.output.ndim - 2 if slopes.size > 1 else 0
-    negative = b("mul", x=b("minimum", x=x, y=_f(0)), y=slopes.reshape(-1, *[1] * rest))
+def _prelu(b: ProgramBuilder, op: Prelu) -> None:
+    x, count = b.get(op.inputs[0]), op.weight.data.size
+    slopes = b.weight(op.weight, (-1, *[1] * (op.output.ndim - 2 if count > 1 else 0)))
+    negative = b("mul", x=b("minimum", x=x, y=_f(0)), y=slopes)
     b.set(op.output, b("add", x=b("relu", x=x), y=negative))
 
 
@@ -122,7 +122,7 @@ _BINARY = {
 }  # fmt: skip
 
 
-def _unary(b: Builder, function: str, x: Var) -> Var:
+def _unary(b: ProgramBuilder, function: str, x: Value) -> Value:
     if function in _UNARY:
         return b(_UNARY[function], x=x)
     if function == "LOG":
@@ -139,10 +139,10 @@ def _unary(b: Builder, function: str, x: Var) -> Var:
 
 
 @writes(Arithmetic)
-def _arithmetic(b: Builder, op: Arithmetic) -> None:
+def _arithmetic(b: ProgramBuilder, op: Arithmetic) -> None:
     operands = [b.get(value) for value in op.inputs]
     function = op.function.name
-    if all(isinstance(x, np.ndarray) for x in operands):
+    if all(array_of(x) is not None for x in operands):
         operands[0] = b("identity", x=operands[0])  # which makes it a value of the program
     if len(operands) == 1:
         y = _unary(b, function, operands[0])
@@ -165,7 +165,7 @@ _REDUCTIONS = {
 
 
 @writes(Reduction)
-def _reduction(b: Builder, op: Reduction) -> None:
+def _reduction(b: ProgramBuilder, op: Reduction) -> None:
     case = op.function.case
     x = b.get(op.inputs[0])
     if case in ("arg_max", "arg_min") and len(op.axes) == 1:

@@ -1,0 +1,182 @@
+"""Networks as packages with ML programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....graph.graph import Graph
+from ....graph.sizes import Size, is_same_shape, number_of
+from ....nn import ports
+from ....nn.data.preprocessing.arrays import ArrayPreparation
+from ....nn.data.preprocessing.images import ImagePreparation
+from ....nn.data.preprocessing.tables import TablePreparation
+from ....nn.files.model_file import ModelCard
+from ....nn.module import Module
+from ....nn.names import step_names
+from ....nn.recording import input_shapes, separate_graph
+from ..description import ArrayFeature, Description, Feature, Range, description_of
+from ..models import make_model, write_package
+from .program_builder import ProgramBuilder, Refused, Value, Var
+
+_MOST = 1024
+"""The largest number of samples that a program with a flexible batch says it takes; other sizes go up to 16 times their own."""
+_ELEMENTS = {"float32": "fp32", "float16": "fp16"}
+
+
+class NotInCoreML(ValueError):
+    """A network has layers that cannot be part of an ML program. ``layers`` lists each with the reason."""
+
+    def __init__(self, refused: Sequence[tuple[str, str]]) -> None:
+        self.layers = list(refused)
+        listed = "".join(f"\n  {name}: {reason}" for name, reason in self.layers)
+        super().__init__(f"to_coreml: this network cannot be written as an ML program:{listed}")
+
+
+class Package:
+    """A package that was written: its ``path``, and which layer became which operations (``rows``)."""
+
+    def __init__(self, path: Path, rows: list[tuple[str, str]]) -> None:
+        self.path, self.rows = path, rows
+
+    def table(self) -> str:
+        """Layers, and what became of them."""
+        width = max((len(layer) for layer, _ in self.rows), default=0)
+        return "\n".join(f"{layer.ljust(width)}  {became}" for layer, became in self.rows)
+
+    def __repr__(self) -> str:
+        return f"{self.table()}\nwritten: {self.path}"
+
+
+def to_coreml(
+    network: Module, path: Any, *, precision: str, batch_size: int | None, classes: Sequence[str] | None
+) -> Package:
+    """Write an ML program; see :meth:`Module.to_coreml`."""
+    to = Path(path)
+    if to.suffix != ".mlpackage":
+        raise ValueError(f"to_coreml: the name is {to.name!r}. An ML program is a package: end it in .mlpackage.")
+    if precision not in _ELEMENTS:
+        raise ValueError(f"to_coreml: precision is {precision!r}. Use one of {', '.join(_ELEMENTS)}.")
+    if not network.built:
+        raise RuntimeError("to_coreml: the network is not built, so its sizes are not known. Call build(...) first.")
+    card = network.model_card or ModelCard()
+    labels = list(classes if classes is not None else card.classes if card.task == "classification" else ())
+    samples = 1 if labels and batch_size is None else batch_size  # a classifier has one answer
+    graph, _ = separate_graph(network, input_shapes(network, samples), training=False)
+    if labels and (len(graph.outputs) != 1 or not is_same_shape(graph.output.shape[1:], (len(labels),))):
+        raise ValueError(
+            f"to_coreml: there are {len(labels)} classes, but the network gives {graph.output.shape[1:]}. Pass one for each "
+            "output."
+        )
+    return _Writing(network, graph, card, _ELEMENTS[precision], samples is None, labels).write(to)
+
+
+class _Writing:
+    def __init__(
+        self, network: Module, graph: Graph, card: ModelCard, element: str, flexible: bool, labels: list[str]
+    ) -> None:
+        self.network, self.graph, self.card, self.labels = network, graph, card, labels
+        self.sizes: Mapping[str, str | int] = graph.sizes.without_guards() if flexible else graph.sizes.numbers
+        self.flexible = {str(n): graph.sizes.numbers[name] for name, n in self.sizes.items() if isinstance(n, str)}
+        names = {id(parameter): name for name, parameter in network.named_parameters()}
+        self.builder = ProgramBuilder(self.sizes, self.flexible, element, names)
+        table = card.preparation
+        self.preparation = table.as_arrays() if isinstance(table, TablePreparation) else table
+
+    def write(self, to: Path) -> Package:
+        b = self.builder
+        inputs = [
+            b.input(name, value) for name, value in zip(ports.input_names(self.network), self.graph.inputs, strict=True)
+        ]
+        outputs, rows = self._body(inputs)
+        program = b.program(outputs)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        write_package(make_model(program, self._described(description_of(program, str(to)))), to)
+        return Package(to, rows)
+
+    def _body(self, inputs: list[Var]) -> tuple[list[str], list[tuple[str, str]]]:
+        b = self.builder
+        rows: list[tuple[str, str]] = []
+        problems: dict[tuple[str, str], None] = {}
+        for value, var in zip(self.graph.inputs, inputs, strict=True):
+            b.name_next("preparation")
+            half = b.element != "fp32" and value.dtype == np.float32
+            prepared = self._prepared(b.floats(var) if half else var)
+            b.begin(value, var, prepared)
+            if prepared is not var and b.made != ["cast"]:
+                rows.append(("preparation", ", ".join(b.made)))
+        operations = self.graph.operations
+        for operation, place in zip(operations, step_names(self.network, operations), strict=True):
+            name = f"{place.path}: {place.kind}" if place.path else place.kind
+            b.name_next(place.path.split(", ")[0] or place.kind)
+            try:
+                b.write(operation)
+                rows.append((name, ", ".join(b.made) or "nothing"))
+            except Refused as reason:
+                problems[name, f"{reason}."] = None
+                for value in operation.outputs:  # so that what follows is looked at, too
+                    b.set(value, np.zeros([number_of(n) for n in value.shape], np.float32))
+        if problems:
+            raise NotInCoreML(list(problems))
+        b.name_next("result")
+        if self.labels:
+            found = b("softmax", x=b.get(self.graph.output), axis=-1)
+            return b.classify(found if b.element == "fp32" else b("cast", x=found, dtype="fp32"), self.labels), rows
+        count = len(self.graph.outputs)
+        made = [f"output_{i}" for i in range(count)] if count > 1 else ["output"]
+        names = getattr(self.network, "_results", None) or made
+        return [
+            self._result(b.get(v), i, name) for i, (v, name) in enumerate(zip(self.graph.outputs, names, strict=True))
+        ], rows
+
+    def _prepared(self, x: Value) -> Value:
+        """A sample after what the model file says is done to samples, as far as they are numbers."""
+        preparation, b = self.preparation, self.builder
+        if isinstance(preparation, ImagePreparation) or (
+            isinstance(preparation, ArrayPreparation) and preparation.pixels
+        ):
+            return b("mul", x=x, y=np.float32(1 / 255))
+        if isinstance(preparation, ArrayPreparation) and preparation.mean is not None and preparation.std is not None:
+            centered = b("sub", x=x, y=preparation.mean.astype(np.float32))
+            return b("real_div", x=centered, y=preparation.std.astype(np.float32))
+        return x
+
+    def _result(self, y: Value, index: int, name: str) -> str:
+        b = self.builder
+        if self.card.target_mean is not None and self.card.target_std is not None and index == 0:
+            scaled = b("mul", x=y, y=np.array(self.card.target_std, np.float32))
+            y = b("add", x=scaled, y=np.array(self.card.target_mean, np.float32))
+        if b.element != "fp32" and isinstance(y, Var) and y.tensor.kind == "f":
+            return str(b("cast", x=y, dtype="fp32", called=name).name)
+        return str(b("identity", x=y, called=name).name)
+
+    def _described(self, found: Description) -> Description:
+        """The description of the program with the sizes that inputs may have, and what the model file says."""
+        for i, (feature, value) in enumerate(zip(found.inputs, self.graph.inputs, strict=True)):
+            limits = [self._range(n, axis) for axis, n in enumerate(value.shape)]
+            if isinstance(feature.type, ArrayFeature) and any(low != high for _, (low, high) in limits):
+                kind = ArrayFeature(tuple(n for n, _ in limits), feature.type.element, (), tuple(r for _, r in limits))
+                found.inputs[i] = Feature(feature.name, kind)
+        if self.labels:
+            found.predicted_feature, found.predicted_probabilities = (feature.name for feature in found.outputs)
+        card, about = self.card, found.metadata
+        about.description = f"{type(self.network).__name__}, written by OpenBNNS"
+        if card.preparation is not None:
+            about.user_defined["openbnns.preparation"] = " ".join(card.preparation.said())
+            if self.preparation is None:
+                about.user_defined["openbnns.features"] = "\n".join(card.preparation.formulas())
+        if card.task is not None:
+            about.user_defined["openbnns.task"] = card.task
+        return found
+
+    def _range(self, size: Any, axis: int) -> tuple[int, Range]:
+        """The default of a size of an input, and its limits."""
+        known = self.builder.size(size)
+        if isinstance(known, int):
+            return known, (known, known)
+        assert isinstance(size, Size)
+        default = 1 if axis == 0 else number_of(size)
+        return default, (1, max(_MOST, 16 * default))

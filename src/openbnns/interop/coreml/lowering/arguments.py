@@ -1,0 +1,63 @@
+"""Inputs and results of operations as the functions of the table take and give them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ....graph.sizes import number_of
+from ....nn.files import memory_limit
+from ...converted.tensors import ForeignTensor, Misfit
+from ..elements import ELEMENTS
+from ..operation_rules import Input
+from ..program import Constant, TensorType
+
+
+def setting_of(constant: Constant) -> Any:
+    """A constant in Python's own terms; lists for arrays."""
+    found = constant.python
+    return found.tolist() if isinstance(found, np.ndarray) else found
+
+
+def tensor_of(array: Any) -> ForeignTensor:
+    """A constant tensor of the kinds that the graph computes with."""
+    held = np.asarray(array)
+    if held.dtype.kind == "f":
+        return ForeignTensor(np.ascontiguousarray(held, np.float32).reshape(held.shape))
+    return ForeignTensor(held) if held.dtype.kind == "b" else ForeignTensor(held.astype(np.int64))
+
+
+def _is_setting(rule: Input, constant: Constant) -> bool:
+    """True for numbers and text that say how an operation works, rather than what it works on."""
+    if not rule.constant:
+        return False
+    if not isinstance(constant.type, TensorType):
+        return True
+    element = ELEMENTS[constant.type.element]
+    weights = element.numpy.kind == "f" or "fp32" in rule.types  # linear takes weights of whole numbers
+    return not (weights and constant.shape)
+
+
+def settings(rules: Mapping[str, Input], tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as the functions of operations take them: constants that are settings in Python's terms, tensors else."""
+    found: dict[str, Any] = {}
+    for name, held in tensors.items():
+        if isinstance(held, Constant):
+            found[name] = setting_of(held) if _is_setting(rules[name], held) else tensor_of(held.array)
+        elif isinstance(held, list):
+            found[name] = [tensor_of(one.array) if isinstance(one, Constant) else one for one in held]
+        else:
+            found[name] = held
+    return found
+
+
+def listed_results(results: Any) -> list[ForeignTensor]:
+    """The results of an operation, none of which takes too much memory."""
+    found = list(results) if isinstance(results, tuple) else [results]
+    for tensor in found:
+        count = math.prod(number_of(n) for n in tensor.shape)
+        memory_limit.check(4 * count, f"a tensor of shape {tensor.shape}", Misfit)
+    return found
