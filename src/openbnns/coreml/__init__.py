@@ -14,12 +14,13 @@ from ..interop.coreml import CoreMLError
 from ..interop.coreml.network import from_coreml
 from .compute_units import ComputeUnit
 from .inspection import Inspection, inspect
-from .model import MLModel, MLState
+from .model import CompiledMLModel, MLModel, MLState
 
 models = _sys.modules[__name__]
 """coremltools has its model at ``coremltools.models.MLModel``."""
 
 __all__ = [
+    "CompiledMLModel",
     "CoreMLError",
     "ComputeUnit",
     "Inspection",

@@ -13,6 +13,7 @@ from ..interop import coreml
 from ..interop.coreml import Constant, Function, TensorType
 from ..interop.coreml.elements import ELEMENTS
 from ..interop.coreml.lowering import AT_ONCE, RECORDED
+from .stages import stages_of
 
 
 @dataclass
@@ -88,7 +89,11 @@ def _inspected(model: coreml.Model, path: str) -> Inspection:
         found.functions += inner.functions
         found.problems += inner.problems
     if not model.parts:
-        found.problems.append(f"{path} is of the kind {model.kind}; only ML programs run here.")
+        try:
+            for stage in stages_of(model, None, None, path):
+                stage.prepare()
+        except ValueError as error:
+            found.problems.append(str(error))
     return found
 
 

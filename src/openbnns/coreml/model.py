@@ -10,10 +10,11 @@ import numpy as np
 
 from .._spelling import did_you_mean
 from ..interop import coreml
-from ..interop.coreml import ArrayFeature, Feature, ImageFeature, ScalarFeature, StateFeature
+from ..interop.coreml import Feature
 from ..interop.coreml.elements import Array
-from . import images
 from .compute_units import ComputeUnit
+from .specification import Specification
+from .stages import stages_of
 
 
 class MLState:
@@ -60,11 +61,13 @@ class Descriptions(Mapping[str, str]):
 
 
 class MLModel:
-    """A Core ML model that predicts: an ``.mlpackage``, ``.mlmodelc``, ``model.mil`` or ``.mlmodel`` that holds ML programs.
+    """A Core ML model that predicts: an ``.mlpackage``, ``.mlmodelc``, ``model.mil`` or ``.mlmodel``.
 
-    ``function_name`` chooses among several functions. Numbers are computed in float32, and outputs are rounded to the types
-    of the model; ``precision="float16"`` rounds after every operation as a device with float16 units does, and ``"float32"``
-    nowhere. ``compute_units`` is taken for the sake of programs that pass it: everything is computed on the CPU.
+    Besides ML programs, neural networks of the old kind run, as far as :func:`openbnns.nn.from_mlmodel` reads them, and
+    pipelines of these, with suppression of boxes that overlap. ``function_name`` chooses among several functions. Numbers are
+    computed in float32, and outputs are rounded to the types of the model; ``precision="float16"`` rounds after every
+    operation as a device with float16 units does, and ``"float32"`` nowhere. ``compute_units`` is taken for the sake of
+    programs that pass it: everything is computed on the CPU.
 
     >>> import numpy as np, tempfile
     >>> from openbnns import nn
@@ -86,29 +89,14 @@ class MLModel:
         self.compute_unit, self.function_name = compute_units, function_name
         self._model = coreml.read(model)
         self._who = f"MLModel({str(model)!r})"
-        self._stages = [_Stage(part, name, precision, self._who) for part, name in self._parts()]
+        if function_name is not None and self._model.program is None:
+            kind = self._model.kind
+            raise ValueError(f"{self._who}: is of the kind {kind}, which has no functions. Leave function_name out.")
+        self._stages = stages_of(self._model, function_name, precision, self._who)
         self._description = self._stages[0].about if len(self._stages) == 1 else self._model.description
         if not skip_model_load:
             for stage in self._stages:
                 stage.prepare()
-
-    def _parts(self) -> list[tuple[coreml.Model, str | None]]:
-        model = self._model
-        if model.program is not None:
-            return [(model, self.function_name)]
-        if self.function_name is not None:
-            raise ValueError(
-                f"{self._who}: is of the kind {model.kind}, which has no functions. Leave function_name out."
-            )
-        strange = [part.kind for part in model.parts if part.program is None]
-        if model.parts and not strange:
-            return [(part, None) for part in model.parts]
-        if strange:
-            raise coreml.CoreMLError(
-                f"{self._who}: is a pipeline with parts of the kinds {', '.join(sorted(set(strange)))}. Only ML programs run."
-            )
-        cure = " Use nn.from_mlmodel(path)." if model.kind.startswith("neuralNetwork") else ""
-        raise coreml.CoreMLError(f"{self._who}: is of the kind {model.kind}. Only ML programs run here.{cure}")
 
     def __repr__(self) -> str:
         about = self._description
@@ -148,13 +136,17 @@ class MLModel:
     def user_defined_metadata(self) -> dict[str, str]:
         return self._model.description.metadata.user_defined
 
+    def get_spec(self) -> Specification:
+        """The description of the model, with the names that coremltools' message has for its fields."""
+        return Specification.of(self._model)
+
     # Predictions.
 
     def make_state(self) -> MLState:
         """States as they are before the first prediction."""
         if len(self._stages) > 1:
-            raise ValueError(f"{self._who}: is a pipeline, which has no states.")
-        return MLState(self._stages[0].executable.new_state())
+            raise ValueError(f"{self._who}: is a pipeline, which has no states. Pass no state to predict.")
+        return MLState(self._stages[0].new_state())
 
     def predict(self, data: Any, state: MLState | None = None) -> Any:
         """The outputs by name, for inputs by name: arrays, lists or numbers, and images of Pillow.
@@ -178,113 +170,34 @@ class MLModel:
         if len(self._stages) == 1:
             return self._stages[0].predict(data, held)
         values = dict(data)
+        for name in data:
+            if not any(name in stage.names for stage in self._stages):
+                names = list(self.input_description)
+                raise ValueError(
+                    f"{self._who}: there is no input {name!r}. It takes {', '.join(map(repr, names))}.{did_you_mean(name, names)}"
+                )
         for stage in self._stages:
-            wanted = {name: values[name] for name in stage.names if name in values}
-            values |= stage.predict(wanted, held)
+            values |= stage.predict({name: values[name] for name in stage.names if name in values}, held)
         return {feature.name: values[feature.name] for feature in self._description.outputs}
 
 
-class _Stage:
-    """A model of one program: all of it, or a part of a pipeline."""
+class CompiledMLModel(MLModel):
+    """An ``.mlmodelc`` that predicts, with the arguments of coremltools' class.
 
-    def __init__(self, model: coreml.Model, function: str | None, precision: coreml.Precision | None, who: str) -> None:
-        program, description = model.program, model.description
-        assert program is not None
-        names = list(program.functions)
-        chosen = function or description.default_function or ("main" if "main" in names else names[0])
-        if chosen not in names:
+    >>> from openbnns.coreml import CompiledMLModel
+    >>> CompiledMLModel("model.mlpackage")
+    Traceback (most recent call last):
+        ...
+    ValueError: CompiledMLModel: the name is 'model.mlpackage', but a compiled model ends in .mlmodelc. Use MLModel(path).
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], compute_units: ComputeUnit = ComputeUnit.ALL,
+        function_name: str | None = None, optimization_hints: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        name = os.path.basename(os.fspath(path).rstrip("/"))
+        if not name.endswith(".mlmodelc"):
             raise ValueError(
-                f"{who}: there is no function {chosen!r}. It has {', '.join(map(repr, names))}.{did_you_mean(chosen, names)}"
+                f"CompiledMLModel: the name is {name!r}, but a compiled model ends in .mlmodelc. Use MLModel(path)."
             )
-        self.function, self.precision = program.functions[chosen], precision
-        self.about = description.of(chosen)
-        self._who = who
-        self._features = {feature.name: feature for feature in self.about.inputs}
-        self._outputs = {feature.name: feature.type for feature in self.about.outputs}
-        self._executable: coreml.Executable | None = None
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._features)
-
-    @property
-    def executable(self) -> coreml.Executable:
-        if self._executable is None:
-            self._executable = coreml.Executable(self.function, self.precision)
-        return self._executable
-
-    def prepare(self) -> None:
-        """Refuse a program that cannot run."""
-        assert self.executable is not None
-
-    def predict(self, data: Mapping[str, Any], state: coreml.State | None) -> dict[str, Any]:
-        executable = self.executable
-        inputs = {name: self._input(name, given) for name, given in data.items()}
-        for argument in executable.inputs:
-            feature = self._features.get(argument.name)
-            if argument.name not in inputs and feature is not None and feature.optional:
-                inputs[argument.name] = _default(feature, self._who)
-        if executable.states and state is None:
-            raise ValueError(f"{self._who}: the model has states. Pass state=model.make_state().")
-        found = executable.run(inputs, state)
-        return {name: self._output(name, value) for name, value in found.items()}
-
-    def _input(self, name: str, given: Any) -> Any:
-        feature = self._features.get(name)
-        if feature is None:
-            return given  # which the program refuses, with the names that it has
-        who, kind = f"{self._who}: the input {name!r}", feature.type
-        if images.is_image(given):
-            if not isinstance(kind, ImageFeature):
-                raise TypeError(f"{who} is an image, but the model takes {_shown(kind)}.")
-            return images.array_of(given, kind, who)
-        if isinstance(kind, ImageFeature):
-            raise TypeError(f"{who} is a {type(given).__name__}, but the model takes an image. Pass one of Pillow.")
-        array = np.asarray(given)
-        if isinstance(kind, ArrayFeature):
-            array = _fitting_shape(array, kind, who)
-            if "int" in kind.element and array.dtype.kind == "f" and (array == np.rint(array)).all():
-                array = array.astype(kind.element)
-        return array
-
-    def _output(self, name: str, value: Any) -> Any:
-        kind = self._outputs.get(name)
-        if isinstance(kind, ImageFeature):
-            return images.image_of(value, kind, f"{self._who}: the output {name!r}")
-        if not isinstance(value, np.ndarray):
-            return value
-        if isinstance(kind, ScalarFeature):
-            return value.item()
-        if isinstance(kind, ArrayFeature) and not (self.precision == "float32" and kind.element == "float16"):
-            with np.errstate(over="ignore"):
-                value = value.astype(kind.element, copy=False)
-        return value.reshape(value.shape or (1,))  # Core ML has no arrays without axes
-
-
-def _shown(kind: Any) -> str:
-    return f"an array of {kind.element} of shape {kind.shape}" if isinstance(kind, ArrayFeature) else str(kind)
-
-
-def _fitting_shape(array: Array, kind: ArrayFeature, who: str) -> Array:
-    """The array, if the description allows its shape."""
-    if kind.enumerated and array.shape not in (kind.shape, *kind.enumerated):
-        shapes = ", ".join(map(str, kind.enumerated))
-        raise ValueError(f"{who} has shape {array.shape}, but the model takes one of {shapes}.")
-    if kind.ranges and (
-        len(kind.ranges) != array.ndim
-        or any(
-            n < low or (high is not None and n > high) for n, (low, high) in zip(array.shape, kind.ranges, strict=True)
-        )
-    ):
-        shown = ", ".join(
-            str(low) if low == high else f"{low} to {'any' if high is None else high}" for low, high in kind.ranges
-        )
-        raise ValueError(f"{who} has shape {array.shape}, but the model takes ({shown}).")
-    return array
-
-
-def _default(feature: Feature, who: str) -> Array:
-    kind = feature.type.array if isinstance(feature.type, StateFeature) else feature.type
-    if not isinstance(kind, ArrayFeature):
-        raise ValueError(f"{who}: the input {feature.name!r} is missing, and has no default.")
-    return np.full(kind.shape, 0 if kind.default is None else kind.default, kind.element)
+        super().__init__(path, function_name=function_name, compute_units=compute_units)

@@ -85,13 +85,13 @@ class Message:
         return found
 
     def number(self, number: int, default: float = 0.0) -> float:
-        """A float."""
+        """A float or a double."""
         value = self.fields.get(number, [None])[-1]
         if value is None:
             return default
-        if isinstance(value, int) or len(value) != 4:
+        if isinstance(value, int) or len(value) not in (4, 8):
             raise self.damage(f"field {number} is not a float")
-        return float(struct.unpack("<f", value)[0])
+        return float(struct.unpack("<f" if len(value) == 4 else "<d", value)[0])
 
     def text(self, number: int) -> str:
         return (self.texts(number) or [""])[-1]

@@ -60,7 +60,7 @@ class Model:
     """A model: its description and its program.
 
     ``kind`` is the name that Core ML's format gives it: "mlProgram"; a pipeline has ``parts`` instead of a program, and
-    models of other kinds have neither.
+    models of other kinds have neither, but the ``message`` that their file holds.
     """
 
     program: Program | None
@@ -69,6 +69,7 @@ class Model:
     kind: str = "mlProgram"
     parts: list[Model] = field(default_factory=list)
     path: Path | None = field(default=None, compare=False)
+    message: Message | None = field(default=None, compare=False, repr=False)
 
     @property
     def class_labels(self) -> list[Any]:
@@ -174,6 +175,8 @@ def _message_model(message: Message, weights: Weights, path: Path, depth: int) -
         for i, part in enumerate(inner.messages(1)):
             part.who = f"{path}: part {names[i] if i < len(names) else i}"
             model.parts.append(_message_model(part, weights, path, depth + 1))
+    else:
+        model.message = message
     return model
 
 

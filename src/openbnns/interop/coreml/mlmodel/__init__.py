@@ -1,6 +1,6 @@
 """Networks from ``.mlmodel`` files of Core ML."""
 
-from ._network import CoreMLNetwork
-from ._reading import Unsupported, from_mlmodel
+from .branched_network import CoreMLNetwork
+from .neural_network import NeuralNetwork, Unsupported, from_mlmodel, network_of
 
-__all__ = ["CoreMLNetwork", "Unsupported", "from_mlmodel"]
+__all__ = ["CoreMLNetwork", "NeuralNetwork", "Unsupported", "from_mlmodel", "network_of"]

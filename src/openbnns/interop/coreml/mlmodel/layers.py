@@ -21,7 +21,7 @@ from ....nn.padding import ConstantPad2d, ReflectionPad2d, ReplicationPad2d
 from ....nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from ....nn.resize import Upsample
 from ...protobuf import Message
-from ._network import Affine, Step
+from .branched_network import Affine, Step
 
 Shape = tuple[int, ...]
 

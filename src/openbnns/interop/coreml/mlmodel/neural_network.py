@@ -10,7 +10,7 @@ import math
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from ....nn.files.safetensors import DamagedFile
 from ....nn.files.untrusted import open_regular
 from ....nn.module import Module
 from ...protobuf import Message
-from ._layers import CONVERT, Refused, Shape
-from ._network import CoreMLNetwork, Step
+from .branched_network import CoreMLNetwork, Step
+from .layers import CONVERT, Refused, Shape
 
 _NETWORKS = (500, 403, 303)  # network, classifier, regressor
 _KINDS = {
@@ -59,13 +59,28 @@ def from_mlmodel(path: Any) -> Module:
     """
     with open_regular(path, DamagedFile) as (file, _):
         data = file.read()
-    model = Message(memoryview(data), str(path))
+    return network_of(Message(memoryview(data), str(path)), path).module
+
+
+class NeuralNetwork(NamedTuple):
+    """A network, with the names that its file has for inputs and outputs, and its classes if it is a classifier."""
+
+    module: Module
+    inputs: list[str]
+    outputs: list[str]
+    classes: list[Any]
+
+
+def network_of(model: Message, path: Any, *, softmax: bool = False) -> NeuralNetwork:
+    """The network of a model's message; with ``softmax`` a classifier gives probabilities, if its file does."""
     kind = next((number for number in _NETWORKS if model.has(number)), None)
     if kind is None:
         other = " It is an ML program, which has no layers." if model.has(502) else ""
         raise DamagedFile(f"{path}: holds no neural network of Core ML.{other}")
     try:
-        return _Reading(path, model, model.message(kind, "network"), classifier=kind == 403).network()
+        reading = _Reading(path, model, model.message(kind, "network"), classifier=kind == 403)
+        module = reading.network(softmax)
+        return NeuralNetwork(module, [name for name, _ in reading.inputs], reading.outputs, reading.classes)
     except (OverflowError, MemoryError) as error:
         raise DamagedFile(f"{path}: its sizes are impossible ({error}).") from None
 
@@ -79,12 +94,12 @@ class _Reading:
         self.problems: list[tuple[str, str, str]] = []
         self._taken: set[str] = set()
 
-    def network(self) -> Module:
+    def network(self, softmax: bool) -> Module:
         self._prepare()
         layers = self.source.messages(1, "a layer")
-        labels = self._labels()
+        labels = list(map(str, self.classes))
         for i, layer in enumerate(layers):
-            last = labels and i == len(layers) - 1 and layer.has(175)
+            last = labels and not softmax and i == len(layers) - 1 and layer.has(175)
             if not last:  # the softmax of a classifier
                 self._read(layer)
         if self.problems:
@@ -101,11 +116,12 @@ class _Reading:
             net._card = ModelCard(task="classification", classes=tuple(labels))
         return net.eval()
 
-    def _labels(self) -> list[str]:
+    @property
+    def classes(self) -> list[Any]:
+        """The classes of a classifier: texts, or whole numbers."""
         if not self.classifier:
             return []
-        words = self.source.message(100, "labels").texts(1)
-        return words or [str(n) for n in self.source.message(101, "labels").integers(1)]
+        return self.source.message(100, "labels").texts(1) or self.source.message(101, "labels").signed_integers(1)
 
     def _assembled(self) -> Module:
         names = [name for name, _ in self.inputs]
@@ -116,8 +132,13 @@ class _Reading:
             previous = step.output
         if chain:
             return Sequential(OrderedDict((step.path, step.module) for step in self.steps if step.module is not None))
+        return CoreMLNetwork(self.steps, names, self.outputs)
+
+    @property
+    def outputs(self) -> list[str]:
+        """Values that no layer takes."""
         used = {name for step in self.steps for name in step.inputs}
-        return CoreMLNetwork(self.steps, names, [s.output for s in self.steps if s.output not in used])
+        return [step.output for step in self.steps if step.output not in used]
 
     def _prepare(self) -> None:
         """Scaling of images, which comes first."""
