@@ -362,3 +362,24 @@ def test_weights_keep_their_names_and_inputs_theirs(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel.attributes["val"].array, [[3, 4], [1, 0]])
     found = MLModel(tmp_path / "b.mlpackage").predict({"sound": [[1, 2]]})
     assert {name: y.tolist() for name, y in found.items()} == {"loudness": [[11, 1]]}
+
+
+class Masks(nn.Module):
+    """Comparisons, masks, whole numbers and what they find, with a size that is free and enlarged."""
+
+    def forward(self, x: nn.Value) -> nn.Value:
+        mask = F.logical_and(x > 0.1, F.logical_not(x.abs() >= 1.5))
+        kept = F.where(mask, x, x.floor()) + F.trunc(x * 3) * 0.5 + F.expm1(x * 0.1)
+        values, places = F.topk(kept.mean(1), 3, -1)
+        found = F.gather(kept.mean(1), -1, places) - values * 2
+        wide = F.interpolate(kept, scale_factor=2, mode="bilinear")
+        tall = F.interpolate(kept, scale_factor=3)
+        return F.cumsum(found.mean(-1), 1) + wide.amax((1, 3))[:, ::2] * tall.amin((1, 3))[:, ::3]
+
+
+def test_masks_and_what_they_find(tmp_path: Path) -> None:
+    net = Masks().build((2, 5, 6), seed=1).eval()
+    path = net.to_coreml(tmp_path / "masks.mlpackage").path
+    for count in (1, 4):
+        x = numbers(count, 2, 5, 6)
+        np.testing.assert_allclose(MLModel(path).predict({"input": x})["output"], net(x), atol=1e-5)

@@ -1,6 +1,6 @@
 """Networks as ML programs, which Core ML and BNNSGraph run."""
 
-from . import attention, elementwise, layers, recurrent, shapes  # noqa: F401  (each enters its writers)
+from . import attention, elementwise, layers, positions, recurrent, shapes  # noqa: F401  (each enters its writers)
 from .package import NotInCoreML, Package, to_coreml
 
 __all__ = ["NotInCoreML", "Package", "to_coreml"]

@@ -10,14 +10,13 @@ import numpy as np
 
 from ....graph.graph import Graph
 from ....graph.sizes import Size, is_same_shape, number_of
-from ....nn import ports
 from ....nn.data.preprocessing.arrays import ArrayPreparation
 from ....nn.data.preprocessing.images import ImagePreparation
 from ....nn.data.preprocessing.tables import TablePreparation
 from ....nn.files.model_file import ModelCard
 from ....nn.module import Module
-from ....nn.names import step_names
-from ....nn.recording import input_shapes, separate_graph
+from ....nn.names import input_names, step_names
+from ....nn.recording import input_shapes, latest_input_shapes, separate_graph
 from ..description import ArrayFeature, Description, Feature, Range, description_of
 from ..models import make_model, write_package
 from .program_builder import ProgramBuilder, Refused, Value, Var
@@ -65,7 +64,9 @@ def to_coreml(
     card = network.model_card or ModelCard()
     labels = list(classes if classes is not None else card.classes if card.task == "classification" else ())
     samples = 1 if labels and batch_size is None else batch_size  # a classifier has one answer
-    graph, _ = separate_graph(network, input_shapes(network, samples), training=False)
+    # A size that is not free has the number of the latest run.
+    shapes = latest_input_shapes(network) if samples is None else input_shapes(network, samples)
+    graph, _ = separate_graph(network, shapes, training=False)
     if labels and (len(graph.outputs) != 1 or not is_same_shape(graph.output.shape[1:], (len(labels),))):
         raise ValueError(
             f"to_coreml: there are {len(labels)} classes, but the network gives {graph.output.shape[1:]}. Pass one for each "
@@ -89,7 +90,7 @@ class _Writing:
     def write(self, to: Path) -> Package:
         b = self.builder
         inputs = [
-            b.input(name, value) for name, value in zip(ports.input_names(self.network), self.graph.inputs, strict=True)
+            b.input(name, value) for name, value in zip(input_names(self.network), self.graph.inputs, strict=True)
         ]
         outputs, rows = self._body(inputs)
         program = b.program(outputs)

@@ -20,7 +20,7 @@ from ....graph.operations import (
     Slice,
     Split,
 )
-from ....graph.sizes import AnySize, is_plain, is_same
+from ....graph.sizes import AnySize, is_plain, is_same, number_of
 from .program_builder import ProgramBuilder, Refused, Value, array_of, writes
 
 
@@ -122,13 +122,26 @@ def _padding(b: ProgramBuilder, op: Padding) -> None:
 
 @writes(Resize)
 def _resize(b: ProgramBuilder, op: Resize) -> None:
-    x, why = b.get(op.inputs[0]), "Core ML resizes images of known sizes"
+    x, why = b.get(op.inputs[0]), "Core ML resizes images of known sizes, or by whole factors"
+    factors = [_factor(n, m) for n, m in zip(op.inputs[0].shape[2:], op.output.shape[2:], strict=True)]
+    if len(factors) == 2 and all(factors) and not op.align_corners:
+        scales = {"scale_factor_height": np.float32(factors[0]), "scale_factor_width": np.float32(factors[1])}
+        linear = op.method is InterpolationMethod.LINEAR
+        scaled = b("upsample_bilinear", x=x, align_corners=False, **scales) if linear else None
+        b.set(op.output, scaled or b("upsample_nearest_neighbor", x=x, **scales))
+        return
     sizes, goal = (b.numbers(value.shape[2:], why) for value in (op.inputs[0], op.output))
     if len(sizes) == 1:  # Core ML resizes images: a signal is one line of an image
         y = _resized(b, op, b("expand_dims", x=x, axes=[2]), (1, *sizes), (1, *goal))
         b.set(op.output, b("squeeze", x=y, axes=[2]))
     else:
         b.set(op.output, _resized(b, op, x, sizes, goal))
+
+
+def _factor(size: AnySize, goal: AnySize) -> int:
+    """The whole number of times that one size is another, whatever the free sizes are; 0 for none."""
+    factor = number_of(goal) // max(number_of(size), 1)
+    return factor if is_same(goal, size * factor) else 0
 
 
 def _resized(b: ProgramBuilder, op: Resize, x: Value, sizes: tuple[int, ...], goal: tuple[int, ...]) -> Value:
@@ -139,9 +152,6 @@ def _resized(b: ProgramBuilder, op: Resize, x: Value, sizes: tuple[int, ...], go
             raise Refused("Core ML puts a single pixel between the corners. Leave align_corners out")
         mode = "ALIGN_CORNERS" if op.align_corners else "UNALIGN_CORNERS"
         return b("resize_bilinear", x=x, target_size_height=goal[0], target_size_width=goal[1], sampling_mode=mode)
-    if all(m % n == 0 for n, m in zip(sizes, goal, strict=True)):
-        factors = [m // n for n, m in zip(sizes, goal, strict=True)]
-        return b("upsample_nearest_neighbor", x=x, scale_factor_height=factors[0], scale_factor_width=factors[1])
     for axis, (n, m) in enumerate(zip(sizes, goal, strict=True)):  # Core ML does not say which pixel is the nearest
         if n != m:
             x = b("gather", x=x, indices=(np.arange(m) * n // m).astype(np.int32), axis=axis + 2)

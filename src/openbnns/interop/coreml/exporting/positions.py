@@ -1,0 +1,187 @@
+"""Comparisons and masks, whole numbers, and what they find: functions of elements that no layer computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ....graph.operation import Convert
+from ....graph.operations import CustomFunction
+from ....graph.operations.elementwise import MASKS, Elementwise
+from ....graph.operations.indexing import Range, Take, TakeAlong
+from ....graph.operations.reduction import Cumulative, Sort
+from ....graph.sizes import is_same
+from ....graph.tensor import FLOAT32, Tensor
+from ...converted import functions
+from ...onnx._tensor import ByNumpy
+from .program_builder import ProgramBuilder, Refused, Value, array_of, writes
+
+_COMPARISONS = {
+    "gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
+_LOGIC = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
+_ARITHMETIC = {
+    "add": "add", "sub": "sub", "mul": "mul", "floor_divide": "floor_div", "remainder": "mod", "maximum": "maximum",
+    "minimum": "minimum",
+}  # fmt: skip
+
+
+_OF_ONNX = {
+    "Equal": "eq", "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge", "And": "logical_and",
+    "Or": "logical_or", "Xor": "logical_xor", "Not": "logical_not", "IsNaN": "isnan", "Add": "add", "Sub": "sub",
+    "Mul": "mul", "Max": "maximum", "Min": "minimum",
+}  # fmt: skip
+
+
+def _truncated(b: ProgramBuilder, x: Value) -> Value:
+    return b("mul", x=b("sign", x=x), y=b("floor", x=b("abs", x=x)))
+
+
+def _hypotenuse(b: ProgramBuilder, x: Value, y: Value) -> Value:
+    return b("sqrt", x=b("add", x=b("square", x=x), y=b("square", x=y)))
+
+
+def _log_add_exp(b: ProgramBuilder, x: Value, y: Value) -> Value:
+    apart = b("mul", x=b("abs", x=b("sub", x=x, y=y)), y=np.float32(-1))
+    return b("add", x=b("maximum", x=x, y=y), y=b("softplus", x=apart))
+
+
+_FORMULAS: dict[str, Callable[..., Value]] = {
+    "trunc": _truncated,
+    "frac": lambda b, x: b("sub", x=x, y=_truncated(b, x)),
+    "log1p": lambda b, x: b("log", x=b("add", x=x, y=np.float32(1))),
+    "expm1": lambda b, x: b("sub", x=b("exp", x=x), y=np.float32(1)),
+    "log10": lambda b, x: b("mul", x=b("log", x=x), y=np.float32(1 / math.log(10))),
+    "erfc": lambda b, x: b("sub", x=np.float32(1), y=b("erf", x=x)),
+    "isnan": lambda b, x: b("not_equal", x=x, y=x),
+    "hypot": _hypotenuse,
+    "logaddexp": _log_add_exp,
+}
+
+
+def _flag(b: ProgramBuilder, x: Value) -> Value:
+    """A mask, which networks have as numbers, as booleans."""
+    whole = array_of(x) is None and x.tensor.kind == "i"
+    return b("not_equal", x=x, y=np.int32(0) if whole else np.float32(0))
+
+
+def _numbers(b: ProgramBuilder, flags: Value, wanted: Tensor) -> Value:
+    """Booleans as the numbers that a network has for masks."""
+    return b.floats(flags) if wanted.dtype == FLOAT32 else b("cast", x=flags, dtype="int32")
+
+
+def _alike(b: ProgramBuilder, operands: list[Value]) -> list[Value]:
+    """Operands of one kind: floats, if one of them is."""
+    kinds = [
+        "f" if np.asarray(x).dtype.kind == "f" else "i" if array_of(x) is not None else x.tensor.kind for x in operands
+    ]
+    if len(set(kinds)) == 1:
+        return operands
+    return [b.floats(x) if kind != "f" else x for x, kind in zip(operands, kinds, strict=True)]
+
+
+def _function(b: ProgramBuilder, name: str, operands: list[Value], wanted: Tensor) -> Value:
+    if all(array_of(x) is not None for x in operands):
+        operands[0] = b("identity", x=operands[0])
+    if name == "logical_not":
+        return _numbers(b, b("logical_not", x=_flag(b, operands[0])), wanted)
+    if name in _LOGIC:
+        x, y = (_flag(b, operand) for operand in operands)
+        return _numbers(b, b(_LOGIC[name], x=x, y=y), wanted)
+    if name in _COMPARISONS:
+        x, y = _alike(b, operands)
+        return _numbers(b, b(_COMPARISONS[name], x=x, y=y), wanted)
+    if name in _ARITHMETIC:
+        x, y = _alike(b, operands)
+        return b(_ARITHMETIC[name], x=x, y=y)
+    if name not in _FORMULAS:
+        raise Refused(f"there is no function {name} in Core ML")
+    y = _FORMULAS[name](b, *operands)
+    return _numbers(b, y, wanted) if name in MASKS else y
+
+
+@writes(Elementwise)
+def _elementwise(b: ProgramBuilder, op: Elementwise) -> None:
+    b.set(op.output, _function(b, op.function, [b.get(value) for value in op.inputs], op.output))
+
+
+@writes(Convert)
+def _convert(b: ProgramBuilder, op: Convert) -> None:
+    b.set(op.output, _converted(b, b.computed(op.inputs[0]), op.output))
+
+
+def _converted(b: ProgramBuilder, x: Value, wanted: Tensor) -> Value:
+    return b.floats(x) if wanted.dtype == FLOAT32 else b("cast", x=x, dtype="int32")
+
+
+@writes(CustomFunction)
+def _custom(b: ProgramBuilder, op: CustomFunction) -> None:
+    kind, inputs = op.function, op.inputs
+    if kind is functions.Not:
+        b.set(op.output, _function(b, "logical_not", [b.get(inputs[0])], op.output))
+    elif kind is functions.Forbid:
+        allowed = _flag(b, b.get(inputs[0]))
+        b.set(op.output, b("select", cond=allowed, a=np.float32(0), b=np.float32(-np.inf)))
+    elif kind in (functions.Compare, functions.WholeNumbers):
+        *operands, name = (b.get(x) if isinstance(x, Tensor) else x for x in op.arguments)
+        given = [x if isinstance(x, str) or hasattr(x, "name") else np.asarray(x) for x in operands]
+        b.set(op.output, _function(b, str(name), given, op.output))
+    elif kind is ByNumpy:
+        b.set(op.output, _node_again(b, op))
+    else:
+        raise Refused(f"{op.name} is written in NumPy, which no program can hold")
+
+
+def _node_again(b: ProgramBuilder, op: CustomFunction) -> Value:
+    """A node of the ONNX model that the network was read from."""
+    recipe, values = op.arguments[-1], iter(op.inputs)
+    node = recipe.call.op
+    given = [b.get(next(values)) if isinstance(x.held, Tensor) else np.asarray(x.held) for x in recipe.tensors if x]
+    if node in _OF_ONNX and len(given) in (1, 2):
+        return _function(b, _OF_ONNX[node], given, op.output)
+    if node == "Where":
+        x, y = _alike(b, given[1:])
+        return b("select", cond=_flag(b, given[0]), a=x, b=y)
+    if node == "Cast":
+        return _converted(b, b.computed(op.inputs[0]), op.output)
+    raise Refused(f"the node {node} of ONNX is not written for whole numbers or masks")
+
+
+@writes(Range)
+def _range(b: ProgramBuilder, op: Range) -> None:
+    (count,) = b.numbers(op.output.shape, "a range of numbers is written for known sizes")
+    start, step = (n if isinstance(n, float) else b.numbers([n], "a range begins at a known number")[0]
+                   for n in (op.start, op.step))  # fmt: skip
+    kind = np.float32 if op.output.dtype == FLOAT32 else np.int32
+    b.set(op.output, (start + step * np.arange(count)).astype(kind))
+
+
+@writes(Take)
+def _take(b: ProgramBuilder, op: Take) -> None:
+    x, indices = (b.get(value) for value in op.inputs)
+    b.set(op.output, b("gather", x=x, indices=indices, axis=op.axis))
+
+
+@writes(TakeAlong)
+def _take_along(b: ProgramBuilder, op: TakeAlong) -> None:
+    x, indices = op.inputs
+    if not all(is_same(n, m) for i, (n, m) in enumerate(zip(x.shape, indices.shape, strict=True)) if i != op.axis):
+        raise Refused("its indices are for a part of the other axes. Slice them before")
+    b.set(op.output, b("gather_along_axis", x=b.get(x), indices=b.get(indices), axis=op.axis))
+
+
+@writes(Cumulative)
+def _cumulative(b: ProgramBuilder, op: Cumulative) -> None:
+    if op.product:
+        raise Refused("there are no cumulative products in Core ML")
+    b.set(op.output, b("cumsum", x=b.get(op.inputs[0]), axis=op.axis))
+
+
+@writes(Sort)
+def _sort(b: ProgramBuilder, op: Sort) -> None:
+    (count,) = b.numbers([op.output.shape[op.axis]], "numbers are sorted along an axis of a known size")
+    found = b("topk", x=b.get(op.inputs[0]), k=np.int32(count), axis=op.axis, ascending=not op.descending, outputs=2)
+    for value, var in zip(op.outputs, found, strict=True):
+        b.set(value, var)
