@@ -96,7 +96,7 @@ def _sequence(model: Any) -> None:
             _huge,
             r"a sample of input 'x', of shape \(N, 1099511627776\), takes 4 TiB, more than the limit of 1 GiB.*LIMIT=4096G",
         ),
-        (_sequence, "input 'x' is no tensor"),
+        (_sequence, "input 'x' is not a tensor"),
     ],
 )
 def test_what_is_wrong_is_named(change: Any, message: str, linear: Path) -> None:
@@ -227,7 +227,7 @@ def test_folders_and_pipes_are_named(name: str, tmp_path: Path) -> None:
 
 def test_data_in_a_pipe(linear: Path) -> None:
     os.mkfifo(linear.parent / "w.bin")
-    with pytest.raises(OnnxError, match=r"lies in 'w\.bin', which is no regular file"):
+    with pytest.raises(OnnxError, match=r"lies in 'w\.bin', which is not a regular file"):
         nn.from_onnx(changed(linear, lambda model: _outside(model, "w.bin")))
 
 

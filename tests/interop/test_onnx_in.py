@@ -545,3 +545,12 @@ def test_states_beside_another_batch(batch: int | str | None, tmp_path: Path) ->
     np.testing.assert_allclose(net(x, h), x @ h[0] + h[1], 1e-5, 1e-5)
     with pytest.raises(ValueError, match="'h' has shape"):
         net(x, h[:1])
+
+
+def test_operators_of_one_or_more_inputs_count_them(tmp_path: Path) -> None:
+    nodes = [node("Greater", "x zero", "above"), node("Not", "above", "below"), node("Where", "below zero x", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3]}, ["y"], {"zero": np.float32(0)})
+    x = floats(4, 3)
+    np.testing.assert_array_equal(nn.from_onnx(path)(x), np.maximum(x, 0))
+    bad = write(tmp_path / "b.onnx", [node("Not", "x ", "y")], {"x": ["N", 3]}, ["y"])
+    assert nn.from_onnx(bad)(x).shape == x.shape

@@ -14,7 +14,7 @@ PACKAGE = REPOSITORY / "src" / "openbnns"
 FOLDERS = [PACKAGE, *(REPOSITORY / name for name in ("benchmarks", "examples", "tools"))]
 
 # Parts of the package whose texts are still to be rewritten. Take a part out of this list when it is done.
-UNFINISHED = ("interop",)
+UNFINISHED = ("interop/coreml",)
 
 # A docstring begins with a noun, "True if" or an imperative verb, not with a clause or a fragment of one.
 OPENINGS = re.compile(r"(?:What|Whether|Of|Those|Whose)\b")

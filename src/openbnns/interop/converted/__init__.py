@@ -1,1 +1,1 @@
-"""What networks that come from other libraries share: tensors, and parts that hold weights."""
+"""Shared parts of networks from other libraries: tensors, control flow, modules that hold weights."""

@@ -15,7 +15,7 @@ from ...nn import functional as F
 
 
 class Misfit(ValueError):
-    """What an operation cannot do with its arguments; whoever runs the steps adds where."""
+    """Arguments that an operation cannot take; the message of the network adds the place."""
 
 
 NODE_ERRORS = (
@@ -167,7 +167,7 @@ def reshaped(x: ForeignTensor, sizes: Sequence[Any]) -> Any:
 
 
 def held_parameter(given: Any) -> Any:
-    """What layers take as weights: a parameter, an array or None."""
+    """Weights as layers take them: a parameter, an array or None."""
     if given is None:
         return None
     if isinstance(given, ForeignTensor) and isinstance(given.held, (Parameter, np.ndarray)):

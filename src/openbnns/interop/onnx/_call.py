@@ -1,4 +1,4 @@
-"""What an operator knows besides the tensors that it is called on."""
+"""The node, attributes and surroundings of an operator that is called on tensors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Call:
         self.asked.update(names)
 
     def require_all_asked(self) -> None:
-        """Refuse attributes that nobody has looked at."""
+        """Refuse attributes that were not looked at."""
         left = sorted(self.node.attributes.keys() - self.asked)
         if left:
             raise Misfit(f"its attribute {left[0]!r} has no counterpart here")

@@ -253,7 +253,7 @@ def _port(value: Any, place: Path, what: str, anything: bool = False) -> Port:
     if not value.type.HasField("tensor_type"):
         if what == "output" and value.type.WhichOneof("value") is None:
             return Port(value.name, "f", None)
-        raise OnnxError(f"{where} is no tensor ({value.type.WhichOneof('value') or 'of unknown type'}).")
+        raise OnnxError(f"{where} is not a tensor ({value.type.WhichOneof('value') or 'of unknown type'}).")
     kind = kind_of_type(value.type.tensor_type.elem_type)
     if kind is None and anything:
         return Port(value.name, "f", None)
@@ -366,7 +366,7 @@ def _text(raw: bytes, where: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise OnnxError(f"{where} is no text.") from None
+        raise OnnxError(f"{where} is not text.") from None
 
 
 # Weights.
@@ -383,7 +383,7 @@ def array_of(tensor: Any, where: str, folder: Path) -> Array:
     count = math.prod(shape)
     wide = np.dtype("uint16" if name == "bfloat16" else name)
     if tensor.HasField("segment"):
-        raise OnnxError(f"{where} is a part of a tensor, which nobody writes any more.")
+        raise OnnxError(f"{where} uses segmented tensors, which are not supported.")
     if tensor.data_location == 1:
         raw: Any = _external(tensor, where, folder, count * wide.itemsize)
     elif tensor.HasField("raw_data"):
@@ -425,13 +425,13 @@ def _external(tensor: Any, where: str, folder: Path, needed: int) -> bytes:
     if not plain or not file.is_relative_to(root):
         raise OnnxError(f"{where} lies in {location!r}, which is outside the folder of the model. It is not read.")
     if not file.is_file():
-        what = "is no regular file" if file.exists() else "does not exist beside the model"
+        what = "is not a regular file" if file.exists() else "does not exist beside the model"
         raise OnnxError(f"{where} lies in {location!r}, which {what}.")
     try:
         offset = int(said.get("offset", "0"))
         length = int(said["length"]) if "length" in said else needed
     except ValueError:
-        raise OnnxError(f"{where} lies at {said.get('offset')!r} of {location!r}, which is no number.") from None
+        raise OnnxError(f"{where} lies at {said.get('offset')!r} of {location!r}, which is not a number.") from None
     if offset < 0 or length != needed or offset + length > file.stat().st_size:
         raise OnnxError(
             f"{where} needs {needed} bytes from {offset} on in {location!r}, which has {file.stat().st_size}"
@@ -477,7 +477,7 @@ def _ordered(nodes: list[Node], known: set[str], place: Path) -> list[Node]:
 
 
 def _sorted(nodes: list[Node], known: set[str]) -> bool:
-    """Whether the nodes are in order as they stand."""
+    """True if the nodes are in order as they stand."""
     seen = set(known)
     for node in nodes:
         if any(name and name not in seen for name in node.reads):

@@ -104,7 +104,7 @@ class GraphFile:
         return made
 
     def constant(self, array: Any) -> str:
-        """A constant that nobody trains."""
+        """A constant that is not trained."""
         numbers = np.array(array, order="C")
         key = (str(numbers.dtype), numbers.shape, numbers.tobytes() if numbers.nbytes <= _LISTED else b"")
         if key in self._constants and numbers.nbytes <= _LISTED:
@@ -246,11 +246,11 @@ class GraphFile:
         return name
 
     def described(self, value: Tensor, name: str) -> Any:
-        """What the file says about a value."""
+        """The file's description of a value."""
         return self.onnx.helper.make_tensor_value_info(name, self.kind(value), self.dimensions(value.shape))
 
     def kind(self, value: Tensor) -> int:
-        """Of elements."""
+        """The type of the elements of a value, by ONNX's number."""
         types = self.onnx.TensorProto
         return int(types.INT64 if value.dtype == INT64 else types.FLOAT)
 
@@ -266,7 +266,7 @@ class GraphFile:
         self.converted.append((self.place, operation, " ".join(ops)))
 
     def enter(self, operation: Operation) -> None:
-        """Whatever is written next belongs to the layer of this operation."""
+        """Count nodes from here on to the layer of this operation."""
         self.place = self.place_of(operation)
 
     def place_of(self, operation: Operation) -> str:

@@ -1,4 +1,4 @@
-"""What an ONNX file of ours says besides the graph: task, classes, preparation, frozen weights."""
+"""Metadata of the ONNX files that this package writes: task, classes, preparation, frozen weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST_TEXT = 2**26
 
 
 def card_of(metadata: Mapping[str, str], where: str) -> ModelCard | None:
-    """What the file says that the outputs mean, if anything."""
+    """The meaning of the outputs, if the file states it."""
     text = metadata.get(CARD)
     if text is None:
         return None

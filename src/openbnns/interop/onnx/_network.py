@@ -331,7 +331,11 @@ def _folded(call: Call, arrays: list[Array | None]) -> tuple[Array, ...]:
 def _arity(op: str) -> tuple[int, float, tuple[int, ...]]:
     """How many inputs an operator needs, and takes; and which of the first ones must not be left out."""
     parameters = list(inspect.signature(OPERATORS[op]).parameters.values())[1:]
-    there = tuple(i for i, p in enumerate(parameters) if p.default is p.empty and "None" not in str(p.annotation))
+    there = tuple(
+        i
+        for i, p in enumerate(parameters)
+        if p.default is p.empty and "None" not in str(p.annotation) and not (i and p.kind is p.VAR_POSITIONAL)
+    )
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         free = op in ("Constant", "EyeLike", "Loop", "SequenceConstruct", "SequenceEmpty")
         return 0 if free else 1, float("inf"), () if free else there

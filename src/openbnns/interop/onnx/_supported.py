@@ -1,4 +1,4 @@
-"""What can be taken over, as a table."""
+"""The table of operators that can be read."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class ByNumpy(Function):
 
 
 class Recipe:
-    """How a node acts on arrays in place of its tensors that are no constants."""
+    """A node that acts on arrays in place of its tensors, except for constants."""
 
     def __init__(self, call: Call, tensors: Sequence[ForeignTensor | None]) -> None:
         self.call, self.tensors = call, [None if x is None else _settled(x) for x in tensors]

@@ -1,4 +1,4 @@
-"""Which numbers of an ONNX model are trained, which are kept with the weights, and which are constants."""
+"""The numbers of an ONNX model, sorted into parameters, buffers and constants."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class _Tracing:
         self._known: dict[str, Array | None] = {}
 
     def of(self, node: Node, parameters: dict[str, Parameter]) -> list[Cells] | None:
-        """The weights of a node of recurrent cells in the order of our layers; None if they are no constants."""
+        """The weights of a node of recurrent cells in the order of our layers; None if they are computed."""
         call = Call(node, self.model.opset)
         names = [*node.inputs, "", "", "", ""][1:4]
         places = [self.places(name) for name in names]

@@ -98,7 +98,7 @@ def network_of(table: Any, where: str, largest: int) -> Network:
         weights.constants[name] = _array(array, f"{where}: constant {str(name)[:60]!r}")
     opset, written = said.get("opset"), said.table("written") if said.get("written") is not None else {}
     if type(opset) is not int or not all(type(n) is int and n > 0 for n in written.values()):
-        raise ModelError(f"{where}: its version of ONNX's operators, or a size, is no number.")
+        raise ModelError(f"{where}: its version of ONNX's operators, or a size, is not a number.")
     for index, cells in said.table("cells").items():
         if not isinstance(cells, list):
             raise ModelError(f"{where}: the weights of recurrent cells are not there.")
@@ -116,7 +116,7 @@ def _port(part: Said, where: str, inner: bool = False) -> Port:
 
 
 class _Unsized:
-    """What parameters ask for their shape that have no values yet: these come from the file, with the weights."""
+    """The maker of parameters without values, which come from the file with the weights: it knows their shapes."""
 
     _budget = None
 
@@ -131,7 +131,7 @@ def _whole(text: Any, where: str) -> int:
     try:
         return int(text)
     except (TypeError, ValueError):
-        raise ModelError(f"{where}: {str(text)[:60]!r} is no number of a node.") from None
+        raise ModelError(f"{where}: {str(text)[:60]!r} is not the number of a node.") from None
 
 
 def _cells(names: Any, weights: Weights, where: str) -> Cells:

@@ -1,4 +1,4 @@
-"""What keeps an ONNX model from being read or written."""
+"""Errors of reading and writing ONNX models."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from .errors import Unsupported, problem, refusal, require_torch
 from .operations import FUNCTIONS
 
 _TOLERANCE = 1e-3
-"""What outputs may differ from PyTorch's by at a conversion, relative to the largest; a mistake makes far larger ones."""
+"""The largest difference from PyTorch's outputs at a conversion, relative to the largest; mistakes cause far larger ones."""
 
 _CONTAINERS = {"Sequential": Sequential, "ModuleList": ModuleList, "ModuleDict": ModuleDict}
 
@@ -77,7 +77,7 @@ def _warn_of(left_out: Mapping[str, str]) -> None:
     parts = ", ".join(f"result{name} ({kind})" for name, kind in left_out.items())
     cure = " A model of transformers makes no cache with model.config.use_cache = False."
     warnings.warn(
-        f"from_torch: the network leaves out {parts}, which is no tensor in both modes."
+        f"from_torch: the network leaves out {parts}, which is not a tensor in both modes."
         f"{cure if any('Cache' in kind for kind in left_out.values()) else ''}",
         stacklevel=3,
     )
@@ -150,7 +150,7 @@ def _untouched(torch: Any, module: Any) -> Iterator[None]:
 
 
 def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any]) -> Trace:
-    """What the module does, for all batch sizes and both modes."""
+    """The steps of the module, for all batch sizes and both modes."""
     if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
         _call(module, names, _batch(torch, given, SIZES[0]))  # tells lazy modules their sizes
 
@@ -211,7 +211,7 @@ def _check_functions(records: list[Record]) -> None:
 
 
 def _without_none(result: Any) -> Any:
-    """The result of forward as values can be given: without what is no tensor."""
+    """The tensors among the outputs of forward."""
     if isinstance(result, Ref):
         return result
     if isinstance(result, dict):

@@ -26,7 +26,7 @@ from .operations import FUNCTIONS, OF_COMPLEX, Call
 
 
 class Part(ForeignPart):
-    """A module of PyTorch that is no layer of ours."""
+    """A module of PyTorch that has no layer here."""
 
     def forward(self, *inputs: Any) -> Any:
         raise NotImplementedError(

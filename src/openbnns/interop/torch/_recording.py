@@ -1,4 +1,4 @@
-"""What the ``forward`` of a PyTorch module does on a batch, step by step.
+"""The steps of a PyTorch module's ``forward`` on a batch.
 
 The module runs on real tensors while a ``TorchFunctionMode`` sees every function of PyTorch that it calls. In contrast to a
 symbolic trace, all Python code works: loops over sizes, assertions, tests of types. Code that looks at the numbers of a
@@ -60,7 +60,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class Kind:
-    """A data type, a device or another option that is no number."""
+    """A data type, a device or another option that is not a number."""
 
     name: str
 
@@ -99,7 +99,7 @@ class Trace:
 
     records: list[Record]
     result: Any
-    left_out: dict[str, str] = field(default_factory=dict)  # parts of the result that are no tensors: names and classes
+    left_out: dict[str, str] = field(default_factory=dict)  # parts of the result other than tensors: names and classes
 
 
 @dataclass(frozen=True)
@@ -527,7 +527,9 @@ class Recorder:
             return Kind(str(given))
         if isinstance(given, np.generic):
             return given.item()
-        raise refusal(f"an object of class {type(given).__name__} is no argument that can be taken over", self.place())
+        raise refusal(
+            f"an object of class {type(given).__name__} is an argument that cannot be taken over", self.place()
+        )
 
     def _ref(self, tensor: Any) -> Ref:
         known = self._live.get(id(tensor))

@@ -1,4 +1,4 @@
-"""What can be taken over, as a table."""
+"""The table of layers and functions that can be taken over."""
 
 from __future__ import annotations
 

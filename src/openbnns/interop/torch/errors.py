@@ -1,4 +1,4 @@
-"""What keeps a network of PyTorch from being taken over, and where it stands."""
+"""Errors of taking over networks of PyTorch, with the place of the cause."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Unsupported(NotImplementedError):
 
 
 def refusal(problem: str, place: Place | None, cure: str = "") -> Unsupported:
-    """What to raise: what cannot be, where, and what to do."""
+    """An error to raise: the problem, its place, and a cure."""
     where = "" if place is None else f" ({place})"
     return Unsupported(f"from_torch: {problem}{where}.{' ' + cure if cure else ''}")
 

@@ -23,12 +23,12 @@ BY_ELEMENT = {
     "Mul", "Div", "Neg", "Abs", "Sign", "Max", "Min", "Sum", "Pow", "Mod",
     "Where", "Identity", "Cast", "CastLike", "Clip", "CumSum", "Relu", "Trilu",
 }  # fmt: skip
-"""What gives results of the broadcast shape of the operands."""
+"""Operators whose results have the broadcast shape of the operands."""
 
 MOVES = {
     "Identity", "Cast", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Concat", "Slice", "Gather", "Split",
 }  # fmt: skip
-"""What puts elements in other places and leaves them as they are."""
+"""Operators that put elements in other places and leave them as they are."""
 
 
 def compute(call: Call, arrays: Sequence[Array | None]) -> tuple[Array, ...]:

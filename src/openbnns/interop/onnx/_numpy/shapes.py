@@ -29,7 +29,7 @@ def _shape(call: Call, x: Array) -> Any:
 
 
 def part_of_shape(call: Call, shape: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What the operator Shape gives of a shape."""
+    """The part of a shape that the operator Shape gives."""
     return shape[call.integer("start", 0) : call.integer("end", len(shape))]
 
 

@@ -1,4 +1,4 @@
-"""What ONNX's operators become here, one module per kind."""
+"""ONNX's operators as operations of a graph, one module per kind."""
 
 from . import (
     attention,

@@ -28,7 +28,7 @@ class _Heads:
                 raise Misfit(f"{width} features are not those of {heads} heads")
             value = F.permute(value.reshape((samples, length, heads, width // heads)), 0, 2, 1, 3)
         if value.ndim != 4:
-            raise Misfit(f"{x.shape} is no query, key or value")
+            raise Misfit(f"{x.shape} is not a query, key or value")
         self.value = value
 
 
@@ -123,7 +123,7 @@ def _repeated(x: Tensor, groups: int) -> Tensor:
 
 
 def _mask(mask: ForeignTensor, k: Tensor) -> Any:
-    """What is added to the scores (N, heads, T, S)."""
+    """The mask that is added to the scores (N, heads, T, S)."""
     if mask.rank > 4 or mask.rank < 1:
         raise Misfit(f"a mask {mask.shape} has no counterpart here")
     if mask.constant:

@@ -53,7 +53,7 @@ class _Sequence:
 
     def __init__(self, call: Call, x: ForeignTensor) -> None:
         if x.rank != 3:
-            raise Misfit(f"{x.shape} is no sequence")
+            raise Misfit(f"{x.shape} is not a sequence")
         self.front = bool(call.integer("layout", 0))  # whether samples stand in front of steps
         self.value: Tensor = x.numbers if self.front else F.transpose(x.numbers, 0, 1)
 
@@ -71,11 +71,11 @@ class _Sequence:
         return ForeignTensor(F.stack(parts, 1 if self.front else 0))
 
     def initial(self, state: ForeignTensor | None, direction: int, count: int, hidden: int) -> Tensor | None:
-        """What the cells of a direction begin with: (N, H), or (H,) for all samples; None for zeros."""
+        """The first state of the cells of a direction: (N, H), or (H,) for all samples; None for zeros."""
         if state is None or (state.constant and state.held.dtype.kind == "f" and not state.held.any()):
             return None
         if state.rank != 3:
-            raise Misfit(f"{state.shape} is no state")
+            raise Misfit(f"{state.shape} is not a state")
         samples, ways = state.shape[:2] if self.front else state.shape[1::-1]
         if ways != count or state.shape[2] != hidden or not (is_same(samples, 1) or samples == self.samples):
             raise Misfit(

@@ -19,7 +19,7 @@ NORMALIZATIONS = "normalizations"
 
 
 def _is_held(x: ForeignTensor | None) -> bool:
-    """Whether layers can take it as weights."""
+    """True if layers can take it as weights."""
     return x is None or isinstance(x.held, Parameter) or x.constant
 
 

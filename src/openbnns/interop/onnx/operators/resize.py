@@ -181,7 +181,7 @@ def _bounds(call: Call, roi: ForeignTensor | None, count: int) -> list[tuple[flo
 
 
 def _native(call: Call, x: ForeignTensor, mode: str, axes: list[_Axis], shape: list[Any]) -> Any:
-    """What BNNS has itself: images and signals, with positions that follow from the sizes alone; None for all else."""
+    """A resize that BNNS has: of images and signals, with positions that follow from the sizes alone; else None."""
     if not axes or x.rank not in (3, 4) or min(axis.place for axis in axes) < 2 or call.integer("antialias", 0):
         return None
     coordinates = _coordinates(call)

@@ -48,7 +48,7 @@ def reshape(call: Call, x: ForeignTensor, shape: ForeignTensor) -> ForeignTensor
             raise Misfit(f"{sizes} copies an axis that {x.shape} does not have")
         sizes = [x.shape[i] if is_same(n, 0) else n for i, n in enumerate(sizes)]
     if sum(is_same(n, -1) for n in sizes) > 1 or any(isinstance(n, int) and n < -1 for n in sizes):
-        raise Misfit(f"{sizes} is no shape")
+        raise Misfit(f"{sizes} is not a shape")
     return in_shape(x, _with_freed(call, x, sizes))
 
 
@@ -176,18 +176,18 @@ def blocks(call: Call, x: ForeignTensor) -> ForeignTensor:
     """Channels as pixels, or pixels as channels."""
     size, value = call.integer("blocksize"), x.numbers
     if x.rank != 4 or size < 1:
-        raise Misfit(f"{x.shape} is no image that blocks of {size} are made of")
+        raise Misfit(f"{x.shape} is not an image, which blocks of {size} are made of")
     count, channels, height, width = value.shape
     if call.op == "DepthToSpace":
         if channels % size**2 != 0:
-            raise Misfit(f"{channels} channels are no blocks of {size} x {size}")
+            raise Misfit(f"{channels} channels cannot be cut into blocks of {size} x {size}")
         if call.text("mode", "DCR") == "CRD":
             return ForeignTensor(F.pixel_shuffle(value, size))
         apart = value.reshape((count, size, size, channels // size**2, height, width))
         turned = F.permute(apart, 0, 3, 4, 1, 5, 2)
         return ForeignTensor(turned.reshape((count, channels // size**2, height * size, width * size)))
     if height % size != 0 or width % size != 0:
-        raise Misfit(f"an image of {height} x {width} is no blocks of {size} x {size}")
+        raise Misfit(f"an image of {height} x {width} cannot be cut into blocks of {size} x {size}")
     apart = value.reshape((count, channels, height // size, size, width // size, size))
     channels_first = call.text("mode", "DCR") == "CRD"
     turned = F.permute(apart, *((0, 1, 3, 5, 2, 4) if channels_first else (0, 3, 5, 1, 2, 4)))

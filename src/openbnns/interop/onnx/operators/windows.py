@@ -199,7 +199,7 @@ def _cut(y: Tensor, edges: Any, sizes: Sequence[AnySize], whole: Sequence[AnySiz
 def _transposed_edges(
     call: Call, image: Sequence[AnySize], windows: Windows, whole: Sequence[AnySize]
 ) -> tuple[tuple[tuple[int, int], ...], list[AnySize]]:
-    """What is cut away on both sides, and the sizes that are left."""
+    """The elements to cut away on both sides, and the sizes that are left."""
     auto = call.text("auto_pad", "NOTSET")
     if call.has("output_shape"):
         asked: Sequence[AnySize] = call.integers("output_shape")

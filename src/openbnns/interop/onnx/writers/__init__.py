@@ -1,4 +1,4 @@
-"""What operations of networks are in ONNX, one module per kind."""
+"""Operations of networks as nodes of ONNX, one module per kind."""
 
 from . import branches, elementwise, layers, moves, positions, sequences
 from ._registry import WRITERS, NoForm

@@ -1,4 +1,4 @@
-"""The one table of what operations of networks are in ONNX."""
+"""The one table of writers of operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WRITERS: dict[type, Writer] = {}
 
 
 class NoForm(ValueError):
-    """What has no form in ONNX; whoever writes adds the layer."""
+    """An operation without a form in ONNX; the message of an export adds the layer."""
 
 
 def writes(*kinds: type) -> Callable[[Writer], Writer]:

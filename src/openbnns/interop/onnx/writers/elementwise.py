@@ -182,7 +182,7 @@ _COMPARISONS = {
 
 @writes(operations.CustomFunction)
 def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
-    """What networks from elsewhere compute with whole numbers and masks."""
+    """Whole numbers and masks of networks from other libraries."""
     if operation.function is ByNumpy:
         return _node_again(file, operation, operation.arguments[-1])
     kinds = file.onnx.TensorProto

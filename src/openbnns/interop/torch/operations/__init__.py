@@ -1,4 +1,4 @@
-"""What functions and methods of PyTorch are here; ``FUNCTIONS`` holds all of them by name."""
+"""Functions and methods of PyTorch as operations of a graph; ``FUNCTIONS`` holds all of them by name."""
 
 from . import complex_numbers, elementwise, layers, positions, products, reductions, shapes
 from ._registry import FUNCTIONS, GROUPS, Call

@@ -26,7 +26,7 @@ operation, add = _TABLE.register, _TABLE.add
 
 @dataclass(frozen=True)
 class Call:
-    """What a handler knows besides the arguments: the name, and shapes and kinds of the results in PyTorch."""
+    """The name of a function that a handler is called for, and shapes and kinds of its results in PyTorch."""
 
     name: str
     shapes: tuple[tuple[Any, ...], ...]

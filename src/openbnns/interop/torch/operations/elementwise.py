@@ -288,7 +288,7 @@ def to(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
     named.pop("non_blocking", None), named.pop("copy", None), named.pop("memory_format", None)
     for option in [*options, *named.values()]:
         if not isinstance(option, (Kind, ForeignTensor, bool, str)):
-            raise Misfit(f"{option!r} is no type that there is here")
+            raise Misfit(f"{option!r} is a type that has no counterpart here")
     return converted(input, call.kinds[0])
 
 

@@ -383,7 +383,7 @@ def normal(call: Call, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
 
 
 def by_mode(call: Call, training: ForeignTensor, evaluation: ForeignTensor) -> Any:
-    """What a module computes in one way in training and in another one in evaluation."""
+    """A result that a module computes in one way in training and in another in evaluation."""
     first, second = training.numbers, evaluation.numbers
     mode = first.graph.own_mode
     if mode is not None:

@@ -44,7 +44,7 @@ def linear(call: Call, input: ForeignTensor, weight: ForeignTensor, bias: Any = 
 
 @operation(PRODUCTS, "_weight_norm")
 def weight_norm(call: Call, v: ForeignTensor, g: ForeignTensor, dim: Any = 0) -> Any:
-    """What ``torch.nn.utils.weight_norm`` computes weights with."""
+    """The function by which ``torch.nn.utils.weight_norm`` computes weights."""
     if dim == -1:
         raise Misfit("weights normalized over all axes have no counterpart here. Give dim")
     others = [axis for axis in range(v.rank) if axis != dim % v.rank]
