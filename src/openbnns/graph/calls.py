@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,11 +46,17 @@ def clearing(target: Array) -> Call:
     return copying(target, np.broadcast_to(np.zeros(1, target.dtype), target.shape))
 
 
-def adding(target: Array, a: Array, b: Array) -> Call:
-    """A call that stores the sum of two arrays of the same size; ``target`` may be one of them."""
-    layer = BinaryArithmeticLayer(
-        function=ArithmeticBinaryFunction.ADD, input_a=(n := Shape.vector(target.size)), input_b=n, output=n
-    )
+def adding(target: Array, a: Array, b: Array, layers: dict[int, BinaryArithmeticLayer] | None = None) -> Call:
+    """A call that stores the sum of two arrays of the same size; ``target`` may be one of them.
+
+    ``layers`` holds those of other sums by their size; one that is missing is added.
+    """
+    made = {} if layers is None else layers
+    layer = made.get(target.size)
+    if layer is None:
+        n = Shape.vector(target.size)
+        layer = BinaryArithmeticLayer(function=ArithmeticBinaryFunction.ADD, input_a=n, input_b=n, output=n)
+        made[target.size] = layer
     return PlanCall(layer.apply, a.reshape(1, -1), b.reshape(1, -1), target.reshape(1, -1))
 
 
@@ -212,14 +218,19 @@ def _is_native() -> bool:
     return engines.is_native() and not _strict.active()
 
 
-def arrays(given: object) -> Iterator[Array]:
-    """The arrays among the arguments of calls, which stay the same."""
-    if isinstance(given, np.ndarray):
-        yield given
-    elif isinstance(given, partial):
-        yield from arrays((given.args, given.keywords))
-    elif isinstance(given, Mapping):
-        yield from arrays(tuple(given.values()))
-    elif isinstance(given, (list, tuple)):
-        for entry in given:
-            yield from arrays(entry)
+def arrays(calls: Iterable[Callable[[], object]]) -> list[Array]:
+    """The arrays among the arguments of calls, which stay the same; each once."""
+    met: dict[int, Array] = {}
+    left: list[Any] = list(dict.fromkeys(calls))
+    while left:
+        given = left.pop()
+        if isinstance(given, np.ndarray):
+            met[id(given)] = given
+        elif isinstance(given, partial):
+            left += given.args
+            left += given.keywords.values()
+        elif isinstance(given, dict):
+            left += given.values()
+        elif isinstance(given, (list, tuple)):
+            left += given
+    return list(met.values())

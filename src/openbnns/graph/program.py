@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import engines
+from .. import BinaryArithmeticLayer, engines
 from .._table import Table
 from ..tensors import wide
 from .calls import Call, CallList, NumpyCall, adding, arrays, in_turn, listed, name_of
@@ -70,6 +70,7 @@ class Program:
         arena: Arena | None = None,
     ) -> None:
         self.graph, self.sizes, self.training = graph, dict(sizes), training
+        self._concrete_shapes: dict[Tensor, tuple[int, ...]] = {}
         sized = next((operation for operation in graph.operations if operation.finds_sizes), None)
         if sized is not None:
             raise TypeError(
@@ -108,6 +109,7 @@ class Program:
         self.scratch_blocks = self._place_scratch()
         self._kept_blocks = self._place_kept()
         self.arena_bytes = self._allocate(arena)
+        self._sums: dict[int, BinaryArithmeticLayer] = {}  # layers that add gradients, by their size
         self._numbers_of_sizes: dict[int, Array] = {}
         self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
         self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
@@ -146,8 +148,8 @@ class Program:
             self._bind_backward()
         for step in self._steps:
             step.scratch = step.kept = NO_MEMORY  # lives as long as the program
-        for steps in (self._settling, self._forward, self._backward, self._backward_of_parameters):
-            self._lasting += arrays(steps.calls)
+        lists = (self._settling, self._forward, self._backward, self._backward_of_parameters)
+        self._lasting += arrays(call for steps in lists for call in steps.calls)
 
     @property
     def output(self) -> Array:
@@ -276,6 +278,13 @@ class Program:
         block.start, block.end = min(block.start, other.start), max(block.end, other.end)
         self.gradient_blocks[part] = block
 
+    def _concrete(self, value: Tensor) -> tuple[int, ...]:
+        """The shape of a value for the sizes of the program."""
+        shape = self._concrete_shapes.get(value)
+        if shape is None:
+            shape = self._concrete_shapes[value] = value.concrete(self.sizes)
+        return shape
+
     def _stored(self, value: Tensor) -> np.dtype[Any]:
         """The type of the memory of a value."""
         return self._number if value.dtype == FLOAT32 else value.dtype
@@ -283,7 +292,7 @@ class Program:
     def _bytes(self, value: Tensor | Parameter) -> int:
         if isinstance(value, Parameter):
             return value.array.nbytes
-        return math.prod(value.concrete(self.sizes)) * self._stored(value).itemsize
+        return math.prod(self._concrete(value)) * self._stored(value).itemsize
 
     def _allocate(self, arena: Arena) -> int:
         blocks = [*self.value_blocks.values(), *self.gradient_blocks.values(), *self.added_blocks.values()]
@@ -294,7 +303,7 @@ class Program:
         return size
 
     def _view(self, block: Block, value: Tensor) -> Array:
-        return self._piece(block, self._stored(value)).reshape(value.concrete(self.sizes))
+        return self._piece(block, self._stored(value)).reshape(self._concrete(value))
 
     def _piece(self, block: Block, dtype: np.dtype[Any]) -> Array:
         return self._memory[block.offset : block.offset + block.size].view(dtype)
@@ -302,13 +311,13 @@ class Program:
     def _array(self, value: Tensor) -> Array:
         leaf = value.storage.leaf
         if value.storage in self._outside:
-            return self._outside[value.storage][0].reshape(value.concrete(self.sizes))
+            return self._outside[value.storage][0].reshape(self._concrete(value))
         if leaf is None:
             return self._view(self.value_blocks[value.storage], value)
         if isinstance(leaf, Size):
-            return self._size(leaf).reshape(value.concrete(self.sizes))
+            return self._size(leaf).reshape(self._concrete(value))
         array: Array = leaf.array if isinstance(leaf, Parameter) else leaf
-        return array.reshape(value.concrete(self.sizes))
+        return array.reshape(self._concrete(value))
 
     def _size(self, size: Size) -> Array:
         """A size as a number in memory."""
@@ -325,10 +334,10 @@ class Program:
         leaf = value.storage.leaf
         if is_trained(leaf):
             gradient: Array = leaf.grad
-            return gradient.reshape(value.concrete(self.sizes))
+            return gradient.reshape(self._concrete(value))
         if value.storage in self._outside:
             outside = self._outside[value.storage][1] if value.storage in self._wanted else None
-            return None if outside is None else outside.reshape(value.concrete(self.sizes))
+            return None if outside is None else outside.reshape(self._concrete(value))
         block = self.gradient_blocks.get(value.storage)
         return None if block is None else self._view(block, value)
 
@@ -360,7 +369,7 @@ class Program:
                 places[number] = None
             elif target.adds and place is not None:
                 part = self._piece(self.added_blocks[step.index, number], place.dtype).reshape(place.shape)
-                sums.append((target.owner, adding(place, place, part)))
+                sums.append((target.owner, adding(place, place, part, self._sums)))
                 places[number] = part
         if all(place is None for place in places):
             return
