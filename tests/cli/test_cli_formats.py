@@ -156,7 +156,7 @@ def test_import_fixes_free_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(ValueError, match=r"the model takes \(N, 4\)"):
         net(np.ones((2, 5), np.int64), factor)
     assert run("import", tmp_path / "m.safetensors", "-o", tmp_path / "n.safetensors") == 2
-    assert "is none of .onnx, .mlmodel" in capsys.readouterr().err
+    assert "cannot be imported. Give a file of .onnx, .mlmodel" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         run("inspect", path, "--size", "T")
     assert "'T' is not NAME=NUMBER, such as T=128" in capsys.readouterr().err

@@ -649,3 +649,42 @@ def test_files_that_are_no_models(trained: Path, tmp_path: Path, capsys: pytest.
         assert message in capsys.readouterr().err
     assert run("predict", model(trained), "new.csv", "-o", tmp_path / "x.xlsx") == 2
     assert "x.xlsx: predictions are written as CSV. Give a name that ends in .csv." in capsys.readouterr().err
+
+
+def test_import_takes_weights_for_a_network(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The weights of another network of the same layers: predictions are those of that network."""
+    other = nn.load_model(model(trained))
+    draw = np.random.RandomState(5)
+    state = {name: a + draw.standard_normal(a.shape).astype(np.float32) / 4 for name, a in other.state_dict().items()}
+    other.load_state_dict({name: np.abs(a) if "var" in name else a for name, a in state.items()})
+    other.save_model(tmp_path / "other.safetensors")
+    weights = tmp_path / "other-weights.npz"
+    assert run("export", tmp_path / "other.safetensors", "--to", "npz", "-o", weights, "--quiet") == 0
+    capsys.readouterr()
+    assert run("import", weights, "--network", model(trained), "-o", tmp_path / "made.safetensors", "--json") == 0
+    converted = json.loads(capsys.readouterr().out)["converted"]
+    assert [row["array"] for row in converted] == list(other.state_dict())
+    made = nn.load_model(tmp_path / "made.safetensors")
+    x = np.random.RandomState(1).standard_normal((5, *nn.files.model_file.input_shapes(made)[0])).astype(np.float32)
+    np.testing.assert_array_equal(made.eval()(x), other.eval()(x))
+    assert made.model_card.classes == other.model_card.classes and made.model_card.preparation is not None
+    assert not made.model_card.results and not made.model_card.training and not made.model_card.split
+    for command in (("import", weights), ("inspect", weights), ("predict", weights, trained / "flowers.csv")):
+        assert run(*command) == 2
+        assert "has weights, but not the network that they belong to" in capsys.readouterr().err
+    assert run("import", model(trained), "--network", model(trained), "-o", tmp_path / "n.safetensors") == 2
+    assert "--network is for files of weights" in capsys.readouterr().err
+
+
+def test_import_takes_ml_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from openbnns.interop import coreml
+
+    text = """program(1.3) { func main<ios17>(tensor<fp32, [1, 2]> x) {
+        tensor<fp32, [1, 2]> w = const()[val = tensor<fp32, [1, 2]>([[3, 4]])];
+        tensor<fp32, [1, 1]> y = linear(x = x, weight = w); } -> (y); }"""
+    path = coreml.write_package(coreml.make_model(coreml.parse(text)), f"{tmp_path}/sum.mlpackage")
+    assert run("import", path, "-o", tmp_path / "sum.safetensors") == 0
+    assert "2 numbers to train" in capsys.readouterr().out
+    assert nn.load_model(tmp_path / "sum.safetensors")(np.float32([[1, 1], [0, 2]])).tolist() == [[7.0], [8.0]]
+    assert run("import", path, "--size", "T=3") == 2
+    assert "--size and --shape are for ONNX models" in capsys.readouterr().err

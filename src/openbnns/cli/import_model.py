@@ -1,29 +1,37 @@
-"""``openbnns import``: a model from elsewhere as a model file."""
+"""``openbnns import``: a model, or weights, of another program as a model file."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from .._plural import plural
-from . import model_formats
+from . import core_ml_programs, model_formats
 from .arguments import OK, Commands, add_output, print_json, show
+
+KINDS = f"{', '.join(model_formats.FORMATS)}, .mlpackage, .mlmodelc, or, with --network, of {', '.join(model_formats.WEIGHTS)}"
 
 
 def add(commands: Commands) -> None:
     parser = commands.add_parser(
-        "import", help="make a model file from an ONNX or Core ML model",
-        description="Read an ONNX model, or a neural network of Core ML, and write it as a model file, which openbnns "
-        "predict, evaluate, info and export take, and nn.load_model in Python, to go on training. Prints what became what.",
+        "import", help="make a model file from a model or weights of another program",
+        description="Read an ONNX or Core ML model, or weights of Keras, PyTorch or NumPy for a network of this library, and "
+        "write a model file, which openbnns predict, evaluate, info and export take, and nn.load_model in Python to continue "
+        "training. Prints the layers or arrays of the file.",
         examples=(
             "openbnns import model.onnx                       # writes model.safetensors",
             "openbnns import model.onnx -o out/model.safetensors",
             "openbnns import model.onnx --size T=128          # fix a size that the file leaves free",
             "openbnns import model.onnx --shape input=3,224,224   # fix all sizes of an input",
-            "openbnns import model.mlmodel",
+            "openbnns import model.mlpackage                  # also .mlmodelc and .mlmodel",
+            "openbnns import weights.h5 --network out/model.safetensors   # weights of Keras for this network",
+            "openbnns import state.pt --network out/model.safetensors     # a state_dict of PyTorch",
         ),
     )  # fmt: skip
-    parser.add_argument("model", metavar="MODEL", type=Path, help="an .onnx or .mlmodel file")
+    parser.add_argument("model", metavar="MODEL", type=Path, help=f"a file of {KINDS}")
     parser.add_argument(
         "-o",
         "--output",
@@ -32,6 +40,10 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         help="where to (default: beside the model, .safetensors)",
     )
+    parser.add_argument(
+        "--network", type=Path, default=None, metavar="MODEL",
+        help="for a file of weights: the model file with the network, classes and preprocessing that they belong to",
+    )  # fmt: skip
     parser.add_argument(
         "--shape", action="append", type=_shape, default=[], metavar="NAME=SIZES",
         help="the shape of an input, as numbers with commas; without the batch, that stays free",
@@ -58,13 +70,9 @@ def run(options: argparse.Namespace) -> int:
     path = options.output or options.model.with_suffix(".safetensors")
     if path.resolve() == options.model.resolve():
         raise ValueError(f"{path} is the model itself. Give another name: -o FILE.")
-    known = model_formats.format_of(options.model)
-    if known is None:
-        raise ValueError(f"{options.model}: is none of {', '.join(model_formats.FORMATS)}, which can be imported.")
-    network = known.open(options.model, options)
-    titles, rows = known.converted(network)
+    network, card, titles, rows = _opened(options)
     try:
-        network.save_model(path)
+        network.save_model(path, card=card)
     except TypeError as error:
         raise ValueError(f"{options.model}: cannot be written as a model file. {error}") from None
     named = dict(network.named_parameters())
@@ -77,3 +85,39 @@ def run(options: argparse.Namespace) -> int:
         show(titles, rows)
         print(f"{trained:,} numbers to train, in {plural(len(named), 'array')}.\nWritten: {path}")
     return OK
+
+
+def _opened(options: argparse.Namespace) -> tuple[Any, Any, Sequence[str], Sequence[Sequence[str]]]:
+    """The network of a file and its model card, with titles and rows of a table of what it has become."""
+    from .. import nn
+
+    path, suffix = options.model, options.model.suffix.lower()
+    if suffix not in model_formats.WEIGHTS and options.network is not None:
+        raise ValueError(
+            f"--network is for files of weights ({', '.join(model_formats.WEIGHTS)}), but {path} has a network. Leave it out."
+        )
+    if suffix in model_formats.FORMATS and not core_ml_programs.is_program(path):
+        known = model_formats.FORMATS[suffix]
+        network = known.open(path, options)
+        return network, network.model_card, *known.converted(network)
+    if options.sizes or options.shape:
+        raise ValueError("--size and --shape are for ONNX models. Leave them out.")
+    if core_ml_programs.is_program(path):
+        network = nn.from_coreml(path, batch_axis=None if options.one_sample else 0)
+        card = network.model_card
+    elif suffix in model_formats.WEIGHTS:
+        network, card = _with_weights(path, options.network)
+    else:
+        raise ValueError(f"{path}: cannot be imported. Give a file of {KINDS}.")
+    return network, card, ("array", "shape"), [(name, str(a.shape)) for name, a in network.state_dict().items()]
+
+
+def _with_weights(path: Path, model: Path | None) -> tuple[Any, Any]:
+    """The network of a model file with other weights, and its card without the training and the results of the old ones."""
+    from .. import nn
+
+    if model is None:
+        raise model_formats.without_network(path)
+    network = nn.load_model(model)
+    network.load(path)
+    return network, replace(network.model_card or nn.ModelCard(), training={}, split={}, results={})

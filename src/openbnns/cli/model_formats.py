@@ -46,6 +46,9 @@ class Contents:
         return list(dict.fromkeys(n for port in self.inputs for n in port.shape or () if isinstance(n, str)))
 
 
+WEIGHTS = (".h5", ".hdf5", ".keras", ".pt", ".pth", ".npz")
+"""Endings of files of weights that belong to a network of this library."""
+
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 
 
@@ -74,8 +77,18 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def without_network(path: Path) -> ValueError:
+    """The error for a file of weights in place of a model."""
+    return ValueError(
+        f"{path}: has weights, but not the network that they belong to. openbnns import {path} --network MODEL makes a model "
+        "file of them and the network of another model file."
+    )
+
+
 def format_of(path: Path) -> Format | None:
     """The format of a file; None for our own."""
+    if path.suffix.lower() in WEIGHTS:
+        raise without_network(path)
     return FORMATS.get(path.suffix.lower())
 
 
