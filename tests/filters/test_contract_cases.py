@@ -101,10 +101,10 @@ def _gradients_may_be_left_out(case: Any, run: Any, expected: Results) -> None:
 
 
 def _threads_change_nothing(case: Any, expected: Results) -> None:
-    """Twice on one filter, and with 1, 3 and 64 threads."""
-    for threads in (0, 1, 3, 64):
+    """With 1, 3 and 64 threads as with the usual number, and twice on one filter."""
+    for threads in (1, 3, 64):
         run = case.run(expected.values, threads)
-        for _ in range(2 if threads == 0 else 1):
+        for _ in range(2 if threads == 3 else 1):
             assert_bitwise(run.forward(), expected.y, f"y with {threads} threads")
             for name, storage in (run.backward() if case.trains else {}).items():
                 assert_bitwise(storage.read(), expected.gradients[name], f"{name} with {threads} threads")

@@ -79,7 +79,8 @@ class Window:
                 for g in range(self.groups):
                     mine = slice(g * group, (g + 1) * group)
                     read = slice(g * w.shape[1], (g + 1) * w.shape[1])
-                    y[:, mine] += np.einsum("nchw,oc->nohw", x[:, read, rows, columns], w[mine, :, ky, kx])
+                    cells = x[:, read, rows, columns].reshape(len(x), w.shape[1], -1)
+                    y[:, mine] += (w[mine, :, ky, kx] @ cells).reshape(len(x), group, height, width)
         return y
 
 
