@@ -259,13 +259,13 @@ static void* start_library(void* unused) {
 }
 
 static void early_forks(void) {  // while another thread makes the very first call
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 10; i++) {
     const pid_t first = fork();
     if (first == 0) {
       pthread_t t;
       alarm(240);
       pthread_create(&t, NULL, start_library, NULL);
-      usleep(10000u * (unsigned)i);
+      usleep(20000u * (unsigned)i);
       const pid_t child = fork();
       if (child == 0) {
         alarm(240);

@@ -13,7 +13,6 @@ from helpers import Array
 from openbnns import _core, engines, nn
 from openbnns.distributed.communicator import cut_for
 from openbnns.distributed.shards import Shards, joins, subtrees
-from openbnns.nn.batches import cut
 from openbnns.distributed.tree_sums import (
     BLOCK,
     PIECE,
@@ -24,6 +23,7 @@ from openbnns.distributed.tree_sums import (
     widen,
     widened,
 )
+from openbnns.nn.batches import cut
 
 COUNTS = (1, 2, 3, 5, 8, 12, 16, 31)
 

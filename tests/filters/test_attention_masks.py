@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -182,13 +179,3 @@ def test_what_is_left_out_may_hold_anything() -> None:
     k[:, 16:] = np.nan
     found = layer.apply(q, k, is_causal=True)
     assert_within(found.astype(np.float64), expected["y"].astype(np.float64), 1e-6, "output")
-
-
-@pytest.mark.parametrize("isa", ["avx2", "base"])
-def test_other_instruction_sets(isa: str) -> None:
-    tests = ["test_all_masks_together", "test_rows_that_see_nothing", "test_dropout_is_that_of_the_reference_engine"]
-    chosen = [f"{__file__}::{name}" for name in tests]
-    environment = os.environ | {"OPENBNNS_ISA": isa}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *chosen]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-3000:]

@@ -16,6 +16,7 @@ from every_layer import LAYERS, flat, samples_for, shapes_of
 from openbnns import nn
 from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
 from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
+from openbnns.nn.files import model_file
 from openbnns.nn.files import safetensors as weights
 from openbnns.nn.files.model_file import KEY
 from openbnns.nn.models import ModelError
@@ -58,6 +59,20 @@ def test_every_layer_is_in_the_list() -> None:
     seen = {type(part).__name__ for module, _ in LAYERS for part in module.modules()}
     without_samples = {"MaxUnpool1d", "MaxUnpool2d"}  # which take indices, beside the samples, from a pooling layer
     assert set(known()) - seen == without_samples
+
+
+def test_long_descriptions_are_refused_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, path = nn.Sequential(nn.Linear(3, 2), nn.ReLU()).build((3,), seed=0), tmp_path / "model.safetensors"
+    net.save_model(path)
+    size = len(weights.read(path)[1][KEY])
+    monkeypatch.setattr(model_file, "_LARGEST_TEXT", size)
+    nn.load_model(path)
+    net.save_model(path)
+    monkeypatch.setattr(model_file, "_LARGEST_TEXT", size - 1)
+    with pytest.raises(ModelError, match=r"description has .*, but .* are the most"):
+        nn.load_model(path)
+    with pytest.raises(ValueError, match=r"description has .*, but .* are the most"):
+        net.save_model(path)
 
 
 def test_shared_frozen_changed_and_replaced_parts(tmp_path: Path) -> None:
