@@ -218,6 +218,28 @@ def test_assignment_to_a_part() -> None:
     assert found.tolist() == [[8, 10, 7], [4, 5, 7]]
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_weights_may_be_computed_of_constants(kind: type) -> None:
+    """As where a program joins the gates of a cell, or changes a part of its weights."""
+    random = np.random.default_rng(6)
+    w, u, bias = (random.standard_normal(s).astype(kind) for s in ((4, 3, 4), (16, 4), 16))
+    x = random.standard_normal((6, 2, 3)).astype(kind)
+
+    def build(b: Builder, joined: bool) -> Any:
+        weight: Any = w.reshape(4, 3, 4).transpose(0, 2, 1).reshape(16, 3)
+        shifted: Any = np.concatenate([bias[:8] + kind(1), np.full(4, 7, kind), bias[12:] + kind(1)])
+        if joined:
+            gates = [b.constant(values=gate).transpose([1, 0]) for gate in w]
+            weight, shifted = b.concatenate(gates, axis=0), b.constant(values=bias) + kind(1)
+            shifted[8:12] = 7
+        zeros = np.zeros((2, 4))
+        return b.argument("x", kind, [6, 2, 3]).lstm(zeros, zeros, weight, u, shifted)
+
+    both = [outputs(lambda b, joined=joined: build(b, joined), x) for joined in (False, True)]
+    for plain, computed in zip(*both, strict=True):
+        assert plain.tobytes() == computed.tobytes()
+
+
 @pytest.mark.parametrize(("kind", "number"), [(np.float32, 7), (np.int32, 7), (np.bool_, True), (np.bool_, False)])
 def test_a_number_for_a_part(kind: type, number: float) -> None:
     """The part is this number whatever it was, also no number or infinite."""

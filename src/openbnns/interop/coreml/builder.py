@@ -140,7 +140,10 @@ class Builder:
         return Tensor(self, given, value.type.element, (value.array,) * 2, value)  # type: ignore[union-attr]
 
     def add(self, kind: str, inputs: Mapping[str, Any], elements: Sequence[str]) -> list[Tensor]:
-        """The results of an operation, of these element types. Inputs are tensors, tuples of them, or plain values."""
+        """The results of an operation, of these element types. Inputs are tensors, tuples of them, or plain values.
+
+        Results of constants are constants, so that weights may be computed.
+        """
         arguments: dict[str, tuple[Any, ...]] = {}
         for name, value in inputs.items():
             if value is not None:
@@ -159,6 +162,8 @@ class Builder:
             if tensor.builder is not self:
                 raise ValueError(f"{kind}: a tensor belongs to another builder. Use those of one make_context only.")
         probes = _probed(kind, arguments, list(read.values()), list(zip(names, elements, strict=True)))
+        if all(tensor.constant is not None for tensor in read.values()):
+            return [self.constant_of(each[0], element=element) for element, each in zip(elements, probes, strict=True)]
         found = [Tensor(self, name, element, each) for name, element, each in zip(names, elements, probes, strict=True)]
         ports = [NamedType(tensor.name, tensor.type) for tensor in found]
         self._operations.append(Operation(kind, arguments, ports))
@@ -669,7 +674,7 @@ class Tensor:
             axes = [axis for axis, squeezed in enumerate(slices["squeeze_mask"].array) if squeezed]
             given = given._with("squeeze", axes=axes)
         changed = self._with("slice_update", update=given, **slices)
-        self.name, self.probes, self.constant = changed.name, changed.probes, None
+        self.name, self.probes, self.constant = changed.name, changed.probes, changed.constant
 
     # Layers.
 
