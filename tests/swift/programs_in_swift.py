@@ -43,7 +43,7 @@ def test_graphs(name: str, module: Module) -> None:
 
 
 def test_memory_does_not_grow(module: Module) -> None:
-    """10,000 creations and releases of layers, and as many arrays, generators and stores."""
+    """10,000 creations and releases of layers, as many arrays, generators and stores, 500 graphs of 256 KB."""
     program = module.compile(*PLAIN, PROGRAMS / "memory.swift", name="memory", options=("-parse-as-library", "-O"))
     output = run(program, "2500", cwd=module.folder).stdout  # four layers in each round, and one that is refused
     grown = int(output.removeprefix("grew "))
@@ -52,7 +52,12 @@ def test_memory_does_not_grow(module: Module) -> None:
 
 @pytest.mark.parametrize(
     ("source", "arguments"),
-    [(PROGRAMS / "classes.swift", ()), (PROGRAMS / "memory.swift", ("50",)), (DIGITS, ())],
+    [
+        (PROGRAMS / "classes.swift", ()),
+        (PROGRAMS / "memory.swift", ("50",)),
+        (PROGRAMS / "builder.swift", ()),
+        (DIGITS, ()),
+    ],
     ids=lambda value: value.stem if isinstance(value, Path) else "",
 )
 def test_address_sanitizer_finds_nothing(source: Path, arguments: tuple[str, ...], sanitized: Module) -> None:

@@ -1,4 +1,4 @@
-// Layers and arrays made and released many times: the memory of the process does not grow.
+// Layers, arrays and graphs made and released many times: the memory of the process does not grow.
 import Accelerate
 import Foundation
 
@@ -39,13 +39,34 @@ func once(_ step: Int) throws {
     points.append(samples: v)
 }
 
+/// A graph with a constant of 256 KB, and one that is refused.
+func graph(_ step: Int) throws {
+    let values = [Float](repeating: Float(step), count: 65_536)
+    let context = try BNNSGraph.makeContext { builder in
+        let x = builder.argument(name: "x", dataType: Float.self, shape: [-1])
+        return [builder.constant(values: values).mean(axes: [0], keepDimensions: true) + x]
+    }
+    var arguments = [BNNSTensor(), BNNSTensor.allocate(repeating: Float(1), shape: [4], stride: [1])]
+    defer { arguments[1].deallocate() }
+    try context.executeFunction(arguments: &arguments)
+    precondition(arguments[0].makeArray(of: Float.self) == [Float](repeating: Float(step) + 1, count: 4))
+    let refused = try? BNNSGraph.makeContext { builder in
+        [builder.constant(values: values).matmul(other: builder.constant(values: values, shape: [2, 32_768]))]
+    }
+    precondition(refused == nil)
+}
+
 @main
 enum Program {
     static func main() throws {
         let rounds = Int(CommandLine.arguments[1])!
-        for step in 0..<rounds / 5 { try once(step) }
+        func run(_ rounds: Int) throws {
+            for step in 0..<rounds { try once(step) }
+            for step in 0..<rounds / 10 { try graph(step) }
+        }
+        try run(rounds / 5)
         let before = residentMemory()
-        for step in 0..<rounds { try once(step) }
+        try run(rounds)
         print("grew \(residentMemory() - before)")
     }
 }
