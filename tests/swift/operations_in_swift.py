@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_builder import INSIDE, POSITIVE, UNARY, X, Y
 
 from swift_tools import PROGRAMS, Module, run
-from test_builder import INSIDE, POSITIVE, UNARY, X, Y
 
 pytest_plugins = ["swift_fixtures"]
 
