@@ -262,3 +262,20 @@ def test_hostile_calls(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert 300 < int(run.stdout) < 1500
+
+
+def test_executions_allocate_nothing_where_that_is_promised(tmp_path: Path) -> None:
+    """Five values of 1 MB, in float32 and float16; what is counted are small objects of the interpreter."""
+    compiler = next(c for c in compilers() if c.standard == "gnu17")
+    program = tmp_path / "allocations"
+    words = [*flags.compile_flags(), C_PROGRAMS / "allocations.c", "-o", program, *flags.link_flags()]
+    built = compiler.run(*STRICT, "-O2", *words)
+    assert built.returncode == 0, built.stderr
+    for stored in ("fp32", "fp16"):
+        tensor = f"tensor<{stored}, [512, 512]>"
+        text = f"""program(1.3) {{ func main<ios16>(tensor<fp32, [512, 512]> x) {{
+            {tensor} h = cast(x = x, dtype = string("{stored}")); {tensor} a = square(x = h); {tensor} b = sigmoid(x = a);
+            {tensor} c = sub(x = a, y = b); {tensor} d = add(x = c, y = b);
+            tensor<fp32, [512, 512]> y = cast(x = d, dtype = string("fp32")); }} -> (y); }}"""
+        largest, each, _ = map(int, run(program, written(text, tmp_path, "mil")).split())
+        assert largest < 4096 and each < 4096

@@ -324,7 +324,7 @@ def execute(handle: GraphContext, function: str | None, arguments: Sequence[Any]
             given.set(run.state(a.name, who))
     else:
         inputs |= {a.name: given.input() for a, given in states}
-    found = handle.context.run(run, inputs, who)
+    found = handle.context.run(run, inputs, who, lent=True)
     writes = [given.output(np.ascontiguousarray(found[a.name])) for a, given in pairs if a.intent == "out"]
     for write in writes:  # only when all of them fit
         write()

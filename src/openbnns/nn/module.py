@@ -750,15 +750,18 @@ class Module:
         structure, outputs = self._infer(arrays)
         return structure.fill(outputs)
 
-    def _infer(self, arrays: Sequence[Array]) -> tuple[Structure, list[Array]]:
-        """The outputs for a batch in inference mode, and the structure in which ``forward`` gives them."""
+    def _infer(self, arrays: Sequence[Array], *, lent: bool = False) -> tuple[Structure, list[Array]]:
+        """The outputs for a batch in inference mode, and the structure in which ``forward`` gives them.
+
+        With ``lent`` they are those of a program, which the next call may overwrite.
+        """
         shapes = _shapes(arrays)
         recording = recording_of(self, False, shapes)
         program = recording.lend(shapes)
         for i, x in enumerate(arrays):
             program.fill(i, x)
         program.forward(recording.weights_version())
-        outputs = [array.copy() for array in program.outputs]
+        outputs = list(program.outputs) if lent else [array.copy() for array in program.outputs]
         recording.give_back(program)
         return recording.structure, outputs
 

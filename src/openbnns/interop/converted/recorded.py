@@ -60,9 +60,9 @@ class Recorded(ForeignPart):
         """Record the steps for inputs of these shapes, in inference mode; raises what a step raises that cannot be."""
         recording_of(self, False, shapes)
 
-    def computed(self, arrays: Sequence[Array]) -> list[Array]:
-        """The results for arrays in inference mode."""
-        return self._infer(arrays)[1]
+    def computed(self, arrays: Sequence[Array], *, lent: bool = False) -> list[Array]:
+        """The results for arrays in inference mode; with ``lent``, the next call overwrites them."""
+        return self._infer(arrays, lent=lent)[1]
 
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
         """The shapes of inputs with free sizes in place of the numbers that the program leaves open."""

@@ -232,10 +232,10 @@ class Context:
             raise Problem(f"{who}: count is {count}. Pass the number of new entries of each state.")
         run.advance = count
 
-    def run(self, run: _Run, inputs: dict[str, Array], who: str) -> dict[str, Array]:
-        """The outputs of a function."""
+    def run(self, run: _Run, inputs: dict[str, Array], who: str, *, lent: bool = False) -> dict[str, Array]:
+        """The outputs of a function; ``lent`` ones are overwritten by the next execution."""
         with self.executing(who):
-            return run(inputs, self._report if self.check_for_nans_and_infinities else None, who)
+            return run(inputs, self._report if self.check_for_nans_and_infinities else None, who, lent=lent)
 
     @contextmanager
     def executing(self, who: str) -> Iterator[None]:
@@ -462,7 +462,9 @@ class _Run:
             got = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             raise Problem(f"{who}: {argument.name} is {got}, but the output is {self.dtype(argument)} {shape}.")
 
-    def __call__(self, inputs: dict[str, Array], report: Log | None, who: str) -> dict[str, Array]:
+    def __call__(
+        self, inputs: dict[str, Array], report: Log | None, who: str, *, lent: bool = False
+    ) -> dict[str, Array]:
         for argument in self.inputs:
             if argument.name not in inputs:
                 if argument.intent != "inout":
@@ -473,7 +475,7 @@ class _Run:
         states = {name: array for name, array in inputs.items() if self.arguments[name].intent == "inout"}
         values = {name: array for name, array in inputs.items() if name not in states}
         executable, watched = (self.executable, []) if report is None else self._watched()
-        found = executable.run(values, self._held(states))
+        found = executable.run(values, self._held(states), lent=lent)
         if report is not None:
             self._check(found, watched, report)
         for ring in self._rings:

@@ -112,16 +112,18 @@ class Executable:
         self.states = [Argument(p.name, p.type) for p in function.inputs if isinstance(p.type, StateType)]
         self.outputs = [Argument(p.name, p.type) for p in function.output_types()]
         self._who = f"function {function.name!r}"
+        self._converted: dict[str, Array] = {}  # outputs that are lent, of types that nothing computes
         self.body = _Steps(function.block, Scope.of(function), self)
 
     def new_state(self) -> State:
         """States as they are before the first run."""
         return State(self.states)
 
-    def run(self, inputs: Mapping[str, Any], state: State | None = None) -> dict[str, Any]:
+    def run(self, inputs: Mapping[str, Any], state: State | None = None, *, lent: bool = False) -> dict[str, Any]:
         """The outputs by name, for inputs by name: arrays; text and dictionaries where the program gives such.
 
-        A program with states needs one from :meth:`new_state`, which it changes.
+        A program with states needs one from :meth:`new_state`, which it changes. ``lent`` outputs are overwritten by the next
+        run; a program that is recorded as a whole then allocates no memory for tensors.
         """
         values: dict[str, Any] = self._checked(inputs)
         if self.states:
@@ -130,8 +132,9 @@ class Executable:
                     f"{self._who}: keeps {_listed([s.name for s in self.states])} from run to run. Pass state=new_state()."
                 )
             values |= {argument.name: state for argument in self.states}
-        results = self.body.run(values)
-        return {port.name: self._given_out(result, port) for port, result in zip(self.outputs, results, strict=True)}
+        results = self.body.run(values, lent=lent)
+        lent = lent and all(isinstance(part, _Part) for part in self.body.plan)
+        return {port.name: self._given_out(x, port, lent) for port, x in zip(self.outputs, results, strict=True)}
 
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         names = [argument.name for argument in self.inputs]
@@ -147,14 +150,22 @@ class Executable:
             found[argument.name] = _checked_array(argument, inputs[argument.name], self._who)
         return found
 
-    def _given_out(self, result: Any, port: Argument) -> Any:
+    def _given_out(self, result: Any, port: Argument, lent: bool) -> Any:
         kind = port.dtype
         if kind is None or not isinstance(result, np.ndarray):
             return result
         if self.precision == "float32" and kind == np.float16:
-            return np.array(result, np.float32)
+            kind = result.dtype
         with np.errstate(over="ignore"):
-            return np.array(result, kind)
+            if not lent:
+                return np.array(result, kind)
+            if result.dtype == kind:
+                return result
+            kept = self._converted.get(port.name)
+            if kept is None or kept.shape != result.shape:
+                kept = self._converted[port.name] = np.empty(result.shape, kind)
+            np.copyto(kept, result, casting="unsafe")
+            return kept
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -301,8 +312,11 @@ class _Steps:
     def _array(self, value: Constant | Reference) -> Any:
         return value.array if isinstance(value, Constant) else self.constant(value.name)
 
-    def run(self, values: dict[str, Any]) -> list[Any]:
-        """The outputs of the block; ``values`` are its inputs and what stands outside of it, and get what it computes."""
+    def run(self, values: dict[str, Any], *, lent: bool = False) -> list[Any]:
+        """The outputs of the block; ``values`` are its inputs and what stands outside of it, and get what it computes.
+
+        ``lent``: they are overwritten when it runs again, which blocks of operations do before they are read.
+        """
         step = 0
         while step < len(self.plan):
             part = self.plan[step]
@@ -310,7 +324,7 @@ class _Steps:
                 if isinstance(part, _Line):
                     self._run_alone(part, values)
                 else:
-                    part.run(values)
+                    part.run(values, lent)
             except CannotBeRecorded as refused:
                 # It is tried on arrays: there, all shapes and numbers are known.
                 self._alone |= {id(line) for line in self.lines if line.operation is refused.operation}
@@ -408,8 +422,8 @@ class _Steps:
         return []
 
 
-def _stored(result: Any, type: ValueType, precision: Precision | None) -> Any:
-    """The result of an operation that ran by itself, in the type that the program says."""
+def _stored(result: Any, type: ValueType, precision: Precision | None, *, copies: bool = True) -> Any:
+    """The result of an operation, in the type that the program says."""
     if not isinstance(result, (np.ndarray, np.generic)) or not isinstance(type, TensorType):
         return result
     wanted = ELEMENTS[type.element].numpy
@@ -420,8 +434,8 @@ def _stored(result: Any, type: ValueType, precision: Precision | None) -> Any:
         if wanted == np.float16 and precision == "float16":
             with np.errstate(over="ignore"):
                 array = array.astype(np.float16)
-        return array.astype(np.float32)
-    return array.astype(wanted)
+        return array.astype(np.float32, copy=copies)
+    return array.astype(wanted, copy=copies)
 
 
 # Parts.
@@ -489,7 +503,7 @@ class _Part:
         found: Array = in_our_order(kind, array) if kind in ORDERS else array
         return found
 
-    def run(self, values: dict[str, Any]) -> None:
+    def run(self, values: dict[str, Any], lent: bool) -> None:
         if not self.results:
             return
         arrays = [np.asarray(values[port.name]) for port in self.ports]
@@ -497,9 +511,9 @@ class _Part:
             held = {port.name: tensor_of(array) for port, array in zip(self.ports, arrays, strict=True)}
             found = computed_at_once(lambda: self.record(held, {}, at_once=True))
         else:
-            found = self.network.computed(arrays)
+            found = self.network.computed(arrays, lent=lent)
         for (name, type), array in zip(self.results, found, strict=True):
-            values[name] = _stored(array, type, self.steps.owner.precision)
+            values[name] = _stored(array, type, self.steps.owner.precision, copies=not lent)
 
     def record(
         self, held: dict[str, ForeignTensor], freed: Mapping[int, Size], *, at_once: bool = False
