@@ -19,6 +19,7 @@ from ....graph.operations import (
     Pooling,
 )
 from ....graph.sizes import AnySize, is_same, product
+from ....graph.tensor import Tensor
 from .elementwise import activated
 from .program_builder import ProgramBuilder, Refused, Value, rank_of, writes
 
@@ -54,6 +55,11 @@ def _edges(padding: Any, axes: int) -> list[int]:
     return [up, down, left, right] if axes == 2 else [left, right]
 
 
+def _held(b: ProgramBuilder, weight: Any) -> Value:
+    """Weights of a convolution, which may be computed."""
+    return b.get(weight) if isinstance(weight, Tensor) else b.weight(weight)
+
+
 def _per_axis(pair: tuple[int, int], axes: int) -> list[int]:
     """From (x, y)."""
     return [pair[1], pair[0]] if axes == 2 else [pair[0]]
@@ -66,9 +72,9 @@ def _convolution(b: ProgramBuilder, op: Convolution) -> None:
         result = op.output if op.pooling is None else op.pooling.pooling.inputs[0]
         _finished(b, op, _transposed(b, op, result.shape[2:]))
         return
-    options: dict[str, Any] = {} if op.bias is None else {"bias": b.weight(op.bias)}
+    options: dict[str, Any] = {} if op.bias is None else {"bias": _held(b, op.bias)}
     y = b(
-        "conv", x=b.get(op.inputs[0]), weight=b.weight(op.weight), strides=_per_axis(op.options["stride"], axes),
+        "conv", x=b.get(op.inputs[0]), weight=_held(b, op.weight), strides=_per_axis(op.options["stride"], axes),
         pad_type="custom", pad=_edges(op.options["padding"], axes), dilations=_per_axis(op.options["dilation_stride"], axes),
         groups=op.options["group_count"], **options,
     )  # fmt: skip
@@ -90,9 +96,9 @@ def _transposed(b: ProgramBuilder, op: Any, image: Sequence[AnySize]) -> Value:
         pad[2 * axis + 1] = b.numbers([cut], "what is cut off its output has to be known sizes")[0]
         if pad[2 * axis + 1] < 0:
             raise Refused("its output_padding is larger than its padding. Use nn.ZeroPad2d behind it")
-    options: dict[str, Any] = {} if op.bias is None else {"bias": b.weight(op.bias)}
+    options: dict[str, Any] = {} if op.bias is None else {"bias": _held(b, op.bias)}
     return b(
-        "conv_transpose", x=b.get(op.inputs[0]), weight=b.weight(op.weight), strides=stride, pad_type="custom", pad=pad,
+        "conv_transpose", x=b.get(op.inputs[0]), weight=_held(b, op.weight), strides=stride, pad_type="custom", pad=pad,
         dilations=dilation, groups=op.options["group_count"], **options,
     )  # fmt: skip
 

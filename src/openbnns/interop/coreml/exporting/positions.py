@@ -61,6 +61,12 @@ _FORMULAS: dict[str, Callable[..., Value]] = {
 }
 
 
+def _kind(x: Value) -> str:
+    """The kind of a value: f for floats, i for whole numbers, b for booleans."""
+    held = array_of(x)
+    return str(x.tensor.kind) if held is None else held.dtype.kind
+
+
 def _flag(b: ProgramBuilder, x: Value) -> Value:
     """A mask, which networks have as numbers, as booleans."""
     whole = array_of(x) is None and x.tensor.kind == "i"
@@ -72,11 +78,16 @@ def _numbers(b: ProgramBuilder, flags: Value, wanted: Tensor) -> Value:
     return b.floats(flags) if wanted.dtype == FLOAT32 else b("cast", x=flags, dtype="int32")
 
 
+def _quotient(b: ProgramBuilder, operands: list[Value]) -> Value:
+    """A quotient; one of whole numbers without what is behind its point."""
+    floats = [x if _kind(x) == "f" else b.floats(x) for x in operands]
+    y = b("real_div", x=floats[0], y=floats[1])
+    return b("cast", x=_truncated(b, y), dtype="int32") if {_kind(x) for x in operands} == {"i"} else y
+
+
 def _alike(b: ProgramBuilder, operands: list[Value]) -> list[Value]:
     """Operands of one kind: floats, if one of them is."""
-    kinds = [
-        "f" if np.asarray(x).dtype.kind == "f" else "i" if array_of(x) is not None else x.tensor.kind for x in operands
-    ]
+    kinds = [_kind(x) for x in operands]
     if len(set(kinds)) == 1:
         return operands
     return [b.floats(x) if kind != "f" else x for x, kind in zip(operands, kinds, strict=True)]
@@ -141,6 +152,8 @@ def _node_again(b: ProgramBuilder, op: CustomFunction) -> Value:
     given = [b.get(next(values)) if isinstance(x.held, Tensor) else np.asarray(x.held) for x in recipe.tensors if x]
     if node in _OF_ONNX and len(given) in (1, 2):
         return _function(b, _OF_ONNX[node], given, op.output)
+    if node == "Div":
+        return _quotient(b, given)
     if node == "Where":
         x, y = _alike(b, given[1:])
         return b("select", cond=_flag(b, given[0]), a=x, b=y)
