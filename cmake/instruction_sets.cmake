@@ -1,5 +1,5 @@
 # ISAS, the instruction sets to compile kernels for, and how the compiler is told; ISA_DEFINITIONS tells dispatch.cpp.
-# QUAD_OPTIONS_<isa>, BFLOAT16_OPTIONS_<isa>: for the kernels that are used only if the CPU has these instructions, too.
+# QUAD_OPTIONS_<isa>, BFLOAT16_OPTIONS_<isa>, AMX_OPTIONS_<isa>: for the kernels that are used only if the CPU has these instructions, too.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(KNOWN_ISAS base avx2 avx512)
   set(ISA_OPTIONS_avx2 -march=x86-64-v3)
@@ -7,6 +7,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(QUAD_OPTIONS_avx2 -mavxvnni)
   set(QUAD_OPTIONS_avx512 -mavx512vnni)
   set(BFLOAT16_OPTIONS_avx512 -mavx512bf16)
+  set(AMX_OPTIONS_avx512 -mamx-tile -mamx-bf16 -mamx-int8)
 else()
   set(KNOWN_ISAS base)
 endif()

@@ -27,7 +27,10 @@
 #include "bindings/struct_reader.h"
 #include "bindings/tensor.h"
 #include "bindings/training.h"
+#include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
+#include "runtime/amx.h"
+#include "runtime/caches.h"
 #include "runtime/per_thread.h"
 #include "runtime/schedule.h"
 #include "runtime/scratch.h"
@@ -211,7 +214,27 @@ NB_MODULE(core, m) {
         filter_calls_enabled = on && of_filters;
       },
       "enabled"_a, "of_filters"_a = true);
-  m.def("instruction_set", [] { return std::string(kernels().name); });
+  m.def("instruction_set", [] { return std::string(instruction_set()); });
+  m.def("cache_bytes", [] {
+    return std::vector<int64_t>{first_level_cache_bytes(), second_level_cache_bytes(), last_level_cache_bytes()};
+  });
+#if defined(__x86_64__)
+  m.def("cpu_instructions", [] {
+    const std::pair<const char*, bool> known[] = {{"AVX2", has_avx2()},
+                                                  {"AVX-VNNI", has_avx_vnni()},
+                                                  {"AVX-512", has_avx512()},
+                                                  {"AVX-512 VNNI", has_avx512_vnni()},
+                                                  {"AVX-512 BF16", has_avx512_bf16()},
+                                                  {"AMX", has_amx()}};
+    std::vector<std::string> found;
+    for (const auto& [name, has] : known)
+      if (has) found.emplace_back(name);
+    return found;
+  });
+#else
+  m.def("cpu_instructions", [] { return std::vector<std::string>(); });
+#endif
+  m.def("system_has_amx", &system_has_amx);
   m.def("multiplies_bfloat16", [] { return kernels().multiplies_bfloat16(); });
   m.def(
       "peak_gflop",

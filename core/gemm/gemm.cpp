@@ -23,7 +23,8 @@ void product_by_columns(const MatrixProduct& p, const Cuts& cuts, int threads) {
   const int64_t depth = steps_of(p), panels = panels_of(p), groups = cuts.first, parts = cuts.second;
   const bool ready = is_ready(p);
   const ProductCut cut(p, depth, p.m, threads);
-  float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
+  // [depth block][tile]
+  float* a = scratch(kMatrixA, static_cast<size_t>(cut.depth_chunk / cut.depth_block * cut.tiles * cut.tile_floats()));
   for (int64_t chunk = 0; chunk < depth; chunk += cut.depth_chunk) {
     int64_t end = std::min(depth, chunk + cut.depth_chunk),
             blocks = (end - chunk + cut.depth_block - 1) / cut.depth_block;
@@ -53,7 +54,7 @@ void product_by_columns(const MatrixProduct& p, const Cuts& cuts, int threads) {
         const int64_t next_steps = std::min(cut.depth_block, depth - next);
         Ahead ahead = p.packed_b ? Ahead::of_packed(p, next_column, width, next, next_steps)
                                  : Ahead::of_b(p, next_column, columns, next, steps);
-        multiply_tiles(p, cut, panel, {block, cut.tile_floats(), kWidth}, first, last, ahead);
+        multiply_tiles(p, cut, panel, {block, cut.tile_floats(), cut.a_step()}, first, last, ahead);
       }
     });
   }
@@ -90,7 +91,7 @@ void product_by_rows(const MatrixProduct& p, const Cuts& cuts, int threads) {
         bool turns = step + cut.depth_block >= end;
         Ahead ahead = Ahead::of_a(p, (turns ? last : first) * cut.tile, (last - first) * cut.tile,
                                   turns ? chunk : step + cut.depth_block, steps);
-        TilesOfA tiles{a, cut.tile_floats(), kWidth};
+        TilesOfA tiles{a, cut.tile_floats(), cut.a_step()};
         if (in_place)
           tiles = {p.a + step * p.lda + first * cut.tile, cut.tile, p.lda};
         else

@@ -41,8 +41,8 @@ struct MatrixProduct {
   Element a_element = {}, b_element = {}, c_element = {};
   float alpha = 1;  // of products with such operands only: a factor on the sums; excludes the biases
 
-  // With kBFloat16Pairs, operands of float32 are rounded where they are packed; products that do not pack keep them. For
-  // operands of other types sums_of() chooses, before B is packed.
+  // With kBFloat16Pairs, operands of float32 are rounded where they are packed; products that do not pack keep them.
+  // For operands of other types sums_of() chooses, before B is packed.
   SumKind sums = SumKind::kFloats;
   const Finish* finish = nullptr;           // set by matrix_product, when it has prepared a product of other types
   int64_t first_row = 0, first_column = 0;  // of this part of a larger product, in `finish`

@@ -56,6 +56,7 @@ struct Tile {
   // TileForm::Product: elements from one step of A and of B to the next, and memory that is needed after this tile:
   // with every other step one cache line is asked for, `next_step` elements after the one before.
   int64_t a_step = kWidth, b_step = 0;
+  int rows = 0;  // kernels on a matrix unit: those of C
   const float* next = nullptr;
   int64_t next_step = 0;
 };

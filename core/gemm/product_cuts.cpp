@@ -20,7 +20,10 @@ int64_t second_cache_floats() {
 }
 
 ProductCut::ProductCut(const MatrixProduct& p, int64_t steps, int64_t shared_rows, int threads)
-    : tile(even_tile(p.m, kWideRows)), tiles((p.m + tile - 1) / tile), depth_block(even_tile(steps, kDepthBlock)) {
+    : tile(even_tile(p.m, tile_rows_of(p))),
+      tiles((p.m + tile - 1) / tile),
+      depth_block(depth_block_of(p, steps)),
+      on_unit(on_matrix_unit(p.sums)) {
   while (tile > kTuned.side_rows) {  // lower tiles, as long as there are more workers than tiles
     const int lower = even_tile(p.m, tile - 1);
     const int64_t more = (p.m + lower - 1) / lower;

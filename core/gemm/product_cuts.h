@@ -20,13 +20,15 @@ struct ProductCut {
   int64_t tiles;        // of the rows
   int64_t depth_block;  // steps of one block of the sum
   int64_t depth_chunk;  // steps for which the shared operand is packed at a time
+  bool on_unit;         // a matrix unit
 
   ProductCut(const MatrixProduct& p, int64_t steps, int64_t shared_rows, int threads);
 
   int rows(const MatrixProduct& p, int64_t index) const {
     return static_cast<int>(std::min<int64_t>(tile, p.m - index * tile));
   }
-  int64_t tile_floats() const { return depth_block * kWidth; }  // of A, packed
+  int64_t tile_floats() const { return depth_block * (on_unit ? 2 * kUnitRows : kWidth); }  // of A, packed
+  int64_t a_step() const { return on_unit ? depth_block : kWidth; }                         // see Tile
   int64_t kept_panels() const {
     return std::clamp<int64_t>(kept_floats() / (depth_block * kTuned.panel_columns), 1, kTuned.kept_panels);
   }

@@ -93,6 +93,41 @@ void pack_a(const Source& source, const MatrixProduct& p, int64_t row, int tile,
                        lanes_of(steps - k), p.k - (step + k) * kEach, a + i * tile_floats + k * kWidth, kWidth);
 }
 
+// The same for a matrix unit.
+template <class Source>
+void pack_a_rows(const Source& source, const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_t step,
+                 int64_t steps, float* a, int64_t tile_floats) {
+  constexpr int64_t kEach = Source::kPerStep;
+  const auto* all = reinterpret_cast<const typename Source::Number*>(p.a);
+  const int64_t to_row = tile_floats / (2 * kUnitRows);
+  const int64_t end = std::min(p.k, (step + steps) * kEach);  // of the numbers of a row
+  for (int64_t i = 0; i < tiles; i++, row += tile, a += tile_floats) {
+    const int64_t rows = std::min<int64_t>(tile, p.m - row);
+    for (int64_t k = 0; k < steps; k += kWidth) {
+      const int64_t first = (step + k) * kEach;
+      if (!p.transpose_a) {
+        for (int64_t r = 0; r < rows; r++) {
+          const auto* from = all + (row + r) * p.lda + first;
+          store(a + r * to_row + k,
+                end - first >= kWidth * kEach ? source.along(from) : source.along(from, end - first));
+        }
+        continue;
+      }
+      for (int64_t r = 0; r < rows; r += kWidth) {
+        Vec square[kWidth];
+        for (int64_t j = 0; j < kWidth; j++) {
+          const int64_t number = first + j * kEach;
+          square[j] = number >= end
+                          ? Vec{}
+                          : source.across(all + number * p.lda + row + r, p.lda, end - number, lanes_of(p.m - row - r));
+        }
+        transpose(square);
+        for (int64_t j = 0; j < kWidth; j++) store(a + (r + j) * to_row + k, square[j]);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const float* packed_panel(const MatrixProduct& p, int64_t column, int64_t step, int64_t steps) {
@@ -109,6 +144,11 @@ void pack_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t ste
 
 void pack_a(const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_t step, int64_t steps, float* a,
             int64_t tile_floats) {
+  if constexpr (kHasMatrixUnit)
+    if (on_matrix_unit(p.sums))
+      return with_source(p.sums, p.a_element, true, [&](const auto& source) {
+        pack_a_rows(source, p, row, tile, tiles, step, steps, a, tile_floats);
+      });
   with_source(p.sums, p.a_element, true,
               [&](const auto& source) { pack_a(source, p, row, tile, tiles, step, steps, a, tile_floats); });
 }
@@ -125,7 +165,7 @@ void pack_matrix_b(const MatrixProduct& p, float* packed, int threads) {
   all.m = kWideRows + 1;  // no tile is read in place
   all.packed_b = nullptr;
   const bool small = !p.b_element.is_float32() && p.sums == SumKind::kFloats;
-  const int64_t depth = steps_of(p), depth_block = even_tile(depth, kDepthBlock), padded = round_up(p.n, kBlock);
+  const int64_t depth = steps_of(p), depth_block = depth_block_of(p, depth), padded = round_up(p.n, kBlock);
   const int64_t panels = panels_of(p), blocks = (depth + depth_block - 1) / depth_block;
   const int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.n * p.k));
   if (is_exact(p.sums)) sum_columns(p, reinterpret_cast<int32_t*>(packed + packed_b_floats(p.n, depth)), threads);

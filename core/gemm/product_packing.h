@@ -4,14 +4,22 @@
 
 #include "gemm/few_columns.h"
 #include "gemm/gemm.h"
+#include "gemm/matrix_unit.h"
 #include "runtime/product_tuning.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
 // The sum over k is cut into blocks of at most so many steps, the same for every way of sharing the work and on every
-// CPU: it is part of the result.
+// CPU without a matrix unit in use: it is part of the result.
 constexpr int kDepthBlock = 384;
+
+// The steps of each block of so many steps, and the rows of a tile, at most.
+inline int depth_block_of(const MatrixProduct& p, int64_t steps) {
+  if (!on_matrix_unit(p.sums)) return even_tile(steps, kDepthBlock);
+  return static_cast<int>(round_up(even_tile(steps, kUnitDepth), kUnitRows));
+}
+inline int tile_rows_of(const MatrixProduct& p) { return on_matrix_unit(p.sums) ? 2 * kUnitRows : kWideRows; }
 
 inline int64_t lanes_of(int64_t count) { return std::max<int64_t>(0, std::min<int64_t>(kWidth, count)); }
 
@@ -40,7 +48,8 @@ const float* packed_panel(const MatrixProduct& p, int64_t column, int64_t step, 
 void pack_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps, float* b);
 
 // Rows from `row` on, `tile` of them in each of so many tiles. a: tiles, `tile_floats` apart, [steps][kWidth] each,
-// any numbers beyond the rows of the tile.
+// any numbers beyond the rows of the tile; for a matrix unit [2 * kUnitRows][tile_floats / (2 * kUnitRows)], zeros
+// behind the steps up to whole tiles of the unit.
 void pack_a(const MatrixProduct& p, int64_t row, int tile, int64_t tiles, int64_t step, int64_t steps, float* a,
             int64_t tile_floats);
 

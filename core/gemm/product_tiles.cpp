@@ -9,6 +9,7 @@ namespace OPENBNNS_ISA {
 namespace {
 
 TileKernel kernel_of(const MatrixProduct& p, int blocks, int rows) {
+  if (on_matrix_unit(p.sums)) return matrix_unit()->kernel(p.sums, blocks, rows);
   if (p.sums == SumKind::kFloats) return tile_kernel(TileForm::Product, blocks, rows);
   if (p.sums == SumKind::kBFloat16Pairs) return bfloat16_sums_kernel(blocks, rows);
   return p.sums == SumKind::kBytePairs ? pair_sums_kernel(blocks, rows) : quad_sums_kernel(blocks, rows);
@@ -34,11 +35,12 @@ void multiply_tile(const MatrixProduct& p, const Panel& panel, int64_t column, i
   float* c = p.c + row * p.ldc + panel.column + column;
   tile.c = c;
   tile.c_row = p.ldc;
+  tile.rows = rows;
   if (tile.write == Write::RowBias) tile.bias = p.row_bias + row;
   if (tile.write == Write::ColumnBias) tile.bias = p.column_bias + panel.column + column;
   const TileKernel kernel = kernel_of(p, blocks, rows);
   if (width == blocks * kBlock) return kernel(tile);
-  float edge[kWideRows * kWideColumns];  // a tile that sticks out of C to the right
+  float edge[std::max(kWideRows, 2 * kUnitRows) * kWideColumns];  // a tile that sticks out of C to the right
   float edge_bias[kWideColumns];
   tile.c = edge;
   tile.c_row = kWideColumns;
@@ -78,6 +80,7 @@ void multiply_group(const MatrixProduct& p, const ProductCut& cut, const Panel& 
 
 void multiply_tiles(const MatrixProduct& p, const ProductCut& cut, const Panel& panel, const TilesOfA& a, int64_t first,
                     int64_t last, Ahead ahead) {
+  const MatrixUnitInUse unit(p.sums);
   const int few = p.sums == SumKind::kFloats ? few_columns(panel.columns, cut.tile) : 0;
   const int64_t most = panel.columns - few, kept = cut.kept_panels() * kTuned.panel_columns, group = cut.group_tiles();
   if (few > 0) {

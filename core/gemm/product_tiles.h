@@ -12,7 +12,8 @@ struct Panel {
   bool first, last;
 };
 
-// Tiles of rows of A, `tile` elements from one to the next, in each of them A[row][k] at row + k * step.
+// Tiles of rows of A, `tile` elements from one to the next, in each of them A[row][k] at row + k * step, or for a
+// matrix unit at row * step + k.
 struct TilesOfA {
   const float* a;
   int64_t tile, step;

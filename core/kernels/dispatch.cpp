@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/amx.h"
+
 namespace openbnns {
 namespace {
 
@@ -18,12 +20,37 @@ const Kernels* choose(const char* highest) {
   return nullptr;
 }
 
+// Why AMX cannot be used; null if it can. It is for those who ask for it, because it has not run on any machine of
+// ours.
+const char* refusal_of_amx() {
+#if defined(OPENBNNS_WITH_avx512)
+  if (!has_amx()) return "this CPU has no AMX for bfloat16 and int8 (amx_tile, amx_bf16, amx_int8)";
+  if (!request_amx()) return "the system does not permit it (arch_prctl; Linux grants it from version 5.16 on)";
+  return nullptr;
+#else
+  return "this build has no kernels for AVX-512, which belong to it";
+#endif
+}
+
 }  // namespace
+
+const char* instruction_set() {
+  const Kernels& chosen = kernels();
+  return chosen.uses_amx() ? "amx" : chosen.name;
+}
 
 const Kernels& kernels() {
   static const Kernels& chosen = []() -> const Kernels& {
     const char* highest = std::getenv("OPENBNNS_ISA");
-    if (const Kernels* found = choose(highest)) return *found;
+    const bool amx = highest && !std::strcmp(highest, "amx");
+    if (const char* reason = amx ? refusal_of_amx() : nullptr)
+      throw std::runtime_error(std::string("OPENBNNS_ISA is amx, but ") + reason +
+                               ". Set it to avx512, avx2 or base, or leave it unset.");
+    if (amx) highest = "avx512";
+    if (const Kernels* found = choose(highest)) {
+      if (amx) found->use_amx();
+      return *found;
+    }
     std::string text = "openbnns was built for the instruction set";
     const char* between = " ";
     for (const InstructionSet& set : kInstructionSets) {

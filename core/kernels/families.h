@@ -80,6 +80,8 @@
   /* y[i] = clamp((scale * x[i] + offset) >> shift, low, high); see activation/activation.h */        \
   FUNCTION(void, integer_linear_saturate, const int64_t* x, int64_t* y, int64_t count, int32_t scale, \
            int32_t offset, int32_t shift, int64_t low, int64_t high)                                  \
+  FUNCTION(void, use_amx, void)                                                                       \
+  FUNCTION(bool, uses_amx, void)                                                                      \
   /* whether products of BFloat16 are multiplied as such: faster than float32 */                       \
   FUNCTION(bool, multiplies_bfloat16, void)                                                           \
   FUNCTION(void, nearest_neighbors, const NeighborSearch& s, int threads)                             \

@@ -67,6 +67,15 @@ inline bool has_avx512_bf16() {
          (a & 1u << 5) != 0;
 }
 
+// Products of tiles, of BFloat16 and of bytes. Tiles are registers that the system has to keep, and to permit
+// (runtime/amx.h).
+inline bool has_amx() {
+  constexpr unsigned kTiles = 1u << 22 | 1u << 24 | 1u << 25, kSaved = 0x60000;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx512_vnni() && has_avx512_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kTiles) == kTiles &&
+         (cpu_features().saved & kSaved) == kSaved;
+}
+
 inline bool has_aes() { return (cpu_features().basic & 1u << 25) != 0; }
 #endif
 

@@ -25,8 +25,11 @@ const Kernels& kernels_base();
 const Kernels& kernels_avx2();
 const Kernels& kernels_avx512();
 #endif
-// Best for this CPU, or the one OPENBNNS_ISA (avx512, avx2, base) names if the CPU has it.
+// Best for this CPU, or the one OPENBNNS_ISA (avx512, avx2, base) names if the CPU has it; or those of AVX-512 with
+// products on AMX, if it says amx.
 const Kernels& kernels();
+// The name of these.
+const char* instruction_set();
 
 #if defined(OPENBNNS_ISA)
 namespace OPENBNNS_ISA {

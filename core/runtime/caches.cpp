@@ -34,12 +34,15 @@ int64_t ask(int level) {
 }
 int64_t ask_for_last() { return ask(kAnyLevel); }
 int64_t ask_for_second() { return ask(2); }
+int64_t ask_for_first() { return ask(1); }
 #elif defined(_SC_LEVEL3_CACHE_SIZE)
 int64_t ask_for_last() { return std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)); }
 int64_t ask_for_second() { return std::max(0L, sysconf(_SC_LEVEL2_CACHE_SIZE)); }
+int64_t ask_for_first() { return std::max(0L, sysconf(_SC_LEVEL1_DCACHE_SIZE)); }
 #else
 int64_t ask_for_last() { return 0; }
 int64_t ask_for_second() { return 0; }
+int64_t ask_for_first() { return 0; }
 #endif
 
 // A thread asks twice rather than waits for one that a fork may take away.
@@ -54,6 +57,7 @@ int64_t known_or(std::atomic<int64_t>& known, int64_t (*ask)()) {
 
 }  // namespace
 
+int64_t first_level_cache_bytes() { return ask_for_first(); }
 int64_t last_level_cache_bytes() { return known_or(last_level, ask_for_last); }
 int64_t second_level_cache_bytes() { return known_or(second_level, ask_for_second); }
 void assume_second_level_cache(int64_t bytes) { second_level.store(bytes < 0 ? kUnknown : bytes); }

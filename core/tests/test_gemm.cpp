@@ -14,6 +14,9 @@
 #include "runtime/caches.h"
 #include "runtime/scratch.h"
 #include "tests/testing.h"
+#if defined(__AVX512F__)
+#include "tests/matrix_unit_model.h"
+#endif
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -268,6 +271,45 @@ void check_bfloat16_pairs(Counts& counts, Random& random, int64_t m, int64_t n, 
   }
 }
 
+#if defined(__AVX512F__)
+// The same on a matrix unit, whose sums have another order: of each 16 steps, the even products and the odd ones.
+void check_matrix_unit(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
+  const bool rounds = variant & 4, adds = variant & 8, row_bias = variant & 16;
+  const Element stored{ElementType::kBFloat16};
+  StoredOperands given(random, m, n, k, variant, rounds ? Element{} : stored, stored);
+  const auto make = [&](int64_t count, bool rounds, std::vector<uint8_t>& bytes) {
+    Floats values = random.reals(count), rounded = values;
+    bytes.resize(2 * count);
+    encode(stored, values.data(), count, bytes.data());
+    decode(stored, bytes.data(), count, rounded.data());
+    if (rounds) bytes.assign(reinterpret_cast<uint8_t*>(values.data()), reinterpret_cast<uint8_t*>(&values[count]));
+    return rounded;
+  };
+  const Floats a = make(given.a_count(), rounds, given.a), b = make(given.b_count(), false, given.b),
+               before = random.reals(m * n), bias = random.reals(std::max(m, n));
+  Doubles expected(m * n);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++)
+      expected[i * n + j] =
+          (adds ? before[i * n + j] : bias[row_bias ? i : j]) +
+          given.sum<double>(i, j, [&](int64_t at) { return a[at]; }, [&](int64_t at) { return b[at]; });
+  Floats first;
+  for (int threads = 1; threads <= 3; threads++) {
+    Floats result = adds ? before : testing::poison(m * n);
+    MatrixProduct p = given.product(result.data(), n);
+    p.sums = SumKind::kBFloat16Pairs;
+    p.accumulate = adds;
+    if (!adds) (row_bias ? p.row_bias : p.column_bias) = bias.data();
+    if (!packs(p)) return;
+    run_product(p, threads);
+    const std::string what = given.name("matrix unit", variant);
+    counts.close(what, result, expected);
+    if (threads == 1) first = result;
+    counts.same_bits(what + " threads", result, first);
+  }
+}
+#endif
+
 // Not a number stays one, infinity meets its rules, and subnormal numbers count as 0.
 void check_bfloat16_limits(Counts& counts) {
   constexpr int64_t kSize = 16;
@@ -414,6 +456,19 @@ int run_gemm_tests() {
       check_bfloat16_pairs(counts, random, random.integer(9, 80), random.integer(1, 80), random.integer(1, 900), i);
     check_bfloat16_limits(counts);
   }
+#if defined(__AVX512F__)
+  if (has_bfloat16_sums() && has_quad_sums()) {
+    const ModelInUse model;
+    for (auto& s : sizes)
+      for (int variant = 0; variant < 32; variant += s[0] * s[1] * s[2] > 1000000 ? 5 : 1) {  // the model is slow
+        check_matrix_unit(counts, random, s[0], s[1], s[2], variant);
+        check_bytes(counts, random, s[0], s[1], s[2], variant, SumKind::kByteQuads);
+      }
+    for (int i = 0; i < 60; i++)
+      check_matrix_unit(counts, random, random.integer(9, 80), random.integer(1, 80), random.integer(1, 900), i);
+    check_bfloat16_limits(counts);
+  }
+#endif
   for (int variant = 0; variant < 4; variant++) {
     check_caches(counts, random, 600, 700, 300, variant);
     check_caches(counts, random, 130, 1500, 520, variant);

@@ -223,9 +223,10 @@ def _check_environment() -> None:
     if strict not in ("", "0", "1"):
         _warn(f"OPENBNNS_STRICT is {strict!r} and has no effect. Set it to 1 or 0, or leave it unset.")
     isa = os.environ.get("OPENBNNS_ISA", "")
-    if isa not in ("", "avx512", "avx2", "base"):
+    if isa not in ("", "amx", "avx512", "avx2", "base"):
         _warn(
-            f"OPENBNNS_ISA is {isa!r}, so the base kernels are used. Set it to 'avx512', 'avx2' or 'base', or leave it unset."
+            f"OPENBNNS_ISA is {isa!r}, so the base kernels are used. Set it to 'amx', 'avx512', 'avx2' or 'base', or leave it "
+            "unset."
         )
 
     if os.environ.get("OPENBNNS_COMPAT"):

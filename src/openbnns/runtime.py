@@ -84,6 +84,8 @@ def config() -> dict[str, str]:
         "openbnns": __version__,
         "engine": engines.current(),
         "instruction set": core.instruction_set() if core is not None else "none (no compiled core)",
+        "instructions": _instructions(),
+        "caches": _caches(),
         "accuracy": engines.accuracy(),
         "threads": str(get_num_threads()),
         "compat": compat.in_force(),
@@ -100,8 +102,28 @@ def config() -> dict[str, str]:
     }
 
 
+def _instructions() -> str:
+    """What the CPU has of the instructions that kernels use, and why AMX is not in use."""
+    core = engines._core
+    if core is None:
+        return "unknown (no compiled core)"
+    found = core.cpu_instructions()
+    text = ", ".join(found) or "those of every CPU of its kind"
+    if "AMX" in found and core.instruction_set() != "amx":
+        off = "off; OPENBNNS_ISA=amx uses it" if core.system_has_amx() else "the system does not permit it"
+        text += f" ({off})"
+    return text
+
+
+def _caches() -> str:
+    """The sizes of the caches of a core, data only, and of the one that it shares."""
+    sizes = [] if engines._core is None else engines._core.cache_bytes()
+    known = [f"L{level} {size // 1024:,} KB" for level, size in enumerate(sizes, 1) if size]
+    return ", ".join(known) or "unknown"
+
+
 def show_config() -> None:
-    """Print versions, engine, instruction set, accuracy, threads and environment variables in force.
+    """Print versions, engine, instruction set, caches, accuracy, threads and environment variables in force.
 
     >>> import openbnns as bn
     >>> bn.show_config()  # doctest: +ELLIPSIS

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+import openbnns as bn
 from helpers import python
 
 SAY = "import openbnns as bn; from openbnns.runtime import config; c = config(); print({})"
@@ -47,13 +48,43 @@ def test_variables(variable: str, value: str, expression: str, expected: str) ->
         ("OPENBNNS_NUM_THREADS", "two", "OPENBNNS_NUM_THREADS is 'two' and has no effect. Set it to a whole number"),
         ("OPENBNNS_NUM_THREADS", "-1", "OPENBNNS_NUM_THREADS is '-1' and has no effect. Set it to a whole number"),
         ("OPENBNNS_STRICT", "yes", "OPENBNNS_STRICT is 'yes' and has no effect. Set it to 1 or 0, or leave it unset"),
-        ("OPENBNNS_ISA", "sse", "OPENBNNS_ISA is 'sse', so the base kernels are used. Set it to 'avx512', 'avx2' or"),
+        (
+            "OPENBNNS_ISA",
+            "sse",
+            "OPENBNNS_ISA is 'sse', so the base kernels are used. Set it to 'amx', 'avx512', 'avx2' or",
+        ),
     ],
 )
 def test_invalid_values_cause_a_warning(variable: str, value: str, message: str) -> None:
     done = run("bn.get_num_threads() > 0", **{variable: value})
     assert done.stdout.strip() == "True"
     assert f"RuntimeWarning: openbnns: {message}" in done.stderr
+
+
+def test_amx_is_used_or_refused() -> None:
+    has_amx = "AMX" in bn.runtime.config()["instructions"]
+    done = run("c['instruction set']", OPENBNNS_ISA="amx")
+    if has_amx and bn.engines._core.system_has_amx():
+        assert done.stdout.startswith("amx")
+        return
+    reason = "the system does not permit it" if has_amx else "this CPU has no AMX for bfloat16 and int8"
+    assert done.returncode != 0
+    assert f"RuntimeError: OPENBNNS_ISA is amx, but {reason}" in done.stderr
+    assert "Set it to avx512, avx2 or base, or leave it unset." in done.stderr
+
+
+def test_instructions_and_caches_are_told() -> None:
+    found = bn.runtime.config()
+    if found["machine"] == "x86_64":
+        assert found["caches"].startswith("L1 ")
+        assert ("AVX-512" in found["instructions"].split(", ")) >= (found["instruction set"] == "avx512")
+
+
+@pytest.mark.parametrize("isa", ["avx2", "base"])
+def test_bfloat16_networks_are_refused_without_instructions_for_them(isa: str) -> None:
+    done = run("bn.nn.Trainer(bn.nn.Linear(2, 2), precision='bfloat16')", OPENBNNS_ISA=isa)
+    assert done.returncode != 0
+    assert f"uses the instruction set '{isa}': it would be no faster than float32" in done.stderr
 
 
 def test_an_accuracy_that_does_not_exist() -> None:
