@@ -78,7 +78,8 @@ class Lstm(Operation):
         final = [np.empty((1, 1, batch, h), y[0].dtype) for _ in range(2)]
         calls = kept.arrange(x, steps)
         if self._bias is not None:
-            calls.append(adding(self._bias, *(b.array for b in self.biases)))
+            given_bias, recurrent_bias = (b.array for b in self.biases)
+            calls.append(adding(self._bias, given_bias, recurrent_bias))
         phase = LearningPhase.TRAINING if training else LearningPhase.INFERENCE
         given = {"output": outputs, "final_hidden": final[0], "final_cell": final[1], "phase": phase}
         calls += [kept.running(self.layer.apply, given), kept.to_steps(outputs[:, :, 0], y[0])]
