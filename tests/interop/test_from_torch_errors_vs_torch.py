@@ -239,7 +239,9 @@ class Giving(T.Module):  # type: ignore[misc, name-defined]
 def test_things_that_are_no_tensors() -> None:
     with pytest.raises(Unsupported, match=r"forward gives no tensor, but Cache\. Wrap the module in one"):
         nn.from_torch(Giving(lambda s, x: {"cache": [Cache()]}), X)
-    with pytest.raises(Unsupported, match=r"an object of class Cache is an argument that cannot be taken over \(in same"):
+    with pytest.raises(
+        Unsupported, match=r"an object of class Cache is an argument that cannot be taken over \(in same"
+    ):
         nn.from_torch(Giving(lambda s, x: (x, s.same(Cache()))), X)
     with pytest.raises(
         Unsupported, match=r"nn\.Identity: its arguments cannot be taken over \(AttributeError: 'tuple'"
