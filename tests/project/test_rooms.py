@@ -35,15 +35,27 @@ ORDER = [
     {"cli", "sklearn"},
     {"__main__"},
 ]
-# The methods that Swift gives a descriptor take and make Shapes; they look up when they are called.
-# Contexts belong to graphs, but execute ML programs; they are looked up when asked for.
-EXCEPT = {"abi/memory.py", "graph/__init__.py"}
-# Networks still import from above where they should only look up a name when a method is called.
-EXCEPT |= {
-    "nn/__init__.py", "nn/_exports.py", "nn/_orders.py", "nn/files/layer_file.py", "nn/files/graph_file.py",
-    "nn/files/model_file.py", "nn/trainer.py",
-}  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(ORDER) for room in rooms}
+
+
+# The only references to rooms above, and from modules of networks to those that are made of them: functions of one line that look
+# a name up when they are called, with the types of their results.
+LOOK_UP = {
+    "graph/__init__.py": {"__getattr__"},
+    "gradients/check.py": {"_of_network"},
+    "nn/__init__.py": {"__getattr__"},
+    "nn/module.py": {
+        "_repr_html_", "compile_inference", "compile_step", "load", "model_card", "predict", "profile", "save", "save_model",
+        "summary", "to_c", "to_coreml", "to_onnx", "to_swift", "to_torch_state_dict",
+    },
+    "nn/trainer.py": {"_check_shards", "_communicator", "_distributed_run"},
+    "nn/files/graph_file.py": {"_known"},
+    "nn/files/layer_file.py": {"_onnx_network", "_onnx_table", "_public_names"},
+}  # fmt: skip
+# The methods that Swift gives a descriptor take and make Shapes; the C faces of BNNSGraph execute ML programs; a message asks why
+# no kernel was chosen. They look up when they are called.
+EXCEPT = {"abi/memory.py", "capi/graph.py", "capi/graph_objects.py", "clib/graph_builders.py", "filters/matmul.py"}
+PACKAGES_OF_NAMES = {"nn/__init__.py", "graph/__init__.py"}  # which import names for type checkers alone
 
 
 def absolute(parts: tuple[str, ...], node: ast.ImportFrom) -> list[str]:
@@ -51,18 +63,43 @@ def absolute(parts: tuple[str, ...], node: ast.ImportFrom) -> list[str]:
     return [*parts[: len(parts) - node.level], *(node.module.split(".") if node.module else [])]
 
 
-def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """The rooms that a module imports from when it is loaded or type-checked, each with the line that does."""
+def is_one_line(function: ast.FunctionDef) -> bool:
+    """True for a function of a docstring, imports and one more line."""
+    body = [node for node in function.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    return len(body) - (ast.get_docstring(function) is not None) == 1
+
+
+def looked_up(path: Path, tree: ast.Module) -> set[int]:
+    """The imports of a module that only look names up, by identity."""
+    names = LOOK_UP.get(path.relative_to(ROOT).as_posix(), set())
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in names]
+    found = {id(node) for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom)}
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in inside}
+    for block in tree.body:
+        if not isinstance(block, ast.If) or ast.unparse(block.test) != "TYPE_CHECKING":
+            continue
+        for node in block.body:  # types of results
+            if isinstance(node, ast.ImportFrom):
+                types = {alias.asname or alias.name for alias in node.names}
+                if path.relative_to(ROOT).as_posix() in PACKAGES_OF_NAMES or (names and not types & used):
+                    found.add(id(node))
+    return found
+
+
+def imported(path: Path) -> Iterator[tuple[str, str]]:
+    """The modules that one imports, wherever it does, but for lookups; each with the line that does."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    inside = {id(node) for function in functions for node in ast.walk(function)}
+    skipped = looked_up(path, tree)
     for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom) or id(node) in inside or node.level == 0:
-            continue
-        target = absolute(parts, node)
-        for name in [target[0]] if target else [alias.name for alias in node.names]:
-            yield name, f"{'/'.join(parts)}.py line {node.lineno}: {name}"
+        if isinstance(node, ast.ImportFrom) and node.level and id(node) not in skipped:
+            target = absolute(parts, node)
+            for alias in node.names:
+                inner = ROOT.joinpath(*target, alias.name)
+                is_module = inner.with_suffix(".py").is_file() or (inner / "__init__.py").is_file()
+                name = ".".join([*target, alias.name] if is_module or not target else target)
+                yield name, f"{'/'.join(parts)}.py line {node.lineno}: {name}"
 
 
 def test_every_room_has_its_floor() -> None:
@@ -71,15 +108,63 @@ def test_every_room_has_its_floor() -> None:
 
 
 def test_imports_go_down() -> None:
+    """Those of type checkers and those inside of functions, too."""
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
         if path.relative_to(ROOT).as_posix() in EXCEPT:
             continue
         room = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        for target, line in imports(path):
-            if room in FLOOR and target in FLOOR and target != room and FLOOR[target] >= FLOOR[room]:
+        for target, line in imported(path):
+            above = target.partition(".")[0]
+            if room in FLOOR and above in FLOOR and above != room and FLOOR[above] >= FLOOR[room]:
                 wrong.append(line)
     assert not wrong
+
+
+def test_lookups_are_functions_of_one_line() -> None:
+    for name, functions in LOOK_UP.items():
+        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
+        listed = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in functions}
+        assert listed.keys() == functions, name
+        assert [n for n, node in listed.items() if n != "__getattr__" and not is_one_line(node)] == [], name
+
+
+def knots(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of modules that import each other, in a circle or several (Tarjan 1972)."""
+    numbers: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(module: str) -> None:
+        numbers[module] = lowest[module] = len(numbers)
+        stack.append(module)
+        for other in graph.get(module, ()):
+            if other not in numbers:
+                visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in stack:
+                lowest[module] = min(lowest[module], numbers[other])
+        if lowest[module] == numbers[module]:
+            at = stack.index(module)
+            found.append(set(stack[at:]))
+            del stack[at:]
+
+    for module in graph:
+        if module not in numbers:
+            visit(module)
+    return [knot for knot in found if len(knot) > 1]
+
+
+def test_few_modules_of_networks_import_each_other() -> None:
+    """In a circle, all kinds of imports counted: a module can be read without more than four others."""
+    graph: dict[str, set[str]] = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        graph.setdefault(name, set()).update(target for target, _ in imported(path) if target != name)
+    large = [knot for knot in knots(graph) if len(knot) > 5 and any(name.startswith("nn.") for name in knot)]
+    assert not large
 
 
 def private(path: Path) -> Iterator[str]:
@@ -114,12 +199,6 @@ NOT_PRIVATE = {
 }
 NOT_PRIVATE |= {
     "_base", "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_non_persistent_buffers_set", "_version",
-}  # fmt: skip
-# What rooms above nn still use of its modules, trainers and optimizers.
-NOT_PRIVATE |= {
-    "_accuracy", "_base_rate", "_bundles", "_children", "_count", "_empty_graph", "_epsilon_after_correction", "_graph",
-    "_has_state", "_input_shapes", "_named_state", "_on_step", "_recording", "_recordings", "_refresh", "_say",
-    "_shares_norm", "_traced", "_traced_apart", "_trial", "_with_free_sizes",
 }  # fmt: skip
 
 

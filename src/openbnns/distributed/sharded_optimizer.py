@@ -6,7 +6,6 @@ lie in the chunks of this rank.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array
 from ..nn.batches import Span
-from ..nn.optimizer_base import State
+from ..nn.optimizer_base import ParameterState
 from ..nn.optimizers import Optimizer
 from .communicator import Communicator
 from .gradient_vector import Gradients
@@ -36,14 +35,12 @@ class ShardedOptimizer:
             )
         self._outer, self._gradients, self._comm, self._own = optimizer, gradients, comm, list(own)
         self._weights = vector(len(gradients.vector))
-        self._inner = copy.copy(optimizer)
         self._places: list[
             tuple[int, Span, Span]
         ] = []  # number of a state, where in its parameter, where in the vector
         spans = dict(zip(gradients.parameters, gradients.places, strict=True))
-        pieces: list[Parameter] = []
-        states: list[State] = []
-        for number, state in enumerate(optimizer._states):
+        states: list[ParameterState] = []
+        for number, state in enumerate(optimizer.states):
             if state.parameter not in spans:
                 continue
             start, stop = spans[state.parameter]
@@ -52,24 +49,22 @@ class ShardedOptimizer:
                 if low < high:
                     piece = Parameter(state.parameter.data.reshape(-1)[low - start : high - start])
                     piece._grad = gradients.vector[low:high]
-                    made = State(piece, state.group)
+                    made = ParameterState(piece, state.group)
                     made.steps, made.rate = state.steps, state.rate
                     if state.accumulators is not None:
                         made.accumulators = [
                             a.reshape(-1)[low - start : high - start].copy() for a in state.accumulators
                         ]
-                    pieces.append(piece)
                     states.append(made)
                     self._places.append((number, (low - start, high - start), (low, high)))
-        for state in optimizer._states:
+        for state in optimizer.states:
             if state.parameter in spans:  # those of frozen parameters stay whole
                 state.accumulators = None  # which is what all this is for
-        optimizer._bundles, optimizer._trained = [], None
-        inner = self._inner
-        inner._parameters, inner._states, inner._trained, inner._bundles = pieces, states, None, []
-        inner._norm = self._norm
-        self._counts = [state.steps for state in optimizer._states]
-        self._trains = [state.parameter in spans for state in optimizer._states]
+        optimizer.regroup()
+        self._inner = optimizer.with_states(states)
+        self._inner.measure_norm_with(self._norm)
+        self._counts = [state.steps for state in optimizer.states]
+        self._trains = [state.parameter in spans for state in optimizer.states]
 
     def _norm(self) -> float:
         """The norm of all gradients: sums of squares of blocks from the ranks that have them, added exactly."""
@@ -81,12 +76,12 @@ class ShardedOptimizer:
     def step(self) -> None:
         """Update the chunks of this rank, and get those of all others."""
         self._inner._clipping = self._outer._clipping
-        if self._inner._states:
+        if self._inner.states:
             self._inner.step()
         elif self._outer._clipping is not None and self._outer._clipping.case == "by_global_norm":
             self._norm()  # which the others wait for
         self._counts = [n + trains for n, trains in zip(self._counts, self._trains, strict=True)]
-        for (_, _, (low, high)), piece in zip(self._places, self._inner._parameters, strict=True):
+        for (_, _, (low, high)), piece in zip(self._places, self._inner.parameters, strict=True):
             self._weights[low:high] = piece.data
         self._comm.gather_chunks(self._weights, self._gradients.buckets)
         for parameter, (start, stop) in zip(self._gradients.parameters, self._gradients.places, strict=True):
@@ -96,15 +91,14 @@ class ShardedOptimizer:
 
     def state_dict(self) -> dict[str, Array]:
         """Collective. Whole on rank 0; elsewhere accumulators are left out."""
-        self._inner._count()
+        self._inner.note_steps()
         own = [
             (number, span, state.made(int(state.group.bnns.accumulator_count_multiplier)), state.rate)
-            for (number, span, _), state in zip(self._places, self._inner._states, strict=True)
+            for (number, span, _), state in zip(self._places, self._inner.states, strict=True)
         ]
         everyone = self._comm.gather_first(own)
-        whole = copy.copy(self._outer)
-        states = [State(state.parameter, state.group) for state in self._outer._states]
-        for state, kept, count, trains in zip(states, self._outer._states, self._counts, self._trains, strict=True):
+        states = [ParameterState(state.parameter, state.group) for state in self._outer.states]
+        for state, kept, count, trains in zip(states, self._outer.states, self._counts, self._trains, strict=True):
             state.steps = count
             if not trains:
                 state.accumulators, state.rate = kept.accumulators, kept.rate
@@ -113,24 +107,21 @@ class ShardedOptimizer:
                 states[number].rate = rate
                 for target, array in zip(states[number].made(len(arrays)), arrays, strict=True):
                     target.reshape(-1)[low:high] = array
-        whole._states, whole._bundles = states, []
-        return whole.state_dict()
+        return self._outer.with_states(states).state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a whole state, which every rank is given."""
-        whole = copy.copy(self._outer)
-        states = [State(s.parameter, s.group) for s in self._outer._states]
-        whole._states, whole._bundles = states, []
-        whole.load_state_dict(state, settings=False)
-        for (number, (low, high), _), piece in zip(self._places, self._inner._states, strict=True):
+        states = [ParameterState(s.parameter, s.group) for s in self._outer.states]
+        self._outer.with_states(states).load_state_dict(state, settings=False)
+        self._inner.regroup()
+        for (number, (low, high), _), piece in zip(self._places, self._inner.states, strict=True):
             piece.steps, piece.rate = states[number].steps, states[number].rate
             arrays = states[number].made(int(piece.group.bnns.accumulator_count_multiplier))
             piece.accumulators = [array.reshape(-1)[low:high].copy() for array in arrays]
-        for given, kept, trains in zip(states, self._outer._states, self._trains, strict=True):
+        for given, kept, trains in zip(states, self._outer.states, self._trains, strict=True):
             if not trains:
                 kept.accumulators, kept.rate = given.accumulators, given.rate
         self._counts = [s.steps for s in states]
-        self._inner._trained, self._inner._bundles = None, []
 
     def gradient_norms(self) -> list[float]:
         """The norm of the gradient of every parameter, in their order in the vector. Collective."""

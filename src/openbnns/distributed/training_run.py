@@ -173,7 +173,7 @@ class DistributedRun(Run):
         self._signals = stop
         optimizer = self.trainer.optimizer
         try:
-            optimizer._norm = self._sharded.gradients.norm
+            optimizer.measure_norm_with(self._sharded.gradients.norm)
             super().go(StopRequest())
         except BaseException as error:
             if isinstance(error, Interrupted):
@@ -183,7 +183,7 @@ class DistributedRun(Run):
                 self._sharded.close()
             raise
         finally:
-            optimizer._norm = None
+            optimizer.measure_norm_with(None)
         self._give_back()
         self._sharded.close()
 
@@ -213,7 +213,7 @@ class DistributedRun(Run):
         step, step_began = self.step, perf_counter()
         trainer.optimizer.learning_rate = trainer.base_learning_rate * trainer.schedule(step, self.epochs * self.steps)
         if self._sharded.refresh():
-            trainer.optimizer._norm = self._sharded.gradients.norm
+            trainer.optimizer.measure_norm_with(self._sharded.gradients.norm)
             self._share_optimizer()
         began = perf_counter()
         given: list[BatchParts] = [next(batches) for _ in range(count)]

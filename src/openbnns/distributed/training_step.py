@@ -82,8 +82,7 @@ class ShardedObjective:
         """Compute gradients in this vector from now on."""
         self.gradients.lie_in(vector)
         self._objective.forget()
-        self._optimizer._count()
-        self._optimizer._trained, self._optimizer._bundles = None, []
+        self._optimizer.regroup()
 
     def refresh(self) -> bool:
         """Follow a network that was recorded anew, or whose parameters were frozen or unfrozen; True if anything changed."""

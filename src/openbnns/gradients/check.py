@@ -88,8 +88,6 @@ def gradcheck(
 def _check_network(
     network: Any, given: Any, seed: int, samples: int | None, step: float | None, tolerance: float | None
 ) -> GradientReport:
-    from ..nn.gradient_check import check
-
     for name, value, needed in (("samples", samples, 1), ("seed", seed, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < needed):
             raise ValueError(f"gradcheck: {name} is {value!r}. Use a whole number, {needed} or more.")
@@ -98,7 +96,13 @@ def _check_network(
             raise ValueError(f"gradcheck: {name} is {number!r}. Use a positive number.")
     if given is not None and not isinstance(given, (tuple, list, Mapping)):
         given = (given,)
-    return check(network, given, seed=seed, samples=samples, step=step, tolerance=tolerance)
+    return _of_network(network, given, seed=seed, samples=samples, step=step, tolerance=tolerance)
+
+
+def _of_network(network: Any, given: Any, **options: Any) -> GradientReport:
+    from ..nn.gradient_check import check
+
+    return check(network, given, **options)
 
 
 def _check_layer(

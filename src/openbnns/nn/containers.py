@@ -21,6 +21,11 @@ if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
 
 
+def hold(parent: Module, name: str, module: Module) -> None:
+    """Let a module hold another one under a name that need not be an attribute."""
+    parent._replace(parent._children, name, module)
+
+
 class _Series(Module):
     """Modules in an order, under their numbers unless they have names."""
 
@@ -87,10 +92,7 @@ class _Series(Module):
         for name in list(self._children):
             self._replace(self._children, name, None)
         for i, (name, module) in enumerate(named):
-            self._hold(name if name and not name.isdecimal() else str(i), module)
-
-    def _hold(self, name: str, module: Module) -> None:
-        self._replace(self._children, name, module)
+            hold(self, name if name and not name.isdecimal() else str(i), module)
 
     def append(self, module: Module) -> Self:
         """Add a module at the end."""
@@ -150,13 +152,13 @@ class Sequential(_Series, Layer):
         if not isinstance(name, str) or not name or "." in name or name.startswith("_") or hasattr(self, name):
             raise ValueError(f"Sequential: a part cannot be called {name!r}. Use another name, without dots.")
         check_module(module, f"Sequential: part {len(self)}")
-        self._hold(name, module)
+        hold(self, name, module)
 
     def _part(self, names: list[str]) -> Self:
         """Under the same names, as in PyTorch. A part of a class with an ``__init__`` of its own is a plain Sequential."""
         part: Any = Sequential() if type(self).__init__ is not Sequential.__init__ else type(self)()
         for name in names:
-            part._hold(name, self._children[name])
+            hold(part, name, self._children[name])
         return part  # type: ignore[no-any-return]
 
     def __add__(self, other: Iterable[Module]) -> Sequential:
@@ -393,6 +395,10 @@ class ForeignPart(Module):
             self.register_buffer(name, part)
         else:
             self._buffers[name] = part
+
+    def module(self, name: str) -> Module | None:
+        """The module that it holds under a name, if there is one."""
+        return self._children.get(name)
 
     def extra_repr(self) -> str:
         return f"{self._kind}," if self._children else self._kind

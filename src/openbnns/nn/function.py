@@ -85,13 +85,13 @@ class Function:
         results = None
         if len(names) == 1:
             size = graph.sizes.size(*names)
-            found = [cls._trial(arguments, dict.fromkeys(names, number)) for number in (*_TRIES, int(size.number))]
+            found = [cls.trial(arguments, dict.fromkeys(names, number)) for number in (*_TRIES, int(size.number))]
             results = [
                 (_multiples(one.shape, other.shape, present.shape, size), one.dtype)
                 for one, other, present in zip(*map(as_list, found), strict=True)
             ]
         if results is None or any(shape is None for shape, _ in results):
-            found = [cls._trial(arguments, graph.sizes.numbers)]
+            found = [cls.trial(arguments, graph.sizes.numbers)]
             for size in free.values():
                 int(size)  # leaves a guard
             results = [(one.shape, one.dtype) for one in as_list(found[0])]
@@ -99,7 +99,7 @@ class Function:
         return outputs, isinstance(found[0], (tuple, list))
 
     @classmethod
-    def _trial(cls, arguments: list[Any], sizes: Mapping[str, int]) -> Any:
+    def trial(cls, arguments: list[Any], sizes: Mapping[str, int]) -> Any:
         """The results of ``forward``, as arrays, for arguments of ones, because zeros have no logarithm."""
         trial = [np.ones(x.concrete(sizes), x.dtype) if isinstance(x, Tensor) else x for x in arguments]
         try:

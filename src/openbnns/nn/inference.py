@@ -16,7 +16,7 @@ from ..graph.program import Program
 from ..graph.structure import Structure, flatten
 from ..graph.tensor import Array
 from .module import Module
-from .recording import Recording, input_shapes, recording_of
+from .recording import Recording, forget_recordings, input_shapes, recording_of
 
 _WHO = "compile_inference"
 
@@ -191,7 +191,7 @@ def _frozen_copy(network: Module, precision: str) -> Module:
     for parameter in copied.parameters():
         parameter.bind_grad(None)
         parameter.requires_grad = False
-    copied._forget_recordings()
+    forget_recordings(copied)
     copied._frozen = True
     copied._precision = precision
     if shapes is not None:

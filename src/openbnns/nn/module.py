@@ -1018,8 +1018,7 @@ class Module:
     @property
     def model_card(self) -> ModelCard | None:
         """The model card of the file that the network was loaded from or saved to: task, classes, preparation."""
-        card: ModelCard | None = self._card
-        return card
+        return self._card  # type: ignore[no-any-return]
 
     # For other programs.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..layers.optimizer import RepeatedStep
 
 
-class State:
+class ParameterState:
     """A parameter with its accumulators, in the order of their roles, and the number of steps that it has taken."""
 
     __slots__ = ("accumulators", "group", "parameter", "rate", "steps")
@@ -41,10 +42,10 @@ class State:
         return self.accumulators
 
 
-class Bundle:
+class StepGroup:
     """Parameters that take their step in one call: of one group, and with as many steps behind them."""
 
-    def __init__(self, states: list[State]) -> None:
+    def __init__(self, states: list[ParameterState]) -> None:
         self.states = states
         roles = int(self.bnns.accumulator_count_multiplier)
         self.data = [s.parameter.array for s in states]
@@ -59,6 +60,11 @@ class Bundle:
     def bnns(self) -> Any:
         """The optimizer of BNNS; another one once a setting of the group has changed."""
         return self.states[0].group.bnns
+
+    @property
+    def adds_epsilon_last(self) -> bool:
+        """True for Adam with PyTorch's place of epsilon, added to the corrected root."""
+        return bool(self.bnns._epsilon_after_correction)
 
     @property
     def steps(self) -> int:
@@ -211,9 +217,9 @@ class Optimizer(Listed):
         made = [self._group(group) for group in groups]
         self._parameters = self._distinct(made)
         self.param_groups = made
-        self._states = [State(p, group) for group in made for p in group.parameters]
+        self._states = [ParameterState(p, group) for group in made for p in group.parameters]
         self._trained: list[bool] | None = None
-        self._bundles: list[Bundle] = []
+        self._step_groups: list[StepGroup] = []
         self._calls: list[Call] = []
 
     def _group(self, group: Mapping[str, Any]) -> ParameterGroup:
@@ -264,11 +270,11 @@ class Optimizer(Listed):
             )
         made = self._group(group)
         taken = self._distinct([*self.param_groups, made])
-        self._count()
+        self.note_steps()
         self._parameters = taken
         self.param_groups.append(made)
-        self._states += [State(p, made) for p in made.parameters]
-        self._trained, self._bundles = None, []
+        self._states += [ParameterState(p, made) for p in made.parameters]
+        self._trained, self._step_groups = None, []
 
     def __setattr__(self, name: str, value: Any) -> None:
         ours = type(self).__module__.startswith("openbnns.")
@@ -377,28 +383,57 @@ class Optimizer(Listed):
             self._waiting = 0
         if self._shares_norm and self._clipping is not None:
             self._share_norm(self._clipping)
-        for bundle in self._bundles:
-            self._run(bundle)
+        for step_group in self._step_groups:
+            self._run(step_group)
 
     def calls(self) -> list[Call]:
         """The calls of ``step``, which native code can keep: the same list for as long as the calls stay the same."""
-        found: list[Call] | None = None
-        if not self._waiting and type(self).step is _STEP:  # which a subclass may have replaced
-            self._refresh()
-            if not self._shares_norm and all(map(self._is_plain, self._bundles)):
-                repeated = [bundle.repeated() for bundle in self._bundles]
-                found = None if None in repeated else [call for call in repeated if call is not None]
-        if found is None:
-            found = self._calls if _is_call_of(self._calls, self.step) else [NumpyCall(self.step)]
-        if found != self._calls:
-            self._calls = found
+        calls: list[Call] | None = None
+        groups = self.plain_step_groups()
+        if groups is not None:
+            repeated = [step_group.repeated() for step_group in groups]
+            calls = None if None in repeated else [call for call in repeated if call is not None]
+        if calls is None:
+            calls = self._calls if _is_call_of(self._calls, self.step) else [NumpyCall(self.step)]
+        if calls != self._calls:
+            self._calls = calls
         return self._calls
 
-    def _run(self, bundle: Bundle) -> None:
-        bundle.step()
+    def plain_step_groups(self) -> list[StepGroup] | None:
+        """The groups whose steps, one call of BNNS each, are all that a step does; None if it does more."""
+        if self._waiting or type(self).step is not _STEP:  # which a subclass may have replaced
+            return None
+        self._refresh()
+        if self._shares_norm or not all(map(self._is_plain, self._step_groups)):
+            return None
+        return self._step_groups
 
-    def _is_plain(self, bundle: Bundle) -> bool:
-        """True if ``_run`` does nothing but the step of the bundle."""
+    def regroup(self) -> None:
+        """Group the parameters anew at the next step: their memory, or what is trained, has changed."""
+        self.note_steps()
+        self._trained, self._step_groups = None, []
+
+    def with_states(self, states: list[ParameterState]) -> Optimizer:
+        """The same optimizer on other parameters, with the settings of their groups."""
+        made = copy.copy(self)
+        made._parameters, made._states = [state.parameter for state in states], states
+        made._trained, made._step_groups = None, []
+        return made
+
+    @property
+    def states(self) -> list[ParameterState]:
+        """The parameters with their accumulators and numbers of steps."""
+        return self._states
+
+    def measure_norm_with(self, norm: Callable[[], float] | None) -> None:
+        """Let the norm of all gradients, which they are clipped by, be measured elsewhere; None for here."""
+        self._norm = norm
+
+    def _run(self, step_group: StepGroup) -> None:
+        step_group.step()
+
+    def _is_plain(self, step_group: StepGroup) -> bool:
+        """True if ``_run`` does nothing but the step of the group."""
         return True
 
     def _refresh(self) -> list[bool]:
@@ -411,38 +446,38 @@ class Optimizer(Listed):
                 raise RuntimeError(
                     f"{type(self).__name__}.step: none of its parameters is part of a built network yet. Build it first."
                 )
-            self._trained, self._bundles = trained, self._bundle(trained)
+            self._trained, self._step_groups = trained, self._grouped(trained)
             if self._clipping is not None:
-                self.clip(self._clipping)  # without a norm that was known for other bundles
+                self.clip(self._clipping)  # without a norm that was known for other groups
         return trained
 
     @property
     def _shares_norm(self) -> bool:
-        """True if gradients are clipped by a norm that no bundle can compute by itself."""
-        together = len(self._bundles) > 1 or self._norm is not None
+        """True if gradients are clipped by a norm that no group can compute by itself."""
+        together = len(self._step_groups) > 1 or self._norm is not None
         return together and self._clipping is not None and self._clipping.case == "by_global_norm"
 
-    def _bundle(self, trained: Sequence[bool]) -> list[Bundle]:
-        self._count()
-        together: dict[tuple[int, int], list[State]] = {}
+    def _grouped(self, trained: Sequence[bool]) -> list[StepGroup]:
+        self.note_steps()
+        together: dict[tuple[int, int], list[ParameterState]] = {}
         for state, is_trained in zip(self._states, trained, strict=True):
             if is_trained:
                 together.setdefault((id(state.group), state.steps), []).append(state)
-        return [Bundle(states) for states in together.values()]
+        return [StepGroup(states) for states in together.values()]
 
-    def _count(self) -> None:
-        """Note the steps that the parameters have taken in their bundles."""
-        for bundle in self._bundles:
-            for state in bundle.states:
-                state.steps = bundle.steps
+    def note_steps(self) -> None:
+        """Note the steps that the parameters have taken in their groups."""
+        for step_group in self._step_groups:
+            for state in step_group.states:
+                state.steps = step_group.steps
 
     def _share_norm(self, clipping: GradientClipping) -> None:
-        """Clip by the norm of the gradients of all bundles, not of one."""
-        gradients = [g for bundle in self._bundles for g in bundle.gradients]
+        """Clip by the norm of the gradients of all groups, not of one."""
+        gradients = [g for step_group in self._step_groups for g in step_group.gradients]
         norm = total_norm(gradients) if self._norm is None else self._norm()
         known = clipping.global_norm or (norm if math.isfinite(norm) else 0.0)
-        for bundle in self._bundles:
-            bundle.bnns.gradient_clipping = GradientClipping.by_global_norm(clipping.threshold, known)
+        for step_group in self._step_groups:
+            step_group.bnns.gradient_clipping = GradientClipping.by_global_norm(clipping.threshold, known)
 
     @spelled
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -467,7 +502,7 @@ class Optimizer(Listed):
         ``settings.lr`` and the like hold a number for every group; ``accumulator.0`` and so on are those of the optimizer, not
         copies. Gradients that wait for a step are not part of it.
         """
-        self._count()
+        self.note_steps()
         state = {f"accumulator.{i}": array for i, array in enumerate(self.accumulators)}
         state["steps"] = np.array([s.steps for s in self._states], np.int64)
         groups = self.param_groups
@@ -511,7 +546,7 @@ class Optimizer(Listed):
         for i, entry in enumerate(self._states):
             entry.steps = int(own["steps"][i])
             entry.rate = float(own["rates"][i]) if "rates" in own else 0.0
-        self._trained, self._bundles, self._waiting = None, [], 0
+        self._trained, self._step_groups, self._waiting = None, [], 0
 
     def _load_settings(self, given: Mapping[str, Array]) -> None:
         """Give every group the settings of a state, all or none of them."""

@@ -26,7 +26,7 @@ from .._spelling import spelled
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array
 from ..layers.optimizer import AdagradOptimizer, AdamaxOptimizer
-from .optimizer_base import Bundle, Optimizer, ParameterGroup
+from .optimizer_base import Optimizer, ParameterGroup, StepGroup
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Adamax", "Optimizer", "OptimizerName", "ParameterGroup", "RMSprop"]
 
@@ -122,22 +122,22 @@ class SGD(Optimizer):
             **options,
         )
 
-    def _run(self, bundle: Bundle) -> None:
+    def _run(self, step_group: StepGroup) -> None:
         """Dampening is a factor of g, the penalty included, but for the first step."""
-        group, bnns = bundle.states[0].group, bundle.bnns
+        group, bnns = step_group.states[0].group, step_group.bnns
         kept = 1.0 - group["dampening"]
-        if kept == 1.0 or not bnns.momentum or not bundle.steps:
-            bundle.step()
+        if kept == 1.0 or not bnns.momentum or not step_group.steps:
+            step_group.step()
             return
         scale, penalty = bnns.gradient_scale, bnns.regularization_scale
         bnns.gradient_scale, bnns.regularization_scale = kept * scale, kept * penalty
         try:
-            bundle.step()
+            step_group.step()
         finally:
             bnns.gradient_scale, bnns.regularization_scale = scale, penalty
 
-    def _is_plain(self, bundle: Bundle) -> bool:
-        return not bundle.states[0].group["dampening"]
+    def _is_plain(self, step_group: StepGroup) -> bool:
+        return not step_group.states[0].group["dampening"]
 
 
 class Adam(Optimizer):
@@ -274,30 +274,30 @@ class RMSprop(Optimizer):
             **options,
         )
 
-    def _run(self, bundle: Bundle) -> None:
+    def _run(self, step_group: StepGroup) -> None:
         """BNNS accumulates steps, learning rate included, and PyTorch steps without it: a new rate counts for all of them."""
-        bnns = bundle.bnns
+        bnns = step_group.bnns
         rate = bnns.learning_rate
         if not bnns.momentum:
-            bundle.step()
+            step_group.step()
             return
         scale = rate or 1.0  # a rate of 0 would lose what is accumulated
-        for state in bundle.states:
+        for state in step_group.states:
             if state.rate not in (0.0, scale):
                 state.made(0)[-1][...] *= scale / state.rate
             state.rate = scale
         if rate:
-            bundle.step()
+            step_group.step()
             return
-        before = [data.copy() for data in bundle.data]
+        before = [data.copy() for data in step_group.data]
         bnns.learning_rate = scale
-        bundle.step()
+        step_group.step()
         bnns.learning_rate = rate
-        for data, old in zip(bundle.data, before, strict=True):
+        for data, old in zip(step_group.data, before, strict=True):
             data[...] = old
 
-    def _is_plain(self, bundle: Bundle) -> bool:
-        return not bundle.bnns.momentum
+    def _is_plain(self, step_group: StepGroup) -> bool:
+        return not step_group.bnns.momentum
 
     def state_dict(self) -> dict[str, Array]:
         """Accumulators, step counts and the learning rates that accumulated steps contain."""

@@ -327,6 +327,11 @@ def latest_input_shapes(network: Module) -> Shapes:
     return network._recordings[-1].latest_shapes()
 
 
+def forget_recordings(network: Module) -> None:
+    """Forget everything that was recorded, as if sizes were not known yet."""
+    network._forget_recordings()
+
+
 def _first_recording(network: Module) -> Recording:
     if network._built is None:
         raise RuntimeError(

@@ -106,10 +106,10 @@ class Network(OnnxPart):
             if not step or not last or step in home._parameters or step in home._buffers:
                 home = None
                 break
-            if step not in home._children:
+            if home.module(step) is None:
                 home.place(step, OnnxPart(step))
-            home = home._children[step]
-        if home is None or last in home._children:
+            home = home.module(step)
+        if home is None or home.module(last) is not None:
             table: dict[str, Any] = self._parameters if isinstance(part, Parameter) else self._buffers
             table[name] = part
         else:

@@ -82,7 +82,7 @@ class ByNumpy(Function):
         """Results that lie element by element under the operands have their shape; others are tried."""
         recipe, graph = arguments[-1], inputs[0].graph
         if recipe.call.op in _numpy.BY_ELEMENT:
-            found = cls._trial(arguments, graph.sizes.numbers)
+            found = cls.trial(arguments, graph.sizes.numbers)
             shape = broadcast_shape([x.shape for x in recipe.tensors if x is not None])
             return [Tensor(graph, shape, FLOAT32 if found.dtype.kind == "f" else INT64)], False
         try:
@@ -90,7 +90,7 @@ class ByNumpy(Function):
         except (Misfit, ValueError, IndexError):  # of a trial: other operands are for the sizes of this recording alone
             for size in {str(n): n for x in inputs for n in x.shape if isinstance(n, Size)}.values():
                 int(size)
-            found = cls._trial(arguments, graph.sizes.numbers)
+            found = cls.trial(arguments, graph.sizes.numbers)
             listed = found if isinstance(found, tuple) else (found,)
             outputs = [Tensor(graph, one.shape, FLOAT32 if one.dtype.kind == "f" else INT64) for one in listed]
             return outputs, isinstance(found, tuple)

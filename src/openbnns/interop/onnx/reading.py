@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._spelling import spelled
 from ...nn.files import memory_limit
-from ...nn.recording import Shapes, recorded_graph, recording_of
+from ...nn.recording import Shapes, forget_recordings, recorded_graph, recording_of
 from ..converted.tensors import NODE_ERRORS, Misfit
 from ._file import Model, Node, Port, nested, read
 from ._metadata import FROZEN, card_of
@@ -70,7 +70,7 @@ def from_onnx(
                 break
             # Sizes for which both ways of a condition are possible may follow.
             (finished if graph.unfinished is None else unfinished).append(shapes)
-            network._forget_recordings()
+            forget_recordings(network)
         except Unsupported as error:
             problems.append(error)
         except NODE_ERRORS as error:

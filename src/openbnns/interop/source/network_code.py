@@ -280,14 +280,12 @@ class _Writing:
         source.train.steps += self.tracer.steps(call)
 
     def _optimizer(self, source: NetworkSource, optimizer: Optimizer) -> None:
-        optimizer._refresh()
-        note = repr(optimizer)
-        plain = type(optimizer).step is Optimizer.step and all(map(optimizer._is_plain, optimizer._bundles))
-        if not plain or optimizer._shares_norm or optimizer.waiting:
+        groups, note = optimizer.plain_step_groups(), repr(optimizer)
+        if groups is None:
             reason = "its steps are computed in Python. Leave out dampening and clipping across groups."
             self.problems[note, reason] = None
             return
-        for number, bundle in enumerate(optimizer._bundles):
+        for number, bundle in enumerate(groups):
             bnns = bundle.bnns
             try:
                 fields, function = bnns.bnns_fields, bnns.bnns_optimizer_function
@@ -297,7 +295,7 @@ class _Writing:
             step = OptimizerStep(
                 f"optimizer_{number}", Constant((function.name,), "BNNSOptimizerFunction"),
                 struct_value(fields, self.places.find), hasattr(fields, "time_step"),
-                float(fields.epsilon) if bnns._epsilon_after_correction else None, bundle.steps, [], [], [], [],
+                float(fields.epsilon) if bundle.adds_epsilon_last else None, bundle.steps, [], [], [], [],
             )  # fmt: skip
             for state in bundle.states:
                 step.parameters.append(self.places.find(state.parameter.data, written=True))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...graph.parameter import Parameter
-from ...nn.containers import ModuleDict, ModuleList, Sequential
+from ...nn.containers import ModuleDict, ModuleList, Sequential, hold
 from ...nn.module import Module
 from ..converted.tensors import Misfit
 from ._layers import kind_of
@@ -239,7 +239,7 @@ def _built(torch: Any, module: Any, steps: Trace, result: Any, names: tuple[str,
     builder = _Builder(torch, module, used)
     network = Network(type(module).__name__, steps.records, signature, builder.loose())
     if "" in used:  # a layer by itself
-        network._children[""] = builder.part(module, "")
+        hold(network, "", builder.part(module, ""))
     else:
         builder.fill(network, module, "")
     return network
@@ -302,7 +302,7 @@ class _Builder:
             series: Module = container()
             self._made[id(theirs)] = series
             for name, child in theirs._modules.items():
-                series._children[name] = self.part(child, f"{path}.{name}" if path else name)
+                hold(series, name, self.part(child, f"{path}.{name}" if path else name))
             return series
         part = Part(type(theirs).__name__)
         self.fill(part, theirs, path)
@@ -316,10 +316,11 @@ class _Builder:
         for name, buffer in theirs._buffers.items():
             if buffer is not None and name in layer._buffers:
                 layer.register_buffer(name, self._buffer(buffer))
+        held = dict(layer.named_children())
         for name, child in theirs._modules.items():
-            if name in layer._children:
-                self._made[id(child)] = layer._children[name]
-                self._give_weights(layer._children[name], child)
+            if name in held:
+                self._made[id(child)] = held[name]
+                self._give_weights(held[name], child)
 
     def _parameter(self, parameter: Any) -> Parameter:
         if id(parameter) not in self._parameters:

@@ -69,7 +69,7 @@ class Network(Part):
     def _paths(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """A network that is a single layer holds it without a name of its own."""
         yield prefix, self
-        for name, child in self._children.items():
+        for name, child in self.named_children():
             yield from child._paths(f"{prefix}.{name}" if prefix and name else prefix or name)
 
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
