@@ -51,11 +51,11 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the arguments; a command that does not know an option says so, and which option is similar."""
         self.given = list(sys.argv[1:] if args is None else args)
-        found, rest = super().parse_known_args(args, namespace)
+        parsed, rest = super().parse_known_args(args, namespace)
         if rest and self.get_default("run"):
             known = [name for action in self._actions for name in action.option_strings]
             self._refuse(f"unrecognized arguments: {' '.join(rest)}.{_nearest(rest[0], known)}")
-        return found, rest
+        return parsed, rest
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), exit_codes: bool = False, **named: Any) -> None:
         lists = {"examples": examples}

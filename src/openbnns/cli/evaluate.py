@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(
             f"{options.model}: does not say what its outputs mean. Save it with save_model(path, task=...)."
         )
-    samples, x, found = data_options.predicted(
+    samples, x, predictions = data_options.predicted(
         options, network, with_targets=True, target=options.target, part=options.part
     )
     assert samples.y is not None
@@ -55,16 +55,16 @@ def run(options: argparse.Namespace) -> int:
     if seen is not None and seen.samples:
         samples.notes.append(_training_samples(seen, len(samples.names)))
         unseen = _unseen(card, samples, seen)
-    outputs = found.outputs.shape[1]
+    outputs = predictions.outputs.shape[1]
     reference = evaluation.reference_of(card.task, card.split.get("usual_answer"), outputs)
-    scores = evaluation.scores(found, samples.y, reference, mean=card.target_mean, std=card.target_std)
+    scores = evaluation.scores(predictions, samples.y, reference, mean=card.target_mean, std=card.target_std)
     others = {}
     if unseen is not None:
         others = evaluation.scores(
-            found.some(unseen), samples.y[unseen], reference, mean=card.target_mean, std=card.target_std
+            predictions.some(unseen), samples.y[unseen], reference, mean=card.target_mean, std=card.target_std
         )
     if options.report is not None:
-        _write_report(options, network, card, x, found, samples, scores, reference)
+        _write_report(options, network, card, x, predictions, samples, scores, reference)
     if options.json:
         print_json({
             "model": str(options.model), "data": options.data, "part": options.part, "task": card.task,
@@ -80,9 +80,9 @@ def run(options: argparse.Namespace) -> int:
     balance = evaluation.balance(samples.y, card.classes, card.task)
     if balance:
         print(balance)
-    print(evaluation.in_words(scores, found))
+    print(evaluation.in_words(scores, predictions))
     if unseen is not None:
-        print(f"Without the training samples: {evaluation.in_words(others, found.some(unseen))}")
+        print(f"Without the training samples: {evaluation.in_words(others, predictions.some(unseen))}")
     if options.report is not None:
         print(f"Written: {options.report}")
     return OK
@@ -116,7 +116,7 @@ def _unseen(card: Any, samples: Any, seen: Any) -> Any:
 
 
 def _write_report(
-    options: argparse.Namespace, network: Any, card: Any, x: Any, found: Any, samples: Any, scores: dict[str, float],
+    options: argparse.Namespace, network: Any, card: Any, x: Any, predictions: Any, samples: Any, scores: dict[str, float],
     reference: Any,
 ) -> None:  # fmt: skip
     from .. import report
@@ -124,8 +124,10 @@ def _write_report(
 
     y = samples.y
     origin = None if samples.table is None else Origin(samples.table, samples.rows)
-    explanation = report.explain(network, card.preparation, x, y, found, mean=card.target_mean, std=card.target_std)
-    values = found.values.reshape(len(y), -1) if card.task == "regression" else found.outputs
+    explanation = report.explain(
+        network, card.preparation, x, y, predictions, mean=card.target_mean, std=card.target_std
+    )
+    values = predictions.values.reshape(len(y), -1) if card.task == "regression" else predictions.outputs
     report.write(
         options.report, title=f"{options.model.name} on {options.data}", network=network,
         settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},

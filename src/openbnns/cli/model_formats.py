@@ -104,31 +104,33 @@ def inspect(path: Path, options: argparse.Namespace) -> int:
     """Print what a file holds; fails if it cannot run."""
     known = format_of(path)
     assert known is not None
-    found = known.contents(path, options)
+    contents = known.contents(path, options)
     if options.json:
         ports = {
             end: [{"name": p.name, "type": p.kind, "shape": None if p.shape is None else list(p.shape)} for p in listed]
-            for end, listed in (("inputs", found.inputs), ("outputs", found.outputs))
+            for end, listed in (("inputs", contents.inputs), ("outputs", contents.outputs))
         }
         print_json({
-            "model": str(path), "format": found.title, **ports, "free_sizes": found.free_sizes,
-            "operations": dict(found.operations.most_common()), "parameters": found.numbers, "runs": not found.problems,
-            "problems": found.problems,
+            "model": str(path), "format": contents.title, **ports, "free_sizes": contents.free_sizes,
+            "operations": dict(contents.operations.most_common()), "parameters": contents.numbers, "runs": not contents.problems,
+            "problems": contents.problems,
         })  # fmt: skip
-        return FAILED if found.problems else OK
+        return FAILED if contents.problems else OK
     if not options.quiet:
         for title, lines in (
-            ("format", [found.title]), ("inputs", list(map(str, found.inputs))), ("outputs", list(map(str, found.outputs))),
-            ("free sizes", [", ".join(found.free_sizes)] if found.free_sizes else ["none"]),
-            ("numbers in weights", [f"{found.numbers:,}"]),
-            ("operations", [f"{count:5d}  {name}" for name, count in found.operations.most_common()]),
-            ("cannot run", found.problems),
+            ("format", [contents.title]),
+            ("inputs", list(map(str, contents.inputs))),
+            ("outputs", list(map(str, contents.outputs))),
+            ("free sizes", [", ".join(contents.free_sizes)] if contents.free_sizes else ["none"]),
+            ("numbers in weights", [f"{contents.numbers:,}"]),
+            ("operations", [f"{count:5d}  {name}" for name, count in contents.operations.most_common()]),
+            ("cannot run", contents.problems),
         ):  # fmt: skip
             for i, line in enumerate(lines):
                 print(f"{'' if i else title:18s} {line}")
-        if not found.problems:
+        if not contents.problems:
             print(f"{'runs':18s} yes: openbnns predict {path} DATA")
-    return FAILED if found.problems else OK
+    return FAILED if contents.problems else OK
 
 
 # ONNX.
@@ -150,13 +152,13 @@ def _sized(path: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     """Shapes of the inputs that have some of these sizes; other sizes of theirs stay free."""
     from ..interop.onnx.contents import contents
 
-    found = contents(path)
+    said = contents(path)
     for name in sizes:
-        if name not in found.free_sizes:
-            free = ", ".join(found.free_sizes)
+        if name not in said.free_sizes:
+            free = ", ".join(said.free_sizes)
             has = f"Its free sizes are {free}" if free else "It has no free sizes with names"
             raise ValueError(f"--size {name}={sizes[name]}: {path} has no free size {name!r}. {has}.")
-    return found.shapes_with(sizes)
+    return said.shapes_with(sizes)
 
 
 def _onnx_contents(path: Path, options: argparse.Namespace) -> Contents:
@@ -168,18 +170,18 @@ def _onnx_contents(path: Path, options: argparse.Namespace) -> Contents:
     inputs, outputs = (
         [Port(p.name, _KINDS[p.kind], p.shape) for p in listed] for listed in (said.inputs, said.outputs)
     )
-    found = Contents(f"ONNX, opset {said.opset}", inputs, outputs, said.operators, said.numbers)
+    result = Contents(f"ONNX, opset {said.opset}", inputs, outputs, said.operators, said.numbers)
     try:
         network = _open_onnx(path, options)
     except nn.onnx.Unsupported as error:
-        found.problems = error.problems
-        return found
-    for port, made in zip(found.inputs, inputs_of(network), strict=True):
+        result.problems = error.problems
+        return result
+    for port, made in zip(result.inputs, inputs_of(network), strict=True):
         port.shape = made.shape
-    for port, made in zip(found.outputs, outputs_of(network), strict=True):
+    for port, made in zip(result.outputs, outputs_of(network), strict=True):
         if not made.fixed:
             port.shape = made.shape
-    return found
+    return result
 
 
 # Neural networks of Core ML.

@@ -70,8 +70,8 @@ def _images(path: Path, shape: Sequence[Any]) -> Any:
         own = (first.height, first.width)
     wanted = shape[1:3] if last else shape[2:4]
     height, width = (n if isinstance(n, int) else m for n, m in zip(wanted, own, strict=True))
-    found = ImagePreparation((height, width), modes[int(shape[places[0]])]).apply(files)
-    return found.transpose(0, 2, 3, 1) if last else found
+    pixels = ImagePreparation((height, width), modes[int(shape[places[0]])]).apply(files)
+    return pixels.transpose(0, 2, 3, 1) if last else pixels
 
 
 def _numbers(path: Path, form: Mapping[str, Any]) -> Any:

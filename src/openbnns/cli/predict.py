@@ -55,8 +55,8 @@ def run(options: argparse.Namespace) -> int:
         return _run_plain(options, network)
     if options.output is not None and options.output.suffix.lower() not in ("", ".csv", ".txt"):
         raise ValueError(f"{options.output}: predictions are written as CSV. Give a name that ends in .csv.")
-    samples, _, found = data_options.predicted(options, network, with_targets=False, keep=options.keep)
-    head, rows = table(found, samples.names)
+    samples, _, predictions = data_options.predicted(options, network, with_targets=False, keep=options.keep)
+    head, rows = table(predictions, samples.names)
     if samples.kept:
         head = [head[0], *samples.kept, *head[1:]]
         rows = [[row[0], *cells, *row[1:]] for row, *cells in zip(rows, *samples.kept.values(), strict=True)]
@@ -121,22 +121,28 @@ def _write_arrays(path: Path, outputs: dict[str, Any]) -> None:
     write(path, [f"{name} {i + 1}" for i in range(len(rows[0]))], [list(map(_short, row)) for row in rows])
 
 
-def table(found: Any, names: list[str]) -> tuple[list[str], list[list[Any]]]:
+def table(predictions: Any, names: list[str]) -> tuple[list[str], list[list[Any]]]:
     """Predictions as a table: names of columns, and a row for each sample."""
-    named = list(found.classes)
-    if found.task == "classification":
-        width = found.probabilities.shape[1]
+    named = list(predictions.classes)
+    if predictions.task == "classification":
+        width = predictions.probabilities.shape[1]
         head = ["sample", "prediction", "probability", *(named or map(str, range(width)))]
-        rows = zip(names, found.labels.tolist(), found.confidence.tolist(), found.probabilities.tolist(), strict=True)
+        rows = zip(
+            names,
+            predictions.labels.tolist(),
+            predictions.confidence.tolist(),
+            predictions.probabilities.tolist(),
+            strict=True,
+        )
         return head, [[name, label, _short(p), *map(_short, all_p)] for name, label, p, all_p in rows]
-    if found.task == "multilabel":
-        called = named or [str(i) for i in range(found.probabilities.shape[1])]
+    if predictions.task == "multilabel":
+        called = named or [str(i) for i in range(predictions.probabilities.shape[1])]
         head = ["sample", *called, *(f"probability of {name}" for name in called)]
-        both = zip(names, found.labels.astype(int).tolist(), found.probabilities.tolist(), strict=True)
+        both = zip(names, predictions.labels.astype(int).tolist(), predictions.probabilities.tolist(), strict=True)
         return head, [[name, *labels, *map(_short, chances)] for name, labels, chances in both]
     import numpy as np
 
-    values = np.asarray(found.values).reshape(len(names), -1)
+    values = np.asarray(predictions.values).reshape(len(names), -1)
     called = named if len(named) == values.shape[1] else [f"output {i + 1}" for i in range(values.shape[1])]
     return ["sample", *called], [[name, *map(_short, row)] for name, row in zip(names, values.tolist(), strict=True)]
 

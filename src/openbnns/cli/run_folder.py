@@ -18,7 +18,7 @@ def new(data: str) -> Path:
     name = _NOT_IN_NAMES.sub("-", stem).strip("-") or "run"
     while True:
         numbers = (re.fullmatch(rf"{re.escape(name)}-(\d+)", path.name) for path in RUNS.glob(f"{name}-*"))
-        folder = RUNS / f"{name}-{1 + max((int(found[1]) for found in numbers if found), default=0)}"
+        folder = RUNS / f"{name}-{1 + max((int(match[1]) for match in numbers if match), default=0)}"
         try:
             folder.mkdir(parents=True)
             break

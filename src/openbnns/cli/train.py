@@ -315,11 +315,15 @@ def _conclude(
     measured: dict[str, float] = {}
     outputs = trainer.predict(data.test_x) if len(data.test_x) else None
     if outputs is not None:
-        found = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
+        predictions = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
         measured = evaluation.scores(
-            found, data.in_units(data.test_y), data.in_units(data.train_y), mean=data.target_mean, std=data.target_std
+            predictions,
+            data.in_units(data.test_y),
+            data.in_units(data.train_y),
+            mean=data.target_mean,
+            std=data.target_std,
         )
-        say(evaluation.in_words(measured, found, test=True))
+        say(evaluation.in_words(measured, predictions, test=True))
     written = _write_results(options, everyone, trainer, data, baseline, outputs, measured, notes)
     say(f"Use it: openbnns predict {shlex.quote(str(options.out / MODEL))} NEW_DATA")
     say("Written:")
@@ -462,9 +466,9 @@ def _write_report(
     command = everyone.start(command, options)
     explanation = None
     if outputs is not None:
-        found = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
+        predictions = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
         explanation = report.explain(
-            trainer.network, data.preparation, data.test_x, data.in_units(data.test_y), found,
+            trainer.network, data.preparation, data.test_x, data.in_units(data.test_y), predictions,
             mean=data.target_mean, std=data.target_std,
         )  # fmt: skip
     report.write(

@@ -158,17 +158,19 @@ class RunningStatistics:
         self._keep: list[float] = []  # in one forward pass
         places: dict[int, int] = {}
         for operation in graph.operations:
-            found = operation.normalization if isinstance(operation, NormalizedOperation) else operation
-            if not isinstance(found, Normalization):
+            normalization = operation.normalization if isinstance(operation, NormalizedOperation) else operation
+            if not isinstance(normalization, Normalization):
                 continue
-            for array in (found.type.moving_mean, found.type.moving_variance):
+            for array in (normalization.type.moving_mean, normalization.type.moving_variance):
                 if array is None:
                     continue
                 place = places.setdefault(id(array), len(self._arrays))
                 if place == len(self._arrays):
                     self._arrays.append(array)
                     self._keep.append(1.0)
-                self._keep[place] *= found.momentum  # once for every call of a module that is called several times
+                self._keep[place] *= (
+                    normalization.momentum
+                )  # once for every call of a module that is called several times
         self.size = sum(array.size for array in self._arrays)
         self._before: list[Array] = []
 

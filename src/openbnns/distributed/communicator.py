@@ -48,11 +48,11 @@ def cut_for(ranks: int, per_host: int, count: int) -> list[Span]:
     >>> cut_for(4, 2, 100)
     [(0, 25), (50, 75), (25, 50), (75, 100)]
     """
-    found = [(0, 0)] * ranks
+    spans = [(0, 0)] * ranks
     for number, (start, stop) in enumerate(cut(count, per_host)):
         for host, (first, last) in enumerate(cut(stop - start, ranks // per_host)):
-            found[host * per_host + number] = start + first, start + last
-    return found
+            spans[host * per_host + number] = start + first, start + last
+    return spans
 
 
 def ranks_per_host(places: Sequence[Span]) -> int:
@@ -236,13 +236,13 @@ class Communicator:
         done, value = self._control.bcast(outcome)
         if not done:
             raise self.shared(value)
-        found: _Result = value
-        return found
+        result: _Result = value
+        return result
 
     def gather(self, value: _Result) -> list[_Result]:
         """The values of all ranks, on all of them."""
-        found: list[_Result] = self._control.allgather(value)
-        return found
+        gathered: list[_Result] = self._control.allgather(value)
+        return gathered
 
     def gather_first(self, value: _Result) -> list[_Result]:
         """The values of all ranks, on rank 0 alone; elsewhere an empty list."""
@@ -253,26 +253,26 @@ class Communicator:
         if self.size == 1:
             return own
         width = own.shape[1]
-        found = np.empty((sum(counts), width))
+        rows = np.empty((sum(counts), width))
         sizes = [count * width for count in counts]
         began = perf_counter()
-        self._control.Allgatherv(np.ascontiguousarray(own), [found, sizes])
+        self._control.Allgatherv(np.ascontiguousarray(own), [rows, sizes])
         self.seconds += perf_counter() - began
-        return found
+        return rows
 
     def buckets_of(self, size: int, cuts: Sequence[int] = ()) -> list[Span]:
         """A vector of so many elements, a multiple of ``BLOCK``, in buckets, which end at ``cuts`` where these are near."""
         usual = min(max(_ITEM * size // _SHARE, _SMALLEST), _LARGEST)
         elements = max(1, (self.bucket_bytes or usual) // (_ITEM * BLOCK)) * BLOCK
-        found, start = [], 0
+        buckets, start = [], 0
         for end in (*cuts, size):
             while end - start > 2 * elements or (end == size and end - start > elements):
-                found.append((start, start + elements))
+                buckets.append((start, start + elements))
                 start += elements
             if end - start >= elements or (end == size and start < size):
-                found.append((start, end))
+                buckets.append((start, end))
                 start = end
-        return found
+        return buckets
 
     def gather_chunks(self, vector: Array, buckets: Sequence[Span]) -> None:
         """Give all ranks the chunks that each has of every bucket of a vector, in place."""

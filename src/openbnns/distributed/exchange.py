@@ -224,9 +224,9 @@ class Hosts(Bucket):
             order = joins([spans[i] for i in inside], tree)
             self._sums_of_host.append((total, [parts[i] for i in inside], order))
         # Where the sums go: into the vectors of all ranks of the host, or only what is this rank's own.
-        found = slice(*self._between.own) if not gathers else slice(0, last - first)
-        self._result = sums.own[-1][found]
-        place = slice(here.start + found.start, here.start + found.stop)
+        own = slice(*self._between.own) if not gathers else slice(0, last - first)
+        self._result = sums.own[-1][own]
+        place = slice(here.start + own.start, here.start + own.stop)
         self._targets = [vectors[-1][place] for vectors in (memory.everyone if gathers else [memory.own])]
 
     def start(self) -> None:

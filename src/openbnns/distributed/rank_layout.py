@@ -39,13 +39,13 @@ def spans(numbers: Iterable[int]) -> str:
     >>> spans({0, 1, 2, 3, 8, 10, 11})
     '0-3,8,10-11'
     """
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for number in sorted(numbers):
-        if found and found[-1][-1] == number - 1:
-            found[-1][1:] = [number]
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1][1:] = [number]
         else:
-            found.append([number])
-    return ",".join("-".join(map(str, span)) for span in found)
+            runs.append([number])
+    return ",".join("-".join(map(str, span)) for span in runs)
 
 
 def table(places: Sequence[RankPlace]) -> Table:

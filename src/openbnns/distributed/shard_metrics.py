@@ -35,16 +35,16 @@ class ShardMetrics(EpochMetrics):
             for shard, measures in self._of_shards.items()
         }
         everyone = self._comm.gather_first(own) if self.running else []
-        return {shard: found for parts in everyone for shard, found in parts.items()}
+        return {shard: counts for parts in everyone for shard, counts in parts.items()}
 
     def values(self) -> dict[str, float]:
         shards = self._gathered()
 
         def joined() -> dict[str, float]:
             whole = EpochMetrics(self._metrics, self._objective).running
-            for _, found in sorted(shards.items()):
+            for _, counts in sorted(shards.items()):
                 parts = EpochMetrics(self._metrics, self._objective).running
-                for name, (arrays, keys) in found.items():
+                for name, (arrays, keys) in counts.items():
                     part = parts[name]
                     part.restore(arrays)
                     part.keys = keys
@@ -60,8 +60,8 @@ class ShardMetrics(EpochMetrics):
     def arrays(self) -> dict[str, Array]:
         return {
             f"{shard}.{name}.{part}": array
-            for shard, found in self._gathered().items()
-            for name, (arrays, _) in found.items()
+            for shard, counts in self._gathered().items()
+            for name, (arrays, _) in counts.items()
             for part, array in arrays.items()
         }
 

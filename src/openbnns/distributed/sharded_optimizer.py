@@ -71,7 +71,7 @@ class ShardedOptimizer:
         end = self._gradients.size
         sums = [block_squares(self._gradients.vector[a : min(b, end)]) for a, b in self._own if a < min(b, end)]
         everyone = self._comm.gather(np.concatenate([np.zeros(0), *sums]))
-        return math.sqrt(math.fsum(value for found in everyone for value in found))
+        return math.sqrt(math.fsum(value for squares in everyone for value in squares))
 
     def step(self) -> None:
         """Update the chunks of this rank, and get those of all others."""

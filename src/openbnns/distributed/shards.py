@@ -92,5 +92,5 @@ class Shards:
 
     def sizes(self, batches: Sequence[int]) -> list[int]:
         """Sizes of shards of batches of these sizes, the largest first, without those that are empty."""
-        found = {end - start for samples in batches for start, end in self.of_batch(samples)}
-        return sorted(found - {0}, reverse=True)
+        distinct = {end - start for samples in batches for start, end in self.of_batch(samples)}
+        return sorted(distinct - {0}, reverse=True)

@@ -81,7 +81,7 @@ class SharedVectors:
 def room_for(bytes_: int) -> bool:
     """True if this host has so many bytes of shared memory, or if that cannot be determined."""
     try:
-        found = os.statvfs(_SHARED_MEMORY)
+        disk = os.statvfs(_SHARED_MEMORY)
     except (AttributeError, OSError):
         return True
-    return bytes_ <= found.f_bavail * found.f_frsize
+    return bytes_ <= disk.f_bavail * disk.f_frsize

@@ -115,9 +115,9 @@ class DistributedRun(Run):
             "waited_seconds": blocked - transfer,
             "sent_seconds": worked + transfer,
         }
-        found: dict[str, Any] = {name: np.round(column, 6).tolist() for name, column in columns.items()}
-        self._name_slow_rank(found["computed_seconds"], found["waited_seconds"])
-        return {"ranks": {**found, "hosts": self.comm.hosts, "threads": threads.astype(int).tolist()}}
+        record: dict[str, Any] = {name: np.round(column, 6).tolist() for name, column in columns.items()}
+        self._name_slow_rank(record["computed_seconds"], record["waited_seconds"])
+        return {"ranks": {**record, "hosts": self.comm.hosts, "threads": threads.astype(int).tolist()}}
 
     def _name_slow_rank(self, computed: list[float], waited: list[float]) -> None:
         """Say, once for each, which rank the others wait for, if they do so for a good part of an epoch."""
@@ -132,11 +132,11 @@ class DistributedRun(Run):
         )
 
     def _gradient_norms(self) -> dict[str, float]:
-        found = super()._gradient_norms()
+        own = super()._gradient_norms()
         if self._optimizer is not None:
             norms = dict(zip(self._sharded.gradients.parameters, self._optimizer.gradient_norms(), strict=True))
-            found |= {n: norms[p] for n, p in used_parameters(self.trainer.network).items() if p in norms}
-        return found
+            own |= {n: norms[p] for n, p in used_parameters(self.trainer.network).items() if p in norms}
+        return own
 
     def _compare(self) -> None:
         """Find out before the first step whether a rank has other settings, data, weights or another version."""
@@ -219,10 +219,10 @@ class DistributedRun(Run):
         given: list[BatchParts] = [next(batches) for _ in range(count)]
         seconds["data"] += perf_counter() - began
         signal_number = signal.Signals[self._signals.signal_name] if self._signals.requested else 0
-        found = self._sharded.run(given, trainer.seed, step * self.accumulate, self.measures, signal_number)
-        self._arrived = found.flag
-        objective.values[:], objective.divisors[:] = found.values, self._weights(found.totals, found.samples)
-        loss = sum(share * value for share, value in zip(objective.shares, found.values, strict=True))
+        losses = self._sharded.run(given, trainer.seed, step * self.accumulate, self.measures, signal_number)
+        self._arrived = losses.flag
+        objective.values[:], objective.divisors[:] = losses.values, self._weights(losses.totals, losses.samples)
+        loss = sum(share * value for share, value in zip(objective.shares, losses.values, strict=True))
         if not math.isfinite(loss):
             self._sharded.statistics.undo()
             raise self.comm.shared(Diverged(self._where(given, loss, step)))
@@ -230,9 +230,9 @@ class DistributedRun(Run):
         began = perf_counter()
         (self._optimizer or trainer.optimizer).step()
         seconds["step"] += perf_counter() - began
-        self._times.add(perf_counter() - step_began, found.blocked)
+        self._times.add(perf_counter() - step_began, losses.blocked)
         self.batch += count
-        return loss, found.samples
+        return loss, losses.samples
 
     def _weights(self, totals: list[float], samples: int) -> list[float]:
         """The weights by which the losses of steps are averaged."""

@@ -131,8 +131,8 @@ class ShardedObjective:
 
     def take_blocked(self) -> float:
         """Seconds not reported yet."""
-        found, self._reported = self._blocked - self._reported, self._blocked
-        return found
+        seconds, self._reported = self._blocked - self._reported, self._blocked
+        return seconds
 
     def _one_by_one(
         self, batches: Sequence[BatchParts], totals: list[float], seed: int, number: int, measures: ShardMetrics

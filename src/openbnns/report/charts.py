@@ -60,12 +60,16 @@ class Axis:
     def marks(self, most: int) -> list[tuple[float, str]]:
         """Places and texts of the ticks."""
         if self.log:
-            found = log_ticks(self.low, self.high, most)
-            return [(self.place(value), alone(value)) for value in found]
-        found = ticks(self.low, self.high, most)
+            positions = log_ticks(self.low, self.high, most)
+            return [(self.place(value), alone(value)) for value in positions]
+        positions = ticks(self.low, self.high, most)
         if self.whole:
-            found = list(dict.fromkeys(float(round(value)) for value in found if self.low <= round(value) <= self.high))
-        return [(self.place(value), text) for value, text in zip(found, alike(found, share=self.share), strict=True)]
+            positions = list(
+                dict.fromkeys(float(round(value)) for value in positions if self.low <= round(value) <= self.high)
+            )
+        return [
+            (self.place(value), text) for value, text in zip(positions, alike(positions, share=self.share), strict=True)
+        ]
 
 
 def axis(values: Sequence[float], *, log: bool = False, share: bool = False, zero: bool = False) -> Axis:

@@ -39,12 +39,12 @@ def confusion(scored: ClassScores) -> Markup:
 
 def pairs(scored: ClassScores, most: int = 10) -> Markup:
     """The classes that are most often taken for each other."""
-    found = scored.confused(most)
-    if not found:
+    confused = scored.confused(most)
+    if not confused:
         return tag("p", "None: every test sample was recognized.")
     rows = [
         (scored.names[true], scored.names[said], count(number), percent(number / int(scored.counts[2, true])))
-        for true, said, number in found
+        for true, said, number in confused
     ]
     return table(("true", "predicted", "samples", "of the class"), rows, words=2)
 
@@ -62,11 +62,11 @@ def _chosen(scored: ClassScores) -> list[int]:
 
 def _dense(scored: ClassScores, shown: list[int]) -> list[list[int]]:
     place = {number: i for i, number in enumerate(shown)}
-    found = [[0] * len(shown) for _ in shown]
+    counts = [[0] * len(shown) for _ in shown]
     for true, said, number in zip(*(array.tolist() for array in scored.cells), strict=True):
         if true in place and said in place:
-            found[place[true]][place[said]] = number
-    return found
+            counts[place[true]][place[said]] = number
+    return counts
 
 
 def _level(number: int, row: int, column: int, dense: list[list[int]], worst: float, least: int = 1) -> str:

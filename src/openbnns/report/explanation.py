@@ -71,22 +71,26 @@ class Explanation:
 
 
 def explain(
-    network: Module, prepare: Any, x: Any, y: Array, found: Predictions, *,
+    network: Module, prepare: Any, x: Any, y: Array, predictions: Predictions, *,
     mean: Sequence[float] | None = None, std: Sequence[float] | None = None, seed: int = 0,
 ) -> Explanation | None:  # fmt: skip
     """An explanation of predictions of these prepared samples, whose true classes or numbers are ``y``; None if there is none."""
-    if not isinstance(prepare, TablePreparation) or found.task not in ("classification", "regression") or len(y) < 10:
+    if (
+        not isinstance(prepare, TablePreparation)
+        or predictions.task not in ("classification", "regression")
+        or len(y) < 10
+    ):
         return None
     rows = np.linspace(0, len(y) - 1, min(len(y), _ROWS)).astype(np.int64)
     rows = np.unique(rows)
     samples, wanted = np.asarray(x[rows], np.float32), np.asarray(y)[rows]
 
     def predicted(features: Array) -> Predictions:
-        return Predictions.of(run_all(network, [features]), found.task, found.classes, mean=mean, std=std)
+        return Predictions.of(run_all(network, [features]), predictions.task, predictions.classes, mean=mean, std=std)
 
     def score(features: Array) -> float:
         said = predicted(features)
-        if found.task == "classification":
+        if predictions.task == "classification":
             return float((np.asarray(said.outputs).argmax(axis=1) == wanted).mean())
         error = np.asarray(said.values, np.float64).reshape(len(wanted), -1) - wanted.reshape(len(wanted), -1)
         spread = wanted.reshape(len(wanted), -1) - wanted.reshape(len(wanted), -1).mean(axis=0)
@@ -106,8 +110,10 @@ def explain(
     drawable = [one.column for one in importance if isinstance(by_name[one.column], (NumberColumn, CategoryColumn))]
     dependence = [_dependence(by_name[name], places[name], samples, predicted) for name in drawable[:_TOP]]
     worded = [c for one in importance if isinstance(c := by_name[one.column], CategoryColumn)][:_TOP]
-    groups = [group for column in worded for group in _groups(column, places[column.name], x, found, np.asarray(y))]
-    measured = "accuracy" if found.task == "classification" else "R²"
+    groups = [
+        group for column in worded for group in _groups(column, places[column.name], x, predictions, np.asarray(y))
+    ]
+    measured = "accuracy" if predictions.task == "classification" else "R²"
     return Explanation(measured, tuple(importance), tuple(dependence), tuple(groups))
 
 
@@ -127,7 +133,7 @@ def _dependence(column: Any, features: list[int], samples: Array, predicted: Any
         ]
         values = tuple(column.categories[i] for i in shown)
         settings = [np.eye(len(features))[i] for i in shown]
-    found: dict[str, list[float]] = {}
+    effects: dict[str, list[float]] = {}
     for setting in settings:
         changed = samples.copy()
         changed[:, features] = setting
@@ -137,15 +143,15 @@ def _dependence(column: Any, features: list[int], samples: Array, predicted: Any
             names = said.classes or tuple(map(str, range(len(chances))))
             shown_classes = [1] if len(chances) == 2 else range(min(len(chances), 5))
             for i in shown_classes:
-                found.setdefault(names[i], []).append(float(chances[i]))
+                effects.setdefault(names[i], []).append(float(chances[i]))
         else:
             means = np.asarray(said.values, np.float64).reshape(len(samples), -1).mean(axis=0)
             for name, value in zip(said.classes or ("predicted",), means, strict=False):
-                found.setdefault(name, []).append(float(value))
-    return Dependence(column.name, values, places, {name: tuple(numbers) for name, numbers in found.items()})
+                effects.setdefault(name, []).append(float(value))
+    return Dependence(column.name, values, places, {name: tuple(numbers) for name, numbers in effects.items()})
 
 
-def _groups(column: CategoryColumn, features: list[int], x: Any, found: Predictions, y: Array) -> list[Group]:
+def _groups(column: CategoryColumn, features: list[int], x: Any, predictions: Predictions, y: Array) -> list[Group]:
     """The quality of predictions for each of the most frequent categories of a column."""
     pieces = (np.asarray(x[i : i + _ROWS])[:, features] for i in range(0, len(y), _ROWS))
     codes = np.concatenate([np.where(piece.any(axis=1), piece.argmax(axis=1), -1) for piece in pieces])
@@ -154,19 +160,19 @@ def _groups(column: CategoryColumn, features: list[int], x: Any, found: Predicti
     groups = []
     for code in present[np.argsort(-counts, kind="stable")][:_GROUPS]:
         rows = np.flatnonzero(codes == code)
-        if found.task == "classification":
-            said = np.asarray(found.outputs)[rows].argmax(axis=1)
+        if predictions.task == "classification":
+            said = np.asarray(predictions.outputs)[rows].argmax(axis=1)
             wrong = said != y[rows]
             confused = ""
             if wrong.any():
                 pairs, times = np.unique(np.stack([y[rows][wrong], said[wrong]], axis=1), axis=0, return_counts=True)
                 true, other = pairs[int(np.argmax(times))]
-                names = found.classes or tuple(map(str, range(int(max(true, other)) + 1)))
+                names = predictions.classes or tuple(map(str, range(int(max(true, other)) + 1)))
                 often = "once" if times.max() == 1 else f"{int(times.max())} times"
                 confused = f"{names[true]} taken for {names[other]}, {often}"
             groups.append(Group(column.name, words[code], len(rows), float(1 - wrong.mean()), confused))
         else:
-            error = np.asarray(found.values, np.float64).reshape(len(y), -1)[rows] - y.reshape(len(y), -1)[rows]
+            error = np.asarray(predictions.values, np.float64).reshape(len(y), -1)[rows] - y.reshape(len(y), -1)[rows]
             groups.append(Group(column.name, words[code], len(rows), float(np.sqrt((error**2).mean()))))
     return groups
 
@@ -189,5 +195,5 @@ def saliency(network: Module, images: Array, classes: Array) -> Array:
     if slopes.ndim == 4:
         slopes = slopes.max(axis=1 if slopes.shape[1] in (1, 3, 4) else 3)
     most = slopes.reshape(len(slopes), -1).max(axis=1)
-    found: Array = slopes / np.where(most > 0, most, 1.0)[:, None, None]
-    return found
+    heat: Array = slopes / np.where(most > 0, most, 1.0)[:, None, None]
+    return heat

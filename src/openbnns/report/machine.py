@@ -11,19 +11,19 @@ from ..runtime import config
 
 def describe() -> dict[str, str]:
     """Processor, memory, system and versions, by name; what a system does not tell is left out."""
-    found = config()
+    settings = config()
     told = {
         "processor": _processor(),
         "cores": str(os.cpu_count() or ""),
-        "threads used": found["threads"],
-        "instruction set": found["instruction set"],
+        "threads used": settings["threads"],
+        "instruction set": settings["instruction set"],
         "memory": _memory(),
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
-        "openbnns": found["openbnns"],
-        "engine": found["engine"],
-        "accuracy": found["accuracy"],
-        "Python": found["python"],
-        "NumPy": found["numpy"],
+        "openbnns": settings["openbnns"],
+        "engine": settings["engine"],
+        "accuracy": settings["accuracy"],
+        "Python": settings["python"],
+        "NumPy": settings["numpy"],
     }
     return {name: value for name, value in told.items() if value}
 

@@ -16,17 +16,17 @@ class Markup(str):
 
 def join(*parts: Content | Iterable[Content], between: str = "") -> Markup:
     """One piece of HTML from several; None is left out."""
-    found: list[str] = []
+    texts: list[str] = []
     for part in parts:
         if part is None:
             continue
         if isinstance(part, Markup):
-            found.append(part)
+            texts.append(part)
         elif isinstance(part, (str, int)):
-            found.append(html.escape(str(part)))
+            texts.append(html.escape(str(part)))
         else:
-            found.append(join(*part))
-    return Markup(between.join(found))
+            texts.append(join(*part))
+    return Markup(between.join(texts))
 
 
 def tag(name: str, /, *content: Content | Iterable[Content], **attributes: str | int | float | bool | None) -> Markup:

@@ -132,14 +132,14 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     """
     bottom, top = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     for factors in ((1, 2, 5), (1, 3), (1,)):
-        found = [f * 10.0**power for power in range(bottom, top + 1) for f in factors]
-        found = [float(f"{t:.12g}") for t in found if low * (1 - 1e-9) <= t <= high * (1 + 1e-9)]
-        if 2 <= len(found) <= most + (2 if len(factors) > 1 else 0):
-            return found
-    if len(found) < 2:  # less than a decade, with nothing round in it
+        marks = [f * 10.0**power for power in range(bottom, top + 1) for f in factors]
+        marks = [float(f"{t:.12g}") for t in marks if low * (1 - 1e-9) <= t <= high * (1 + 1e-9)]
+        if 2 <= len(marks) <= most + (2 if len(factors) > 1 else 0):
+            return marks
+    if len(marks) < 2:  # less than a decade, with nothing round in it
         return ticks(low, high, most)
-    every = -(-len(found) // most)
-    return found[::every]
+    every = -(-len(marks) // most)
+    return marks[::every]
 
 
 def alone(value: float) -> str:

@@ -25,10 +25,10 @@ _ORDER = (
 
 def render(facts: Facts, sections: Iterable[Section] = ()) -> str:
     """The page as text."""
-    found = [section for make in _ORDER if (section := make(facts)) is not None]
-    found += [*sections, setup.section(facts)]
+    made = [section for make in _ORDER if (section := make(facts)) is not None]
+    made += [*sections, setup.section(facts)]
     kind = "Training report" if facts.history else "Evaluation report"
-    return document(kind, facts.title, results.lead(facts), found, f"Written by OpenBNNS on {facts.written}.")
+    return document(kind, facts.title, results.lead(facts), made, f"Written by OpenBNNS on {facts.written}.")
 
 
 def document(kind: str, title: str, lead: str, sections: Sequence[Section], footer: str) -> str:

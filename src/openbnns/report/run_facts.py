@@ -161,7 +161,7 @@ def collect(
         raise ValueError(
             f"report: there are {plural(len(outputs), 'output')}, but {plural(len(targets), 'target')}. Pass one for each sample."
         )
-    found: dict[str, Any] = {}
+    scored: dict[str, Any] = {}
     given = (
         None if outputs is None or targets is None or not len(outputs) else (np.asarray(outputs), np.asarray(targets))
     )
@@ -169,21 +169,21 @@ def collect(
     known = reference if reference is not None else (parts or {}).get("training")
     training = None if known is None else np.asarray(known)
     if given is not None and kind is not None:
-        found = _scored(kind, *given, class_names, training, samples, images, probabilities)
+        scored = _scored(kind, *given, class_names, training, samples, images, probabilities)
         if origin is not None:
-            found |= {name: _located(found[name], origin) for name in ("mistakes", "doubted") if name in found}
+            scored |= {name: _located(scored[name], origin) for name in ("mistakes", "doubted") if name in scored}
         if network is not None and samples is not None and kind == "classification":
-            found["mistakes"] = _with_saliency(found["mistakes"], network, samples, found["classes"].names)
+            scored["mistakes"] = _with_saliency(scored["mistakes"], network, samples, scored["classes"].names)
     layers, inputs = ((), ()) if network is None else _layers(network)
     epoch = epoch or getattr(history, "chosen_epoch", None)
     return Facts(
         title=title, settings=settings, command=command, history=list(history), epoch=epoch, test=test, task=kind or task,
-        parts=_parts(parts, targets, kind or task, len(found["classes"].names) if "classes" in found else 0),
+        parts=_parts(parts, targets, kind or task, len(scored["classes"].names) if "classes" in scored else 0),
         columns=tuple(columns), class_names=tuple(class_names), layers=layers, inputs=inputs,
         kinds={} if network is None else {path: type(module).__name__ for path, module in network.named_modules()},
         parameters=0 if network is None else sum(p.size for p in network.parameters()),
         profile=_profiled(network, samples, settings, profile), notes=tuple(notes), machine=describe(),
-        written=_moment(seconds_since_1970), explanation=explanation, **found,
+        written=_moment(seconds_since_1970), explanation=explanation, **scored,
     )  # fmt: skip
 
 
@@ -226,8 +226,8 @@ def _scored(
             raise ValueError(
                 f"report: targets are {targets.shape}, but outputs {outputs.shape}. Pass the same number of both."
             )
-        found = scores.regressions(outputs, targets, names, training)
-        return {"regressions": found, "mistakes": _far_off(found[0], samples, images)}
+        regressions = scores.regressions(outputs, targets, names, training)
+        return {"regressions": regressions, "mistakes": _far_off(regressions[0], samples, images)}
     if outputs.ndim > 2 or targets.ndim != 1:
         raise ValueError(
             f"report: for classes, outputs are (samples, classes) and targets (samples,), but there are {outputs.shape} and "
@@ -282,35 +282,35 @@ def _doubted(answers: scores.Answers, targets: Array, wrong: Array, names: Seque
     )
 
 
-def _located(found: tuple[Mistake, ...], origin: Origin) -> tuple[Mistake, ...]:
-    numbers = [mistake.sample for mistake in found]
-    both = zip(found, origin.places(numbers), origin.cells(numbers), strict=True)
+def _located(mistakes: tuple[Mistake, ...], origin: Origin) -> tuple[Mistake, ...]:
+    numbers = [mistake.sample for mistake in mistakes]
+    both = zip(mistakes, origin.places(numbers), origin.cells(numbers), strict=True)
     return tuple(replace(mistake, place=place, cells=cells) for mistake, place, cells in both)
 
 
 def _with_saliency(
-    found: tuple[Mistake, ...], network: Module, samples: Array, names: Sequence[str]
+    mistakes: tuple[Mistake, ...], network: Module, samples: Array, names: Sequence[str]
 ) -> tuple[Mistake, ...]:
     """Pictures with the pixels that decided for the wrong class."""
-    shown = [mistake for mistake in found if mistake.image]
+    shown = [mistake for mistake in mistakes if mistake.image]
     if not shown or len(samples.shape) not in (3, 4) or not network.built or len(recorded_graph(network).inputs) != 1:
-        return found
+        return mistakes
     images = np.asarray(samples[[mistake.sample for mistake in shown]], np.float32)
     if images.shape[1:] != input_shapes(network)[0][1:] or len(recorded_graph(network).outputs) != 1:
-        return found
+        return mistakes
     try:
         slopes = saliency(network, images, np.array([names.index(mistake.predicted) for mistake in shown]))
     except (RuntimeError, ValueError, TypeError):
-        return found  # a network whose gradients do not reach its input
+        return mistakes  # a network whose gradients do not reach its input
     urls = iter(data_url(picture) for picture in pixels(slopes))
-    return tuple(replace(mistake, saliency=next(urls)) if mistake.image else mistake for mistake in found)
+    return tuple(replace(mistake, saliency=next(urls)) if mistake.image else mistake for mistake in mistakes)
 
 
-def _far_off(found: scores.Regression, samples: Array | None, images: bool | None) -> tuple[Mistake, ...]:
-    chosen = np.argsort(-np.abs(found.residuals), kind="stable")[: _SHOWN // 2]
+def _far_off(regression: scores.Regression, samples: Array | None, images: bool | None) -> tuple[Mistake, ...]:
+    chosen = np.argsort(-np.abs(regression.residuals), kind="stable")[: _SHOWN // 2]
     pictures, values = _seen(samples, chosen, images)
     return tuple(
-        Mistake(int(i), f"{found.truth[i]:.4g}", f"{found.predicted[i]:.4g}", image=picture, values=numbers)
+        Mistake(int(i), f"{regression.truth[i]:.4g}", f"{regression.predicted[i]:.4g}", image=picture, values=numbers)
         for i, picture, numbers in zip(chosen, pictures, values, strict=True)
     )
 
@@ -339,18 +339,18 @@ def _parts(
     given = dict(parts or {})
     if not given and targets is not None and len(targets):
         given = {"test": np.asarray(targets)}
-    found = []
+    described = []
     for name, array in given.items():
         y = np.asarray(array)
         if task == "classification" and y.ndim == 1:
-            found.append(Part(name, len(y), tuple(np.bincount(y.astype(np.int64), minlength=classes).tolist())))
+            described.append(Part(name, len(y), tuple(np.bincount(y.astype(np.int64), minlength=classes).tolist())))
         elif task == "multilabel" and y.ndim == 2:
-            found.append(Part(name, len(y), tuple((y > 0.5).sum(axis=0).tolist())))
+            described.append(Part(name, len(y), tuple((y > 0.5).sum(axis=0).tolist())))
         elif task == "regression" and len(y):
-            found.append(Part(name, len(y), values=y.reshape(len(y), -1)[:, 0].astype(np.float64)))
+            described.append(Part(name, len(y), values=y.reshape(len(y), -1)[:, 0].astype(np.float64)))
         else:
-            found.append(Part(name, len(y)))
-    return tuple(found)
+            described.append(Part(name, len(y)))
+    return tuple(described)
 
 
 def _sample_shape(value: Tensor) -> tuple[int, ...]:
@@ -363,13 +363,13 @@ def _layers(network: Module) -> tuple[tuple[Layer, ...], tuple[tuple[int, ...], 
         return (), ()
     graph = recording_of(network, False).graph
     makers = {output.storage: i for i, operation in enumerate(graph.operations) for output in operation.outputs}
-    found = []
+    rows = []
     for operation, step in zip(graph.operations, step_names(network, graph.operations), strict=True):
         read = [value.storage for value in operation.inputs]
         own = sum(p.size for p in (*operation.parameters, *(v.leaf for v in read)) if isinstance(p, Parameter))
         sources = dict.fromkeys(makers.get(value, -1) for value in read if value.leaf is None)
-        found.append(Layer(step.path, step.kind, _sample_shape(operation.output), own, tuple(sources)))
-    return tuple(found), tuple(map(_sample_shape, graph.inputs))
+        rows.append(Layer(step.path, step.kind, _sample_shape(operation.output), own, tuple(sources)))
+    return tuple(rows), tuple(map(_sample_shape, graph.inputs))
 
 
 def _profiled(

@@ -196,9 +196,9 @@ def _probabilities(scores: Array, ready: bool) -> Array:
     return powers
 
 
-def classes(found: Answers, targets: Array, names: Sequence[str], count: int, training: Array | None) -> ClassScores:
+def classes(answered: Answers, targets: Array, names: Sequence[str], count: int, training: Array | None) -> ClassScores:
     """``training`` are the targets of the training samples, of which the baseline is the most frequent."""
-    truth, predicted = targets.astype(np.int64).ravel(), found.predicted
+    truth, predicted = targets.astype(np.int64).ravel(), answered.predicted
     called = names_of(names, count)
     counts = formulas.class_counts(predicted, truth, count)
     right = int(counts[0].sum())
@@ -208,7 +208,7 @@ def classes(found: Answers, targets: Array, names: Sequence[str], count: int, tr
     )
     return ClassScores(
         called, len(truth), right, wilson(right, len(truth)), baseline, counts, formulas.confusion(predicted, truth, count),
-        calibration(found.confidence, predicted == truth),
+        calibration(answered.confidence, predicted == truth),
     )  # fmt: skip
 
 
@@ -264,11 +264,11 @@ def regressions(outputs: Array, targets: Array, names: Sequence[str], training: 
     predicted = outputs.reshape(len(outputs), -1).astype(np.float64)
     known = truth if training is None or not len(training) else training.reshape(len(training), -1).astype(np.float64)
     called = names_of(names, truth.shape[1]) if names else tuple(f"output {i}" for i in range(truth.shape[1]))
-    found = []
+    scored = []
     for i, name in enumerate(called):
         mean = float(known[:, i].mean())
         baseline = Baseline(
             "always the mean of the training targets", math.sqrt(float(np.square(truth[:, i] - mean).mean()))
         )
-        found.append(Regression(name, truth[:, i], predicted[:, i], baseline))
-    return tuple(found)
+        scored.append(Regression(name, truth[:, i], predicted[:, i], baseline))
+    return tuple(scored)

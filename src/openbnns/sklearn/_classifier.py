@@ -83,10 +83,10 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc
 
     def predict(self, X: Any) -> Array:
         """The most probable class of every sample, or the labels that are more probable than not."""
-        found = self.predict_proba(X)
+        probabilities = self.predict_proba(X)
         if self._labels:
-            return (found > 0.5).astype(int)
-        return np.asarray(self.classes_[found.argmax(axis=1)])
+            return (probabilities > 0.5).astype(int)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

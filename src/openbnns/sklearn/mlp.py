@@ -153,5 +153,5 @@ class MLPRegressor(RegressorMixin, _Perceptron):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """The numbers of every sample."""
-        found = self._scores(X)
-        return np.asarray(found[:, 0] if self._flat else found)
+        scores = self._scores(X)
+        return np.asarray(scores[:, 0] if self._flat else scores)

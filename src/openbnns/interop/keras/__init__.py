@@ -74,13 +74,13 @@ def _matched(network: Module) -> Iterator[tuple[str, Any]]:
 
 def _flattened(network: Module) -> dict[int, tuple[int, ...]]:
     """Layers whose features are those of flattened images or signals, with the shape of these, channels first."""
-    found = {}
+    shapes = {}
     for operation in recorded_graph(network).operations:
         if isinstance(operation, operations.Linear):
             value = operation.inputs[0]
             if value.source is not None and value.ndim == 2 and value.storage.ndim > 2:
-                found[id(operation.modules[0])] = tuple(map(int, value.storage.shape[1:]))
-    return found
+                shapes[id(operation.modules[0])] = tuple(map(int, value.storage.shape[1:]))
+    return shapes
 
 
 def _require_built(network: Module, what: str) -> None:
@@ -96,9 +96,9 @@ def _require_built(network: Module, what: str) -> None:
 class _Matching:
     """Layers of a file, taken in their order by layers of a network."""
 
-    def __init__(self, found: list[KerasLayer]) -> None:
+    def __init__(self, stored: list[KerasLayer]) -> None:
         self.left: dict[str, list[KerasLayer]] = {}
-        for layer in found:
+        for layer in stored:
             self.left.setdefault(layer.kind, []).append(layer)
         self.problems: list[str] = []
 
@@ -116,13 +116,13 @@ class _Matching:
 def load_into(network: Module, path: Any, *, strict: bool = True) -> list[str]:
     """Put the weights of a file into a network; see ``Module.load``."""
     _require_built(network, "load")
-    found, last = files.read(path)
-    return network.load_state_dict(_state_for(network, found, last), strict=strict)
+    stored, last = files.read(path)
+    return network.load_state_dict(_state_for(network, stored, last), strict=strict)
 
 
-def _state_for(network: Module, found: list[KerasLayer], last: bool) -> LayerState:
+def _state_for(network: Module, stored: list[KerasLayer], last: bool) -> LayerState:
     """The arrays of a file under the names of a network."""
-    matching = _Matching(found)
+    matching = _Matching(stored)
     flat = _flattened(network) if last else {}
     state: LayerState = {}
     for path, module in _matched(network):

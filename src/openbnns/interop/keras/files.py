@@ -57,8 +57,8 @@ def read(path: Any) -> tuple[list[KerasLayer], bool]:
             if where.suffix.lower() == ".keras":
                 source, last = _archived(file, budget)
             with h5py.File(source, "r") as data:
-                found = _legacy(data, budget) if _is_legacy(data) else _layers(data, budget, (), "")
-                layers = list(found)
+                stored = _legacy(data, budget) if _is_legacy(data) else _layers(data, budget, (), "")
+                layers = list(stored)
         except DataError as error:
             raise DamagedFile(str(error)) from None
         except _DAMAGE as error:
@@ -113,8 +113,8 @@ def _layers(group: Any, budget: Budget, path: tuple[str, ...], kind: str) -> Ite
         raise ValueError(f"groups are nested more than {_DEEPEST} deep")
     arrays = group.get("vars")
     if arrays is not None and len(arrays) and path:
-        found = [_numbers(arrays[name], budget) for name in sorted(arrays, key=int)]
-        yield KerasLayer(f"{kind}_{cell_of(found)}" if kind == "bidirectional" else kind, "/".join(path), found)
+        weights = [_numbers(arrays[name], budget) for name in sorted(arrays, key=int)]
+        yield KerasLayer(f"{kind}_{cell_of(weights)}" if kind == "bidirectional" else kind, "/".join(path), weights)
     for name in sorted(group, key=_order):
         child = group[name]
         if name in ("vars", "optimizer", "seed_generator") or not hasattr(child, "keys"):

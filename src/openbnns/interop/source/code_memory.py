@@ -37,11 +37,11 @@ class Names:
         plain = "_".join(words) or "layer"
         if plain[0].isdigit():
             plain = f"layer_{plain}"
-        found, number = plain, 2
-        while found in self._taken:
-            found, number = f"{plain}_{number}", number + 1
-        self._taken.add(found)
-        return found
+        name, number = plain, 2
+        while name in self._taken:
+            name, number = f"{plain}_{number}", number + 1
+        self._taken.add(name)
+        return name
 
 
 class Places:

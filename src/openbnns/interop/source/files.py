@@ -50,11 +50,11 @@ class Written:
         data = Path(path).read_bytes()
         if len(data) != self._bytes:
             raise ValueError(f"{path} has {len(data)} bytes, but the weights of this network have {self._bytes}.")
-        found = {}
+        texts = {}
         for name, dtype, offset, shape in self._weights:
             array = np.frombuffer(data, dtype, math.prod(shape), offset)
-            found[name] = array.reshape(shape).copy()
-        return found
+            texts[name] = array.reshape(shape).copy()
+        return texts
 
     def table(self) -> str:
         """Layers, and what makes them."""

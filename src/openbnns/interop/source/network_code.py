@@ -163,18 +163,18 @@ class _Writing:
 
     def _outputs(self, program: NetworkProgram) -> list[tuple[Buffer, Tensor | None]]:
         """The results, written where the caller wants them; or to be copied there, if they lie elsewhere."""
-        found: list[tuple[Buffer, Tensor | None]] = []
+        outputs: list[tuple[Buffer, Tensor | None]] = []
         taken: set[int] = set()
         for i, value in enumerate(self.graph.outputs):
             name = "output" if len(self.graph.outputs) == 1 else f"output_{i}"
             storage = value.storage
             if storage.leaf is not None or any(storage is given for given in self.graph.inputs) or id(storage) in taken:
                 count = int(np.prod(value.concrete(self.graph.sizes.numbers)))
-                found.append((Buffer(name, "argument", value.dtype, count), value))
+                outputs.append((Buffer(name, "argument", value.dtype, count), value))
             else:
-                found.append((self._take_over(program, storage, name), None))
+                outputs.append((self._take_over(program, storage, name), None))
                 taken.add(id(storage))
-        return found
+        return outputs
 
     def _take_over(self, program: NetworkProgram, value: Tensor, name: str) -> Buffer:
         """Let a value of a program lie in memory of the caller."""

@@ -100,8 +100,8 @@ class Data:
         """Targets of a regression as they are in the data; others as they are here."""
         if self.target_mean is None or self.target_std is None:
             return y
-        found: Array = y.astype(np.float64) * np.array(self.target_std) + np.array(self.target_mean)
-        return found
+        values: Array = y.astype(np.float64) * np.array(self.target_std) + np.array(self.target_mean)
+        return values
 
     @property
     def classes(self) -> int:
@@ -162,14 +162,14 @@ def check_parts(x: Any, y: Any, who: str) -> tuple[list[Array], list[Array]]:
 
     What is read as it is used stays on the disk: it is neither converted nor looked through, which would read all of it.
     """
-    found: dict[str, Array] = {}
+    samples: dict[str, Array] = {}
     for name, value in (("x", x), ("y", y)):
         if isinstance(value, Mapping) and not value:
             raise DataError(f"{who}: {name} is an empty dictionary. Pass arrays by name.")
         for key, member in zip(keys_of(value), parts_of(value), strict=True):
-            found[called(name, key)] = _array(member, f"{who}: {called(name, key)}")
-    _require_agreement(found, who)
-    arrays, count = list(found.values()), len(keys_of(x))
+            samples[called(name, key)] = _array(member, f"{who}: {called(name, key)}")
+    _require_agreement(samples, who)
+    arrays, count = list(samples.values()), len(keys_of(x))
     return arrays[:count], arrays[count:]
 
 
@@ -218,8 +218,8 @@ def _array(value: Any, who: str, kinds: str = "fiub", *, narrow: bool = True) ->
     if array.ndim == 0:
         raise DataError(f"{who} is the single number {array}, but an array with one entry per sample is needed.")
     if is_mapped(array):
-        found: Array = array
-        return found
+        checked: Array = array
+        return checked
     if array.dtype.kind == "f" and narrow:
         with np.errstate(over="ignore"):  # what becomes infinite is refused with its place
             return np.ascontiguousarray(array, np.float32)
@@ -330,19 +330,19 @@ def with_task(data: Data, task: str | None = None) -> Data:
         task, why = guess_array(data.train_y)
         if task != "classification":
             remarks = (*remarks, f"Task: {task}, because {why} (--task says otherwise).")
-    found = classification(data) if task == "classification" else with_regression(data, task)
-    return replace(found, task=task, remarks=remarks)
+    result = classification(data) if task == "classification" else with_regression(data, task)
+    return replace(result, task=task, remarks=remarks)
 
 
 def notes(data: Data) -> list[str]:
     """Warnings about data that affect how far results can be trusted."""
-    found = []
+    remarks = []
     classes = data.classes if data.task in (None, "classification") else 0
     for part, (_, y) in data.parts.items() if classes else ():
         present = {data.call(int(number)) for number in np.unique(y)}
         missing = [data.call(number) for number in range(data.classes) if data.call(number) not in present]
         if missing and part == "training":
-            found.append(
+            remarks.append(
                 f"No training sample has class {_some(missing)}: the network has an output for every class from 0 to "
                 f"{data.classes - 1} and cannot learn {'that one' if len(missing) == 1 else 'those'}."
                 if not data.class_names
@@ -350,7 +350,7 @@ def notes(data: Data) -> list[str]:
             )
     for part in ("validation", "test"):
         if part not in data.parts:
-            found.append(f"There are no {part} samples.")
+            remarks.append(f"There are no {part} samples.")
     seen, before = np.empty(0, np.uint64), ""
     for part, (x, _) in data.parts.items():
         if not isinstance(x, np.ndarray):
@@ -358,18 +358,18 @@ def notes(data: Data) -> list[str]:
         rows = _hashes(x)
         again = int(np.isin(rows, seen).sum()) if before else 0
         if again:
-            found.append(
+            remarks.append(
                 f"{again:,} of the {plural(len(rows), f'{part} sample')} {'is' if again == 1 else 'are'} also {before} samples."
             )
         seen = np.concatenate([seen, rows])
         before = f"{before} or {part}" if before else part
-    return found
+    return remarks
 
 
 def _hashes(samples: Array) -> Array:
     """A number of 64 bits for every sample, which tells it from any other."""
     factors: Array | None = None
-    found = np.empty(len(samples), np.uint64)
+    hashes = np.empty(len(samples), np.uint64)
     count = max(1, 2**20 // max(1, math.prod(samples.shape[1:])))
     for start in range(0, len(samples), count):
         piece = np.ascontiguousarray(samples[start : start + count]).reshape(min(count, len(samples) - start), -1)
@@ -379,8 +379,8 @@ def _hashes(samples: Array) -> Array:
                 2
             ) + np.uint64(1)
         mixed = (words + np.uint64(1)) * factors
-        found[start : start + len(piece)] = (mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
-    return found
+        hashes[start : start + len(piece)] = (mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+    return hashes
 
 
 def _some(names: list[str]) -> str:

@@ -41,29 +41,29 @@ def list_folder(folder: Path, size: tuple[int, int] | None, *, skip_bad: bool) -
     parts = {_PARTS[path.name.lower()]: path for path in inside if path.name.lower() in _PARTS}
     if "train" not in parts:
         parts = {"train": folder}
-    found = {part: _by_class(path) for part, path in parts.items()}
-    classes = tuple(sorted({name for by_class in found.values() for name in by_class}))
+    files = {part: _by_class(path) for part, path in parts.items()}
+    classes = tuple(sorted({name for by_class in files.values() for name in by_class}))
     if len(classes) < 2:
         what = f"one class, {classes[0]!r}" if classes else "no images"
         raise DataError(
             f"{folder}: has {what}. Put images (.png, .jpg and the like) of each class into a folder of its own: "
             f"{folder.name}/cat/1.png, {folder.name}/dog/2.png."
         )
-    return _looked_at(folder, found, classes, size, skip_bad)
+    return _looked_at(folder, files, classes, size, skip_bad)
 
 
 def _by_class(folder: Path) -> dict[str, list[Path]]:
-    found = {}
+    by_class = {}
     for path in sorted(folder.iterdir()):
         if path.is_dir() and not path.name.startswith("."):
             files = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
             if files:
-                found[path.name] = files
-    return found
+                by_class[path.name] = files
+    return by_class
 
 
 def _looked_at(
-    folder: Path, found: dict[str, dict[str, list[Path]]], classes: tuple[str, ...], size: Any, skip_bad: bool
+    folder: Path, files_of_parts: dict[str, dict[str, list[Path]]], classes: tuple[str, ...], size: Any, skip_bad: bool
 ) -> Listing:
 
     images = pillow()
@@ -71,7 +71,7 @@ def _looked_at(
     first: dict[tuple[int, int], Path] = {}
     gray, bad = True, []
     parts: dict[str, tuple[list[Path], Array]] = {}
-    for part, by_class in found.items():
+    for part, by_class in files_of_parts.items():
         paths, numbers = [], []
         for name, files in by_class.items():
             for path in files:

@@ -167,8 +167,8 @@ def _from_columns(table: Table, target_names: Sequence[str], options: Options, n
         table.number_columns or len(table.word_columns) > len(target_names)
     ):
         raise DataError(f"{table.source}: there are no columns besides the target, so there is nothing to learn from.")
-    found = targets.of_table(table, target_names, options.task)
-    if found.task == "classification":
+    target = targets.of_table(table, target_names, options.task)
+    if target.task == "classification":
         targets.require_rows_of_classes(table, *target_names)
     count = len(table)
     sizes = round(options.test_share * count), round(options.validation_share * count)
@@ -176,25 +176,25 @@ def _from_columns(table: Table, target_names: Sequence[str], options: Options, n
         raise DataError(
             f"{name}: {plural(count, 'sample')} {'leaves' if count == 1 else 'leave'} none to train on. Give more."
         )
-    trained, validated, tested = splitting.three_parts(found.y, *sizes, options.seed)
+    trained, validated, tested = splitting.three_parts(target.y, *sizes, options.seed)
     categorical = [find_column(c, table.names, table.source, "--categorical") for c in options.categorical]
     prepare, notes = TablePreparation.fit(
         table, trained, targets=target_names, categorical=categorical, standardize=options.standardize is not False,
         missing=options.missing,
     )  # fmt: skip
-    notes += suspicions(table, prepare.kinds(), found)
+    notes += suspicions(table, prepare.kinds(), target)
     rows = {"training": trained, "validation": validated, "test": tested}
     x = _features(table, prepare, rows, free)
-    y, mean, std = found.y, None, None
-    if found.task == "regression":
+    y, mean, std = target.y, None, None
+    if target.task == "regression":
         y, mean, std = targets.standardized(y, trained)
-    elif found.task == "multilabel":
+    elif target.task == "multilabel":
         y = y.astype(np.float32)
     return Data(
-        x["training"], y[trained], x["test"], y[tested], name, found.names, x["validation"], y[validated],
-        task=found.task, preparation=prepare, target_names=tuple(target_names), target_mean=mean,
+        x["training"], y[trained], x["test"], y[tested], name, target.names, x["validation"], y[validated],
+        task=target.task, preparation=prepare, target_names=tuple(target_names), target_mean=mean,
         target_std=std, split=options.split(rows, count),
-        remarks=(*table.notes, *found.notes, *notes, *prepare.said()), origin=Origin(table, tested),
+        remarks=(*table.notes, *target.notes, *notes, *prepare.said()), origin=Origin(table, tested),
     )  # fmt: skip
 
 
@@ -202,8 +202,8 @@ def _features(table: Table, prepare: TablePreparation, rows: dict[str, Array], f
     """The samples of every part: arrays, or rows that are made when they are needed if there is no room for arrays."""
     x = prepare.features_if_room(table, free, in_place=True)
     if isinstance(x, np.ndarray):
-        found = {part: x[chosen] for part, chosen in rows.items() if part != "training"}
-        return {"training": _move_to_front(x, rows["training"]), **found}
+        encoded = {part: x[chosen] for part, chosen in rows.items() if part != "training"}
+        return {"training": _move_to_front(x, rows["training"]), **encoded}
     return {part: TableRows(table, x, chosen) for part, chosen in rows.items()}
 
 
@@ -293,14 +293,14 @@ def _filled(parts: Parts, name: str, options: Options) -> tuple[Parts, dict[str,
         few = f"{plural(len(x), 'sample')} {'leaves' if len(x) == 1 else 'leave'} none to train on"
         raise DataError(f"{name}: {few}. Give more, or separate x_test and y_test.")
     trained, validated, tested = splitting.three_parts(y, test, validation, options.seed)
-    found = dict(parts)
+    filled = dict(parts)
     if validation:
-        found["validation"] = _rows(x, validated), y[validated]
+        filled["validation"] = _rows(x, validated), y[validated]
     if test:
-        found["test"] = _rows(x, tested), y[tested]
+        filled["test"] = _rows(x, tested), y[tested]
     if test or validation:
-        found["train"] = _rows(x, trained), y[trained]
-    return found, options.split({"training": trained, "validation": validated, "test": tested}, len(x))
+        filled["train"] = _rows(x, trained), y[trained]
+    return filled, options.split({"training": trained, "validation": validated, "test": tested}, len(x))
 
 
 def _rows(samples: Any, chosen: Array) -> Any:
@@ -330,7 +330,7 @@ def _read_npz(path: Path, limit: int | None) -> Parts:
 
 
 def _read_idx(folder: Path, limit: int | None) -> Parts:
-    found: list[Array] = []
+    arrays: list[Array] = []
     for part in ("train", "t10k"):
         for kind, ranks in (("images-idx3", (3, 4)), ("labels-idx1", (1,))):
             files = sorted(p for p in folder.iterdir() if p.name.replace(".", "-").startswith(f"{part}-{kind}-ubyte"))
@@ -343,9 +343,9 @@ def _read_idx(folder: Path, limit: int | None) -> Parts:
                 raise DataError(
                     f"{files[0]}: has rank {array.ndim}, but rank {' or '.join(map(str, ranks))} is needed."
                 )
-            found.append(array)
-    images = [array if array.ndim == 4 else array[:, None] for array in found[::2]]
-    return {"train": (images[0], found[1]), "test": (images[1], found[3])}
+            arrays.append(array)
+    images = [array if array.ndim == 4 else array[:, None] for array in arrays[::2]]
+    return {"train": (images[0], arrays[1]), "test": (images[1], arrays[3])}
 
 
 def with_regression(data: Data, task: str) -> Data:

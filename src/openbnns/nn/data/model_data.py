@@ -82,16 +82,16 @@ def read(
         }
         signs = number_formats.signs(decimal, thousands)
         prepare = prepare.with_dates(dates_order(dates))
-        found = _table(card, prepare, path, with_targets, target, form, signs)
-        found.kept = cells(path, found.table, keep)
+        samples = _table(card, prepare, path, with_targets, target, form, signs)
+        samples.kept = cells(path, samples.table, keep)
     elif keep:
         raise DataError(f"{path}: --keep names columns, but the model was trained on {prepare.kind}s. Leave it out.")
     elif isinstance(prepare, ImagePreparation):
-        found = _images(card, prepare, path, with_targets, skip_bad)
+        samples = _images(card, prepare, path, with_targets, skip_bad)
     else:
         assert isinstance(prepare, ArrayPreparation)
         return _arrays(card, prepare, source, with_targets, part, memory_limit)
-    return found if part == "all" else _part(card, found, part)
+    return samples if part == "all" else _part(card, samples, part)
 
 
 def _table(
@@ -149,9 +149,9 @@ def _formats(
 def _table_targets(card: ModelCard, table: Table, wanted: Sequence[str]) -> Array:
     if card.task != "classification":
         return targets.of_table(table, wanted, card.task).y
-    found = targets.of_table(table, wanted, "classification")
-    names = found.names or tuple(str(i) for i in range(int(found.y.max()) + 1))
-    return _known_classes(card, found.y, names, table.source)
+    read_targets = targets.of_table(table, wanted, "classification")
+    names = read_targets.names or tuple(str(i) for i in range(int(read_targets.y.max()) + 1))
+    return _known_classes(card, read_targets.y, names, table.source)
 
 
 def _known_classes(card: ModelCard, y: Array, names: Sequence[str], source: str) -> Array:
@@ -225,8 +225,8 @@ def _arrays(
     x, y = parts[chosen]
     if with_targets and y is None:
         raise DataError(f"{source}: has samples, but no targets y to compare with.")
-    found = None if y is None or not with_targets else _array_targets(card, y, source)
-    samples = Samples(prepare.apply(x, source), found, [str(i + 1) for i in range(len(x))], notes)
+    known = None if y is None or not with_targets else _array_targets(card, y, source)
+    samples = Samples(prepare.apply(x, source), known, [str(i + 1) for i in range(len(x))], notes)
     whole = part == "all" or (len(parts) > 1 and chosen == own and (own != "train" or not _was_cut(card)))
     return samples if whole else _part(card, samples, part)
 
@@ -258,18 +258,18 @@ def parts_of(card: ModelCard, y: Array | None) -> dict[str, Array] | None:
     return rows if splitting.fingerprint(rows) == split.get("sha256") else None
 
 
-def _part(card: ModelCard, found: Samples, part: str) -> Samples:
+def _part(card: ModelCard, samples: Samples, part: str) -> Samples:
     """The samples of one part, if these are the data that the model was trained on."""
-    split, count = card.split, len(found.names)
-    if found.y is None or not split or split.get("samples") != count:
+    split, count = card.split, len(samples.names)
+    if samples.y is None or not split or split.get("samples") != count:
         raise DataError(
             f"--part {part} takes a part of the data that the model was trained on, which had {split.get('samples', 'other')} "
             f"samples, but these are {count}. Use --part all."
         )
-    rows = parts_of(card, found.y)
+    rows = parts_of(card, samples.y)
     if rows is None:
         raise DataError(f"--part {part}: these are not the data that the model was trained on: their targets differ.")
     chosen = rows[part]
-    x = ChosenRows(found.x, chosen) if isinstance(found.x, Rows) else found.x[chosen]
-    kept = {name: [column[i] for i in chosen] for name, column in found.kept.items()}
-    return Samples(x, found.y[chosen], [found.names[i] for i in chosen], found.notes, kept, found.table, chosen)
+    x = ChosenRows(samples.x, chosen) if isinstance(samples.x, Rows) else samples.x[chosen]
+    kept = {name: [column[i] for i in chosen] for name, column in samples.kept.items()}
+    return Samples(x, samples.y[chosen], [samples.names[i] for i in chosen], samples.notes, kept, samples.table, chosen)

@@ -40,9 +40,9 @@ class Origin:
             return [{} for _ in samples]
         rows = [self._row(i) for i in samples]
         order = sorted(set(rows))
-        found = cells(Path(table.source), table, table.names, order)
+        by_column = cells(Path(table.source), table, table.names, order)
         place = {row: i for i, row in enumerate(order)}
-        return [{name: column[place[row]] for name, column in found.items()} for row in rows]
+        return [{name: column[place[row]] for name, column in by_column.items()} for row in rows]
 
     def _row(self, sample: int) -> int:
         return int(sample) if self._rows is None else int(np.asarray(self._rows)[sample])
@@ -62,8 +62,8 @@ def cells(
             name: ["" if cell is None else str(cell) for cell in chosen.column(name).to_pylist()] for name in columns
         }
     places = {name: table.names.index(name) for name in columns}
-    found: dict[str, list[str]] = {name: [] for name in columns}
+    by_column: dict[str, list[str]] = {name: [] for name in columns}
     for _, row in table.lines.find_all(range(len(table)) if rows is None else rows):
         for name, place in places.items():
-            found[name].append(row[place].strip())
-    return found
+            by_column[name].append(row[place].strip())
+    return by_column

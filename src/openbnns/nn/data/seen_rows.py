@@ -74,21 +74,21 @@ def count_seen(remembered: Any, samples: Any) -> Seen | None:
         if not len(places):
             return None
     which = _are_near(places, near, kept)
-    found = int(which.sum())
-    return Seen(found, True, which) if exact else Seen(round(found / len(places) * len(samples)), False, None)
+    seen = int(which.sum())
+    return Seen(seen, True, which) if exact else Seen(round(seen / len(places) * len(samples)), False, None)
 
 
 def _are_near(places: Array, near: Array, kept: Array) -> Array:
     """True where one of the kept places is as near as that to each of the others."""
     first = np.searchsorted(kept[:, 0], places[:, 0] - near)
     last = np.searchsorted(kept[:, 0], places[:, 0] + near, "right")
-    found = np.zeros(len(places), np.bool_)
+    near_ones = np.zeros(len(places), np.bool_)
     left = np.flatnonzero(first < last)
     while len(left):  # one candidate after the other, most have one at most
-        found[left] = np.abs(kept[first[left], 1] - places[left, 1]) <= near[left]
+        near_ones[left] = np.abs(kept[first[left], 1] - places[left, 1]) <= near[left]
         first[left] += 1
-        left = left[~found[left] & (first[left] < last[left])]
-    return found
+        left = left[~near_ones[left] & (first[left] < last[left])]
+    return near_ones
 
 
 def _read(text: Any) -> Array | None:

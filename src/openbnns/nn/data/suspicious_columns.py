@@ -27,29 +27,29 @@ def suspicions(table: Table, columns: Collection[str], targets: Targets) -> list
     read, codes = table.read(rows)
     names = [name for name in table.number_columns if name in columns]
     numbers = read[:, [table.number_columns.index(name) for name in names]].astype(np.float64)
-    found = _ids(names, numbers + table.centre[[table.number_columns.index(name) for name in names]])
+    remarks = _ids(names, numbers + table.centre[[table.number_columns.index(name) for name in names]])
     y = targets.y[rows]
     for name, values in zip(names, numbers.T, strict=True):
-        found += _leak(name, values, y, targets)
+        remarks += _leak(name, values, y, targets)
     for name in table.word_columns:
         if name in columns:
             chosen = codes[:, table.word_columns.index(name)]
-            found += _determining(name, chosen, y, targets)
-    return found + _twins(names, numbers)
+            remarks += _determining(name, chosen, y, targets)
+    return remarks + _twins(names, numbers)
 
 
 def _ids(names: list[str], numbers: Array) -> list[str]:
     """Whole numbers of which no two are the same."""
-    found = []
+    remarks = []
     for name, values in zip(names, numbers.T, strict=True):
         near = np.round(values)  # numbers have lost some digits
         whole = np.isfinite(values).all() and (np.abs(values - near) < 0.01).all() and np.ptp(near) < 100 * len(near)
         if whole and len(np.unique(near)) == len(near):
-            found.append(
+            remarks.append(
                 f"Column {name!r} has a different whole number in every row. If it is an id, leave it out: "
                 f"--drop {shlex.quote(name)}."
             )
-    return found
+    return remarks
 
 
 def _leak(name: str, values: Array, y: Array, targets: Targets) -> list[str]:
@@ -96,11 +96,11 @@ def _twins(names: list[str], numbers: Array) -> list[str]:
     if len(usable) < 2:
         return []
     alike = np.abs(np.corrcoef(numbers[:, usable], rowvar=False)) > _SAME
-    found = []
+    remarks = []
     for j in range(1, len(usable)):
         if (twins := np.flatnonzero(alike[j, :j])).size:
             one, other = names[usable[int(twins[0])]], names[usable[j]]
-            found.append(
+            remarks.append(
                 f"Columns {one!r} and {other!r} say the same: one of them is enough, such as with --drop {shlex.quote(other)}."
             )
-    return found
+    return remarks

@@ -68,9 +68,9 @@ def _number(names: dict[Any, str], samples: int) -> tuple[dict[Any, int], tuple[
 def number_classes(parts: Sequence[Array], who: str) -> tuple[list[Array], tuple[str, ...]]:
     """The class numbers of targets in several parts, and what the classes are called if the numbers do not say it."""
     parts = [_one_per_sample(part, who) for part in parts]
-    found = [np.unique(part, return_inverse=True) for part in parts]
+    uniques = [np.unique(part, return_inverse=True) for part in parts]
     names: dict[Any, str] = {}
-    for (distinct, _), part in zip(found, parts, strict=True):
+    for (distinct, _), part in zip(uniques, parts, strict=True):
         for value in map(_exact, distinct.tolist()):
             if value is None:
                 where = int(np.argmax(part != np.round(part)))
@@ -82,8 +82,8 @@ def number_classes(parts: Sequence[Array], who: str) -> tuple[list[Array], tuple
     if len({isinstance(value, str) for value in names}) > 1:
         raise DataError(f"{who}: some targets are words, others numbers. Give the classes of all parts in one form.")
     numbers, called = _number(names, sum(map(len, parts)))
-    coded = [np.array([numbers[_exact(value)] for value in distinct.tolist()], np.int64) for distinct, _ in found]
-    return [code[inverse.reshape(-1)] for code, (_, inverse) in zip(coded, found, strict=True)], called
+    coded = [np.array([numbers[_exact(value)] for value in distinct.tolist()], np.int64) for distinct, _ in uniques]
+    return [code[inverse.reshape(-1)] for code, (_, inverse) in zip(coded, uniques, strict=True)], called
 
 
 def _exact(value: Any) -> Any:

@@ -105,10 +105,10 @@ def _owner(handle: int) -> dict[str, Any] | None:
     if not text:
         return None
     try:
-        found = json.loads(text)
+        owner = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {}
+        owner = None
+    return owner if isinstance(owner, dict) else {}
 
 
 def _named(owner: dict[str, Any]) -> str:

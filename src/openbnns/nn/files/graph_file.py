@@ -149,7 +149,7 @@ class _Writer:
 
     def recordings(self) -> list[dict[str, Any]]:
         """All recordings of the network: for the shapes that it has met, and for both modes where they differ."""
-        found: list[dict[str, Any]] = []
+        written: list[dict[str, Any]] = []
         for shapes in _shapes_met(self.network):
             for training in (False, True):
                 graph, outputs, structure = trace(self.network, shapes, training=training)
@@ -157,11 +157,11 @@ class _Writer:
                 graph.operations = drop_unused(graph.operations, graph.outputs)
                 both = not (graph.modes or graph.asked_for_mode)
                 said = self._recording(graph, structure, None if both else training)
-                if said not in found:
-                    found.append(said)
+                if said not in written:
+                    written.append(said)
                 if both:
                     break
-        return found
+        return written
 
     def _recording(self, graph: Graph, structure: Structure, training: bool | None) -> dict[str, Any]:
         self._numbers: dict[Tensor, int] = {value: i for i, value in enumerate(graph.inputs)}
@@ -568,8 +568,8 @@ class _Replay:
         return self._shaped(value, said)
 
     def _read_leaf(self, leaf: Any, said: Mapping[str, Any]) -> Tensor:
-        found = self.read(leaf)
-        value = self.graph.parameter(found) if isinstance(found, Parameter) else self.graph.constant(found)
+        made = self.read(leaf)
+        value = self.graph.parameter(made) if isinstance(made, Parameter) else self.graph.constant(made)
         return self._shaped(value, said)
 
     def _shaped(self, value: Tensor, said: Mapping[str, Any]) -> Tensor:

@@ -78,8 +78,8 @@ def _public_names() -> dict[str, Any]:
 def known() -> dict[str, type[Module]]:
     """Layers that a table may name."""
     names = _public_names()
-    found = {name: kind for name, kind in names.items() if isinstance(kind, type)}
-    usable = {name: kind for name, kind in found.items() if issubclass(kind, Module) and name not in _UNUSABLE}
+    kinds = {name: kind for name, kind in names.items() if isinstance(kind, type)}
+    usable = {name: kind for name, kind in kinds.items() if issubclass(kind, Module) and name not in _UNUSABLE}
     return {**usable, "Rows": Rows}
 
 
@@ -270,10 +270,10 @@ class Maker:
     def _shortcut(given: Any, inner: Any, several: Any) -> Module | None:
         if given is None:
             return None
-        found: Module = inner("shortcut", "shortcut", given) if isinstance(given, Mapping) else Sequential(
+        shortcut: Module = inner("shortcut", "shortcut", given) if isinstance(given, Mapping) else Sequential(
             *several("shortcut", "shortcut.")
         )  # fmt: skip
-        return found
+        return shortcut
 
     @staticmethod
     def _named(given: dict[str, Any], where: str, inner: Any) -> list[tuple[str, Module]]:

@@ -25,10 +25,10 @@ def byte_count(value: int | str, who: str) -> int:
     """A number of bytes: ``8 * 2**30`` or ``"8G"``."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None or not int(found[1]):
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or not int(match[1]):
         raise ValueError(f"{who} is {value!r}. Give a number of bytes such as 500M or 8G.")
-    return int(found[1]) * _UNITS[found[2].upper()]
+    return int(match[1]) * _UNITS[match[2].upper()]
 
 
 def shown(count: int) -> str:

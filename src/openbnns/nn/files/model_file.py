@@ -223,15 +223,15 @@ def _description(network: Module) -> dict[str, Any]:
 
 def _changed_options(network: Module, again: Module) -> dict[str, dict[str, Any]]:
     """Options that were set after the layers were made, by path."""
-    found: dict[str, dict[str, Any]] = {}
+    changed: dict[str, dict[str, Any]] = {}
     for (path, module), (_, other) in zip(network.named_modules(), again.named_modules(), strict=True):
         for name, value in vars(module).items():
             new = vars(other).get(name)
             if name.startswith("_") or name == "training" or not (is_plain(value) and is_plain(new)) or value == new:
                 continue
             if not isinstance(value, ActivationFunction):
-                found.setdefault(path, {})[name] = value
-    return found
+                changed.setdefault(path, {})[name] = value
+    return changed
 
 
 def predict(network: Module, samples: Any, batch_size: int) -> Predictions:
@@ -393,10 +393,10 @@ def _make(
                 setattr(network.get_submodule(path), last, own[names[0]])
     own = parameters_of(network)
     for names in shared_names(own).values():
-        found = next((name for name in names if name in arrays), None)
-        if found is None:
+        missing = next((name for name in names if name in arrays), None)
+        if missing is None:
             raise ModelError(f"{where}: has no weights for {names[0]}. The file is damaged, or was changed.")
-        own[found]._set(arrays[found])
+        own[missing]._set(arrays[missing])
     try:
         network.build(*shapes)
         network.load_state_dict(arrays)

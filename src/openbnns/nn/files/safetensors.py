@@ -119,10 +119,10 @@ def _header(file: BinaryIO, size: int, who: str) -> tuple[dict[str, Any], int]:
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    table = dict(pairs)
+    if len(table) != len(pairs):
         raise ValueError("it has the same name twice")
-    return found
+    return table
 
 
 def _refuse(text: str) -> float:

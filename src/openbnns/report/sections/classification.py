@@ -159,9 +159,9 @@ def _meter(value: float) -> Markup:
     return tag("span", percent(value), class_="meter", style=f"--v:{100 * value:.1f}%")
 
 
-def _calibration(found: Calibration, accuracy: float) -> Markup:
+def _calibration(scored: Calibration, accuracy: float) -> Markup:
     """The accuracy by confidence, and how often each confidence occurs."""
-    sure = sum(c * n for c, n in zip(found.confidence, found.counts, strict=True)) / sum(found.counts)
+    sure = sum(c * n for c, n in zip(scored.confidence, scored.counts, strict=True)) / sum(scored.counts)
     gap = sure - accuracy
     verdict = (
         "Well calibrated: average confidence and accuracy differ by less than 2 points"
@@ -170,19 +170,21 @@ def _calibration(found: Calibration, accuracy: float) -> Markup:
         if gap > 0
         else f"Underconfident: accuracy exceeds average confidence by {-100 * gap:.1f} points"
     )
-    hint = tag("p", f"{verdict}. The mean distance between the two is {percent(found.error)}.", class_="hint")
+    hint = tag("p", f"{verdict}. The mean distance between the two is {percent(scored.error)}.", class_="hint")
     edges = [i / 10 for i in range(11)]
     counts = [0] * 10
-    for edge, number in zip(found.edges, found.counts, strict=True):
+    for edge, number in zip(scored.edges, scored.counts, strict=True):
         counts[round(edge * 10)] = number
     told = [
-        f"{percent(edge)} to {percent(edge + found.width)} sure: {plural(number, 'sample')}\nsure on average: {percent(mean)}\n"
+        f"{percent(edge)} to {percent(edge + scored.width)} sure: {plural(number, 'sample')}\nsure on average: {percent(mean)}\n"
         f"right: {percent(right)}"
-        for edge, number, mean, right in zip(found.edges, found.counts, found.confidence, found.accuracy, strict=True)
+        for edge, number, mean, right in zip(
+            scored.edges, scored.counts, scored.confidence, scored.accuracy, strict=True
+        )
     ]
     shares = Axis(0, 1, share=True)
     curve = lines(
-        "Share that is right, by how sure the network is", found.confidence, [Line("right", found.accuracy, 0, dots=True)],
+        "Share that is right, by how sure the network is", scored.confidence, [Line("right", scored.accuracy, 0, dots=True)],
         x_label="sure", across=shares, up=shares, told=told, diagonal="right as often as sure",
     )  # fmt: skip
     amounts = histogram(

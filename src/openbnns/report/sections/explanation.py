@@ -12,14 +12,14 @@ _FEW = 12
 
 
 def section(facts: Facts) -> Section | None:
-    found = facts.explanation
-    if found is None or not found.importance:
+    explanation = facts.explanation
+    if explanation is None or not explanation.importance:
         return None
-    panels = [Panel("Importance of the columns", _importance(found))]
-    shares = found.score == "accuracy"
-    panels += [Panel(_effect(one), _dependence(one, shares)) for one in found.dependence]
-    if found.groups:
-        panels.append(Panel("Results by group", _groups(found), wide=True))
+    panels = [Panel("Importance of the columns", _importance(explanation))]
+    shares = explanation.score == "accuracy"
+    panels += [Panel(_effect(one), _dependence(one, shares)) for one in explanation.dependence]
+    if explanation.groups:
+        panels.append(Panel("Results by group", _groups(explanation), wide=True))
     return Section("columns", "What predictions depend on", panels)
 
 
@@ -31,11 +31,11 @@ def _effect(one: Dependence) -> str:
     )
 
 
-def _importance(found: Explanation) -> Markup:
-    points = found.score == "accuracy"
+def _importance(explanation: Explanation) -> Markup:
+    points = explanation.score == "accuracy"
     rows = [
         (one.column, [max(one.loss, 0.0)], f"{100 * one.loss:.1f} ± {100 * one.spread:.1f}" if points else short(one.loss, 3))
-        for one in found.importance
+        for one in explanation.importance
     ]  # fmt: skip
     unit = "points of accuracy" if points else "R²"
     hint = tag(
@@ -69,8 +69,8 @@ def _dependence(one: Dependence, shares: bool) -> Markup:
     return join(hint, lines(label, one.places, series, x_label=one.column, across=across, up=up, told=told))
 
 
-def _groups(found: Explanation) -> Markup:
-    classes = found.score == "accuracy"
+def _groups(explanation: Explanation) -> Markup:
+    classes = explanation.score == "accuracy"
     header = ["group", "samples", "accuracy" if classes else "RMSE"] + ["most frequent mistake"] * classes
     rows: list[list[Cell | str]] = [
         [
@@ -79,6 +79,6 @@ def _groups(found: Explanation) -> Markup:
             Cell(percent(group.score) if classes else short(group.score), group.score),
             *([group.confused or "none"] if classes else []),
         ]
-        for group in found.groups
+        for group in explanation.groups
     ]
     return tag("div", table(header, rows), class_="scroll")

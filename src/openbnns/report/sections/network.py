@@ -59,13 +59,13 @@ def _straight(layers: Sequence[Layer]) -> set[int]:
 
 def _lanes(layers: Sequence[Layer]) -> list[tuple[int, int, int]]:
     """The lines that go around other boxes: from box, to box, and a lane in which no two lines overlap."""
-    found = sorted(
+    lines = sorted(
         ((source + 1, i + 1) for i, layer in enumerate(layers) for source in layer.reads if source != i - 1),
         key=lambda ends: ends[1] - ends[0],
     )
     taken: list[list[tuple[int, int]]] = []
     placed = []
-    for start, end in found:
+    for start, end in lines:
         free = (i for i, others in enumerate(taken) if all(end <= a or start >= b for a, b in others))
         lane = next(free, len(taken))
         if lane == len(taken):

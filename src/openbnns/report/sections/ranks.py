@@ -92,13 +92,13 @@ EXPLANATION = (
 
 def _last_layout(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The epochs at the end that all had the ranks of the last one."""
-    found: list[Mapping[str, Any]] = []
+    places: list[Mapping[str, Any]] = []
     for record in reversed(history):
         hosts = record.get("ranks", {}).get("hosts")
-        if hosts is None or (found and hosts != found[0]["ranks"]["hosts"]):
+        if hosts is None or (places and hosts != places[0]["ranks"]["hosts"]):
             break
-        found.append(record)
-    return found[::-1]
+        places.append(record)
+    return places[::-1]
 
 
 def _sum(records: Sequence[Mapping[str, Any]]) -> list[RankTimes]:
@@ -168,27 +168,28 @@ def rank_sections(
 
     ``baseline`` is the history of the same training on one rank.
     """
-    found = rank_section(history, baseline)
-    if found is None:
+    measured = rank_section(history, baseline)
+    if measured is None:
         return []
-    ordered = sorted(found.ranks, key=lambda rank: rank.waited)  # the slowest waits least
+    ordered = sorted(measured.ranks, key=lambda rank: rank.waited)  # the slowest waits least
     shown = sorted(ordered[:_BARS], key=lambda rank: rank.rank)
     rows = [
         (f"{rank.rank} {rank.host}", [getattr(rank, kind) for kind in KINDS], seconds(rank.total)) for rank in shown
     ]
-    note = f"The {len(shown)} slowest of {len(found.ranks)} ranks" if len(shown) < len(found.ranks) else ""
+    note = f"The {len(shown)} slowest of {len(measured.ranks)} ranks" if len(shown) < len(measured.ranks) else ""
     times = [
         [
             Cell(f"{rank.rank} {rank.host}, {plural(rank.threads, 'thread')}", rank.rank),
             *(Cell(seconds(getattr(rank, kind)), getattr(rank, kind)) for kind in KINDS),
             Cell(percent(rank.computed / rank.total if rank.total else 0.0), rank.computed / (rank.total or 1.0)),
         ]
-        for rank in found.ranks
+        for rank in measured.ranks
     ]
     listed = table(("rank", *KINDS, "share computing"), times)
     panels = [
         Panel(
-            "How the ranks worked together", join(sentence_list(found.sentences), tag("p", EXPLANATION, class_="hint"))
+            "How the ranks worked together",
+            join(sentence_list(measured.sentences), tag("p", EXPLANATION, class_="hint")),
         ),
         Panel(
             "Time of each rank",

@@ -16,12 +16,12 @@ _BINS = 30
 
 
 def section(facts: Facts) -> Section | None:
-    found = facts.regressions
-    if not found:
+    regressions = facts.regressions
+    if not regressions:
         return None
     panels = []
-    several = len(found) > 1
-    for one in found[:_DRAWN]:
+    several = len(regressions) > 1
+    for one in regressions[:_DRAWN]:
         of = f" of {one.name}" if several else ""
         panels.append(Panel(f"Predicted and true values{of}", _predicted(one)))
         panels.append(Panel(f"Residuals{of}", _residuals(one)))
@@ -29,11 +29,11 @@ def section(facts: Facts) -> Section | None:
     if several:
         rows = [
             (Cell(one.name, one.name), *(_number(v) for v in (one.rmse, one.baseline.value, one.mae, one.r2)))
-            for one in found
+            for one in regressions
         ]
         header = ("output", "RMSE", "of the mean", "MAE", "R²")
         panels.insert(0, Panel("Each output", table(header, rows), wide=True))
-    panels.append(Panel(f"Furthest off{f', {found[0].name}' if several else ''}", _worst(facts)))
+    panels.append(Panel(f"Furthest off{f', {regressions[0].name}' if several else ''}", _worst(facts)))
     return Section("errors", "Errors in the test", panels)
 
 

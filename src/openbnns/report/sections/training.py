@@ -53,13 +53,13 @@ def norms(facts: Facts) -> Section | None:
 
 def _metrics(history: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names of the metrics on training or validation samples, the loss first."""
-    found = dict.fromkeys(
+    names = dict.fromkeys(
         key.removeprefix("validation_")
         for record in history
         for key, value in record.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool) and key not in _NOT_METRICS
     )
-    return ["loss", *(name for name in found if name != "loss")]
+    return ["loss", *(name for name in names if name != "loss")]
 
 
 def _curve(facts: Facts, name: str) -> Panel:
@@ -109,14 +109,14 @@ def _phases(history: Sequence[Mapping[str, Any]]) -> Markup | None:
 def _by_layer(history: Sequence[Mapping[str, Any]], field: str) -> dict[str, list[float | None]]:
     """Norms of the parameters of each layer together, by the path of the layer; None for epochs that lack them."""
     names = dict.fromkeys(_layer(name) for record in history for name in record.get(field, {}))
-    found: dict[str, list[float | None]] = {name: [] for name in names}
+    by_layer: dict[str, list[float | None]] = {name: [] for name in names}
     for record in history:
         squares: dict[str, float] = {}
         for name, norm in record.get(field, {}).items():
             squares[_layer(name)] = squares.get(_layer(name), 0.0) + float(norm) ** 2
-        for name, values in found.items():
+        for name, values in by_layer.items():
             values.append(math.sqrt(squares[name]) if name in squares else None)
-    return found
+    return by_layer
 
 
 def _layer(parameter: str) -> str:

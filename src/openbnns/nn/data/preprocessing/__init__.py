@@ -16,8 +16,8 @@ KINDS: dict[str, Any] = {kind.kind: kind for kind in (ArrayPreparation, ImagePre
 def from_state(state: Any, where: str) -> SamplePreparation:
     """The preparation that a model file describes; raises ModelError if it describes none."""
     said = Said(state, where)
-    found: SamplePreparation = KINDS[said.text("kind", tuple(KINDS))].from_state(said)
-    return found
+    preparation: SamplePreparation = KINDS[said.text("kind", tuple(KINDS))].from_state(said)
+    return preparation
 
 
 __all__ = ["ArrayPreparation", "ImagePreparation", "SamplePreparation", "TablePreparation", "from_state"]

@@ -104,10 +104,10 @@ class ArrayPreparation(SamplePreparation):
         return prepared
 
     def state(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"kind": self.kind, "shape": list(self.shape), "pixels": self.pixels}
+        table: dict[str, Any] = {"kind": self.kind, "shape": list(self.shape), "pixels": self.pixels}
         if self.mean is not None and self.std is not None:
-            found |= {"mean": self.mean.tolist(), "std": self.std.tolist()}
-        return found
+            table |= {"mean": self.mean.tolist(), "std": self.std.tolist()}
+        return table
 
     @classmethod
     def from_state(cls, said: Said) -> ArrayPreparation:
@@ -160,10 +160,10 @@ def mean_and_deviation(
         sums, counts = np.zeros(width), np.zeros(width)
         for piece in pieces():
             values = of(piece)
-            found = values.sum(axis=0)
-            if np.isfinite(found).all():
+            result = values.sum(axis=0)
+            if np.isfinite(result).all():
                 counts += len(values)
-                sums += found
+                sums += result
             else:
                 there = np.isfinite(values)
                 counts += there.sum(axis=0)

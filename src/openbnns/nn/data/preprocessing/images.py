@@ -50,8 +50,8 @@ class ImagePreparation(SamplePreparation):
             pixels = [self._array(image, who) for image in samples]
         if not pixels:
             raise DataError(f"{who}: there are no images. Pass at least one.")
-        found: Array = np.stack(pixels) / np.float32(255)
-        return found
+        scaled: Array = np.stack(pixels) / np.float32(255)
+        return scaled
 
     def _array(self, image: Any, who: str) -> Array:
         array = np.asarray(image)
@@ -108,8 +108,8 @@ class ImageCache(Rows):
                     self._pixels[row] = image
                 self._known[new] = True
                 pixels = self._pixels[rows]
-        found: Array = pixels / np.float32(255)
-        return found
+        scaled: Array = pixels / np.float32(255)
+        return scaled
 
     def _decode(self, rows: Array) -> list[Array]:
         paths = [self.files[row] for row in rows.tolist()]

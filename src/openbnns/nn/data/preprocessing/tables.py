@@ -139,13 +139,13 @@ class TablePreparation(SamplePreparation):
                     columns.append(NumberColumn(name, float(centre), float(scale), bool(gaps[i])))
             elif name in table.word_columns:
                 if name in table.dates:
-                    found: Column | str = _date_column(table, name, words[name], standardize)
+                    prepared: Column | str = _date_column(table, name, words[name], standardize)
                 else:
-                    found = _word_column(table, name, words[name], len(rows), name in categorical)
-                if isinstance(found, str):
-                    left_out[name] = found
+                    prepared = _word_column(table, name, words[name], len(rows), name in categorical)
+                if isinstance(prepared, str):
+                    left_out[name] = prepared
                 else:
-                    columns.append(found)
+                    columns.append(prepared)
         left_out = {name: left_out[name] for name in table.names if name in left_out}
         if not columns:
             said = _said_left_out(left_out)
@@ -177,31 +177,31 @@ class TablePreparation(SamplePreparation):
     def features_by_column(self) -> dict[str, list[int]]:
         """The places of the features that each column becomes."""
         numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
-        found = {c.name: [i] for i, c in enumerate(numbers)}
+        features = {c.name: [i] for i, c in enumerate(numbers)}
         place = len(numbers)
         for number in numbers:
             if number.missing:
-                found[number.name].append(place)
+                features[number.name].append(place)
                 place += 1
         for c in self.columns:
             if not isinstance(c, NumberColumn):
-                found[c.name] = list(range(place, place + _width(c)))
+                features[c.name] = list(range(place, place + _width(c)))
                 place += _width(c)
-        return found
+        return features
 
     def formulas(self) -> list[str]:
         numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
-        found = [f"{standardizing(c.mean, c.std)}, or 0 if it is missing" for c in numbers]
-        found += ["1 or 0" for c in numbers if c.missing]
+        texts = [f"{standardizing(c.mean, c.std)}, or 0 if it is missing" for c in numbers]
+        texts += ["1 or 0" for c in numbers if c.missing]
         for c in self.columns:
             if isinstance(c, CategoryColumn):
-                found += ["1 or 0"] * _width(c)
+                texts += ["1 or 0"] * _width(c)
             elif isinstance(c, TextColumn):
-                found += ["log(1 + how often the word occurs)"] * _width(c)
+                texts += ["log(1 + how often the word occurs)"] * _width(c)
             elif isinstance(c, DateColumn):
-                found += [f"{standardizing(m, d)}, or 0 if it is missing" for m, d in zip(c.mean, c.std, strict=True)]
-                found += ["1 or 0"] * c.missing
-        return [f"{name}: {formula}" for name, formula in zip(self.feature_names, found, strict=True)]
+                texts += [f"{standardizing(m, d)}, or 0 if it is missing" for m, d in zip(c.mean, c.std, strict=True)]
+                texts += ["1 or 0"] * c.missing
+        return [f"{name}: {formula}" for name, formula in zip(self.feature_names, texts, strict=True)]
 
     def as_arrays(self) -> ArrayPreparation | None:
         """The same for arrays (N, columns), if there are neither words nor marks of gaps."""
@@ -253,18 +253,18 @@ class TablePreparation(SamplePreparation):
         """The features of a table; with ``in_place`` in the memory of its numbers, if there is nothing else."""
         encoder = self.encoder(table)
         reused = in_place and table.stored is None and encoder.only_scales
-        found = table.numbers if reused else np.zeros((len(table), self.width), np.float32)
+        result = table.numbers if reused else np.zeros((len(table), self.width), np.float32)
         start = 0
         for numbers, codes in table.pieces():
-            encoder.fill(numbers, codes, found[start : start + len(numbers)])
+            encoder.fill(numbers, codes, result[start : start + len(numbers)])
             start += len(numbers)
-        return found
+        return result
 
     def encoder(self, table: Table) -> Encoder:
         """The encoder that turns rows of this table into features."""
-        found = Encoder(self.columns, table)
-        self.unseen = found.unseen
-        return found
+        made = Encoder(self.columns, table)
+        self.unseen = made.unseen
+        return made
 
     def state(self) -> dict[str, Any]:
         columns: list[dict[str, Any]] = []
@@ -280,15 +280,15 @@ class TablePreparation(SamplePreparation):
             else:
                 said = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(c).items()}
                 columns.append({"kind": "date", **said})
-        found = {
+        result = {
             "kind": self.kind,
             "columns": columns,
             "standardized": self.standardized,
             "missing": list(self.missing),
         }
         if self.formats is not None:
-            found["formats"] = {name: asdict(form) for name, form in self.formats.items()}
-        return {**found, "left_out": self.left_out}
+            result["formats"] = {name: asdict(form) for name, form in self.formats.items()}
+        return {**result, "left_out": self.left_out}
 
     @classmethod
     def from_state(cls, said: Said) -> TablePreparation:
@@ -319,41 +319,43 @@ class TablePreparation(SamplePreparation):
 
     def said(self) -> list[str]:
         numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
-        found = _said_left_out(self.left_out)
+        sentences = _said_left_out(self.left_out)
         for form, names in self._by_format().items():
-            found.append(f"Column{'s' * (len(names) > 1)} {_some([repr(name) for name in names])}: {form.said}.")
+            sentences.append(f"Column{'s' * (len(names) > 1)} {_some([repr(name) for name in names])}: {form.said}.")
         if numbers and self.standardized:
-            found.append(
+            sentences.append(
                 f"{_columns(len(numbers))} standardized: mean 0 and deviation 1 in the training rows "
                 "(--no-standardize leaves them as they are)."
             )
         gaps = [c.name for c in numbers if c.missing]
         if gaps:
             named = _some([repr(name) for name in gaps])
-            found.append(
+            sentences.append(
                 f"Missing numbers in {named} count as the mean, and a feature of their own says that they are missing."
             )
         for c in self.columns:
             if isinstance(c, CategoryColumn):
-                found.append(f"Column {c.name!r} holds {_of_categories(c)}.")
+                sentences.append(f"Column {c.name!r} holds {_of_categories(c)}.")
             elif isinstance(c, TextColumn):
-                found.append(f"Column {c.name!r} holds text; its {len(c.vocabulary)} most common words are counted.")
+                sentences.append(
+                    f"Column {c.name!r} holds text; its {len(c.vocabulary)} most common words are counted."
+                )
             elif isinstance(c, DateColumn):
-                found.append(f"Column {c.name!r} holds {_of_dates(c)}.")
-        return found
+                sentences.append(f"Column {c.name!r} holds {_of_dates(c)}.")
+        return sentences
 
     def _by_format(self) -> dict[NumberFormat, list[str]]:
-        found: dict[NumberFormat, list[str]] = {}
+        names: dict[NumberFormat, list[str]] = {}
         for name, form in (self.formats or {}).items():
             if name not in self.left_out:
-                found.setdefault(form, []).append(name)
-        return found
+                names.setdefault(form, []).append(name)
+        return names
 
     def by_column(self, targets: Sequence[str] = (), task: str | None = None) -> list[tuple[str, str]]:
         """The use of every column, those that are left out included; ``targets`` of a task come first."""
         formats = self.formats or {}
         of_task = f"target of the {task}" if task else "target"
-        found = [(name, f"{of_task}; {formats[name].said}" if name in formats else of_task) for name in targets]
+        uses = [(name, f"{of_task}; {formats[name].said}" if name in formats else of_task) for name in targets]
         for c in self.columns:
             if isinstance(c, NumberColumn):
                 text = "numbers, standardized" if self.standardized else "numbers"
@@ -365,8 +367,8 @@ class TablePreparation(SamplePreparation):
             else:
                 text = f"text, of which the {len(c.vocabulary)} most common words are counted"
             form = formats.get(c.name)
-            found.append((c.name, f"{text}; {form.said}" if form else text))
-        return found + [(name, f"left out: {why}") for name, why in self.left_out.items()]
+            uses.append((c.name, f"{text}; {form.said}" if form else text))
+        return uses + [(name, f"left out: {why}") for name, why in self.left_out.items()]
 
 
 class Encoder:
@@ -472,35 +474,37 @@ class _Words:
 
 
 def _count_words(table: Table, rows: Array) -> dict[str, _Words]:
-    found = {
+    counted = {
         name: _Words(np.zeros(len(words), np.int64))
         for name, words in zip(table.word_columns, table.words, strict=True)
     }
-    for _, codes in table.pieces(rows) if found else ():
-        for i, words in enumerate(found.values()):
+    for _, codes in table.pieces(rows) if counted else ():
+        for i, words in enumerate(counted.values()):
             there = codes[:, i] >= 0
             words.counts += np.bincount(codes[there, i], minlength=len(words.counts))
             words.missing |= not there.all()
-    return found
+    return counted
 
 
-def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool) -> CategoryColumn | TextColumn | str:
+def _word_column(
+    table: Table, name: str, counted: _Words, rows: int, forced: bool
+) -> CategoryColumn | TextColumn | str:
     """The use of a column of words, or the reason why it is left out."""
-    words, counts = table.words[table.word_columns.index(name)], found.counts
+    words, counts = table.words[table.word_columns.index(name)], counted.counts
     if name in table.overflowed:
         return f"it has more than {len(words):,} different words"
     known = dict(zip(words, counts.tolist(), strict=True))
     there = [word for word, count in known.items() if count]
-    if not there or (len(there) < 2 and not found.missing):
+    if not there or (len(there) < 2 and not counted.missing):
         return "it has the same value in all training rows"
     spelled: dict[str, str] = {}
     for word in sorted(there, key=lambda word: -known[word]):  # the most common spelling first
         spelled.setdefault(_folded(word), word)
-    if len(spelled) < 2 and not found.missing:
+    if len(spelled) < 2 and not counted.missing:
         return "it has the same value in all training rows"
     if len(spelled) <= _MOST_CATEGORIES or forced:
         joined = sorted(set(there) - set(spelled.values()))
-        return CategoryColumn(name, tuple(sorted(spelled.values())), found.missing, tuple(joined))
+        return CategoryColumn(name, tuple(sorted(spelled.values())), counted.missing, tuple(joined))
     if np.mean([len(_WORD.findall(word)) for word in there[:1000]]) >= 3:
         common: Counter[str] = Counter()
         for word, count in zip(words, counts, strict=True):
@@ -509,7 +513,7 @@ def _word_column(table: Table, name: str, found: _Words, rows: int, forced: bool
         vocabulary = [word for word, count in common.most_common(_VOCABULARY) if count >= 2]
         if vocabulary:
             return TextColumn(name, tuple(sorted(vocabulary)))
-    some = _common_categories(name, known, spelled, found.missing)
+    some = _common_categories(name, known, spelled, counted.missing)
     if some is not None:
         return some
     mixed = ""
@@ -538,16 +542,16 @@ def _common_categories(
     return CategoryColumn(name, tuple(sorted(chosen.values())), missing, tuple(joined), tuple(rare))
 
 
-def _date_column(table: Table, name: str, found: _Words, standardize: bool) -> DateColumn | str:
+def _date_column(table: Table, name: str, counted: _Words, standardize: bool) -> DateColumn | str:
     """The use of a column of dates, or the reason why it is left out."""
     order, words = table.dates[name], table.words[table.word_columns.index(name)]
     if name in table.overflowed:
         return f"it has more than {len(words):,} different dates"
-    known = found.counts > 0
+    known = counted.counts > 0
     values = dates.features([dates.moment(word, order) for word, there in zip(words, known, strict=True) if there])
     if not len(values):
         return "it has no value in the training rows"
-    shares = found.counts[known] / found.counts.sum()
+    shares = counted.counts[known] / counted.counts.sum()
     mean = shares @ values
     std = np.sqrt(shares @ (values - mean) ** 2)
     used = [i for i in range(len(dates.FEATURES)) if std[i] > 1e-9]
@@ -556,7 +560,7 @@ def _date_column(table: Table, name: str, found: _Words, standardize: bool) -> D
     if not standardize:
         mean, std = np.zeros_like(mean), np.ones_like(std)
     names = tuple(dates.FEATURES[i] for i in used)
-    return DateColumn(name, order, names, tuple(mean[used].tolist()), tuple(std[used].tolist()), found.missing)
+    return DateColumn(name, order, names, tuple(mean[used].tolist()), tuple(std[used].tolist()), counted.missing)
 
 
 def _date_features(column: DateColumn, table: Table) -> Array:
@@ -608,8 +612,8 @@ def _of_categories(column: CategoryColumn) -> str:
 
 def _said_left_out(left_out: Mapping[str, str]) -> list[str]:
     asked = [repr(name) for name, why in left_out.items() if why == "--drop"]
-    found = [f"Left out with --drop: {_some(asked)}."] if asked else []
-    return found + [f"Column {name!r} is left out: {why}." for name, why in left_out.items() if why != "--drop"]
+    sentences = [f"Left out with --drop: {_some(asked)}."] if asked else []
+    return sentences + [f"Column {name!r} is left out: {why}." for name, why in left_out.items() if why != "--drop"]
 
 
 def _format(said: Said) -> NumberFormat:
@@ -625,13 +629,13 @@ def _tokens(text: str) -> list[str]:
 
 def _word_counts(texts: Sequence[str], vocabulary: Sequence[str]) -> Array:
     places = {word: i for i, word in enumerate(vocabulary)}
-    found = np.zeros((len(texts), len(vocabulary)), np.float32)
+    counts = np.zeros((len(texts), len(vocabulary)), np.float32)
     for row, text in enumerate(texts):
         for token in _tokens(text):
             place = places.get(token)
             if place is not None:
-                found[row, place] += 1
-    return np.log1p(found)
+                counts[row, place] += 1
+    return np.log1p(counts)
 
 
 def _columns(count: int) -> str:
@@ -652,9 +656,9 @@ class TableRows(Rows):
         self._table, self._encoder, self._chosen = table, encoder, chosen
 
     def read(self, rows: Array) -> Array:
-        found = np.empty((len(rows), self.shape[1]), np.float32)
-        self._encoder.fill(*self._table.read(self._chosen[rows]), found)
-        return found
+        result = np.empty((len(rows), self.shape[1]), np.float32)
+        self._encoder.fill(*self._table.read(self._chosen[rows]), result)
+        return result
 
     def pieces(self) -> Iterator[Any]:
         """The same bytes as those of an array of all samples, so that a run goes on wherever they are."""

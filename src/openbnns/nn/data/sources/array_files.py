@@ -45,11 +45,11 @@ def read_npz(
             chosen = [name for name in (members if wanted is None else wanted) if name in members]
             for name in chosen:
                 budget.take(members[name].file_size)
-            found = {}
+            arrays = {}
             for name in chosen:
                 with archive.open(members[name]) as member:
-                    found[name] = _read_npy(member, members[name].file_size, f"{path}: {name}")
-            return found, list(members)
+                    arrays[name] = _read_npy(member, members[name].file_size, f"{path}: {name}")
+            return arrays, list(members)
     except DataError:
         raise
     except DAMAGED_ARCHIVE as error:
@@ -177,14 +177,14 @@ class StoredRows(Rows):
             between: Array = self.read(np.arange(first, first + span))
             chosen: Array = between[rows - first]
             return chosen
-        found = np.empty((len(rows), *self.shape[1:]), self._stored)
-        data = found.reshape(-1).view(np.uint8).data
+        result = np.empty((len(rows), *self.shape[1:]), self._stored)
+        data = result.reshape(-1).view(np.uint8).data
         ends = [*(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]  # ends of contiguous runs
         start = 0
         for end in ends:
             self._fill(data[start * self._row_bytes : end * self._row_bytes], int(rows[start]) * self._row_bytes)
             start = end
-        return found.astype(self.dtype, copy=False)
+        return result.astype(self.dtype, copy=False)
 
     def _fill(self, data: memoryview, place: int) -> None:
         """Read bytes of the array from this place on."""

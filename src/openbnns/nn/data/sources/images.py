@@ -70,7 +70,7 @@ class ImageRows(Rows):
         return pixels
 
     def read(self, rows: Array) -> Array:
-        found = np.empty((len(rows), *self.shape[1:]), np.float32)
+        result = np.empty((len(rows), *self.shape[1:]), np.float32)
         for i, row in enumerate(rows.tolist()):
             image = self._decode(self._paths[row])
             if image.shape != self.shape[1:]:
@@ -78,8 +78,8 @@ class ImageRows(Rows):
                     f"{self._paths[row]}: is {image.shape[1]} x {image.shape[2]} pixels, but the first image is "
                     f"{self.shape[2]} x {self.shape[3]}. Give open_images a size to scale all images to."
                 )
-            found[i] = image
-        return found
+            result[i] = image
+        return result
 
     def pieces(self) -> Iterator[Any]:
         yield repr(([path.name for path in self._paths], self._bytes)).encode()
@@ -124,7 +124,7 @@ def open_images(
         raise TypeError(
             f"open_images: {os.fspath(paths)!r} is one path. Pass a list, such as sorted(folder.glob('*.png'))."
         )
-    found = [Path(path) for path in paths]
-    if not found:
+    files = [Path(path) for path in paths]
+    if not files:
         raise DataError("open_images: the list of files is empty.")
-    return ImageRows(found, size, mode)
+    return ImageRows(files, size, mode)

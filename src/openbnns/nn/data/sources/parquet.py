@@ -68,14 +68,14 @@ class ParquetRows(BlockRows):
         return file
 
     def read_block(self, number: int) -> Array:
-        found = self._read_group(*self._groups[number])
-        if found.shape[1:] != self.shape[1:] or (found.dtype != self.dtype and found.dtype.kind != self.dtype.kind):
+        block = self._read_group(*self._groups[number])
+        if block.shape[1:] != self.shape[1:] or (block.dtype != self.dtype and block.dtype.kind != self.dtype.kind):
             file, group = self._groups[number]
             raise DataError(
-                f"{self._paths[file]}, row group {group}: {self._told} of {found.dtype} and shape {found.shape[1:]} per row, but "
+                f"{self._paths[file]}, row group {group}: {self._told} of {block.dtype} and shape {block.shape[1:]} per row, but "
                 f"the first row group has {self.dtype} and {self.shape[1:]}."
             )
-        return found.astype(self.dtype, copy=False)
+        return block.astype(self.dtype, copy=False)
 
     @property
     def _told(self) -> str:
@@ -126,8 +126,8 @@ def _array(pyarrow: Any, column: Any, who: str) -> Array:
         raise DataError(
             f"{who}: is {values.type}, but numbers are needed. Number classes from 0, and store the numbers."
         )
-    found: Array = values.to_numpy(zero_copy_only=False).reshape(shape)
-    return found
+    result: Array = values.to_numpy(zero_copy_only=False).reshape(shape)
+    return result
 
 
 def open_parquet(
@@ -158,13 +158,13 @@ def open_parquet(
     """
     window = whole_number(window, "open_parquet: window", 1)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found = [Path(path) for path in given]
-    if len(found) == 1 and found[0].is_dir():
-        found = sorted(found[0].glob("*.parquet")) or found
-    for path in found:
+    files = [Path(path) for path in given]
+    if len(files) == 1 and files[0].is_dir():
+        files = sorted(files[0].glob("*.parquet")) or files
+    for path in files:
         if not path.is_file():
             what = "there are no .parquet files in this folder" if path.is_dir() else "there is no such file"
             raise DataError(f"{path}: {what}.")
-    if not found:
+    if not files:
         raise DataError("open_parquet: the list of files is empty.")
-    return ParquetRows(found, columns, window)
+    return ParquetRows(files, columns, window)

@@ -69,8 +69,8 @@ class Rows(ABC, Listed):
 
     def __getitem__(self, chosen: Any) -> Array:
         if isinstance(chosen, (int, np.integer)):
-            found: Array = self[np.array([chosen])][0]
-            return found
+            row: Array = self[np.array([chosen])][0]
+            return row
         rows = np.arange(*chosen.indices(len(self))) if isinstance(chosen, slice) else self._numbers(chosen)
         shape = (len(rows), *self.shape[1:])
         if not len(rows):
@@ -147,7 +147,7 @@ class BlockRows(Rows):
         self._kept = max(self._kept, 1 + count)
 
     def read(self, rows: Array) -> Array:
-        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        result = np.empty((len(rows), *self.shape[1:]), self.dtype)
         blocks = np.searchsorted(self.ends, rows, side="right")
         with self._lock:
             for number in dict.fromkeys(blocks.tolist()):
@@ -156,12 +156,12 @@ class BlockRows(Rows):
                 if block is None:
                     block = self.read_block(number)
                     left = len(block)
-                found[places] = block[rows[places] - (self.ends[number] - len(block))]
+                result[places] = block[rows[places] - (self.ends[number] - len(block))]
                 if left > len(places):
                     self._blocks[number] = block, left - len(places)
                 while len(self._blocks) > self._kept:
                     self._blocks.popitem(last=False)
-        return found
+        return result
 
 
 class ChosenRows(Rows):

@@ -69,10 +69,10 @@ class Column:
     def numbers(self, column: Any) -> Array:
         """The numbers of these rows as float64, NaN for those that are missing."""
         wide = column if str(column.type) == "double" else column.cast("float64")
-        found: Array = wide.to_numpy(zero_copy_only=False)
+        result: Array = wide.to_numpy(zero_copy_only=False)
         if self._marks:
-            found = np.where(np.isin(found, self._marks), np.nan, found)
-        return found
+            result = np.where(np.isin(result, self._marks), np.nan, result)
+        return result
 
     def codes(self, column: Any, row: int) -> tuple[Array, Array]:
         """Places in ``words``, which grow by the words of these rows; and, for a target, the numbers that the words are."""
@@ -101,15 +101,15 @@ class Column:
     def _place(self, word: str) -> int:
         if not word or word in self.missing:
             return -1
-        found = self.words.get(word)
-        if found is None and len(self.words) == self._most == MOST_WORDS and (self.odd or not self.target):
+        place = self.words.get(word)
+        if place is None and len(self.words) == self._most == MOST_WORDS and (self.odd or not self.target):
             valued = all(is_number(known) or is_date(known) for known in list(self.words)[::20])
             self._most = MOST_NUMBERS if valued else MOST_WORDS
-        if found is None and len(self.words) < self._most:
-            found = self.words[word] = len(self.words)
-        if found is None:
+        if place is None and len(self.words) < self._most:
+            place = self.words[word] = len(self.words)
+        if place is None:
             self.overflowed = True
-        return -2 if found is None else found
+        return -2 if place is None else place
 
 
 def _stripped(cell: str) -> str:

@@ -51,10 +51,10 @@ Moment = tuple[date | None, float]
 
 def moment(word: str, order: str) -> Moment | None:
     """A cell as a date and a time; None if it does not fit. A date with its year in front fits every order but times."""
-    found = _CELLS[order].fullmatch(word) or (_CELLS["ymd"].fullmatch(word) if order != "time" else None)
-    if found is None:
+    match = _CELLS[order].fullmatch(word) or (_CELLS["ymd"].fullmatch(word) if order != "time" else None)
+    if match is None:
         return None
-    said = found.groupdict()
+    said = match.groupdict()
     hour = int(said["hour"] or 0) + int(said["minute"] or 0) / 60 + int(said["second"] or 0) / 3600
     half = (said["half"] or "").lower()[:1]
     if half:
@@ -143,7 +143,7 @@ def _ambiguous(table: Table, name: str) -> DataError:
     _, words = table.texts(name)
     first, second = ([moment(word, order) for word in words] for order in ("mdy", "dmy"))
     place = next((i for i, (one, other) in enumerate(zip(first, second, strict=True)) if one != other), 0)
-    readings = [f"{found[0]:%-d %B %Y}" for found in (first[place], second[place]) if found and found[0]]
+    readings = [f"{reading[0]:%-d %B %Y}" for reading in (first[place], second[place]) if reading and reading[0]]
     return DataError(
         f"{table.source}: column {name!r} has dates such as {words[place]!r}, which is {readings[0]} if the month comes first, "
         f"and {readings[-1]} if the day does; nothing in the table tells which. Say so: --dates month-first or --dates day-first "
@@ -165,9 +165,9 @@ def features(moments: Sequence[Moment | None]) -> Array:
     turns = 2 * np.pi * np.array([(month - 1) / 12, weekday / 7, hour / 24])
     waves = [wave for turn in turns for wave in (np.sin(turn), np.cos(turn))]
     whole = np.where([d is None for d in days], 0.0, hour / 24)
-    found: Array = np.stack([count + whole, year, *waves], axis=1)
-    found[np.isnan(hour)] = np.nan
-    return found
+    columns: Array = np.stack([count + whole, year, *waves], axis=1)
+    columns[np.isnan(hour)] = np.nan
+    return columns
 
 
 _ORIGIN = date(1970, 1, 1).toordinal()

@@ -94,8 +94,8 @@ def find_format(
 
 def _decimal(columns: list[list[str]], separator: str, given: str) -> tuple[str, str]:
     """The decimal sign of plain numbers, and the one that is certain."""
-    found = number_formats.decimals_of({cell for column in columns for cell in column})
-    certain = given or (found.pop() if len(found) == 1 else "")
+    signs = number_formats.decimals_of({cell for column in columns for cell in column})
+    certain = given or (signs.pop() if len(signs) == 1 else "")
     if certain == ",":
         return ("" if separator == "," else ","), certain
     pointed = [column for column in columns if column and all(map(_POINTED.fullmatch, column))]
@@ -129,8 +129,8 @@ def _named_separator(separator: str) -> str:
 
 def _cells_of(lines: list[str], separator: str) -> list[list[str]]:
     try:
-        found = csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
-        return [row for row in found if any(cell.strip() for cell in row)]
+        reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
+        return [row for row in reader if any(cell.strip() for cell in row)]
     except csv.Error:
         return [line.split(separator) for line in lines if line.strip()]
 
@@ -256,17 +256,17 @@ def _chosen(
     """The kind of every column: as it is said, or as it seems to be from the first rows."""
     names = form.names
     if kinds is None:
-        found = {name: _guess(cells, form.decimal) for name, cells in zip(names, form.sample, strict=True)}
+        guessed = {name: _guess(cells, form.decimal) for name, cells in zip(names, form.sample, strict=True)}
     else:
         require_columns(kinds, names, source)
         plain = NumberFormat(form.decimal or ".")
-        found = {name: _WORD if name in kinds else _IGNORED for name in names}
-        found |= {n: _NUMBER for n, kind in kinds.items() if kind == "number" and formats.get(n, plain) == plain}
+        guessed = {name: _WORD if name in kinds else _IGNORED for name in names}
+        guessed |= {n: _NUMBER for n, kind in kinds.items() if kind == "number" and formats.get(n, plain) == plain}
     for name in categorical:
-        found[find_column(name, names, source, "--categorical")] = _WORD
+        guessed[find_column(name, names, source, "--categorical")] = _WORD
     for name in ignored:
-        found[find_column(name, names, source, "--drop")] = _IGNORED
-    return found
+        guessed[find_column(name, names, source, "--drop")] = _IGNORED
+    return guessed
 
 
 def _guess(cells: Sequence[str], decimal: str) -> int:
@@ -356,7 +356,7 @@ class _Reading:
         texts = {name: _WORD if kind in (_NUMBER, _SPACED) else _IGNORED for name, kind in self.kinds.items()}
         lines = Lines(self.path, self.form, self.limit)
         try:
-            found = self._odd_cells(_Batches(self, csv_reader, arrow, lines, texts))
+            misfits = self._odd_cells(_Batches(self, csv_reader, arrow, lines, texts))
         except arrow.ArrowInvalid:
             longest = lines.check()
             if longest < self._piece:
@@ -365,7 +365,7 @@ class _Reading:
             return
         lines.check_bytes()
         before = dict(self.kinds)
-        for name, odd in found.items():
+        for name, odd in misfits.items():
             if odd is None:
                 self.kinds[name] = _SPACED
             else:
@@ -376,7 +376,7 @@ class _Reading:
 
     def _odd_cells(self, batches: _Batches) -> dict[str, _Odd | None]:
         """Columns of numbers with cells that are none, or (None) with nothing worse than blanks around them."""
-        found: dict[str, _Odd | None] = {}
+        by_column: dict[str, _Odd | None] = {}
         there: dict[str, int] = {}
         missing, decimal, row = {"", *self._nothing(_NUMBER)}, self.form.decimal, 0
         for batch in batches:
@@ -388,7 +388,7 @@ class _Reading:
                 gone = [i for i, cell in enumerate(cells) if cell.strip() in missing]
                 there[name] = there.get(name, 0) + len(column) - int(np.isin(places, gone).sum())
                 if any(cell != cell.strip() for cell in cells):
-                    found.setdefault(name, None)
+                    by_column.setdefault(name, None)
                 odd = [
                     i for i, cell in enumerate(cells)
                     if cell.strip() not in missing and plain_number(cell.strip(), decimal) is None
@@ -396,14 +396,14 @@ class _Reading:
                 if odd:
                     where = np.isin(places, odd)
                     first = int(np.argmax(where))
-                    known = found.get(name) or _Odd(row + first, cells[places[first]].strip())
+                    known = by_column.get(name) or _Odd(row + first, cells[places[first]].strip())
                     known.count += int(where.sum())
-                    found[name] = known
+                    by_column[name] = known
             row += len(column)
-        for name, odd_cells in found.items():
+        for name, odd_cells in by_column.items():
             if odd_cells is not None:
                 odd_cells.there = there[name]
-        return found
+        return by_column
 
     def _refuse(self, name: str, odd: _Odd, lines: Lines) -> None:
         """Refuse a column of numbers in which a few cells are none."""
@@ -514,13 +514,13 @@ class Lines:
         """The same for several rows, in order."""
         wanted, skipped, place = iter(rows), set(self.skipped), 0
         row = next(wanted, None)
-        for number, found in enumerate(self.walk()):
+        for number, numbered in enumerate(self.walk()):
             if row is None:
                 return
             if number in skipped:
                 continue
             while place == row:
-                yield found
+                yield numbered
                 row = next(wanted, None)
             place += 1
 

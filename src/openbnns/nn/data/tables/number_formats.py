@@ -94,23 +94,23 @@ class NumberFormat:
 
     def written_as(self, decimal: str, thousands: str) -> NumberFormat:
         """The same with other signs, where any are given."""
-        found, between = decimal or self.decimal, thousands or self.thousands
-        if between == found:
-            between = "." if found == "," else ","
-        return NumberFormat(found, between, self.unit, self.parentheses)
+        point, between = decimal or self.decimal, thousands or self.thousands
+        if between == point:
+            between = "." if point == "," else ","
+        return NumberFormat(point, between, self.unit, self.parentheses)
 
 
 def signs(decimal: str | None, thousands: str | None) -> tuple[str, str]:
     """The two signs that were given, by themselves or by name; "" for one that was not and does not follow from the other."""
-    found = []
+    chosen = []
     for name, sign, usable in (("decimal", decimal, ".,"), ("thousands", thousands, ",. '")):
         text = "" if sign is None else SIGNS.get(sign, sign)
         if text and (text not in usable or len(text) != 1):
             raise ValueError(f"--{name} is {sign!r}. Use {' or '.join(n for n, s in SIGNS.items() if s in usable)}.")
-        found.append(text)
-    if found[0] and found[0] == found[1]:
-        raise ValueError(f"--decimal and --thousands are both {found[0]!r}. Give two different signs.")
-    return found[0] or {",": ".", ".": ","}.get(found[1], ""), found[1]
+        chosen.append(text)
+    if chosen[0] and chosen[0] == chosen[1]:
+        raise ValueError(f"--decimal and --thousands are both {chosen[0]!r}. Give two different signs.")
+    return chosen[0] or {",": ".", ".": ","}.get(chosen[1], ""), chosen[1]
 
 
 def is_number(word: str) -> bool:
@@ -138,15 +138,15 @@ def plain_number(word: str, decimal: str) -> float | None:
 
 def decimals_of(words: Iterable[str]) -> set[str]:
     """The decimal signs of which these cells leave no doubt."""
-    found: set[str] = set()
+    decimals: set[str] = set()
     for word in words:
-        if "," not in word and word.count(".") == 1 and "." in found:
+        if "," not in word and word.count(".") == 1 and "." in decimals:
             continue  # which says nothing new
         cell = _split(word) if "," in word or "." in word else None
         if cell is not None:
             possible = {d for (d, _), body in _BODIES.items() if body.fullmatch(cell.digits)}
-            found |= possible if len(possible) == 1 else set()
-    return found
+            decimals |= possible if len(possible) == 1 else set()
+    return decimals
 
 
 def may_be_thousands(words: Collection[str]) -> bool:
@@ -170,14 +170,14 @@ class _Cell:
 
 
 def _split(word: str) -> _Cell | None:
-    found = _CELL.fullmatch(word.translate(_ALIKE).strip())
-    if found is None:
+    match = _CELL.fullmatch(word.translate(_ALIKE).strip())
+    if match is None:
         return None
-    units = [unit for unit in found.group("before", "inside", "behind") if unit]
-    enclosed, sign = found["open"] is not None, found["sign"] + found["second"]
-    if len(units) > 1 or enclosed != (found["close"] is not None) or len(sign) + enclosed > 1:
+    units = [unit for unit in match.group("before", "inside", "behind") if unit]
+    enclosed, sign = match["open"] is not None, match["sign"] + match["second"]
+    if len(units) > 1 or enclosed != (match["close"] is not None) or len(sign) + enclosed > 1:
         return None
-    return _Cell(found["digits"], found["power"] or "", sign == "-" or enclosed, units[0] if units else "", enclosed)
+    return _Cell(match["digits"], match["power"] or "", sign == "-" or enclosed, units[0] if units else "", enclosed)
 
 
 def _value(cell: _Cell, decimal: str, thousands: str) -> float:

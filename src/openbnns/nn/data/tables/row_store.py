@@ -32,16 +32,16 @@ def memory_for_data(stream: bool | None, limit: int | None) -> int | None:
     if stream is not None:
         return 0 if stream else None
     free = free_memory()
-    found = None if free is None else int(_SHARE_OF_FREE_MEMORY * free)
-    return max(1, min((size for size in (found, limit) if size is not None), default=2**62))
+    room = None if free is None else int(_SHARE_OF_FREE_MEMORY * free)
+    return max(1, min((size for size in (room, limit) if size is not None), default=2**62))
 
 
 def memory_for_table(path: Path, stream: bool | None, limit: int | None) -> int | None:
     """The same for the table in a file; a compressed one takes a share of what files may ask for, however much is free."""
-    found = memory_for_data(stream, limit)
-    if stream is None and limit is None and found is not None and path.suffix.lower() == ".gz":
-        found = min(found, int(_SHARE_OF_FREE_MEMORY * memory_limit.limit(path.stat().st_size)))
-    return found
+    room = memory_for_data(stream, limit)
+    if stream is None and limit is None and room is not None and path.suffix.lower() == ".gz":
+        room = min(room, int(_SHARE_OF_FREE_MEMORY * memory_limit.limit(path.stat().st_size)))
+    return room
 
 
 def free_memory() -> int | None:

@@ -95,8 +95,10 @@ class Table:
             both, count = self.stored[chosen], len(self.number_columns) - len(self.lookups)
             numbers, codes = both[:, :count].view(np.float32), both[:, count:]
         if self.lookups:
-            found = [values[codes[:, self.word_columns.index(name)]][:, None] for name, values in self.lookups.items()]
-            numbers = np.concatenate([numbers, *found], axis=1)
+            columns = [
+                values[codes[:, self.word_columns.index(name)]][:, None] for name, values in self.lookups.items()
+            ]
+            numbers = np.concatenate([numbers, *columns], axis=1)
         return numbers, codes
 
     def take_numbers(self, name: str, values: Array) -> None:
@@ -123,10 +125,10 @@ class Table:
     def column(self, name: str) -> Array:
         """Numbers of a column, as float64."""
         i = self.number_columns.index(name)
-        found: Array = (
+        values: Array = (
             np.concatenate([numbers[:, i].copy() for numbers, _ in self.pieces()]).astype(np.float64) + self.centre[i]
         )
-        return found
+        return values
 
     def texts(self, name: str) -> tuple[Array, list[str]]:
         """The codes of a column of words, and what they stand for."""
@@ -235,7 +237,7 @@ def _numbers(values: Iterable[Any], name: str, who: str, form: NumberFormat, mis
     array = np.asarray(values)
     if array.dtype.kind in "fiub":
         return without_marks(array.astype(np.float64), missing)
-    found = np.empty(len(array))
+    result = np.empty(len(array))
     for i, value in enumerate(array):
         text = isinstance(value, str)
         try:
@@ -247,8 +249,8 @@ def _numbers(values: Iterable[Any], name: str, who: str, form: NumberFormat, mis
             raise DataError(
                 f"{who}: column {name!r} holds numbers{such} in the model, but row {i + 1} has {str(value)[:60]!r}."
             )
-        found[i] = number
-    return without_marks(found, missing)
+        result[i] = number
+    return without_marks(result, missing)
 
 
 def without_marks(values: Array, missing: Iterable[str]) -> Array:
