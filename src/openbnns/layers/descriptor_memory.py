@@ -1,4 +1,4 @@
-"""What the methods of a descriptor do that Swift has: allocate and fill memory, read it, give its shape."""
+"""Allocation, reading and shapes of descriptors, which their methods of the Swift overlay look up here."""
 
 from __future__ import annotations
 
