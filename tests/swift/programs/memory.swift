@@ -60,13 +60,14 @@ func graph(_ step: Int) throws {
 enum Program {
     static func main() throws {
         let rounds = Int(CommandLine.arguments[1])!
-        func run(_ rounds: Int) throws {
-            for step in 0..<rounds { try once(step) }
-            for step in 0..<rounds / 10 { try graph(step) }
-        }
-        try run(rounds / 5)
+        print("grew", try growth(rounds, once), try growth(rounds / 10, graph))
+    }
+
+    /// Kilobytes that rounds of something add, after some to begin with.
+    static func growth(_ rounds: Int, _ body: (Int) throws -> Void) rethrows -> Int {
+        for step in 0..<rounds / 5 { try body(step) }
         let before = residentMemory()
-        try run(rounds)
-        print("grew \(residentMemory() - before)")
+        for step in 0..<rounds { try body(step) }
+        return residentMemory() - before
     }
 }
