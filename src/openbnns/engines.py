@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 reason = ""  # why there is no compiled core
 if TYPE_CHECKING:
@@ -137,18 +137,24 @@ def _initial() -> str:
     if chosen in (NATIVE, REFERENCE):
         return chosen
     if chosen:
-        said = f"OPENBNNS_ENGINE is {chosen!r}. Set it to 'native' or 'reference', or leave it unset."
-        if os.path.basename(sys.argv[0] if sys.argv else "") in ("openbnns", "-m", "openbnns.exe"):
-            sys.stderr.write(f"openbnns: {said}\n")  # a user of the command line needs no traceback
-            raise SystemExit(2)
-        raise ValueError(said)
+        _refuse(f"OPENBNNS_ENGINE is {chosen!r}. Set it to 'native' or 'reference', or leave it unset.")
     if _core is not None:
         return NATIVE
+    if os.environ.get("OPENBNNS_ISA") == "amx":  # nothing else will do
+        _refuse(reason)
     _warn(
         f"the compiled core cannot be loaded ({reason}), so the slow reference engine is used. Reinstall openbnns, or "
         "set OPENBNNS_ENGINE=reference to choose it explicitly."
     )
     return REFERENCE
+
+
+def _refuse(said: str) -> NoReturn:
+    """End the import for a setting that cannot be met."""
+    if os.path.basename(sys.argv[0] if sys.argv else "") in ("openbnns", "-m", "openbnns.exe"):
+        sys.stderr.write(f"openbnns: {said}\n")  # a user of the command line needs no traceback
+        raise SystemExit(2)
+    raise ValueError(said)
 
 
 def accuracy() -> str:

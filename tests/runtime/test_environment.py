@@ -69,7 +69,7 @@ def test_amx_is_used_or_refused() -> None:
         return
     reason = "the system does not permit it" if has_amx else "this CPU has no AMX for bfloat16 and int8"
     assert done.returncode != 0
-    assert f"RuntimeError: OPENBNNS_ISA is amx, but {reason}" in done.stderr
+    assert f"ValueError: OPENBNNS_ISA is amx, but {reason}" in done.stderr
     assert "Set it to avx512, avx2 or base, or leave it unset." in done.stderr
 
 
