@@ -377,9 +377,11 @@ class Masks(nn.Module):
         return F.cumsum(found.mean(-1), 1) + wide.amax((1, 3))[:, ::2] * tall.amin((1, 3))[:, ::3]
 
 
-def test_masks_and_what_they_find(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_masks_and_what_they_find(precision: str, tmp_path: Path) -> None:
     net = Masks().build((2, 5, 6), seed=1).eval()
-    path = net.to_coreml(tmp_path / "masks.mlpackage").path
+    path = net.to_coreml(tmp_path / "masks.mlpackage", precision=precision).path
+    tolerance = 1e-5 if precision == "float32" else 3e-2
     for count in (1, 4):
-        x = numbers(count, 2, 5, 6)
-        np.testing.assert_allclose(MLModel(path).predict({"input": x})["output"], net(x), atol=1e-5)
+        x = numbers(count, 2, 5, 6).astype(np.float16).astype(np.float32)
+        np.testing.assert_allclose(MLModel(path).predict({"input": x})["output"], net(x), atol=tolerance)

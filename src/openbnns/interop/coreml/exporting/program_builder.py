@@ -142,7 +142,8 @@ class ProgramBuilder:
         rules = {rule.name: rule for rule in OPERATIONS[kind].inputs(OPSET)}
         inputs = {
             key: tuple(
-                self._argument(one, f"{name}_{key}", element) for one in (held if rules[key].several else [held])
+                self._argument(one, f"{name}_{key}", element if element in rules[key].types else "fp32")
+                for one in (held if rules[key].several else [held])
             )
             for key, held in arguments.items()
         }
