@@ -94,3 +94,12 @@ def test_outputs_of_a_description(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(command) == 2
     said = capsys.readouterr().err
     assert "what the layers give for one sample" in said and "OPENBNNS_MEMORY_LIMIT=" in said
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1 KiB"), (1536, "1.5 KiB"), (2**20, "1 MiB"), (2**30 - 1, "1024 MiB"),
+     (5 * 2**30, "5 GiB"), (3 * 2**40, "3 TiB")],
+)  # fmt: skip
+def test_numbers_of_bytes_are_shown_in_units(count: int, text: str) -> None:
+    assert memory_limit.shown(count) == text
