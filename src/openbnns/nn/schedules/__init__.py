@@ -37,7 +37,7 @@ __all__ = [
 ScheduleName = Literal["constant", "step", "cosine", "warmup", "warmup_cosine"]
 
 NAMED: dict[str, Callable[[], Schedule]] = {
-    "constant": lambda: ConstantLR(factor=1.0, total_iters=0),
+    "constant": lambda: lambda step, total: 1.0,
     "step": StepLR,
     "cosine": CosineAnnealingLR,
     "warmup": lambda: WarmUp(ConstantLR(factor=1.0, total_iters=0)),
