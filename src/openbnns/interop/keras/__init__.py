@@ -16,7 +16,11 @@ import numpy as np
 from ..._plural import plural
 from ...graph import operations
 from ...graph.parameter import Mismatch
+from ...nn.convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
+from ...nn.layers import Embedding, Linear
+from ...nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm
 from ...nn.recording import recorded_graph
+from ...nn.sequences import GRU, LSTM, MultiheadAttention
 from . import files
 from .files import KerasLayer
 from .layer_arrays import (
@@ -36,35 +40,30 @@ SUFFIXES = (".h5", ".keras", ".hdf5")
 _ATTENTION = ("query_dense", "key_dense", "value_dense", "output_dense")
 
 
+_KINDS: dict[type, tuple[str, ...]] = {
+    ConvTranspose1d: ("conv1d_transpose",),
+    ConvTranspose2d: ("conv2d_transpose",),
+    Conv2d: ("conv2d",),
+    Conv1d: ("conv1d",),
+    Linear: ("dense",),
+    Embedding: ("embedding",),
+    BatchNorm1d: ("batch_normalization",),
+    BatchNorm2d: ("batch_normalization",),
+    LayerNorm: ("layer_normalization",),
+    GroupNorm: ("group_normalization",),
+    LSTM: ("lstm",),
+    GRU: ("gru",),
+    MultiheadAttention: ("multi_head_attention",),
+}
+"""Classes of Keras by the class of a layer here, or its nearest base that is listed."""
+
+
 def kinds_of(module: Any) -> tuple[str, ...]:
     """The classes of Keras that a layer has weights of; the first one that the file has counts."""
-    from ...nn import convolution, layers, normalization, sequences
-
-    if isinstance(module, convolution.ConvTranspose1d):
-        return ("conv1d_transpose",)
-    if isinstance(module, convolution.ConvTranspose2d):
-        return ("conv2d_transpose",)
-    if isinstance(module, convolution.Conv2d):
-        return ("depthwise_conv2d", "conv2d") if module.groups > 1 else ("conv2d",)
-    if isinstance(module, convolution.Conv1d):
-        return ("conv1d",)
-    if isinstance(module, layers.Linear):
-        return ("dense",)
-    if isinstance(module, layers.Embedding):
-        return ("embedding",)
-    if isinstance(module, (normalization.BatchNorm1d, normalization.BatchNorm2d)):
-        return ("batch_normalization",)
-    if isinstance(module, normalization.LayerNorm):
-        return ("layer_normalization",)
-    if isinstance(module, normalization.GroupNorm):
-        return ("group_normalization",)
-    if isinstance(module, sequences.LSTM):
-        return ("bidirectional_lstm",) if module.bidirectional else ("lstm",)
-    if isinstance(module, sequences.GRU):
-        return ("bidirectional_gru",) if module.bidirectional else ("gru",)
-    if isinstance(module, sequences.MultiheadAttention):
-        return ("multi_head_attention",)
-    return ()
+    kinds = next((_KINDS[base] for base in type(module).__mro__ if base in _KINDS), ())
+    if kinds == ("conv2d",) and module.groups > 1:
+        return ("depthwise_conv2d", *kinds)
+    return tuple(f"bidirectional_{kind}" for kind in kinds) if getattr(module, "bidirectional", False) else kinds
 
 
 def _matched(network: Module) -> Iterator[tuple[str, Any]]:
