@@ -49,7 +49,7 @@ def test_everything_is_drawn() -> None:
 
 def test_a_failure_shows_the_smallest_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a backward pass that forgets to add, values that are read twice have wrong gradients."""
-    monkeypatch.setattr(_program, "adding", lambda *_: lambda: None)
+    monkeypatch.setattr(_program, "adding", lambda *_, **__: lambda: None)
     failing = next(plan for plan in map(draw, range(NETWORKS)) if len(plan.steps) > 8 and failure_of(plan))
     told = report(failing)
     assert "gradient of" in told and "The smallest network that fails" in told

@@ -46,7 +46,7 @@ def clearing(target: Array) -> Call:
     return copying(target, np.broadcast_to(np.zeros(1, target.dtype), target.shape))
 
 
-def adding(target: Array, a: Array, b: Array, layers: dict[int, BinaryArithmeticLayer] | None = None) -> Call:
+def adding(target: Array, a: Array, b: Array, *, layers: dict[int, BinaryArithmeticLayer] | None = None) -> Call:
     """A call that stores the sum of two arrays of the same size; ``target`` may be one of them.
 
     ``layers`` holds those of other sums by their size; one that is missing is added.
@@ -161,7 +161,7 @@ class CallList:
         return ["Python" if native is None else "native" for native, calls in self._parts for _ in calls]
 
     def run_over(self, streams: Sequence[Stream], result: Array, results: Array) -> int:
-        """If ``is_one``: make the calls once for each of the ``results``; gives for how many of them that was done.
+        """Make the calls, which must be one (``is_one``), once for each of the ``results``; return how many were computed.
 
         A stream is ``(planned, given)``: the i-th time the calls use the i-th part of ``given``, as large as ``planned``, which
         they only read, in its place. What is in ``result`` then becomes the i-th of the results.

@@ -369,7 +369,7 @@ class Program:
                 places[number] = None
             elif target.adds and place is not None:
                 part = self._piece(self.added_blocks[step.index, number], place.dtype).reshape(place.shape)
-                sums.append((target.owner, adding(place, place, part, self._sums)))
+                sums.append((target.owner, adding(place, place, part, layers=self._sums)))
                 places[number] = part
         if all(place is None for place in places):
             return
