@@ -35,8 +35,8 @@ class InBranch(Exception):
 class Graph:
     """Operations in the order in which they run.
 
-    Those who record networks override what it knows of them: the parameters that belong to the network, the arrays that its
-    modules hold, and their modes.
+    Subclasses override what it knows of a network: the parameters that belong to it, the arrays that its modules hold, and
+    their modes.
     """
 
     passes: ClassVar[list[Callable[[Sequence[Operation], Sequence[Tensor]], list[Operation]]]] = [drop_unused, fuse]
@@ -85,10 +85,10 @@ class Graph:
         return self.training
 
     def require_parts(self, module: object) -> None:
-        """Refuse a module with parameters that the network does not know of."""
+        """Refuse a module with parameters that do not belong to the network."""
 
     def require_own(self, parameter: Parameter) -> None:
-        """Refuse a parameter that the network does not know of."""
+        """Refuse a parameter that does not belong to the network."""
 
     def held_arrays(self) -> Iterable[Array]:
         """The arrays that modules hold, whose numbers may change from pass to pass."""
@@ -100,7 +100,7 @@ class Graph:
         return self.outputs[0]
 
     def sizes_for(self, samples: int) -> dict[str, int]:
-        """The free sizes with so many samples: those of the first axes of inputs; others as they were recorded."""
+        """The free sizes for a number of samples, the first axis of inputs; other sizes are as they were recorded."""
         names = {name for v in self.inputs if v.shape and isinstance(v.shape[0], Size) for name in v.shape[0].names()}
         return {name: samples if name in names else number for name, number in self.sizes.numbers.items()}
 
@@ -251,7 +251,7 @@ class Graph:
 
     @contextmanager
     def calling(self, *, module: object = None, function: str = "") -> Iterator[None]:
-        """While this lasts, operations are the work of a module, or of a function that the latest one calls."""
+        """Take the operations recorded in the block for the work of a module, or of a function that the latest one calls."""
         before = self.function
         if module is not None:
             self.modules.append(module)
@@ -316,7 +316,7 @@ def _plain(array: Array) -> Array:
 
 @contextmanager
 def recording(graph: Graph) -> Iterator[None]:
-    """While this lasts, expressions of parameters alone belong to the graph."""
+    """Record in the graph what functions compute in the block, expressions of parameters alone included."""
     token = recorded_graph.set(graph)
     try:
         yield

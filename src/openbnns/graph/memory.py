@@ -27,7 +27,7 @@ class Arena:
         self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        """Memory of so many bytes. A request for more than before allocates anew, and all later ones share that."""
+        """Memory of ``size`` bytes. A request for more than any before allocates anew, and later ones share that."""
         if len(self._memory) < size:
             memory = np.empty(size + ALIGNMENT, np.uint8)
             start = -memory.ctypes.data % ALIGNMENT

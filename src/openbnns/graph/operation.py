@@ -104,7 +104,7 @@ class Operation:
         return False
 
     def fuse(self, following: Operation) -> bool:
-        """Take over the work of the operation that alone reads this one's output; False if that cannot be."""
+        """Take over the work of the operation that alone reads this one's output; False if it cannot."""
         return False
 
     def scratch_size(self, sizes: Mapping[str, int], backward: bool) -> int:

@@ -385,10 +385,10 @@ It is not used without the compiled core."""
 
 
 def note_step() -> None:
-    """An optimizer has written to the arrays of its parameters, maybe not to all of them.
+    """Note that an optimizer has written to the arrays of its parameters, maybe not to all of them.
 
-    After the last write, never before: another thread may run the network meanwhile, and keep what it has made of parameters
-    that were half written. It does so under the number that it knows, which is not used any more from here on.
+    Call it after the last write, never before: meanwhile another thread may run the network and keep what it makes of
+    half-written parameters. It keeps that under the number of the step before, which ends here.
     """
     global _step
     if engines._core is not None:

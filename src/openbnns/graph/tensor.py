@@ -64,7 +64,7 @@ class _Conversions:
 
 
 class Expression(_Conversions):
-    """Base of values and parameters. ``dim`` counts the batch axis."""
+    """Operators and methods that tensors and parameters share. ``dim`` counts the batch axis."""
 
     __slots__ = ()
 
@@ -626,7 +626,7 @@ for _name, _method in list(vars(Expression).items()):
 
 
 function_names: set[str] = set()
-"""The functions that users can be told to call: all of ``nn.functional`` once that is there."""
+"""The functions that messages may name: all of ``nn.functional`` once it is loaded."""
 
 
 def document(described: Mapping[str, Any], names: Iterable[str]) -> None:
@@ -731,7 +731,7 @@ class Tensor(Expression):
         return bound(self.shape, sizes)
 
     def as_indices(self, who: str) -> Tensor:
-        """The value as whole numbers that look something up; an input of the network becomes one of integers thereby.
+        """The tensor as integers for lookups; an input of the network that is read in this way becomes an input of integers.
 
         So does what was only moved out of inputs, such as ``ids[:, 1:]``.
         """

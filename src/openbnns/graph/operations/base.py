@@ -55,7 +55,7 @@ def merged_axes(shapes: Sequence[Sizes], whole: Sizes) -> list[Sizes]:
 
     Neighbouring axes become one where every operand has both or repeats both.
 
-    >>> from openbnns.graph.operations._shaped import merged_axes
+    >>> from openbnns.graph.operations.base import merged_axes
     >>> merged_axes([(8, 3, 4, 5), (3, 1, 1)], (8, 3, 4, 5))
     [(8, 3, 20), (1, 3, 1), (8, 3, 20)]
     """

@@ -71,12 +71,14 @@ def require_range(numbers: Array, least: int, end: int, who: str) -> None:
 
 
 class Embedding(Operation):
+    """Rows of a table by number; row ``padding_index`` gets no gradient."""
+
     def __init__(self, graph: Graph, x: Tensor, weight: Parameter, padding_index: int | None) -> None:
         self.weight, self.padding_index = weight, padding_index
         super().__init__([x], Tensor(graph, (*x.shape, weight.shape[1]), FLOAT32), [weight])
 
     def _layer(self, count: int) -> Any:
-        """The layer that looks up so many rows at a time."""
+        """The layer that looks up ``count`` rows at a time."""
         return self.made(
             count,
             lambda: EmbeddingLayer(

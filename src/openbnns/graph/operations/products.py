@@ -25,6 +25,8 @@ from .normalization import Normalization
 
 
 class Linear(NormalizedOperation):
+    """y = f(W x + b) along the last axis."""
+
     def __init__(self, graph: Graph, x: Tensor, weight: Parameter, bias: Parameter | None) -> None:
         self.weight, self.bias = weight, bias
         parameters = [weight] if bias is None else [weight, bias]
