@@ -1,4 +1,4 @@
-"""Every operation of a graph in Swift against formulas in NumPy, those of tests/graph/test_builder.py."""
+"""Every operation of a graph in Swift against formulas in NumPy, those of tests/builder_cases.py."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_builder import INSIDE, POSITIVE, UNARY, X, Y
 
-from swift_tools import PROGRAMS, Module, run
+from builder_cases import INSIDE, POSITIVE, UNARY, X, Y
+from swift.swift_tools import PROGRAMS, Module, run
 
-pytest_plugins = ["swift_fixtures"]
+pytest_plugins = ["swift.swift_fixtures"]
 
 NOT_IN_SWIFT = {"slice"}
 """Ranges with steps."""

@@ -1,4 +1,4 @@
-// Every operation of a tensor of a graph, by the names of tests/graph/test_builder.py, which has formulas for them in NumPy.
+// Every operation of a tensor of a graph, by the names of tests/builder_cases.py, which has formulas for them in NumPy.
 //
 //     operations FOLDER    reads FOLDER/NAME.x and FOLDER/y (Float, 2 x 3 x 5) and prints a line for each operation
 import Accelerate

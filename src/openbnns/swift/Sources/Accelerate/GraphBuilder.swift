@@ -6,7 +6,12 @@ extension BNNSGraph {
     ) throws -> Context {
         var builder = Builder()
         let record = builder.record
-        let outputs = block(&builder).map { ($0 as! any RecordedTensor).number(in: record) }
+        let outputs = block(&builder).map { output in
+            guard let tensor = output as? any RecordedTensor else {
+                preconditionFailure("makeContext: \(type(of: output)) is no output. Return tensors of the builder.")
+            }
+            return tensor.number(in: record)
+        }
         guard !record.hasFailed else { throw Error.unableToCreateGraph }
         return try Context(compiling: { openbnns_graph_builder_compile(record.builder, outputs.count, outputs, $0) }, options)
     }
