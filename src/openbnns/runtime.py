@@ -103,7 +103,7 @@ def config() -> dict[str, str]:
 
 
 def _instructions() -> str:
-    """What the CPU has of the instructions that kernels use, and why AMX is not in use."""
+    """The instructions for products that the CPU has, and why AMX is not in use."""
     core = engines._core
     if core is None:
         return "unknown (no compiled core)"
