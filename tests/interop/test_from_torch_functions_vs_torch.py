@@ -124,6 +124,8 @@ case("not finite", lambda x: (
 ) * x)  # fmt: skip
 case("scalars that are tensors", lambda x: x * torch.tensor(2.0) + torch.tensor(3))
 
+case("parts that select nothing", lambda x: torch.cat([x[..., :5] * 2, x[..., 5:]], -1) + torch.cat([x, x[:, 4:]], 1))
+
 # Masks and types.
 
 case("where", lambda s, x: torch.where(s.mask, x, torch.zeros_like(x)) + torch.where(x > 0, x * 2, x / 2))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..._plural import plural
 from ...graph.polynomials import Polynomial
-from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape
+from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape, number_of
 from ...graph.tensor import Tensor
 from ...nn import functional as F
 from ...nn.containers import ForeignPart
@@ -214,7 +214,7 @@ def _of_shape(held: Any, shape: tuple[Any, ...], kind: str) -> ForeignTensor:
         held = held.held if is_same_shape(held.held.shape, held.shape) else held.value
     own = tuple(held.shape)
     shape = (*shape, 2) if kind == "c" else shape
-    if is_same_shape(own, shape):
+    if is_same_shape(own, shape) or (0 in held.shape and own == tuple(map(number_of, shape))):
         return ForeignTensor(held, kind)
     pairs = list(zip(own, shape, strict=False))
     if len(own) != len(shape) or any(

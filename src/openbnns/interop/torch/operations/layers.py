@@ -280,7 +280,7 @@ def _rate(p: Any, training: Any) -> float:
         return 0.0
     if training != ByMode(False, True):
         raise Misfit(f"a dropout with training={training!r} acts in evaluation too. Pass training=self.training")
-    return float(plain(p, "p"))
+    return float(plain(p.training if isinstance(p, ByMode) else p, "p"))
 
 
 @operation(LAYERS, "F.dropout", "dropout", "F.dropout1d", "F.dropout2d")

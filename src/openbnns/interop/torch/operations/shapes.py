@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.sizes import Size, is_same
+from ....graph.sizes import Size, is_same, number_of
 from ....graph.tensor import Tensor
 from ....nn import functional as F
 from ...converted.functions import SampleNumbers
@@ -109,6 +109,8 @@ def repeat_interleave(call: Call, input: ForeignTensor, repeats: Any, dim: Any =
 
 @operation(PARTS, "__getitem__")
 def getitem(call: Call, input: ForeignTensor, key: Any) -> Any:
+    if any(isinstance(n, int) and n == 0 for n in call.shape):
+        return np.zeros([number_of(n) for n in call.shape], np.float32 if input.kind == "f" else np.int64)
     value = input.elements
     return reshaped(ForeignTensor(F.index(value, tuple(_keys(input, key)))), call.shape)
 
@@ -273,7 +275,8 @@ def band(call: Call, input: ForeignTensor, diagonal: Any = 0) -> Any:
 
 @operation(PARTS, "cat", "concat", "concatenate")
 def cat(call: Call, tensors: Sequence[ForeignTensor], dim: Any = 0) -> Any:
-    given = [x for x in tensors if x.rank == len(call.shape)]
+    fitting = [x for x in tensors if x.rank == len(call.shape)]
+    given = [x for x in fitting if not any(isinstance(n, int) and n == 0 for n in x.shape)] or fitting
     if all(x.constant and x.kind != "f" for x in given):
         return np.concatenate([x.held for x in given], dim)
     return F.cat([x.elements for x in given], dim)
