@@ -108,7 +108,7 @@ def test_every_room_has_its_floor() -> None:
 
 
 def test_imports_go_down() -> None:
-    """Those of type checkers and those inside of functions, too."""
+    """Imports for type checkers and inside of functions count, too."""
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
         if path.relative_to(ROOT).as_posix() in EXCEPT:
