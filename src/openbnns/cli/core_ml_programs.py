@@ -11,27 +11,30 @@ from typing import Any
 
 from .arguments import FAILED, OK, print_json
 
-_FOLDERS = (".mlpackage", ".mlmodelc")
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 
 
 def is_program(path: Path) -> bool:
-    """True for what holds ML programs; a neural network of the old kind in an ``.mlmodel`` is read in another way."""
-    suffix = path.suffix.lower()
-    if suffix in _FOLDERS or suffix == ".mil":
-        return True
-    if suffix != ".mlmodel" or not path.exists():
-        return False
+    """True for a file or folder with ML programs, rather than a neural network of the old kind."""
     from ..interop import coreml
 
-    return not coreml.read(path).kind.startswith("neuralNetwork")
+    return not path.exists() or not coreml.read(path).kind.startswith("neuralNetwork")
 
 
-def inspect(options: argparse.Namespace) -> int:
+def open_network(path: Path, options: argparse.Namespace) -> Any:
+    """The network of an ML program."""
+    from .. import nn
+
+    if options.sizes or getattr(options, "shape", None):
+        raise ValueError("--size and --shape are for ONNX models. Leave them out.")
+    return nn.from_coreml(path, batch_axis=None if getattr(options, "one_sample", False) else 0)
+
+
+def inspect(path: Path, options: argparse.Namespace) -> int:
     """Print what a model takes, gives and holds; fails if it cannot run."""
     from ..coreml import inspect
 
-    found = inspect(options.model)
+    found = inspect(path)
     if options.json:
         print_json({**asdict(found), "runs": found.runs})
     elif not options.quiet:

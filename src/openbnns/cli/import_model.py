@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._plural import plural
-from . import core_ml_programs, model_formats
+from . import model_formats
 from .arguments import OK, Commands, add_output, print_json, show
 
 KINDS = f"{', '.join(model_formats.FORMATS)}, .mlpackage, .mlmodelc, or, with --network, of {', '.join(model_formats.WEIGHTS)}"
@@ -89,27 +89,22 @@ def run(options: argparse.Namespace) -> int:
 
 def _opened(options: argparse.Namespace) -> tuple[Any, Any, Sequence[str], Sequence[Sequence[str]]]:
     """The network of a file and its model card, with titles and rows of a table of what it has become."""
-    from .. import nn
 
     path, suffix = options.model, options.model.suffix.lower()
     if suffix not in model_formats.WEIGHTS and options.network is not None:
         raise ValueError(
             f"--network is for files of weights ({', '.join(model_formats.WEIGHTS)}), but {path} has a network. Leave it out."
         )
-    if suffix in model_formats.FORMATS and not core_ml_programs.is_program(path):
-        known = model_formats.FORMATS[suffix]
-        network = known.open(path, options)
-        return network, network.model_card, *known.converted(network)
-    if options.sizes or options.shape:
-        raise ValueError("--size and --shape are for ONNX models. Leave them out.")
-    if core_ml_programs.is_program(path):
-        network = nn.from_coreml(path, batch_axis=None if options.one_sample else 0)
-        card = network.model_card
-    elif suffix in model_formats.WEIGHTS:
+    if suffix in model_formats.WEIGHTS:
+        if options.sizes or options.shape:
+            raise ValueError("--size and --shape are for ONNX models. Leave them out.")
         network, card = _with_weights(path, options.network)
-    else:
+        return network, card, *model_formats.arrays(network)
+    known = model_formats.format_of(path)
+    if known is None:
         raise ValueError(f"{path}: cannot be imported. Give a file of {KINDS}.")
-    return network, card, ("array", "shape"), [(name, str(a.shape)) for name, a in network.state_dict().items()]
+    network = known.open(path, options)
+    return network, network.model_card, *known.converted(network)
 
 
 def _with_weights(path: Path, model: Path | None) -> tuple[Any, Any]:

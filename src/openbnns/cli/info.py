@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from . import core_ml_programs, data_options, model_formats, ranks
+from . import data_options, model_formats, ranks
 from .arguments import OK, UNUSABLE, UNUSABLE_ERRORS, Commands, print_json
 from .launcher import launched
 
@@ -42,11 +42,10 @@ def run(options: argparse.Namespace) -> int:
     from .. import show_config
     from ..runtime import config
 
-    if options.model is not None and core_ml_programs.is_program(options.model):
-        return core_ml_programs.inspect(options)
-    if options.model is not None and model_formats.format_of(options.model) is not None:
-        return model_formats.inspect(options.model, options)
     if options.model is not None:
+        known = model_formats.format_of(options.model)
+        if known is not None:
+            return known.inspect(options.model, options)
         _show_model(options)
     elif options.quiet:
         print(__version__)

@@ -10,9 +10,11 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import core_ml_programs
 from .arguments import FAILED, OK, print_json
 
 
@@ -58,7 +60,10 @@ class Format(NamedTuple):
     open: Callable[[Path, argparse.Namespace], Any]
     converted: Callable[[Any], Table]
     """Titles and rows of a table of what became what."""
-    contents: Callable[[Path, argparse.Namespace], Contents]
+    inspect: Callable[[Path, argparse.Namespace], int]
+    """Prints the contents, and fails if they cannot run."""
+    predict: Callable[[argparse.Namespace], int] | None = None
+    """Runs a file that need not be a network; else its network runs."""
 
 
 def size(text: str) -> tuple[str, int]:
@@ -87,9 +92,13 @@ def without_network(path: Path) -> ValueError:
 
 def format_of(path: Path) -> Format | None:
     """The format of a file; None for our own."""
-    if path.suffix.lower() in WEIGHTS:
+    suffix = path.suffix.lower()
+    if suffix in WEIGHTS:
         raise without_network(path)
-    return FORMATS.get(path.suffix.lower())
+    # Files of the same ending may hold either.
+    if suffix == ".mlmodel" and core_ml_programs.is_program(path):
+        return _PROGRAM
+    return FORMATS.get(suffix)
 
 
 def opened(path: Path, options: argparse.Namespace) -> Any:
@@ -100,11 +109,9 @@ def opened(path: Path, options: argparse.Namespace) -> Any:
     return nn.load_model(path) if known is None else known.open(path, options)
 
 
-def inspect(path: Path, options: argparse.Namespace) -> int:
-    """Print what a file holds; fails if it cannot run."""
-    known = format_of(path)
-    assert known is not None
-    contents = known.contents(path, options)
+def _show(read: Callable[[Path, argparse.Namespace], Contents], path: Path, options: argparse.Namespace) -> int:
+    """Print the contents of a file; fails if they cannot run."""
+    contents = read(path, options)
     if options.json:
         ports = {
             end: [{"name": p.name, "type": p.kind, "shape": None if p.shape is None else list(p.shape)} for p in listed]
@@ -218,7 +225,22 @@ def _mlmodel_contents(path: Path, options: argparse.Namespace) -> Contents:
     return Contents(title, ends[0], ends[1], kinds, sum(p.size for p in network.parameters()))
 
 
+# ML programs.
+
+
+def arrays(network: Any) -> Table:
+    """The arrays that a network holds."""
+    return ("array", "shape"), [(name, str(a.shape)) for name, a in network.state_dict().items()]
+
+
+_PROGRAM = Format(core_ml_programs.open_network, arrays, core_ml_programs.inspect, core_ml_programs.predict)
+
 FORMATS = {
-    ".onnx": Format(_open_onnx, lambda network: (("node", "becomes", "output"), network.converted()), _onnx_contents),
-    ".mlmodel": Format(_open_mlmodel, _layers, _mlmodel_contents),
+    ".onnx": Format(
+        _open_onnx, lambda network: (("node", "becomes", "output"), network.converted()), partial(_show, _onnx_contents)
+    ),
+    ".mlmodel": Format(_open_mlmodel, _layers, partial(_show, _mlmodel_contents)),
+    ".mlpackage": _PROGRAM,
+    ".mlmodelc": _PROGRAM,
+    ".mil": _PROGRAM,
 }

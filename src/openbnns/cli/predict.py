@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import core_ml_programs, data_options, model_formats
+from . import data_options, model_formats
 from .arguments import OK, Commands, print_json
 
 _SHOWN = 10  # predictions on a terminal
@@ -47,8 +47,9 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if core_ml_programs.is_program(options.model):
-        return core_ml_programs.predict(options)
+    known = model_formats.format_of(options.model)
+    if known is not None and known.predict is not None:
+        return known.predict(options)
     network = model_formats.opened(options.model, options)
     card = network.model_card
     if card is None or card.preparation is None:
