@@ -29,7 +29,7 @@ from timing import Step
 
 WORKERS = (4, 8, 16, 32, 64)
 LIMIT = 1.1
-"""Of a balance, but for these."""
+"""The largest share by which the slowest worker may exceed the mean, but for these."""
 
 UNEVEN: dict[str, dict[str, tuple[int, float]]] = {
     "any": {
