@@ -109,9 +109,12 @@ OPENBNNS_INLINE VecPair load_bfloat16_pairs(const uint16_t* p, const uint16_t* m
   return split_bfloat16_pairs(load_short_pairs(p) & load_short_pairs(mask));
 }
 // In the upper half of a lane, below which bits are left over; NaN excepted.
-OPENBNNS_INLINE IntVec rounded_to_bfloat16(Vec v) { return bits(v) + 0x7FFF + ((bits(v) >> 16) & 1); }
+OPENBNNS_INLINE UnsignedVec rounded_to_bfloat16(Vec v) {
+  const auto all = reinterpret_cast<UnsignedVec>(v);
+  return all + 0x7FFF + (all >> 16 & 1);
+}
 OPENBNNS_INLINE UnsignedVec rounded_to_bfloat16_or_nan(Vec v) {
-  return reinterpret_cast<UnsignedVec>((v == v) ? rounded_to_bfloat16(v) : bits(v) | 0x400000);
+  return (v == v) ? rounded_to_bfloat16(v) : reinterpret_cast<UnsignedVec>(v) | 0x400000;
 }
 OPENBNNS_INLINE void store_bfloat16(uint16_t* p, Vec v) {
   store_shorts(p, reinterpret_cast<IntVec>(rounded_to_bfloat16_or_nan(v) >> 16));
@@ -129,8 +132,7 @@ OPENBNNS_INLINE void store_bfloat16_pairs(uint16_t* p, VecPair v) {
     store_bfloat16(p + kWidth, interleave_high(v.even, v.odd));
     return;
   }
-  const auto even = reinterpret_cast<UnsignedVec>(rounded_to_bfloat16(v.even)) >> 16;
-  const IntVec both = reinterpret_cast<IntVec>(even) | (rounded_to_bfloat16(v.odd) & -0x10000);
+  const UnsignedVec both = rounded_to_bfloat16(v.even) >> 16 | (rounded_to_bfloat16(v.odd) & 0xFFFF0000u);
   std::memcpy(p, &both, sizeof both);
 }
 
