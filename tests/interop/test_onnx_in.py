@@ -554,3 +554,12 @@ def test_operators_of_one_or_more_inputs_count_them(tmp_path: Path) -> None:
     np.testing.assert_array_equal(nn.from_onnx(path)(x), np.maximum(x, 0))
     bad = write(tmp_path / "b.onnx", [node("Not", "x ", "y")], {"x": ["N", 3]}, ["y"])
     assert nn.from_onnx(bad)(x).shape == x.shape
+
+
+def test_a_single_number_in_bfloat16(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [node("Mul", "x two", "y")], {"x": ["N", 3]}, ["y"], {"two": np.float32(2)})
+    model = onnx.load(path)
+    model.graph.initializer[0].CopyFrom(helper.make_tensor("two", onnx.TensorProto.BFLOAT16, [], [2.0]))
+    onnx.save(model, path)
+    x = floats(4, 3)
+    np.testing.assert_array_equal(nn.from_onnx(path)(x), 2 * x)

@@ -412,7 +412,7 @@ def _listed(values: Any, wide: np.dtype[Any], name: str, shape: tuple[int, ...],
 def _plain(array: Array, name: str) -> Array:
     """bfloat16 is the upper half of float32."""
     if name == "bfloat16":
-        return (array.astype(np.uint32) << 16).view(np.float32)
+        return np.asarray(array.astype(np.uint32) << 16).view(np.float32)
     return array
 
 
