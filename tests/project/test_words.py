@@ -7,14 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "src" / "openbnns"
 FOLDERS = [PACKAGE, *(REPOSITORY / name for name in ("benchmarks", "examples", "tools"))]
-
-# Parts of the package whose texts are still to be rewritten. Take a part out of this list when it is done.
-UNFINISHED = ("interop/coreml",)
 
 # A docstring begins with a noun, "True if" or an imperative verb, not with a clause or a fragment of one.
 OPENINGS = re.compile(r"(?:What|Whether|Of|Those|Whose)\b")
@@ -53,12 +48,8 @@ def complaints(path: Path) -> list[str]:
     return found
 
 
-def is_finished(path: Path) -> bool:
-    return not any(path.is_relative_to(PACKAGE / part) for part in UNFINISHED)
-
-
 def test_texts_are_plain() -> None:
-    files = [path for folder in FOLDERS for path in sorted(folder.rglob("*.py")) if is_finished(path)]
+    files = [path for folder in FOLDERS for path in sorted(folder.rglob("*.py"))]
     assert len(files) > 300
     assert not [complaint for path in files for complaint in complaints(path)]
 
@@ -67,8 +58,3 @@ def test_docstrings_of_tests_say_what_they_are_about() -> None:
     for path in sorted((REPOSITORY / "tests").rglob("*.py")):
         faults = [line for line, text in docstrings(path.read_text(encoding="utf-8")) if OPENINGS.match(text)]
         assert not faults, f"{path.relative_to(REPOSITORY)}, lines {faults}: docstrings begin with a noun or a verb"
-
-
-@pytest.mark.parametrize("part", UNFINISHED)
-def test_unfinished_parts_have_something_to_do(part: str) -> None:
-    assert any(complaints(path) for path in (PACKAGE / part).rglob("*.py")), f"take {part!r} out of UNFINISHED"

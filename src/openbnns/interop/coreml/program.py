@@ -229,7 +229,7 @@ class NamedType:
 
 
 Argument = str | Constant
-"""What an operation reads: a value by name, or a constant."""
+"""An argument of an operation: a value by name, or a constant."""
 
 
 @dataclass

@@ -25,9 +25,13 @@ from .program_builder import ProgramBuilder, Refused, Value, rank_of, writes
 
 
 def _finished(b: ProgramBuilder, op: NormalizedOperation, y: Value) -> None:
-    """What an operation with weights does behind them: normalization, activation, pooling."""
+    """Set the output of an operation with weights, after its normalization, activation and pooling."""
     if op.normalization is not None:
         y = _normalized(b, op.normalization, y)
+    _activated(b, op, y)
+
+
+def _activated(b: ProgramBuilder, op: NormalizedOperation, y: Value) -> None:
     y = activated(b, y, op.activation)
     if op.pooling is not None:
         y = _pooled(b, op.pooling.pooling, y)
@@ -72,13 +76,23 @@ def _convolution(b: ProgramBuilder, op: Convolution) -> None:
         result = op.output if op.pooling is None else op.pooling.pooling.inputs[0]
         _finished(b, op, _transposed(b, op, result.shape[2:]))
         return
-    options: dict[str, Any] = {} if op.bias is None else {"bias": _held(b, op.bias)}
+    normalization, weight = op.normalization, op.weight
+    folds = b.element != "fp32" and not isinstance(weight, Tensor) and not isinstance(op.bias, Tensor)
+    if folds and normalization is not None and _is_affine(normalization):
+        # Variances can be too large or too small for half precision; their products with weights are not.
+        scale, shift = _affine(normalization)
+        bias = 0 if op.bias is None else op.bias.data
+        kernel: Value = weight.data * scale.reshape(-1, *[1] * (weight.data.ndim - 1))
+        options: dict[str, Any] = {"bias": bias * scale + shift}
+        normalization = None
+    else:
+        kernel, options = _held(b, weight), {} if op.bias is None else {"bias": _held(b, op.bias)}
     y = b(
-        "conv", x=b.get(op.inputs[0]), weight=_held(b, op.weight), strides=_per_axis(op.options["stride"], axes),
+        "conv", x=b.get(op.inputs[0]), weight=kernel, strides=_per_axis(op.options["stride"], axes),
         pad_type="custom", pad=_edges(op.options["padding"], axes), dilations=_per_axis(op.options["dilation_stride"], axes),
         groups=op.options["group_count"], **options,
     )  # fmt: skip
-    _finished(b, op, y)
+    _activated(b, op, y if normalization is None else _normalized(b, normalization, y))
 
 
 @writes(GroupedTransposedConvolution)
@@ -137,9 +151,25 @@ def _normalization(b: ProgramBuilder, op: Normalization) -> None:
     b.set(op.output, activated(b, _normalized(b, op, b.get(op.inputs[0])), op.activation))
 
 
+def _is_affine(op: Normalization) -> bool:
+    """True for a batch normalization by moving statistics, which scales and shifts each channel."""
+    return op.type.case == "batch" and op.type.moving_mean is not None
+
+
+def _affine(op: Normalization) -> tuple[Any, Any]:
+    """The scale and the shift of each channel."""
+    gamma, beta = (None if p is None else p.data.reshape(-1).astype(np.float64) for p in (op.gamma, op.beta))
+    scale = 1 / np.sqrt(op.type.moving_variance.astype(np.float64) + op.epsilon)
+    scale = scale if gamma is None else scale * gamma
+    return scale, (0 if beta is None else beta) - op.type.moving_mean * scale
+
+
 def _normalized(b: ProgramBuilder, op: Normalization, x: Value) -> Value:
     kind, epsilon = op.type.case, np.float32(op.epsilon)
     channels = int(op.sample[0])
+    if b.element != "fp32" and _is_affine(op):
+        scale, shift = (each.reshape(-1, *[1] * (op.output.ndim - 2)) for each in _affine(op))
+        return b("add", x=b("mul", x=x, y=scale), y=shift)
     if kind == "layer":
         return _layer_norm(b, op, x, epsilon)
     if kind == "group":

@@ -276,7 +276,7 @@ class ProgramBuilder:
                 self._axes.setdefault(str(known), (given, axis))
 
     def get(self, value: Tensor) -> Value:
-        """What stands for a value, in its shape."""
+        """The counterpart of a value, in its shape."""
         if id(value) not in self._vars:
             leaf = value.leaf
             if isinstance(leaf, Size):
@@ -294,7 +294,7 @@ class ProgramBuilder:
         return self._vars[id(value)]
 
     def computed(self, value: Tensor) -> Any:
-        """What stands for a value, as one that is computed: operations do not begin with constants."""
+        """The counterpart of a value as one that is computed: operations do not begin with constants."""
         var = self.get(value)
         return var if array_of(var) is None else self("identity", x=var)
 

@@ -44,7 +44,7 @@ def _recurrent(b: ProgramBuilder, op: Recurrent) -> None:
 
 
 def _state(b: ProgramBuilder, state: InitialState, zeros: Value) -> Value:
-    """What cells begin with, (N, H), where the zeros have this shape."""
+    """The state that cells begin with, (N, H), where the zeros have this shape."""
     value = state.value
     var = b.get(value)
     if state.index is not None and isinstance(var, np.ndarray):

@@ -1,4 +1,4 @@
-"""What the layers of a file become: modules and functions of values, run in their order."""
+"""Layers of a file as modules and functions of values, run in their order."""
 
 from __future__ import annotations
 
