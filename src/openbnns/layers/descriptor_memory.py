@@ -171,7 +171,7 @@ def _draw(who: str, memory: NDArray[Any], limits: Any, generator: Any) -> None:
 
 
 def _generator(who: str, generator: Any) -> RandomGenerator:
-    from ..layers.random_numbers import RandomGenerator
+    from .random_numbers import RandomGenerator
 
     if not isinstance(generator, RandomGenerator):
         raise _invalid(f"{who}: a random fill takes a RandomGenerator, not {type(generator).__name__}.")

@@ -22,10 +22,10 @@ from ..converted.tensors import NODE_ERRORS, ForeignTensor, Misfit, TensorList, 
 from . import _numpy
 from ._call import Call
 from ._file import Graph, Node, Port
-from ._tensor import by_numpy, check_memory, constant_of
 from ._weights import Weights
 from .errors import all_refused
 from .operators import OPERATORS
+from .tensor import by_numpy, check_memory, constant_of
 
 # Operators whose handlers take whole numbers as well.
 _TAKES_ALL = {

@@ -15,7 +15,7 @@ from ....graph.operations.reduction import Cumulative, Sort
 from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
 from ...converted import functions
-from ...onnx._tensor import ByNumpy
+from ...onnx.tensor import ByNumpy
 from .program_builder import ProgramBuilder, Refused, Value, array_of, writes
 
 _COMPARISONS = {

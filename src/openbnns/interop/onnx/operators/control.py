@@ -13,7 +13,7 @@ from ...converted.tensors import ForeignTensor, Misfit, TensorList
 from .. import _numpy
 from .._call import Call
 from .._file import Graph, Port
-from .._tensor import plain_numbers
+from ..tensor import plain_numbers
 from ._registry import operator
 from .shapes import concat, in_shape
 

@@ -10,7 +10,7 @@ from ....graph.sizes import product
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
-from .._tensor import by_data
+from ..tensor import by_data
 from ._registry import operator
 from .shapes import in_shape
 

@@ -16,7 +16,7 @@ from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from .._call import Call
 from .._file import kind_of_type
-from .._tensor import broadcast_shape, by_numpy, constant_of
+from ..tensor import broadcast_shape, by_numpy, constant_of
 from ._registry import add, operator
 
 ARITHMETIC = "arithmetic"

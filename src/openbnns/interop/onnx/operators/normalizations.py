@@ -12,7 +12,7 @@ from ....graph.tensor import FLOAT32, Tensor
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
-from .._tensor import broadcast_shape
+from ..tensor import broadcast_shape
 from ._registry import operator
 
 NORMALIZATIONS = "normalizations"

@@ -10,7 +10,7 @@ from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
-from .._tensor import broadcast_shape
+from ..tensor import broadcast_shape
 from ._registry import OPERATORS, operator
 
 PRODUCTS = "products"

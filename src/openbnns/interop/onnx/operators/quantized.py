@@ -16,7 +16,7 @@ from ....nn import functional as F
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
-from .._tensor import constant_of
+from ..tensor import constant_of
 from ._registry import operator
 from .cells import ORDERS, Cells, lstm
 from .fused import self_attention

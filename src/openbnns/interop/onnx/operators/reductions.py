@@ -9,7 +9,7 @@ from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
-from .._tensor import by_numpy, plain_numbers
+from ..tensor import by_numpy, plain_numbers
 from ._registry import add, operator
 
 REDUCTIONS = "reductions"

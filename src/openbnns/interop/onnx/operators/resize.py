@@ -16,7 +16,7 @@ from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
-from .._tensor import check_memory, constant_of, numbers_of
+from ..tensor import check_memory, constant_of, numbers_of
 from ._registry import operator
 from .elementwise import along
 from .shapes import PARTS

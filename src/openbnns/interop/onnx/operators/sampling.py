@@ -15,7 +15,7 @@ from ...converted.functions import Compare
 from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
-from .._tensor import plain_numbers
+from ..tensor import plain_numbers
 from ._registry import operator
 
 SAMPLES = "samples of images"

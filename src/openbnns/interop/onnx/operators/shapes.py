@@ -16,7 +16,7 @@ from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit, kind_of, reshaped, sizes_array
 from .. import _numpy
 from .._call import Call
-from .._tensor import broadcast_shape, by_numpy, check_memory, constant_of, numbers_of, plain_numbers
+from ..tensor import broadcast_shape, by_numpy, check_memory, constant_of, numbers_of, plain_numbers
 from ._registry import operator
 
 SHAPES = "shapes"

@@ -8,7 +8,7 @@ from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .. import _numpy
 from .._call import Call
-from .._tensor import constant_of, plain_numbers
+from ..tensor import constant_of, plain_numbers
 from ._registry import operator
 
 SIGNALS = "signals"

@@ -19,7 +19,7 @@ from ....graph.tensor import Tensor
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit, as_parameter
 from .._call import Call
-from .._tensor import by_numpy, plain_numbers
+from ..tensor import by_numpy, plain_numbers
 from ._registry import add, operator
 
 LAYERS = "convolutions and poolings"

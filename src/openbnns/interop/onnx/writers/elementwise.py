@@ -12,7 +12,7 @@ from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernary
 from ....graph import operations
 from ...converted.functions import Compare, Forbid, Not
 from .._graph_file import GraphFile
-from .._tensor import ByNumpy, Recipe
+from ..tensor import ByNumpy, Recipe
 from ._registry import NoForm, writes
 
 _Function = Callable[[GraphFile, str, ActivationFunction], str]
