@@ -13,7 +13,7 @@ from .._spelling import spelled
 from .values import Struct
 
 if TYPE_CHECKING:
-    from ..layers.descriptor_memory import Shape
+    from ..layers.shape import Shape
 
 Self = TypeVar("Self", bound="DescriptorMemory")
 

@@ -10,7 +10,6 @@ from .clipping import *
 from .contraction import *
 from .convolution import *
 from .crop_resize import *
-from .descriptor_memory import *
 from .dropout import *
 from .embedding import *
 from .fully_connected import *

@@ -22,7 +22,6 @@ HOMES = {
     "contraction": ["TensorContractionLayer"],
     "convolution": ["ConvolutionLayer"],
     "crop_resize": ["CropResizeLayer"],
-    "descriptor_memory": ["Shape", "allocate", "allocate_uninitialized", "fields_of_shape", "make_array", "shape_of"],
     "dropout": ["DropoutLayer"],
     "embedding": ["EmbeddingLayer"],
     "fully_connected": ["FullyConnectedLayer"],

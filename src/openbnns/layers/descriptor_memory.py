@@ -15,8 +15,6 @@ from .random_numbers import RandomGenerator
 from .shape import Shape
 from .types import DataType
 
-__all__ = ["Shape", "allocate", "allocate_uninitialized", "fields_of_shape", "make_array", "shape_of"]
-
 
 def allocate_uninitialized(cls: type[Any], scalar_type: Any, shape: Any, batch_size: Any) -> Any:
     """A descriptor of a class with memory that holds zeros."""
