@@ -96,6 +96,23 @@ def test_model_files(same: bool, tmp_path: Path) -> None:
         np.testing.assert_allclose(nn.from_onnx(tmp_path / "again.onnx")(given), net(given), 1e-6)
 
 
+def test_a_network_of_the_user_around_a_branch_is_not_written(tmp_path: Path) -> None:
+    """A file holds one graph; with another inside it would be read as itself, over and over."""
+
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.from_onnx(branching(tmp_path / "m.onnx", True))
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x) * 2.0
+
+    net = Around().build((3,))
+    with pytest.raises(TypeError, match="it decides by a number between two graphs, of which a file holds one alone"):
+        net.save_model(tmp_path / "m.safetensors")
+    assert not (tmp_path / "m.safetensors").exists()
+
+
 def test_a_branch_by_a_size(tmp_path: Path) -> None:
     """The branch that PyTorch writes for squeeze: the condition is known from shapes."""
     then = graph([node("Squeeze", "x one", "t")], [info("t")])

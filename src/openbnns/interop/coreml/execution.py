@@ -488,7 +488,7 @@ class _Part:
                     self.weights[key] = np.array(held, np.float32)
                 else:
                     # What is not trained stays mapped, if it lies in the file as it is needed.
-                    self.weights[key] = Parameter(np.array(held, np.float32) if trained else held, trained)
+                    self.weights[key] = Parameter.owning(np.array(held, np.float32) if trained else held, trained)
 
     def _weight(self, line: _Line, value: Any) -> Array | None:
         if isinstance(value, Reference) and value.name in self.steps.expressions:

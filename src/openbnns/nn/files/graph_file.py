@@ -164,6 +164,7 @@ class _Writer:
         return written
 
     def _recording(self, graph: Graph, structure: Structure, training: bool | None) -> dict[str, Any]:
+        self._graph = graph
         self._numbers: dict[Tensor, int] = {value: i for i, value in enumerate(graph.inputs)}
         self._converted = {id(made): source for made, source, _ in graph.followed}
         self._calls: dict[CalledFunction, int] = {}
@@ -231,6 +232,8 @@ class _Writer:
         if isinstance(value, np.ndarray):
             return self._array(value)
         if isinstance(value, Graph):
+            if value is not self._graph:
+                raise CannotDescribe("it decides by a number between two graphs, of which a file holds one alone")
             return {"graph": True}
         if isinstance(value, slice):
             return {"slice": [self.write(end) for end in (value.start, value.stop, value.step)]}

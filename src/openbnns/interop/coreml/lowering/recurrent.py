@@ -27,7 +27,7 @@ def _held(kind: str, given: ForeignTensor) -> Parameter:
     """A weight as a parameter: one of the network has the order of our layers already."""
     if isinstance(given.held, Parameter):
         return given.held
-    return Parameter(in_our_order(kind, np.asarray(given.array, np.float32)), requires_grad=False)
+    return Parameter.owning(in_our_order(kind, np.asarray(given.array, np.float32)), requires_grad=False)
 
 
 def _cells(
@@ -40,7 +40,7 @@ def _cells(
     biases: tuple[Parameter, ...] = ()
     if bias is not None:
         first = _held(kind, bias)
-        zeros = Parameter(np.zeros(first.shape, np.float32), requires_grad=False)
+        zeros = Parameter.owning(np.zeros(first.shape, np.float32), requires_grad=False)
         biases = (first, zeros) if other is None else (_held(kind, other), first)
     return Cells(_held(kind, weight_ih), _held(kind, weight_hh), biases)
 
