@@ -397,8 +397,8 @@ def test_half_precision_takes_statistics_of_any_size(tmp_path: Path) -> None:
     net[1].running_var[...] = variances
     net[1].running_mean[...] = np.sqrt(variances)
     net[4].running_var[...] = 1e5
-    x = numbers(5, 3, 4, 4)
+    x = np.random.default_rng(1).standard_normal((5, 3, 4, 4)).astype(np.float32)
     path = net.eval().to_coreml(tmp_path / "wide.mlpackage", precision="float16").path
     expected = net(x)
     found = MLModel(path).predict({"input": x})["output"]
-    assert np.abs(found - expected).max() < 1e-2 * np.abs(expected).max()
+    assert np.abs(found - expected).max() < 2e-2 * np.abs(expected).max()
