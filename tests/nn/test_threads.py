@@ -375,7 +375,7 @@ def test_weights_packed_in_the_middle_of_a_step_are_packed_again(monkeypatch: py
     for parameter in net.parameters():
         parameter.grad[...] = 1
     sgd._refresh()
-    (bundle,) = sgd._bundles
+    (bundle,) = sgd._step_groups
     real, seen = bundle.bnns.step, []
 
     def interrupted(**given: Any) -> None:

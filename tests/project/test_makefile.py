@@ -148,7 +148,9 @@ def test_core_tests_name_no_instruction_set() -> None:
 def test_help_names_every_target() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = {name for names in re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE) for name in names.split()}
-    told = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    told = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
     assert {line.split()[1] for line in told.splitlines()} == targets - {"help"}
     assert targets >= FIXED
 

@@ -87,6 +87,7 @@ class Parameter(Expression):
         self._set(data)
 
     @classmethod
+    @spelled
     def owning(cls, data: Array, requires_grad: bool = True) -> Parameter:
         """A parameter on an array that nothing else reads or writes, so that every write is seen."""
         parameter = cls(data, requires_grad)

@@ -189,7 +189,7 @@ def _feature_type(kind: Message) -> FeatureType:
 
 
 def _array(message: Message) -> ArrayFeature:
-    element = ARRAY_TYPES.get(message.integer(2))
+    element = ARRAY_TYPES.get(message.integer(2) or _ARRAY_NUMBERS["float32"])  # old models may leave it out
     if element is None:
         raise message.damage(f"is a multi-array of the unknown type {message.integer(2)}")
     default: float | None = None
