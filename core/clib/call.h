@@ -33,9 +33,9 @@ Word word(Integer number) {
   return w;
 }
 
-// Codes, one letter per argument: h filter, g random generator, n store of neighbours, o options, c context and r builder
-// of a graph, p pointer, u unsigned, i signed, b bool, f float. Returned: the same, or v nothing, d a descriptor or m a
-// block of memory that the first argument points to.
+// Codes, one letter per argument: h filter, g random generator, n store of neighbours, o options, c context and r
+// builder of a graph, p pointer, u unsigned, i signed, b bool, f float. Returned: the same, or v nothing, d a
+// descriptor or m a block of memory that the first argument points to.
 struct Function {
   const char *name, *codes;
   char returned;

@@ -44,9 +44,8 @@ from .recording import Recording, Shapes, input_shapes, recording_of
 from .turns import Worker, this_worker
 
 if TYPE_CHECKING:
-    from ..interop.coreml.exporting import Package
-    from ..interop.source import Written
     from .compiled_step import CompiledStep
+    from .exported import Package, Written
     from .files.model_file import ModelCard
     from .inference import CompiledInference
     from .optimizers import Optimizer, OptimizerName

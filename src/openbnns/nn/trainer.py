@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,9 +42,6 @@ from .run_checkpoints import load
 from .schedules import Schedule, ScheduleName
 from .training_run import Diverged, Interrupted, Run, deferred_signals
 from .transforms import Draws
-
-if TYPE_CHECKING:
-    from ..distributed import Communicator
 
 EVALUATED = 256  # samples at a time
 
@@ -579,7 +576,7 @@ def _are_batches(given: Any) -> bool:
 # What several ranks need is in the room above.
 
 
-def _communicator(given: Any) -> Communicator | None:
+def _communicator(given: Any) -> Any:
     """The ranks that train together; None for a process alone."""
     from ..distributed import Communicator
 

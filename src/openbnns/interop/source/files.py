@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...graph.checks import whole_number
-from ...graph.tensor import Array
 from ...nn.arguments import choose
+from ...nn.exported import StoredArray, Written
 from ...nn.files.safetensors import write_atomically
 from ...nn.module import Module
 from ...nn.objective import read_losses
@@ -22,44 +18,6 @@ from .code_parts import BNNSCall, NetworkSource
 from .network_code import contents, network_source
 
 _DEFAULT_BATCH = {False: 1, True: 32}
-
-
-class Written:
-    """The written files: ``paths``, and as text which layer became which calls of BNNS."""
-
-    def __init__(self, paths: list[Path], source: NetworkSource) -> None:
-        self.paths, self._bytes = paths, max(source.bytes["weights"], 1)
-        # Where they are, without the arrays: a view of a parameter keeps weights from being packed.
-        self._weights = [
-            (buffer.path, buffer.dtype, buffer.offset, buffer.contents.shape)
-            for buffer in source.buffers
-            if buffer.path and buffer.contents is not None
-        ]
-        self.rows = [(f.note, f.function) for f in source.filters]
-        calls = [(step.note, step.function) for step in source.predict.steps if isinstance(step, BNNSCall)]
-        self.rows += dict.fromkeys(call for call in calls if call[1].startswith("BNNSDirect"))
-
-    def __iter__(self) -> Iterator[Path]:
-        return iter(self.paths)
-
-    def __repr__(self) -> str:
-        return "\n".join([self.table(), *(f"written: {path}" for path in self.paths)])
-
-    def read(self, path: Any) -> dict[str, Array]:
-        """The parameters and buffers in a file of weights that the code has saved, for ``load_state_dict``."""
-        data = Path(path).read_bytes()
-        if len(data) != self._bytes:
-            raise ValueError(f"{path} has {len(data)} bytes, but the weights of this network have {self._bytes}.")
-        texts = {}
-        for name, dtype, offset, shape in self._weights:
-            array = np.frombuffer(data, dtype, math.prod(shape), offset)
-            texts[name] = array.reshape(shape).copy()
-        return texts
-
-    def table(self) -> str:
-        """Layers, and what makes them."""
-        width = max((len(note) for note, _ in self.rows), default=0)
-        return "\n".join(f"{note.ljust(width)}  {function}" for note, function in self.rows)
 
 
 def to_c(
@@ -122,4 +80,17 @@ def _write(folder: Any, source: NetworkSource, texts: dict[str, str]) -> Written
         write_atomically(paths[-1], text.encode())
     paths.append(to / f"{source.name}.weights")
     write_atomically(paths[-1], contents(source) or b"\0")
-    return Written(paths, source)
+    # Where arrays are, without the arrays: a view of a parameter keeps weights from being packed.
+    arrays = [
+        StoredArray(buffer.path, buffer.dtype, buffer.offset, buffer.contents.shape)
+        for buffer in source.buffers
+        if buffer.path and buffer.contents is not None
+    ]
+    return Written(paths, _rows(source), arrays, max(source.bytes["weights"], 1))
+
+
+def _rows(source: NetworkSource) -> list[tuple[str, str]]:
+    """Layers, and the function that makes or runs each."""
+    calls = [(step.note, step.function) for step in source.predict.steps if isinstance(step, BNNSCall)]
+    direct = dict.fromkeys(call for call in calls if call[1].startswith("BNNSDirect"))
+    return [*((made.note, made.function) for made in source.filters), *direct]

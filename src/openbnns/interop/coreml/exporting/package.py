@@ -13,6 +13,7 @@ from ....graph.sizes import Size, is_same_shape, number_of
 from ....nn.data.preprocessing.arrays import ArrayPreparation
 from ....nn.data.preprocessing.images import ImagePreparation
 from ....nn.data.preprocessing.tables import TablePreparation
+from ....nn.exported import Package
 from ....nn.files.model_file import ModelCard
 from ....nn.module import Module
 from ....nn.names import input_names, step_names
@@ -33,21 +34,6 @@ class NotInCoreML(ValueError):
         self.layers = list(refused)
         listed = "".join(f"\n  {name}: {reason}" for name, reason in self.layers)
         super().__init__(f"to_coreml: this network cannot be written as an ML program:{listed}")
-
-
-class Package:
-    """A package that was written: its ``path``, and which layer became which operations (``rows``)."""
-
-    def __init__(self, path: Path, rows: list[tuple[str, str]]) -> None:
-        self.path, self.rows = path, rows
-
-    def table(self) -> str:
-        """Layers, and what became of them."""
-        width = max((len(layer) for layer, _ in self.rows), default=0)
-        return "\n".join(f"{layer.ljust(width)}  {became}" for layer, became in self.rows)
-
-    def __repr__(self) -> str:
-        return f"{self.table()}\nwritten: {self.path}"
 
 
 def to_coreml(
