@@ -106,3 +106,26 @@ def test_shapes_that_do_not_fit(change: Any, message: str) -> None:
 
     with pytest.raises((TypeError, ValueError), match=message):
         Changed()(numbers(2, 6))
+
+
+class WithMean(nn.Module):
+    """Gives scores of each sample, and one number for the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = nn.Linear(3)
+
+    def forward(self, x: Any) -> Any:
+        scores = self.scores(x)
+        return {"scores": scores, "mean": scores.mean()}
+
+
+def test_predictions_beside_a_number_for_the_batch() -> None:
+    net, x = WithMean().build((4,), seed=0).eval(), np.float32(np.arange(20)).reshape(5, 4)
+    predictions = net.predict(x)
+    np.testing.assert_array_equal(predictions["scores"], net(x)["scores"])
+    assert predictions["mean"] == net(x)["mean"]
+    with pytest.raises(
+        ValueError, match=r"WithMean.predict: output 1 has shape \(\) for 2 samples, .*Pass batch_size=5, or call"
+    ):
+        net.predict(x, batch_size=2)

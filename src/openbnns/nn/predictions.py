@@ -162,11 +162,22 @@ def _sigmoid(scores: Array) -> Array:
 
 def run_all(network: Module, arrays: Sequence[Array], batch_size: int = BATCH) -> Any:
     """The outputs of a network for all samples in inference mode, in batches, as its ``forward`` gives them."""
-    pieces = [
-        network._infer([array[start : start + batch_size] for array in arrays])
-        for start in range(0, len(arrays[0]), batch_size)
-    ]
-    return pieces[0][0].fill(np.concatenate(parts) for parts in zip(*(outputs for _, outputs in pieces), strict=True))
+    starts = range(0, len(arrays[0]), batch_size)
+    pieces = [network._infer([array[start : start + batch_size] for array in arrays]) for start in starts]
+    structure, outputs = pieces[0]
+    if len(pieces) == 1:
+        return structure.fill(outputs)
+    counts = [min(batch_size, len(arrays[0]) - start) for start in starts]
+    joined = []
+    for number, parts in enumerate(zip(*(outputs for _, outputs in pieces), strict=True)):
+        if any(part.shape[:1] != (count,) for part, count in zip(parts, counts, strict=True)):
+            raise ValueError(
+                f"{type(network).__name__}.predict: output {number} has shape {parts[0].shape} for {counts[0]} samples, not an "
+                f"entry for each, so batches cannot be joined. Pass batch_size={len(arrays[0])}, or call the network with each "
+                "batch."
+            )
+        joined.append(np.concatenate(parts))
+    return structure.fill(joined)
 
 
 __all__ = ["Predictions"]
