@@ -402,3 +402,36 @@ def test_half_precision_takes_statistics_of_any_size(tmp_path: Path) -> None:
     expected = net(x)
     found = MLModel(path).predict({"input": x})["output"]
     assert np.abs(found - expected).max() < 2e-2 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_a_classifier_is_trained_on_its_scores(precision: Any, tmp_path: Path) -> None:
+    """The softmax and the choice of a class are left out on the way in, and added on the way out."""
+    net = nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(3)).build((5,), seed=0)
+    net.to_coreml(tmp_path / "m.mlpackage", classes=["ant", "bee", "cat"], precision=precision)
+    again = nn.from_coreml(tmp_path / "m.mlpackage")
+    x = np.random.RandomState(0).standard_normal((7, 5)).astype(np.float32)
+    np.testing.assert_allclose(again(x), net(x), atol=1e-6 if precision == "float32" else 1e-2)
+    assert again.predict(x).classes == ("ant", "bee", "cat")
+    assert again.predict(x).confidence is not None
+    labels = again(x).argmax(1)
+    nn.Trainer(again, "cross_entropy", nn.SGD(0.1), quiet=True).fit(x, labels, epochs=2)
+    again.eval().to_coreml(tmp_path / "again.mlpackage")
+    model, sample = MLModel(tmp_path / "again.mlpackage"), x[:1]
+    (name,) = model.input_description
+    said = model.predict({name: sample})
+    scores = np.exp(again(sample)[0])
+    np.testing.assert_allclose(list(said["classLabel_probs"].values()), scores / scores.sum(), atol=1e-6)
+    assert said["classLabel"] == ["ant", "bee", "cat"][int(scores.argmax())]
+
+
+def test_a_classifier_without_a_softmax_gives_what_its_class_is_chosen_from(tmp_path: Path) -> None:
+    text = """program(1.3) { func main<ios17>(tensor<fp32, [1, 3]> x) {
+        tensor<fp32, [1, 3]> p = add(x = x, y = x);
+        list<string, 3> names = const()[val = list<string, 3>(["a", "b", "c"])];
+        string classLabel, dict<string, fp32> classLabel_probs = classify(classes = names, probabilities = p);
+        } -> (classLabel, classLabel_probs); }"""
+    path = coreml.write_package(coreml.make_model(coreml.parse(text)), tmp_path / "m.mlpackage")
+    net, x = nn.from_coreml(path), np.float32([[1, 2, 3], [0, -1, 4]])
+    np.testing.assert_array_equal(net(x), 2 * x)
+    assert net.model_card is None

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..._spelling import did_you_mean, spelled
+from ...graph.sizes import is_same_shape
+from ...nn.files.model_file import ModelCard
+from ...nn.module import Module
+from ...nn.recording import recorded_graph
 from .. import coreml
 from ..converted.recorded import Recorded
 from .execution import CannotBeRecorded, network_of
+from .program import Function
 
 _TRIALS = ((7, 64), (7, 224), (12, 240), (1, 1))
 """Numbers of samples, and of other sizes that are free, to record with."""
@@ -23,8 +30,10 @@ def from_coreml(
     It is called, trained and saved like any other network, and ``to_coreml`` writes it back; compressed weights are
     decompressed. Sizes that the program leaves open are free, and so is the first axis of every input even if the program
     has a number for it, mostly 1; ``batch_axis=None`` leaves these numbers. It is in evaluation mode, as the program is:
-    ``Trainer`` and ``train()`` switch it. Programs with states, loops, or shapes that follow from numbers raise
-    :class:`openbnns.coreml.CoreMLError`; :class:`openbnns.coreml.MLModel` runs these.
+    ``Trainer`` and ``train()`` switch it. A classifier becomes a network that gives scores, as ``CrossEntropyLoss`` takes
+    them; ``predict`` knows the classes, and ``to_coreml`` adds the softmax and the choice of a class again. Programs with
+    states, loops, or shapes that follow from numbers raise :class:`openbnns.coreml.CoreMLError`;
+    :class:`openbnns.coreml.MLModel` runs these.
 
     >>> import numpy as np, tempfile
     >>> from openbnns import nn
@@ -49,7 +58,7 @@ def from_coreml(
         )
     if batch_axis not in (0, None):
         raise ValueError(f"from_coreml: batch_axis is {batch_axis!r}. Samples stand on axis 0, or pass None.")
-    function = model.program.functions[name]
+    function, gives_scores = _without_choice(model.program.functions[name])
     batch = _batch(function) if batch_axis == 0 else None
     network, inputs, _ = network_of(function, os.path.basename(os.fspath(path)), batch)
     network.eval()
@@ -63,14 +72,46 @@ def from_coreml(
             shapes.append(tuple(shape))
         try:
             network.record(*shapes)
-            return network
         except (CannotBeRecorded, ValueError) as error:
             problem = problem or error
+            continue
+        if gives_scores:
+            network._card = _card(network, model.class_labels)
+        return network
     cure = " Pass batch_axis=None to keep the number of samples of the program." if batch is not None else ""
     raise coreml.CoreMLError(f"from_coreml: {path}: {problem}.{cure}")
 
 
-def _batch(function: coreml.Function) -> int | None:
+def _without_choice(function: Function) -> tuple[Function, bool]:
+    """A function without its choice of a class, and whether it gives scores then, those before a softmax."""
+    block = function.block
+    makers = {output.name: operation for operation in block.operations for output in operation.outputs}
+    choice = next((operation for operation in block.operations if operation.type == "classify"), None)
+    if choice is None:
+        return function, False
+    (probabilities,) = choice.inputs["probabilities"]
+    scores, maker = probabilities, makers.get(str(probabilities))
+    while maker is not None and maker.type == "cast":
+        (scores,) = maker.inputs["x"]
+        maker = makers.get(str(scores))
+    gives_scores = maker is not None and maker.type == "softmax"
+    if maker is not None and gives_scores:
+        (scores,) = maker.inputs["x"]
+    chosen = {output.name for output in choice.outputs}
+    outputs = [str(scores if gives_scores else probabilities) if name in chosen else name for name in block.outputs]
+    rest = [operation for operation in block.operations if operation is not choice]
+    return replace(function, block=replace(block, operations=rest, outputs=list(dict.fromkeys(outputs)))), gives_scores
+
+
+def _card(network: Module, labels: Sequence[Any]) -> ModelCard | None:
+    """What a model file says about a network that gives a score for each class; None if it gives something else."""
+    graph = recorded_graph(network)
+    if len(graph.outputs) != 1 or not is_same_shape(graph.output.shape[1:], (len(labels),)):
+        return None
+    return ModelCard(task="classification", classes=tuple(map(str, labels)))
+
+
+def _batch(function: Function) -> int | None:
     """The number that all inputs have on their first axis; None if they differ, or leave it open."""
     first = {
         port.type.shape[0] if isinstance(port.type, coreml.TensorType) and port.type.shape else None
