@@ -41,7 +41,7 @@ def check_gradients(net: Any, inputs: list[Any], place: int = 0) -> None:
     pairs = [(inputs[place], dx), *((p.data, p.grad.copy()) for p in net.parameters())]
     for array, gradient in pairs:
         u = random.standard_normal(array.shape).astype(np.float32)
-        start, h, slope = array.copy(), 2e-2, 0.0
+        start, h, slope = array.copy(), 1e-2, 0.0
         for factor, weight in ((1, 8), (-1, -8), (2, -1), (-2, 1)):  # which is exact up to the fourth power of h
             array[...] = start + factor * h * u
             y = net(*inputs)

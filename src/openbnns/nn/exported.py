@@ -1,4 +1,4 @@
-"""What exports of a network give: the files that they wrote, and which layer became what."""
+"""Results of exports of a network: the files that were written, and which layer became what."""
 
 from __future__ import annotations
 
