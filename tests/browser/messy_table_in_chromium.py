@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
-from report_in_chromium import chromium
 
+from browser.report_in_chromium import chromium
 from openbnns import nn
 from openbnns.nn.data.preprocessing import TablePreparation
 

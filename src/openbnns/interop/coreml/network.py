@@ -104,7 +104,7 @@ def _without_choice(function: Function) -> tuple[Function, bool]:
 
 
 def _card(network: Module, labels: Sequence[Any]) -> ModelCard | None:
-    """What a model file says about a network that gives a score for each class; None if it gives something else."""
+    """The model card of a network that gives a score for each class; None if it gives something else."""
     graph = recorded_graph(network)
     if len(graph.outputs) != 1 or not is_same_shape(graph.output.shape[1:], (len(labels),)):
         return None
