@@ -68,7 +68,7 @@ train: $(VENV)/.native  ## train a network on built-in digits; weights and a rep
 	@echo "Training: about 5 s"
 	$(BIN)/openbnns train --out out --force
 
-test: install $(VENV)/.test-tools  ## the whole test suite, about 13 minutes on two cores; WORKERS=n tests at a time
+test: install $(VENV)/.test-tools  ## the whole test suite, about 9 minutes on two cores; WORKERS=n tests at a time
 	$(SUITE) tests
 	OPENBNNS_ISA=avx2 $(SUITE) $(ON_EVERY_ISA)
 	OPENBNNS_ISA=base $(SUITE) --portion 1/2 $(ON_EVERY_ISA)
