@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-import jax_networks
-import torch_networks
+import jax_counterparts
+import torch_counterparts
 from openbnns import get_num_threads
 from openbnns.cli.bench import CASES, KINDS, Case, times
 
-PEERS = {"PyTorch": torch_networks.convert, "JAX": jax_networks.convert}
+PEERS = {"PyTorch": torch_counterparts.convert, "JAX": jax_counterparts.convert}
 TOLERANCE = 1e-3  # of outputs, as a fraction of the largest
 
 

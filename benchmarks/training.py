@@ -1,7 +1,7 @@
 """Whole training steps: forward, loss, backward, Adam.
 
 Ours against PyTorch's best of eager, channels-last and compiled, and against JAX (one jitted step whose state is donated), if it
-is installed and knows the layers (jax_networks).
+is installed and knows the layers (jax_counterparts).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-import jax_networks
+import jax_counterparts
 import memory
 from harness import Ceilings, Figure, Settings, use_threads
 from openbnns import nn
@@ -247,7 +247,7 @@ def _samples(shape: tuple[int, ...], batch: int) -> tuple[Any, Any]:
 
 def _jax_step(network: Any, x: Any, y: Any, settings: Settings) -> Step | None:
     """JAX's step from the weights of a network, None without JAX or if it does not know a layer."""
-    found = jax_networks.convert(network, x, settings.threads)
+    found = jax_counterparts.convert(network, x, settings.threads)
     if isinstance(found, str):
         print(f"  JAX: {found}")
         return None

@@ -426,9 +426,9 @@ def test_networks_that_are_not_the_same_are_not_compared(
 
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     model_benchmark = importlib.import_module("model")
-    module_of = model_benchmark.torch_networks.module_of
+    module_of = model_benchmark.torch_counterparts.module_of
     monkeypatch.setattr(
-        model_benchmark.torch_networks,
+        model_benchmark.torch_counterparts,
         "module_of",
         lambda layer, t: torch.nn.Sigmoid() if isinstance(layer, nn.ReLU) else module_of(layer, t),
     )
@@ -445,7 +445,7 @@ def test_pytorch_loads_what_is_exported(
     import torch
 
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    module_of = importlib.import_module("torch_networks").module_of
+    module_of = importlib.import_module("torch_counterparts").module_of
     path = networks[name]
     assert run("export", path, "--to", "torch", "-o", tmp_path / "w.pt", "--quiet") == 0
     state = torch.load(tmp_path / "w.pt", weights_only=True)

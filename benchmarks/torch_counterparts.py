@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from jax_networks import NOT_KNOWN
+from jax_counterparts import NOT_KNOWN
 
 
 class TorchNetwork:
