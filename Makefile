@@ -71,7 +71,7 @@ train: $(VENV)/.native  ## train a network on built-in digits; weights and a rep
 test: install $(VENV)/.test-tools  ## the whole test suite, about 9 minutes on two cores; WORKERS=n tests at a time
 	$(SUITE) tests
 	OPENBNNS_ISA=avx2 $(SUITE) $(ON_EVERY_ISA)
-	OPENBNNS_ISA=base $(SUITE) --portion 1/2 $(ON_EVERY_ISA)
+	OPENBNNS_ISA=base $(SUITE) $(ON_EVERY_ISA)
 	$(BIN)/python tests/scoreboard.py --check
 
 test-mpi: install $(VENV)/.test-tools  ## training on 1 to 4 ranks of an MPI job (part of make test)
