@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 import struct
+import threading
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
@@ -224,6 +225,23 @@ def test_compressed_tables_are_bounded(tmp_path: Path, lines: bool, monkeypatch:
         assert len(data.load(path, memory_limit="12M").train_x) == 183501
         with pytest.raises(data.DataError, match=r"expands to at least .*--memory-limit 1G"):
             data.load(path, memory_limit="2M")  # the text alone would fit
+
+
+def test_no_thread_calls_python_for_a_table_that_was_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might do so while the interpreter ends, which aborts the process."""
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2,0\n" * 2**9 + b"1,1e300,0\n" + b"1,2,0\n" * 2**20))
+    readers: set[int] = set()
+    read = gzip.GzipFile.readinto
+
+    def noted(file: gzip.GzipFile, buffer: memoryview) -> int:
+        readers.add(threading.get_ident())
+        return read(file, buffer)
+
+    monkeypatch.setattr(gzip.GzipFile, "readinto", noted)
+    with pytest.raises(data.DataError, match="line 513: column '2' is 1e300"):
+        data.load(path, memory_limit="1G")
+    assert readers == {threading.get_ident()}
 
 
 def test_tables_of_compressed_files_keep_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -381,6 +381,7 @@ CONSTANT = ",".join([*(f"c{i}" for i in range(90)), "y"]) + "\n" + ("7," * 90 + 
         ("a,y\n" + "1,0\n2,1\n" * 20 + ",\nx7,1\n", {}, r"line 43: column 'a' is 'x7', but.*--missing 'x7'.*--categorical a"),
         ("a,y\n1,0\n,\n\n1e400,1\n", {}, r"line 5: column 'a' is 1e400, too large to compute with"),
         ("a,y\n1,0\n1e400,1\n", {}, r"line 3: column 'a' is 1e400, too large to compute with"),
+        ("a,y\n1,0\n2,1\n1e300,1\n", {}, r"line 4: column 'a' is 1e300, too large to compute with"),
         ("a,y\n1,0\n1,1\n1,0\n", {}, r"no column is left to learn from\. Column 'a' is left out: it has the same value"),
         ("a,y\n1,0\n2,1\n", {"test_share": 0.5, "validation_share": 0.4}, r"2 samples leave none to train on"),
         ("a,y\n1,x y\n" * 3 + '1,"x\n', {}, r"line 7: a quote begins there that never ends"),

@@ -198,5 +198,5 @@ def _first_joined(batches: Batches, rows: int) -> Iterator[dict[str, Any]]:
 def _centre(known: float | None, values: Array) -> float:
     if known is not None:
         return known
-    there = values[np.isfinite(values)]
+    there = values[np.abs(values) <= np.finfo(np.float32).max]  # a larger one is refused, and would hide all others
     return float(there.mean()) if len(there) else 0.0

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +298,16 @@ class _Reading:
         self._row_bytes = max(1.0, row_bytes)
         self._piece = _PIECE
 
+    @cached_property
+    def expanded_size(self) -> int:
+        """The size of the text in a compressed file, which is refused if that is damaged or has no room.
+
+        pyarrow's threads then decompress it themselves: they would call Python for a file of Python's, even after its rows
+        are given up and while the interpreter ends, which aborts the process.
+        """
+        with open_expanded(self.path, self.limit) as (file, _):
+            return sum(map(len, iter(partial(file.read, _PIECE), b"")))
+
     def table(self, targets: Sequence[str], centre: Mapping[str, float], room: int | None) -> Table:
         csv_reader, arrow = module("pyarrow.csv"), module("pyarrow")
         form = self.form
@@ -440,9 +450,11 @@ class _Batches:
         reading, form, reader = self._reading, self._reading.form, self._csv
         arrow, row = self._arrow, 0
         types = {name: arrow.float64() if kind == _NUMBER else arrow.string() for name, kind in self._kinds.items()}
-        with open_expanded(reading.path, reading.limit) as (file, budget):
+        path, size = str(reading.path), reading.expanded_size if self._compressed else 0
+        with open_expanded(reading.path, reading.limit) as (_, budget):
+            budget.take(size, at_least=True)
             batches = reader.open_csv(
-                file if self._compressed else str(reading.path),
+                arrow.CompressedInputStream(path, "gzip") if self._compressed else path,
                 read_options=reader.ReadOptions(
                     block_size=reading._piece, column_names=form.names, skip_rows=form.blank,
                     skip_rows_after_names=int(form.headed),
