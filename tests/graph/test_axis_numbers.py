@@ -96,21 +96,21 @@ def test_top_k_and_in_top_k(layout: Any) -> None:
     assert best.tolist() == [[9, 4], [8, 7], [11, 10]]
     assert where.tolist() == [[1, 2], [2, 0], [2, 3]]
 
-    found = np.zeros(4, bool)
+    actual = np.zeros(4, bool)
     tested = np.array([2, 2, 1, 0], np.int32)  # rows 2, 2, 1, 0 of the four columns
     succeed(
         capi.BNNSDirectApplyInTopK(
-            2, 0, 1, described(x, layout), 0, described(tested, VECTOR, INT32), 0, described(found, VECTOR, BOOLEAN), 0
+            2, 0, 1, described(x, layout), 0, described(tested, VECTOR, INT32), 0, described(actual, VECTOR, BOOLEAN), 0
         )
     )
-    assert found.tolist() == [True, False, True, False]
-    found, tested = np.zeros(3, bool), np.array([3, 0, 3], np.int32)
+    assert actual.tolist() == [True, False, True, False]
+    actual, tested = np.zeros(3, bool), np.array([3, 0, 3], np.int32)
     succeed(
         capi.BNNSDirectApplyInTopK(
-            2, 1, 1, described(x, layout), 0, described(tested, VECTOR, INT32), 0, described(found, VECTOR, BOOLEAN), 0
+            2, 1, 1, described(x, layout), 0, described(tested, VECTOR, INT32), 0, described(actual, VECTOR, BOOLEAN), 0
         )
     )
-    assert found.tolist() == [False, True, True]
+    assert actual.tolist() == [False, True, True]
 
 
 @matrices

@@ -31,8 +31,8 @@ def outputs(function: Callable[[Builder], Any], *inputs: np.ndarray) -> list[np.
 
 
 def test_product() -> None:
-    found = outputs(lambda b: b.argument("x", np.float32, [8]) * b.argument("y", np.float32, [8]), COUNT, COUNT[::-1])
-    assert found[0].tolist() == [8, 14, 18, 20, 20, 18, 14, 8]
+    actual = outputs(lambda b: b.argument("x", np.float32, [8]) * b.argument("y", np.float32, [8]), COUNT, COUNT[::-1])
+    assert actual[0].tolist() == [8, 14, 18, 20, 20, 18, 14, 8]
 
 
 def test_product_and_mean() -> None:
@@ -49,8 +49,8 @@ def test_product_and_mean() -> None:
 
 
 def test_constants_alone() -> None:
-    found = outputs(lambda b: b.constant(value=np.float32(10)) + b.constant(values=COUNT))
-    assert found[0].tolist() == [11, 12, 13, 14, 15, 16, 17, 18]
+    actual = outputs(lambda b: b.constant(value=np.float32(10)) + b.constant(values=COUNT))
+    assert actual[0].tolist() == [11, 12, 13, 14, 15, 16, 17, 18]
 
 
 def test_selection() -> None:
@@ -59,8 +59,8 @@ def test_selection() -> None:
         return b.argument("z", np.bool_, [8]).select(x, y)
 
     decides = np.array([True, True, False, False] * 2)
-    found = outputs(build, COUNT, COUNT * 10, decides)
-    assert found[0].tolist() == [1, 2, 30, 40, 5, 6, 70, 80]
+    actual = outputs(build, COUNT, COUNT * 10, decides)
+    assert actual[0].tolist() == [1, 2, 30, 40, 5, 6, 70, 80]
 
 
 def test_product_of_vectors() -> None:
@@ -74,8 +74,8 @@ def test_open_size() -> None:
     context = graph.make_context(lambda b: b.argument("x", np.float32, [-1]) + b.argument("y", np.float32, [-1]))
     context.set_batch_size(8)
     assert context.shape("output") == (8,)
-    found = context.execute({"x": COUNT, "y": COUNT * 10})["output"]
-    assert found.tolist() == [11, 22, 33, 44, 55, 66, 77, 88]
+    actual = context.execute({"x": COUNT, "y": COUNT * 10})["output"]
+    assert actual.tolist() == [11, 22, 33, 44, 55, 66, 77, 88]
     assert context.set_dynamic_shapes({"x": [3], "y": [3]})["output"] == (3,)
     assert context.execute({"x": COUNT[:3], "y": COUNT[:3]})["output"].tolist() == [2, 4, 6]
 
@@ -106,13 +106,15 @@ def test_operations(name: str, shape: tuple[int, ...]) -> None:
         seen.append(build(b.argument("x", np.float32, shape)))
         return seen[0]
 
-    (found,) = outputs(function, x)
+    (actual,) = outputs(function, x)
     with np.errstate(all="ignore"):
         wanted = np.asarray(expected(x))
     assert (
-        found.shape == wanted.shape == tuple(m if n < 0 else n for n, m in zip(seen[0].shape, found.shape, strict=True))
+        actual.shape
+        == wanted.shape
+        == tuple(m if n < 0 else n for n, m in zip(seen[0].shape, actual.shape, strict=True))
     )
-    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(actual, wanted, rtol=2e-5, atol=2e-5)
 
 
 def snake(name: str) -> str:
@@ -125,7 +127,7 @@ def test_every_operation_of_swift_is_here() -> None:
     """Swift's methods of builders and tensors by their names in snake case, with their arguments; its operators by Python's."""
     operators = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", ".==": "eq", ".!=": "ne", ".<": "lt",
                  ".<=": "le", ".>": "gt", ".>=": "ge", ".&": "and", ".|": "or", ".^": "xor", ".!": "invert"}  # fmt: skip
-    found = set()
+    methods = set()
     for type in FACTS["types"]:
         if type["name"] not in (f"BNNSGraph.Builder{part}" for part in ("", ".Tensor", ".OperationParameter")):
             continue
@@ -140,8 +142,8 @@ def test_every_operation_of_swift_is_here() -> None:
                 wanted = {snake(a["label"] if a["label"] != "_" else a["name"]) for a in method["args"]}
             assert hasattr(ours, name), name
             assert wanted <= set(inspect.signature(getattr(ours, name)).parameters), (name, wanted)
-            found.add(name)
-    assert len(found) == 109
+            methods.add(name)
+    assert len(methods) == 109
     assert hasattr(Tensor, "__getitem__") and hasattr(Tensor, "__setitem__")
 
 
@@ -158,10 +160,12 @@ def test_recurrent(sequence: bool) -> None:
         h = np.tanh(step @ w.T + h @ u.T + bias)
         states.append(h)
     zeros = np.zeros((2, 4), np.float32)
-    found, last = outputs(
+    sequence_output, last = outputs(
         lambda b: b.argument("x", np.float32, [6, 2, 3]).rnn(zeros, w, u, bias, output_sequence=sequence), x
     )
-    np.testing.assert_allclose(found, np.stack(states) if sequence else states[-1][None], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        sequence_output, np.stack(states) if sequence else states[-1][None], rtol=1e-4, atol=1e-5
+    )
     np.testing.assert_allclose(last, states[-1], rtol=1e-4, atol=1e-5)
 
 
@@ -214,8 +218,8 @@ def test_assignment_to_a_part() -> None:
         x[:, 2] = 7
         return x
 
-    (found,) = outputs(build, np.float32([[1, 2, 3], [4, 5, 6]]))
-    assert found.tolist() == [[8, 10, 7], [4, 5, 7]]
+    (actual,) = outputs(build, np.float32([[1, 2, 3], [4, 5, 6]]))
+    assert actual.tolist() == [[8, 10, 7], [4, 5, 7]]
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
@@ -251,8 +255,8 @@ def test_a_number_for_a_part(kind: type, number: float) -> None:
 
     with np.errstate(invalid="ignore"):
         x = np.array([0, 1, 0] if kind != np.float32 else [np.nan, np.nan, np.inf]).astype(kind)
-    (found,) = outputs(build, x)
-    assert found[1:].tolist() == [number, number] and found.dtype == kind
+    (actual,) = outputs(build, x)
+    assert actual[1:].tolist() == [number, number] and actual.dtype == kind
 
 
 def test_a_state() -> None:
@@ -272,13 +276,13 @@ def test_a_state() -> None:
 @pytest.mark.parametrize("kind", [np.float16, np.int32])
 def test_element_types(kind: type) -> None:
     x = np.array([1, -2, 3], kind)
-    (found,) = outputs(lambda b: b.concatenate([b.argument("x", kind, [3]) * 2, b.constant(values=x)], axis=0), x)
-    assert found.dtype == kind and found.tolist() == [2, -4, 6, 1, -2, 3]
+    (actual,) = outputs(lambda b: b.concatenate([b.argument("x", kind, [3]) * 2, b.constant(values=x)], axis=0), x)
+    assert actual.dtype == kind and actual.tolist() == [2, -4, 6, 1, -2, 3]
 
 
 def test_columns() -> None:
-    (found,) = outputs(lambda b: b.constant(values=[[1.0, 2], [3, 4]], row_major=False) + 0)
-    assert found.tolist() == [[1, 3], [2, 4]]
+    (actual,) = outputs(lambda b: b.constant(values=[[1.0, 2], [3, 4]], row_major=False) + 0)
+    assert actual.tolist() == [[1, 3], [2, 4]]
 
 
 # Mistakes.
@@ -349,7 +353,7 @@ def test_random_graphs_survive_every_form(seed: int, tmp_path: Path) -> None:
     for count in (1, 5, 2, 5):
         x = random.standard_normal((count, 3, 4)).astype(np.float32)
         results = [context.execute({"x": x}) for context in contexts]
-        for found in results:
+        for result in results:
             for name in ("first", "second"):
-                assert found[name].shape == (count, 3, 4)
-                assert np.array_equal(found[name], results[0][name], equal_nan=True)
+                assert result[name].shape == (count, 3, 4)
+                assert np.array_equal(result[name], results[0][name], equal_nan=True)

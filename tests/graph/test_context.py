@@ -171,8 +171,8 @@ def test_two_functions_and_the_order_of_inputs(tmp_path: Path) -> None:
     package = coreml.write_package(coreml.make_model(coreml.parse(text)), tmp_path / "model.mlpackage")
     sorted_ = graph.Context(package)
     assert sorted_.argument_names("second") == ["y", "a", "b"]
-    found = sorted_.execute({"a": np.float32([1, 2]), "b": np.float32([5, 5])}, "second")
-    assert found["y"].tolist() == [4, 3]
+    outputs = sorted_.execute({"a": np.float32([1, 2]), "b": np.float32([5, 5])}, "second")
+    assert outputs["y"].tolist() == [4, 3]
 
 
 STREAMING = '[BNNSOptions = dict<string, string>({{"StateMode", "Streaming"}})]'
@@ -355,10 +355,10 @@ def golden(case: dict[str, Any]) -> str:
     shapes = {name: (element, shape) for name, element, shape in program["inputs"]}
     results: dict[str, Any] = {"matmul": ("fp32", [2, 4]), "greater": ("bool", [4])}
     for name, kind, inputs in program["operations"]:
-        found = results.get(kind) or shapes[inputs["x"]]
-        shapes[name] = found
+        type_and_name = results.get(kind) or shapes[inputs["x"]]
+        shapes[name] = type_and_name
         arguments = ", ".join(f"{key} = {value}" for key, value in sorted(inputs.items()))
-        lines.append(f"{type(*found)} {name} = {kind}({arguments});")
+        lines.append(f"{type(*type_and_name)} {name} = {kind}({arguments});")
     ports = ", ".join(f"{type(element, shape)} {name}" for name, element, shape in program["inputs"])
     return (
         f"program({program['version']}) {{ func main<{program['opset']}>({ports}) {{ {' '.join(lines)} }} "
@@ -375,9 +375,9 @@ def test_cases_from_macs(case: dict[str, Any], tmp_path: Path) -> None:
     context = graph.Context(file(tmp_path, golden(case)))
     kinds = {"fp32": np.float32, "fp16": np.float16, "int32": np.int32}
     inputs = {name: np.array(case["inputs"][name], kinds[element]) for name, element, _ in case["program"]["inputs"]}
-    found = context.execute(inputs)
+    actual = context.execute(inputs)
     for name, expected in case["expected"].items():
-        assert found[name].tolist() == expected
+        assert actual[name].tolist() == expected
     also = case.get("also", {})
     assert context.argument_names() == also.get("argument names", context.argument_names())
     for name, shape in also.get("shapes", {}).items():
@@ -397,8 +397,8 @@ def test_gather_with_negative_indices(tmp_path: Path) -> None:
     data = np.float32([[10, 11], [20, 21], [30, 31]])
     for count in (1, 2, 3, 4):
         indices = np.int32([[0, -1, 1, -2]])[:, :count]
-        found = context.execute({"data": data, "indices": indices})["rows"]
-        assert np.array_equal(found, data[[0, 2, 1, 1]][None, :count])
+        actual = context.execute({"data": data, "indices": indices})["rows"]
+        assert np.array_equal(actual, data[[0, 2, 1, 1]][None, :count])
 
 
 def test_subnormal_halves(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ def check(body: Callable[..., Any], oracle: Callable[..., Any], inputs: Arrays, 
         np.testing.assert_allclose(y, expected, rtol=2e-5, atol=2e-5)
     cotangent = np.random.default_rng(9).standard_normal(y.shape).astype(np.float32)
     given = net.backward(cotangent)
-    found = [*(given if isinstance(given, tuple) else [given]), *(p.grad for p in net.parameters())]
-    for i, gradient in enumerate(found):
+    gradients = [*(given if isinstance(given, tuple) else [given]), *(p.grad for p in net.parameters())]
+    for i, gradient in enumerate(gradients):
         expected = differences(oracle, arrays, cotangent.astype(np.float64), i)
         scale = max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(gradient, expected, rtol=2e-3, atol=2e-4 * scale, err_msg=f"operand {i}")

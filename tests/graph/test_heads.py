@@ -243,8 +243,8 @@ def test_dropout_is_the_same_on_both_engines_and_in_replays() -> None:
                     gradient[...] = dy
                 program.backward()
                 results[-1] += [g.copy() for g in program.input_gradients if g is not None]
-        for found, expected in zip(*results, strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+        for actual, expected in zip(*results, strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=2e-5)
 
 
 def test_messages() -> None:

@@ -157,9 +157,9 @@ def test_gradients_are_those_of_the_layer(name: str, batch: int) -> None:
     (made,) = operation.all_made()
     layer: Any = made.layer
     np.testing.assert_array_equal(layer.apply(x, phase=bn.LearningPhase.TRAINING), y)
-    found = layer.apply_backward(input=x, output=y, output_gradient=dy)
-    np.testing.assert_array_equal(found.input, dx)
-    for gradient, parameter in zip(found.parameters, operation.parameters, strict=True):
+    gradients = layer.apply_backward(input=x, output=y, output_gradient=dy)
+    np.testing.assert_array_equal(gradients.input, dx)
+    for gradient, parameter in zip(gradients.parameters, operation.parameters, strict=True):
         np.testing.assert_array_equal(np.reshape(gradient, parameter.shape), parameter.grad)
 
 
@@ -168,7 +168,7 @@ def test_strict_mode_may_begin_and_end_between_the_passes(name: str) -> None:
     make, sample = NETWORKS[name]
     random = np.random.default_rng(3)
     x = random.standard_normal((4, *sample)).astype(np.float32)
-    found = []
+    results = []
     for forward, backward in itertools.product([False, True], repeat=2):
         net = make().build(sample, seed=1)
         for _ in range(2):
@@ -176,9 +176,9 @@ def test_strict_mode_may_begin_and_end_between_the_passes(name: str) -> None:
                 y = net(x)
             with bn.strict(backward):
                 dx = net.backward(np.cos(y))
-        found.append([y, dx, *(p.grad.copy() for p in net.parameters())])
-    for others in found[1:]:
-        for one, other in zip(found[0], others, strict=True):
+        results.append([y, dx, *(p.grad.copy() for p in net.parameters())])
+    for others in results[1:]:
+        for one, other in zip(results[0], others, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -203,14 +203,14 @@ def test_the_engines_agree(name: str) -> None:
     make, sample = NETWORKS[name]
     random = np.random.default_rng(5)
     x = random.standard_normal((6, *sample)).astype(np.float32)
-    found = []
+    results = []
     for engine in ("native", "reference"):
         with bn.engine(engine):
             net = make().build(sample, seed=1)
             y = net(x)
             dx = net.backward(np.random.default_rng(6).standard_normal(y.shape).astype(np.float32))
-            found.append([y, dx, *(p.grad.copy() for p in net.parameters())])
-    for ours, reference in zip(*found, strict=True):
+            results.append([y, dx, *(p.grad.copy() for p in net.parameters())])
+    for ours, reference in zip(*results, strict=True):
         np.testing.assert_allclose(ours, reference, rtol=2e-3, atol=2e-4)
 
 

@@ -74,8 +74,8 @@ def test_finite_slopes(name: str, engine: str) -> None:
     y = body(torch, torch.nn.functional, *tensors)
     cotangent = np.random.default_rng(1).standard_normal(tuple(y.shape)).astype(np.float32)
     y.backward(torch.tensor(cotangent))
-    found = gradients(lambda *x: body(nn.functional, nn.functional, *x), *arrays, cotangent=cotangent)
-    for ours, theirs in zip(found, tensors, strict=True):
+    actual = gradients(lambda *x: body(nn.functional, nn.functional, *x), *arrays, cotangent=cotangent)
+    for ours, theirs in zip(actual, tensors, strict=True):
         expected = theirs.grad.numpy()
         finite = np.isfinite(expected)
         np.testing.assert_allclose(ours[finite], expected[finite], rtol=1e-4, atol=1e-6)

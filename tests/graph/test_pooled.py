@@ -44,18 +44,18 @@ def results(net: nn.Module, x: Array, *, input_gradient: bool) -> dict[str, Arra
     """All that a training pass and an inference after it give, under names of their own."""
     program = net.program(len(x), training=True, input_gradients=input_gradient)
     program.fill(0, x)
-    found = {"y": program.forward().copy()}
+    arrays = {"y": program.forward().copy()}
     assert program.output_gradient is not None
-    program.output_gradient[...] = numbers(*found["y"].shape, seed=9)
+    program.output_gradient[...] = numbers(*arrays["y"].shape, seed=9)
     program.backward()
     if input_gradient:
         assert program.input_gradients[0] is not None
-        found["dx"] = program.input_gradients[0].copy()
-    found |= {f"d{name}": parameter.grad.copy() for name, parameter in net.named_parameters()}
-    found |= {f"state {name}": array.copy() for name, array in net.state_dict().items()}
+        arrays["dx"] = program.input_gradients[0].copy()
+    arrays |= {f"d{name}": parameter.grad.copy() for name, parameter in net.named_parameters()}
+    arrays |= {f"state {name}": array.copy() for name, array in net.state_dict().items()}
     net.eval()
-    found["inference"] = net(x).copy()
-    return found
+    arrays["inference"] = net(x).copy()
+    return arrays
 
 
 def compare(one: dict[str, Array], other: dict[str, Array]) -> None:
@@ -151,17 +151,17 @@ def test_random_networks(seed: int, apart: Callable[[], None]) -> None:
 def test_threads_do_not_change_a_bit(name: str) -> None:
     make, shape = CHAINS[name]
     before = openbnns.get_num_threads()
-    found = []
+    runs = []
     try:
         for threads in (1, 2, 3):
             openbnns.set_num_threads(threads)
             for input_gradient in (True, False):
-                found.append(results(prepared(make, shape), numbers(30, *shape), input_gradient=input_gradient))
+                runs.append(results(prepared(make, shape), numbers(30, *shape), input_gradient=input_gradient))
     finally:
         openbnns.set_num_threads(before)
-    for other in found[1:]:
-        for key in other.keys() & found[0].keys():
-            np.testing.assert_array_equal(found[0][key], other[key], err_msg=key)
+    for other in runs[1:]:
+        for key in other.keys() & runs[0].keys():
+            np.testing.assert_array_equal(runs[0][key], other[key], err_msg=key)
 
 
 # What becomes one step, and what does not.
@@ -272,15 +272,15 @@ def test_numbers_that_are_not_finite_spread_as_by_the_layers_alone(value: float,
     make, shape = CHAINS["odd sizes"]
     x = numbers(5, *shape)
     x[2, 1, 4, 5] = value
-    found = []
+    results = []
     for separate in (False, True):
         if separate:
             apart()
         net = prepared(make, shape)
         y = net(x).copy()
         dx = net.backward(numbers(*y.shape, seed=1))
-        found.append([y, dx, *(p.grad.copy() for p in net.parameters())])
-    for one, other in zip(*found, strict=True):
+        results.append([y, dx, *(p.grad.copy() for p in net.parameters())])
+    for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
 
 
@@ -325,7 +325,7 @@ def test_batches_of_changing_size() -> None:
 
 def test_an_inference_between_forward_and_backward_changes_nothing() -> None:
     make, shape = CHAINS["5 x 5, one channel"]
-    x, found = numbers(6, *shape), []
+    x, gradients = numbers(6, *shape), []
     for inferences in (0, 2):
         net = prepared(make, shape)
         program = net.program(6, training=True)
@@ -338,8 +338,8 @@ def test_an_inference_between_forward_and_backward_changes_nothing() -> None:
         assert program.output_gradient is not None
         program.output_gradient[...] = v
         program.backward()
-        found.append([p.grad.copy() for p in net.parameters()])
-    for one, two in zip(*found, strict=True):
+        gradients.append([p.grad.copy() for p in net.parameters()])
+    for one, two in zip(*gradients, strict=True):
         np.testing.assert_array_equal(one, two)
 
 
@@ -356,14 +356,14 @@ def test_forward_and_backward_on_different_engines_are_refused() -> None:
 @pytest.mark.parametrize("name", ["odd sizes", "no activation", "transposed"])
 def test_engines_agree(name: str) -> None:
     make, shape = CHAINS[name]
-    found = []
+    results = []
     for engine in ("native", "reference"):
         with openbnns.engine(engine):
             net = prepared(make, shape)
             y = net(numbers(4, *shape)).copy()
             dx = net.backward(numbers(*y.shape, seed=1))
             grads = [p.grad.copy() for key, p in net.named_parameters() if key != "0.bias"]
-            found.append([y, dx, *grads, *net.state_dict().values()])
-    for native, reference in zip(*found, strict=True):
+            results.append([y, dx, *grads, *net.state_dict().values()])
+    for native, reference in zip(*results, strict=True):
         scale = float(np.abs(reference).max())
         np.testing.assert_allclose(native, reference, rtol=0, atol=2e-5 * scale)

@@ -136,9 +136,9 @@ def test_steps_are_bitwise_the_same(kind: str) -> None:
     for number in range(5):
         dy = rng.normal(size=replayed.output.shape).astype(np.float32)
         inputs = samples(kind, 5, rng)
-        found, expected = (step(program, inputs, dy, number) for program in (replayed, single))
+        actual, expected = (step(program, inputs, dy, number) for program in (replayed, single))
         for name, values in expected.items():
-            assert_bitwise(found[name], values, f"{kind}, step {number}: {name}")
+            assert_bitwise(actual[name], values, f"{kind}, step {number}: {name}")
     assert not replays(single)
     for steps in (replayed._forward, replayed._backward_of_parameters):
         assert [calls for replay, calls in steps._parts if replay is None] == [], "a call that takes Python"
@@ -158,9 +158,9 @@ def test_programs_of_one_network_take_turns(kind: str) -> None:
     for number in range(6):
         which = number % 2 if number < 4 else 0
         x, dy = samples(kind, (5, 3)[which], rng), rng.normal(size=programs[0][which].output.shape).astype(np.float32)
-        found, expected = (step(programs[i][which], x, dy, number) for i in range(2))
+        actual, expected = (step(programs[i][which], x, dy, number) for i in range(2))
         for name, values in expected.items():
-            assert_bitwise(found[name], values, f"{kind}, step {number}: {name}")
+            assert_bitwise(actual[name], values, f"{kind}, step {number}: {name}")
 
 
 def test_an_index_outside_is_refused_in_every_step() -> None:
@@ -186,9 +186,9 @@ def test_calls_that_decline_are_recorded_again() -> None:
                 if isinstance(operation, Linear):
                     for made in operation.all_made():
                         made.layer.bnns_filter.redeclare()
-        found, expected = (step(program, x, dy, number) for program in (replayed, single))
+        actual, expected = (step(program, x, dy, number) for program in (replayed, single))
         for name, values in expected.items():
-            assert_bitwise(found[name], values, f"step {number}: {name}")
+            assert_bitwise(actual[name], values, f"step {number}: {name}")
     assert all(steps._repeat() for steps in (replayed._forward, replayed._backward_of_parameters)), "nothing declines"
 
 
@@ -214,9 +214,9 @@ def test_interrupts_leave_a_program_that_works(kind: str) -> None:
             while True:
                 step(replayed, x, dy, 3)
         timer.join()
-    found, expected = step(replayed, x, dy, 4), step(single, x, dy, 4)
+    actual, expected = step(replayed, x, dy, 4), step(single, x, dy, 4)
     for name, values in expected.items():
-        assert_bitwise(found[name], values, f"{kind}: {name}")
+        assert_bitwise(actual[name], values, f"{kind}: {name}")
 
 
 def test_programs_in_threads() -> None:
@@ -226,9 +226,9 @@ def test_programs_in_threads() -> None:
         replayed, single, x = twins(kind, 3)
         dy = np.random.default_rng(3).normal(size=replayed.output.shape).astype(np.float32)
         for number in range(30):
-            found, expected = (step(program, x, dy, number) for program in (replayed, single))
+            actual, expected = (step(program, x, dy, number) for program in (replayed, single))
             for name, values in expected.items():
-                assert_bitwise(found[name], values, f"{kind}, step {number}: {name}")
+                assert_bitwise(actual[name], values, f"{kind}, step {number}: {name}")
 
     with ThreadPoolExecutor(len(kinds)) as pool:
         list(pool.map(train, kinds))
@@ -241,9 +241,9 @@ def test_other_engines_and_strict_mode_take_over(kind: str) -> None:
     step(replayed, x, dy, 0), step(single, x, dy, 0)
     for number, context in enumerate((bn.engine("reference"), bn.strict(), bn.engine("native")), 1):
         with context:
-            found, expected = (step(program, x, dy, number) for program in (replayed, single))
+            actual, expected = (step(program, x, dy, number) for program in (replayed, single))
         for name, values in expected.items():
-            assert_bitwise(found[name], values, name)
+            assert_bitwise(actual[name], values, name)
 
 
 def test_a_program_that_first_runs_on_the_reference_engine_is_recorded_later() -> None:

@@ -33,26 +33,26 @@ STEPS = st.lists(
 def run(steps: list[tuple[int, int, int]], sizes: list[Any]) -> list[Any]:
     """Run a random program on numbers or on sizes; its comparisons decide what it does next."""
     numbers: list[Any] = [*sizes, 1, 2, 3, -2]
-    found: list[Any] = []
+    answers: list[Any] = []
     for kind, i, j in steps:
         a, b = numbers[i % len(numbers)], numbers[j % len(numbers)]
         if kind < len(OPERATORS):
             try:
                 numbers.append(OPERATORS[kind](a, b))
             except ZeroDivisionError:
-                found.append("division by zero")
+                answers.append("division by zero")
         elif kind == 5:
-            found.append(answer := COMPARISONS[i % len(COMPARISONS)](a, b))
+            answers.append(answer := COMPARISONS[i % len(COMPARISONS)](a, b))
             numbers.append(a if answer else b)
         elif kind == 6:
-            found.append(len(range(abs(a) % 5 if a else 0)))
+            answers.append(len(range(abs(a) % 5 if a else 0)))
         elif kind == 7:
-            found.append(bool(a))
+            answers.append(bool(a))
         elif kind == 8:
             numbers.append(max(a, b))
         else:
             numbers.append(abs(a))
-    return [*found, *numbers]
+    return [*answers, *numbers]
 
 
 @given(STEPS, SIZES, SIZES)

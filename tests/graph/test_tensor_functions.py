@@ -493,8 +493,8 @@ def test_fourier_transforms(axis: int, n: int | None, norm: Any) -> None:
 
 
 def _transformed(theirs: Any, name: str, x: Any) -> Any:
-    found = theirs(joined(x))
-    return found if name == "irfft" else pairs(found)
+    transform = theirs(joined(x))
+    return transform if name == "irfft" else pairs(transform)
 
 
 @pytest.mark.parametrize("s", [None, (3, 8)])

@@ -34,8 +34,8 @@ def of_pairs(name: str) -> Callable[..., Any]:
         if f is F:
             return getattr(F, name)(x, **named)
         given = x if name.startswith("rfft") else torch.view_as_complex(x.contiguous())
-        found = getattr(torch.fft, name)(given, **named)
-        return found if name.startswith("irfft") else torch.view_as_real(found)
+        transform = getattr(torch.fft, name)(given, **named)
+        return transform if name.startswith("irfft") else torch.view_as_real(transform)
 
     return call
 
@@ -121,8 +121,8 @@ def compare(ours: Callable[..., Any], theirs: Callable[..., Any], arrays: tuple[
     y = net(*arrays)
     assert y.shape == expected.shape
     np.testing.assert_allclose(y, expected, rtol=2e-5, atol=2e-5)
-    found = net.backward(cotangent.astype(np.float32))
-    for ours_, theirs_ in zip(found if isinstance(found, tuple) else [found], gradients, strict=True):
+    actual = net.backward(cotangent.astype(np.float32))
+    for ours_, theirs_ in zip(actual if isinstance(actual, tuple) else [actual], gradients, strict=True):
         np.testing.assert_allclose(ours_, theirs_, rtol=2e-4, atol=2e-4)
 
 
@@ -185,11 +185,11 @@ def test_a_network_of_volumes_trains_alike() -> None:
     loss = nn.MSELoss()
     for _ in range(3):
         optimizer.zero_grad()
-        found = torch.nn.functional.mse_loss(theirs(torch.tensor(x)), torch.tensor(y))
-        found.backward()
+        objective = torch.nn.functional.mse_loss(theirs(torch.tensor(x)), torch.tensor(y))
+        objective.backward()
         optimizer.step()
         value, gradient = loss(ours(x), y)
-        assert value == pytest.approx(found.item(), rel=1e-4)
+        assert value == pytest.approx(objective.item(), rel=1e-4)
         ours.backward(gradient)
         for parameter in ours.parameters():
             parameter.data -= 0.1 * parameter.grad

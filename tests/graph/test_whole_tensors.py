@@ -243,10 +243,10 @@ def test_a_language_model_takes_prompts_of_any_length() -> None:
 def test_many_lengths_keep_few_recordings() -> None:
     net = nn.Sequential(nn.LSTM(3, 4, last_only=True), nn.Linear(4, 2)).eval()
     lengths = [*range(1, 40), *range(1, 40)]
-    found = {length: net(some(2, length, 3)) for length in lengths}
+    outputs = {length: net(some(2, length, 3)) for length in lengths}
     assert len(net._recordings) <= 16
     for length in (3, 38):
-        np.testing.assert_array_equal(net(some(2, length, 3)), found[length])
+        np.testing.assert_array_equal(net(some(2, length, 3)), outputs[length])
 
 
 def test_a_misfit_names_the_shape_that_the_network_was_built_for() -> None:
