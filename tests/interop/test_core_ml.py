@@ -27,14 +27,14 @@ PRECISIONS = {"float32": 1e-5, "float16": 1e-2}
 
 def run(path: Path, **inputs: np.ndarray) -> dict[str, Any]:
     """The outputs of a package in NumPy, which those of MLModel must equal."""
-    found, ours, program = mil_numpy.run(path, **inputs), MLModel(path).predict(inputs), coreml.read(path).program
-    assert program is not None and found.keys() == ours.keys()
+    by_numpy, ours, program = mil_numpy.run(path, **inputs), MLModel(path).predict(inputs), coreml.read(path).program
+    assert program is not None and by_numpy.keys() == ours.keys()
     types = [str(port.type) for operation in program.functions["main"].walk() for port in operation.outputs]
     tolerance = 2e-2 if any("fp16" in type for type in types) else 1e-4
-    for name, expected in found.items():
+    for name, expected in by_numpy.items():
         if isinstance(expected, np.ndarray):
             np.testing.assert_allclose(ours[name].reshape(expected.shape), expected, atol=tolerance, rtol=tolerance)
-    return found
+    return by_numpy
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -94,9 +94,9 @@ def test_programs_give_what_networks_give(name: str, precision: str, tmp_path: P
     package = net.to_coreml(tmp_path / "n.mlpackage", precision=precision)
     for batch in (1, 3):  # of any size
         x = numbers(batch, *sample)
-        found = run(package.path, input=x)
+        actual = run(package.path, input=x)
         np.testing.assert_allclose(
-            found["output"], net.eval()(x), atol=PRECISIONS[precision], rtol=PRECISIONS[precision]
+            actual["output"], net.eval()(x), atol=PRECISIONS[precision], rtol=PRECISIONS[precision]
         )
     program, spec = mil_numpy.load(package.path)
     half = any(var.dtype.__name__ == "fp16" for op in program.functions["main"].operations for var in op.outputs)
@@ -120,8 +120,8 @@ def test_programs_of_words(tmp_path: Path) -> None:
     net = Words().build((5,), seed=3).eval()
     package = net.to_coreml(tmp_path / "n.mlpackage", batch_size=2)
     x = RNG.integers(0, 9, (2, 5))
-    found = run(package.path, input=x.astype(np.int32))["output"]
-    np.testing.assert_allclose(found, net(x), atol=1e-5, rtol=1e-5)
+    actual = run(package.path, input=x.astype(np.int32))["output"]
+    np.testing.assert_allclose(actual, net(x), atol=1e-5, rtol=1e-5)
 
 
 class Cells(nn.Module):
@@ -159,9 +159,9 @@ def test_programs_of_cells(kind: str, lengths: bool, states: bool, precision: st
         part = [array[:batch] for array in given]
         named = {f"input_{i}": a.astype(np.int32 if a.dtype == np.int64 else a.dtype) for i, a in enumerate(part)}
         named = named if len(named) > 1 else {"input": part[0]}
-        found, expected = run(package.path, **named)["output"], net(*part)
+        actual, expected = run(package.path, **named)["output"], net(*part)
         tolerance = PRECISIONS[precision]
-        np.testing.assert_allclose(found, expected, atol=tolerance, rtol=tolerance)
+        np.testing.assert_allclose(actual, expected, atol=tolerance, rtol=tolerance)
 
 
 class Masked(nn.Module):
@@ -240,10 +240,10 @@ def test_a_classifier_has_labels_and_prepares_samples(tmp_path: Path) -> None:
     assert spec.description.predictedFeatureName == "classLabel"
     assert "standard" in spec.description.metadata.userDefined["openbnns.preparation"].lower()
     for sample in samples[:5]:
-        found = run(package.path, input=sample[None])
+        outputs = run(package.path, input=sample[None])
         theirs = loaded.predict(sample[None])
-        assert found["classLabel"] == theirs.labels[0]
-        probabilities = found[spec.description.predictedProbabilitiesName]
+        assert outputs["classLabel"] == theirs.labels[0]
+        probabilities = outputs[spec.description.predictedProbabilitiesName]
         np.testing.assert_allclose(list(probabilities.values()), theirs.probabilities[0], atol=1e-6)
 
 
@@ -255,9 +255,9 @@ def test_tables(tmp_path: Path) -> None:
     net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), numbers_only))
     package = net.to_coreml(tmp_path / "n.mlpackage")
     x = numbers(3, 2)
-    found = run(package.path, input=x)["output"]
+    actual = run(package.path, input=x)["output"]
     expected = np.asarray(net.predict([{"a": a, "b": b} for a, b in x]))
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(actual[:, 0], expected, rtol=1e-5, atol=1e-6)
     words = TablePreparation([NumberColumn("a", 3.0, 2.0), CategoryColumn("c", ("red",))])
     net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), words))
     _, spec = mil_numpy.load(net.to_coreml(tmp_path / "w.mlpackage").path)
@@ -274,8 +274,8 @@ def test_pixels_and_regression(tmp_path: Path) -> None:
     net.save_model(tmp_path / "m.safetensors", card=card)
     package = net.to_coreml(tmp_path / "n.mlpackage")
     x = RNG.integers(0, 256, (3, 1, 2, 2)).astype(np.uint8)
-    found = run(package.path, input=x.astype(np.float32))["output"]
-    np.testing.assert_allclose(found, np.asarray(net.predict(x)), rtol=1e-5)
+    actual = run(package.path, input=x.astype(np.float32))["output"]
+    np.testing.assert_allclose(actual, np.asarray(net.predict(x)), rtol=1e-5)
 
 
 @peers
@@ -291,8 +291,8 @@ def test_export_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert said["written"] == [str(tmp_path / "model.mlpackage")]
     assert said["converted"][0] == {"layer": "0, 1: Linear + ReLU", "becomes": "linear, relu"}
     x = numbers(2, 3)
-    found = run(tmp_path / "model.mlpackage", input=x)["output"]
-    np.testing.assert_allclose(found, net(x), atol=1e-2)
+    actual = run(tmp_path / "model.mlpackage", input=x)["output"]
+    np.testing.assert_allclose(actual, net(x), atol=1e-2)
 
 
 @peers
@@ -345,8 +345,8 @@ def test_packages_and_texts_give_what_networks_give(
     text = coreml.write_compiled(coreml.read(package.path), tmp_path / "n.mlmodelc")
     given = x.astype(np.int32) if name == "words" else x
     for path in (package.path, text):
-        found = MLModel(path).predict({"input": given})["output"]
-        np.testing.assert_allclose(found, net(x), atol=PRECISIONS[precision], rtol=PRECISIONS[precision])
+        actual = MLModel(path).predict({"input": given})["output"]
+        np.testing.assert_allclose(actual, net(x), atol=PRECISIONS[precision], rtol=PRECISIONS[precision])
 
 
 def test_weights_keep_their_names_and_inputs_theirs(tmp_path: Path) -> None:
@@ -360,8 +360,8 @@ def test_weights_keep_their_names_and_inputs_theirs(tmp_path: Path) -> None:
     assert [port.name for port in main.inputs] == ["sound"]
     kernel = next(operation for operation in main.walk() if operation.name == "kernel")
     np.testing.assert_array_equal(kernel.attributes["val"].array, [[3, 4], [1, 0]])
-    found = MLModel(tmp_path / "b.mlpackage").predict({"sound": [[1, 2]]})
-    assert {name: y.tolist() for name, y in found.items()} == {"loudness": [[11, 1]]}
+    outputs = MLModel(tmp_path / "b.mlpackage").predict({"sound": [[1, 2]]})
+    assert {name: y.tolist() for name, y in outputs.items()} == {"loudness": [[11, 1]]}
 
 
 class Masks(nn.Module):
@@ -371,10 +371,10 @@ class Masks(nn.Module):
         mask = F.logical_and(x > 0.1, F.logical_not(x.abs() >= 1.5))
         kept = F.where(mask, x, x.floor()) + F.trunc(x * 3) * 0.5 + F.expm1(x * 0.1)
         values, places = F.topk(kept.mean(1), 3, -1)
-        found = F.gather(kept.mean(1), -1, places) - values * 2
+        gathered = F.gather(kept.mean(1), -1, places) - values * 2
         wide = F.interpolate(kept, scale_factor=2, mode="bilinear")
         tall = F.interpolate(kept, scale_factor=3)
-        return F.cumsum(found.mean(-1), 1) + wide.amax((1, 3))[:, ::2] * tall.amin((1, 3))[:, ::3]
+        return F.cumsum(gathered.mean(-1), 1) + wide.amax((1, 3))[:, ::2] * tall.amin((1, 3))[:, ::3]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -400,8 +400,8 @@ def test_half_precision_takes_statistics_of_any_size(tmp_path: Path) -> None:
     x = np.random.default_rng(1).standard_normal((5, 3, 4, 4)).astype(np.float32)
     path = net.eval().to_coreml(tmp_path / "wide.mlpackage", precision="float16").path
     expected = net(x)
-    found = MLModel(path).predict({"input": x})["output"]
-    assert np.abs(found - expected).max() < 2e-2 * np.abs(expected).max()
+    actual = MLModel(path).predict({"input": x})["output"]
+    assert np.abs(actual - expected).max() < 2e-2 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])

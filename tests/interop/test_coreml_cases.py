@@ -51,10 +51,10 @@ def test_all_cases_are_read_and_fit() -> None:
 
 
 def test_cases_are_many_and_of_nearly_all_operations() -> None:
-    found = Counter(kind for case in cases() for kind in case.operations)
+    counts = Counter(kind for case in cases() for kind in case.operations)
     assert len(cases()) > 2000
-    assert len(found) >= 150
-    assert set(found) <= set(OPERATIONS)
+    assert len(counts) >= 150
+    assert set(counts) <= set(OPERATIONS)
     # Answers that are all zero would prove little.
     empty = [
         case.test for case in cases() for _, outputs in case.calls if not any(array.any() for array in outputs.values())
@@ -80,14 +80,14 @@ def results(case: Case) -> dict[str, Any]:
         bound = coreml.bind(operation, scope)
         given = {name: value(held) for name, held in bound.items() if held is not None}
         if operation.type.startswith("constexpr_"):
-            found = coreml.decompressed(operation.type, given)
+            computed = coreml.decompressed(operation.type, given)
         elif operation.type in ("quantize", "dequantize"):
-            found = (coreml.quantize(**given) if operation.type == "quantize" else coreml.dequantize(**given),)
+            computed = (coreml.quantize(**given) if operation.type == "quantize" else coreml.dequantize(**given),)
         elif operation.type == "const":
-            found = (given["val"],)
+            computed = (given["val"],)
         else:
-            found = (mil_numpy.OPERATIONS[operation.type](**given),)
-        values.update((port.name, result) for port, result in zip(operation.outputs, found, strict=True))
+            computed = (mil_numpy.OPERATIONS[operation.type](**given),)
+        values.update((port.name, result) for port, result in zip(operation.outputs, computed, strict=True))
         scope.add(operation)
     return values
 
@@ -103,8 +103,8 @@ def test_compressed_weights_give_what_is_expected() -> None:
         count.update(kinds)
         values = results(case)
         for name, expected in case.calls[0][1].items():
-            found = np.asarray(values[name], np.float64)
-            if not np.allclose(found, expected, atol=case.atol, rtol=case.rtol):
-                wrong.append(f"{case.test}: off by {np.abs(found - expected).max()}")
+            actual = np.asarray(values[name], np.float64)
+            if not np.allclose(actual, expected, atol=case.atol, rtol=case.rtol):
+                wrong.append(f"{case.test}: off by {np.abs(actual - expected).max()}")
     assert wrong == []
     assert len(count) == 9 and min(count.values()) > 3, count

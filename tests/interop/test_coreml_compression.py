@@ -25,11 +25,11 @@ def table(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
 def test_affine(dtype: Any, kind: Any, axis: int) -> None:
     q = RNG.integers(np.iinfo(kind).min, np.iinfo(kind).max, (3, 4, 5), endpoint=True).astype(kind)
     scale, zero = table((q.shape[axis],), dtype), RNG.integers(0, 100, q.shape[axis]).astype(kind)
-    found = compression.affine_dequantize(q, zero, scale, axis)
-    assert found.dtype == dtype
+    actual = compression.affine_dequantize(q, zero, scale, axis)
+    assert actual.dtype == dtype
     for place in np.ndindex(q.shape):
         i = place[axis]
-        assert found[place] == dtype(float(scale[i]) * (int(q[place]) - int(zero[i])))
+        assert actual[place] == dtype(float(scale[i]) * (int(q[place]) - int(zero[i])))
     plain = compression.dequantize(q, scale[0].reshape(()))
     assert (plain == (q.astype(np.float32) * np.float32(scale[0])).astype(dtype)).all()
 
@@ -55,11 +55,11 @@ def test_quantize_rounds_halves_to_even_and_cuts() -> None:
 def test_blocks(shape: tuple[int, ...], groups: tuple[int, ...], offset: bool) -> None:
     data = RNG.integers(-8, 8, shape).astype(np.int8)
     scale, shift = table(groups), RNG.integers(-8, 8, groups).astype(np.int8) if offset else None
-    found = compression.blockwise_shift_scale(data, scale, shift)
+    actual = compression.blockwise_shift_scale(data, scale, shift)
     for place in np.ndindex(shape):
         block = tuple(i // (n // m) for i, n, m in zip(place, shape, groups, strict=True))
         less = int(shift[block]) if shift is not None else 0
-        assert found[place] == np.float32(scale[block]) * np.float32(int(data[place]) - less)
+        assert actual[place] == np.float32(scale[block]) * np.float32(int(data[place]) - less)
 
 
 @pytest.mark.parametrize(("shape", "groups"), [((4, 6), (2, 3)), ((4, 6), (1, 1)), ((2, 3, 8), (2, 1, 4))])
@@ -67,22 +67,22 @@ def test_blocks(shape: tuple[int, ...], groups: tuple[int, ...], offset: bool) -
 def test_tables_of_blocks(shape: tuple[int, ...], groups: tuple[int, ...], bits: int) -> None:
     indices = RNG.integers(0, 2**bits, shape).astype(np.uint8)
     lut = table((*groups, 2**bits, 1), np.float16)
-    found = compression.lut_to_dense(indices, lut)
-    assert found.dtype == np.float16
+    actual = compression.lut_to_dense(indices, lut)
+    assert actual.dtype == np.float16
     for place in np.ndindex(shape):
         group = tuple(i * m // n for i, n, m in zip(place, shape, groups, strict=True))
-        assert found[place] == lut[(*group, indices[place], 0)]
+        assert actual[place] == lut[(*group, indices[place], 0)]
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_tables_of_vectors(axis: int) -> None:
     indices, lut = RNG.integers(0, 4, (4, 6)).astype(np.uint8), table((2, 3, 4, 5))
-    found = compression.lut_to_dense(indices, lut, axis)
+    actual = compression.lut_to_dense(indices, lut, axis)
     along = axis % 2
-    assert found.shape == ((20, 6), (4, 30))[along]
+    assert actual.shape == ((20, 6), (4, 30))[along]
     for i, j, v in itertools.product(range(4), range(6), range(5)):
         place = (i * 5 + v, j) if along == 0 else (i, j * 5 + v)
-        assert found[place] == lut[i * 2 // 4, j * 3 // 6, indices[i, j], v]
+        assert actual[place] == lut[i * 2 // 4, j * 3 // 6, indices[i, j], v]
     with pytest.raises(coreml.CoreMLError, match="vectors of length 5 need a vector axis"):
         compression.lut_to_dense(indices, lut)
 
@@ -124,11 +124,11 @@ def test_sparse_tables_and_blocks_are_the_dense_ones_at_their_places() -> None:
 
 def test_by_the_names_of_operations() -> None:
     """As programs have them: scalars as arrays, and one name for both forms of a table."""
-    (found,) = coreml.decompressed(
+    (actual,) = coreml.decompressed(
         "constexpr_affine_dequantize",
         {"quantized_data": np.int8([-128, -1, 0, 127]), "scale": np.float32(0.5), "zero_point": np.int8(-1), "axis": np.int32(0)},
     )  # fmt: skip
-    assert found.tolist() == [-63.5, 0, 0.5, 64]  # as Core ML computes it on a Mac
+    assert actual.tolist() == [-63.5, 0, 0.5, 64]  # as Core ML computes it on a Mac
     lut = np.float32([1, 2])
     (old,) = coreml.decompressed(
         "constexpr_lut_to_dense", {"indices": np.uint8([6]), "lut": lut, "shape": np.uint32([3]), "vector_axis": None}

@@ -55,14 +55,14 @@ def misfit(case: Case, executable: coreml.Executable) -> str | None:
     # The suite computes in float32 or float64 also where programs say float16, whose resolution is a thousandth.
     least = 1e-3 if has_halves(case) else 0.0
     for inputs, outputs in case.calls:
-        found = executable.run(inputs, state)
+        results = executable.run(inputs, state)
         for name, expected in outputs.items():
-            got = np.asarray(found[name], np.float64).reshape(expected.shape)
+            got = np.asarray(results[name], np.float64).reshape(expected.shape)
             atol, rtol = max(case.atol, least), max(case.rtol, least)
             if not np.allclose(got, np.asarray(expected, np.float64), rtol, atol, equal_nan=True):
                 return f"{name} is off by {np.abs(got - expected).max():.3g}"
             port = next(port for port in executable.outputs if port.name == name)
-            assert found[name].dtype == port.dtype
+            assert results[name].dtype == port.dtype
     return None
 
 
@@ -126,9 +126,9 @@ def test_programs_give_what_a_mac_gives(case: str) -> None:
     second = GOLDEN.get(f"{case}b")  # the same program on other inputs
     for one in [held] if second is None else [held, second]:
         inputs = {name: np.array(value, ports[name].dtype) for name, value in one["inputs"].items()}
-        found = executable.run(inputs)
+        actual = executable.run(inputs)
         for name, expected in one["expected"].items():
-            assert found[name].tolist() == expected
+            assert actual[name].tolist() == expected
 
 
 @pytest.mark.parametrize("case", ["julia/dynamic", "export/flexible-range"])
@@ -153,8 +153,8 @@ def test_a_gather_takes_indices_of_any_number() -> None:
     executable = coreml.Executable(function)
     rows = np.float32([[10, 11], [30, 31], [20, 21], [20, 21]])
     for n in (1, 4, 3):
-        found = executable.run({"indices": np.array([[0, -1, 1, -2][:n]], np.int32)})["y"]
-        np.testing.assert_array_equal(found, rows[None, :n])
+        actual = executable.run({"indices": np.array([[0, -1, 1, -2][:n]], np.int32)})["y"]
+        np.testing.assert_array_equal(actual, rows[None, :n])
 
 
 def test_small_halves_and_compressed_weights_are_exact() -> None:
@@ -197,9 +197,9 @@ def counting(step: int) -> coreml.Function:
 
 @pytest.mark.parametrize("turns", [0, 1, 5])
 def test_a_loop_runs_as_often_as_its_condition_says(turns: int) -> None:
-    found = run(counting(1), x=np.float32([1, -3]), count=np.int32(turns))
-    assert found["s"].tolist() == [2.0**turns, -3 * 2.0**turns]
-    assert found["n"] == 0 and found["n"].dtype == np.int32
+    actual = run(counting(1), x=np.float32([1, -3]), count=np.int32(turns))
+    assert actual["s"].tolist() == [2.0**turns, -3 * 2.0**turns]
+    assert actual["n"] == 0 and actual["n"].dtype == np.int32
 
 
 def test_an_endless_loop_is_ended() -> None:
@@ -230,11 +230,11 @@ def test_shapes_may_follow_from_numbers() -> None:
     )  # fmt: skip
     executable = coreml.Executable(function)
     for x, shape in (([0, 1, 0, 2], (2, 3)), ([0, 0, 0, 0], (1, 5)), ([1, 1, 1, 1], (4, 1))):
-        found = executable.run({"x": np.float32(x), "shape": np.array(shape, np.int32)})
+        actual = executable.run({"x": np.float32(x), "shape": np.array(shape, np.int32)})
         places = np.flatnonzero(x)
-        assert found["places"].tolist() == places[:, None].tolist()
-        assert found["size"].tolist() == [len(places), 1]
-        np.testing.assert_allclose(found["z"], np.full(shape, np.exp(3)), rtol=1e-6)
+        assert actual["places"].tolist() == places[:, None].tolist()
+        assert actual["size"].tolist() == [len(places), 1]
+        np.testing.assert_allclose(actual["z"], np.full(shape, np.exp(3)), rtol=1e-6)
 
 
 def test_boxes_that_overlap_are_suppressed() -> None:
@@ -246,9 +246,9 @@ def test_boxes_that_overlap_are_suppressed() -> None:
     )  # fmt: skip
     boxes = np.float32([[[5, 5, 4, 4], [5, 5, 4, 5], [20, 20, 4, 4], [40, 40, 2, 2]]])
     scores = np.float32([[[0.3, 0.1], [0.8, 0.1], [0.1, 0.6], [0.1, 0.1]]])
-    found = run(function, boxes=boxes, scores=scores)
-    assert found["n"].tolist() == [2] and found["i"].tolist() == [[1, 2, -1]]
-    np.testing.assert_array_equal(found["b"][0, :2], boxes[0, 1:3])
+    actual = run(function, boxes=boxes, scores=scores)
+    assert actual["n"].tolist() == [2] and actual["i"].tolist() == [[1, 2, -1]]
+    np.testing.assert_array_equal(actual["b"][0, :2], boxes[0, 1:3])
 
 
 def test_states_stay_from_run_to_run() -> None:

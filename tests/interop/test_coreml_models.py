@@ -31,9 +31,9 @@ def test_a_model_takes_what_coremltools_takes(tmp_path: Path) -> None:
     )
     assert list(model.input_description) == ["x"] and list(model.output_description) == ["y", "s"]
     for x in (np.float64([[1, 2, 3]]), [[1, 2, 3]], np.float16([[1, 2, 3]])):
-        found = model.predict({"x": x})
-        assert found["y"].tolist() == [[1, 4, 9]] and found["y"].dtype == np.float16
-        assert found["s"].shape == (1,) and found["s"] == 14  # Core ML has no arrays without axes
+        predicted = model.predict({"x": x})
+        assert predicted["y"].tolist() == [[1, 4, 9]] and predicted["y"].dtype == np.float16
+        assert predicted["s"].shape == (1,) and predicted["s"] == 14  # Core ML has no arrays without axes
     both = model.predict([{"x": [[1, 2, 3]]}, {"x": [[0, 0, 1], [2, 2, 2]]}])
     assert [one["y"].shape for one in both] == [(1, 3), (2, 3)]
     assert (
@@ -66,10 +66,10 @@ def test_images_have_the_layout_of_the_description(tmp_path: Path, space: str, m
     model = MLModel(package(tmp_path, text, description=described))
     assert model.input_description["picture"] == "what to look at"
     pixels = np.random.default_rng(0).integers(0, 256, (4, 5, 3) if count > 1 else (4, 5)).astype(np.uint8)
-    found = model.predict({"picture": image.fromarray(pixels, mode)})
+    predicted = model.predict({"picture": image.fromarray(pixels, mode)})
     planes = pixels[None] if count == 1 else pixels.transpose(2, 0, 1)[channels]
-    np.testing.assert_array_equal(found["half"], planes[None] * np.float32(0.5))
-    np.testing.assert_array_equal(np.asarray(found["same"]), pixels)
+    np.testing.assert_array_equal(predicted["half"], planes[None] * np.float32(0.5))
+    np.testing.assert_array_equal(np.asarray(predicted["same"]), pixels)
     with pytest.raises(ValueError, match=r"an image of 4 x 4 pixels, but the model takes 5 x 4. Resize it first"):
         model.predict({"picture": image.new(mode, (4, 4))})
     with pytest.raises(TypeError, match=r"'picture' is a ndarray, but the model takes an image"):
@@ -80,11 +80,11 @@ def test_a_classifier_gives_a_label_and_probabilities_by_class(tmp_path: Path) -
     image = pytest.importorskip("PIL.Image")
     model = MLModel(coreml.write_package(coreml_programs.classifier(), tmp_path / "classifier.mlpackage"))
     assert (model.short_description, model.version, model.author) == ("what it is", "2", "me")
-    found = model.predict({"image": image.new("RGB", (5, 4), (1, 0, 2))})
-    assert set(found) == {"label", "label_probs"}
-    assert sorted(found["label_probs"]) == ["ant", "cat", "dog"]
-    assert found["label"] == max(found["label_probs"], key=found["label_probs"].__getitem__)
-    assert sum(found["label_probs"].values()) == pytest.approx(1, abs=1e-6)
+    predicted = model.predict({"image": image.new("RGB", (5, 4), (1, 0, 2))})
+    assert set(predicted) == {"label", "label_probs"}
+    assert sorted(predicted["label_probs"]) == ["ant", "cat", "dog"]
+    assert predicted["label"] == max(predicted["label_probs"], key=predicted["label_probs"].__getitem__)
+    assert sum(predicted["label_probs"].values()) == pytest.approx(1, abs=1e-6)
 
 
 def test_states_functions_and_lists(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_all_forms_of_a_file_predict_the_same(tmp_path: Path) -> None:
     x = np.random.default_rng(0).standard_normal((3, 3)).astype(np.float16)
     path = package(tmp_path, SQUARE)
     compiled = coreml.write_compiled(coreml.read(path), tmp_path / "model.mlmodelc")
-    found = [MLModel(one).predict({"x": x})["y"] for one in (path, compiled, compiled / "model.mil")]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    predictions = [MLModel(one).predict({"x": x})["y"] for one in (path, compiled, compiled / "model.mil")]
+    np.testing.assert_array_equal(predictions[0], predictions[1])
+    np.testing.assert_array_equal(predictions[0], predictions[2])
 
 
 def test_default_values_stand_in_for_optional_inputs(tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ def test_default_values_stand_in_for_optional_inputs(tmp_path: Path) -> None:
 
 
 def test_inspection_finds_what_a_model_holds(tmp_path: Path) -> None:
-    found = inspect(coreml_programs.packages(tmp_path)[3])  # new.mlpackage
-    main, second = found.functions
-    assert found.runs and (main.name, second.name) == ("main", "second")
+    inspection = inspect(coreml_programs.packages(tmp_path)[3])  # new.mlpackage
+    main, second = inspection.functions
+    assert inspection.runs and (main.name, second.name) == ("main", "second")
     assert main.operations["while_loop"] == 1 and main.operations["greater"] == 2
     assert main.compression == {"constexpr_lut_to_dense": 1}
     assert main.states == [("cache", "state<tensor<fp16, [2, 3]>>")]
@@ -194,6 +194,6 @@ def test_operations_that_cannot_run_are_all_listed(tmp_path: Path) -> None:
     text = f"""program(1.3) {{ func main<ios17>(tensor<fp32, [1, 1, 2]> x) {{ tensor<fp32, [1, 1, 2]> y = conv_quantized(x = x,
         weight = {weight}, quantization_type = string("linear"), quant_scale = fp32(1), quant_bias = fp32(0));
         }} -> (y); }}"""
-    found = inspect(package(tmp_path, text))
-    assert not found.runs
-    assert any("the operation conv_quantized cannot be run here" in line for line in found.lines())
+    inspection = inspect(package(tmp_path, text))
+    assert not inspection.runs
+    assert any("the operation conv_quantized cannot be run here" in line for line in inspection.lines())

@@ -62,13 +62,13 @@ def test_defaults_depend_on_other_inputs() -> None:
     row = "[[1, 2, 3], [4, 5, 6], [7, 8, 9]]"
     filters = ", ".join([f"[{row}, {row}, {row}]"] * 4)
     w = f"tensor<fp16, [4, 3, 3, 3]> w = const()[val = tensor<fp16, [4, 3, 3, 3]>([{filters}])];\n"
-    found = bound(w + "tensor<fp16, [2, 4, 6, 6]> y = conv(weight = w, x = x);")
-    assert list(found) == ["x", "weight", "bias", "strides", "pad_type", "pad", "dilations", "groups"]
-    assert found["x"] == coreml.Reference("x", coreml.TensorType("fp16", (2, 3, 8, 8)))
-    assert found["weight"].array.shape == (4, 3, 3, 3)
-    assert found["bias"] is None
-    assert found["strides"].array.tolist() == [1, 1] and found["pad"].array.tolist() == [0, 0, 0, 0]
-    assert found["pad_type"].python == "valid" and found["groups"].python == 1
+    inputs = bound(w + "tensor<fp16, [2, 4, 6, 6]> y = conv(weight = w, x = x);")
+    assert list(inputs) == ["x", "weight", "bias", "strides", "pad_type", "pad", "dilations", "groups"]
+    assert inputs["x"] == coreml.Reference("x", coreml.TensorType("fp16", (2, 3, 8, 8)))
+    assert inputs["weight"].array.shape == (4, 3, 3, 3)
+    assert inputs["bias"] is None
+    assert inputs["strides"].array.tolist() == [1, 1] and inputs["pad"].array.tolist() == [0, 0, 0, 0]
+    assert inputs["pad_type"].python == "valid" and inputs["groups"].python == 1
     assert bound("tensor<fp16, [2, 3, 8, 8]> y = layer_norm(x = x);")["axes"].array.tolist() == [0, 1, 2, 3]
     linear = bound("fp16 y = linear(x = x, weight = tensor<fp16, [2, 1]>([[1], [2]]));")
     assert linear["bias"].array.dtype == np.float16 and linear["bias"].array.tolist() == [0, 0]
@@ -78,8 +78,8 @@ def test_defaults_depend_on_other_inputs() -> None:
 
 def test_numbers_have_the_type_of_what_they_are_computed_with() -> None:
     assert bound("fp16 y = rsqrt(x = x);")["epsilon"].type == coreml.TensorType("fp16", ())
-    found = bound("fp32 y = rsqrt(x = x);", "tensor<fp32, [2]> x")["epsilon"]
-    assert found.type == coreml.TensorType("fp32", ()) and found.array == np.float32(1e-12)
+    epsilon = bound("fp32 y = rsqrt(x = x);", "tensor<fp32, [2]> x")["epsilon"]
+    assert epsilon.type == coreml.TensorType("fp32", ()) and epsilon.array == np.float32(1e-12)
 
 
 def test_older_opsets_have_other_inputs() -> None:
@@ -95,9 +95,9 @@ def test_older_opsets_have_other_inputs() -> None:
 
 
 def test_inputs_that_take_several_values() -> None:
-    found = bound("fp16 y = concat(values = (x, x), axis = int32(0));")
-    assert [value.name for value in found["values"]] == ["x", "x"]
-    assert found["interleave"].python is False
+    inputs = bound("fp16 y = concat(values = (x, x), axis = int32(0));")
+    assert [value.name for value in inputs["values"]] == ["x", "x"]
+    assert inputs["interleave"].python is False
     assert len(bound("fp16 y = stack(values = x, axis = int32(0));")["values"]) == 1
 
 
@@ -131,8 +131,8 @@ def test_weights_out_of_tables_count_as_constants() -> None:
     table = f"constexpr_lut_to_dense(indices = {indices}, lut = tensor<fp16, [1, 1, 2, 1]>([[[[1], [2]]]]))"
     h = "tensor<fp16, [1, 1]>([[0]])"
     lstm = f"lstm(x = x, initial_h = {h}, initial_c = {h}, weight_ih = w, weight_hh = w)"
-    found = bound(f"tensor<fp16, [4, 1]> w = {table};\nfp16 y = {lstm};", opset="ios18")
-    assert found["weight_ih"] == coreml.Reference("w", coreml.TensorType("fp16", (4, 1)), from_constants=True)
+    inputs = bound(f"tensor<fp16, [4, 1]> w = {table};\nfp16 y = {lstm};", opset="ios18")
+    assert inputs["weight_ih"] == coreml.Reference("w", coreml.TensorType("fp16", (4, 1)), from_constants=True)
 
 
 def test_inputs_are_described_in_order() -> None:

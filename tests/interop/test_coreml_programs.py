@@ -286,9 +286,9 @@ def test_compiled_models_with_other_files_beside(tmp_path: Path) -> None:
     result = {"name": "y", "type": "MultiArray", "dataType": "Float32", "shape": "[]"}
     metadata = [{"inputSchema": [schema], "outputSchema": [result], "userDefinedMetadata": {"a": "b"}}]
     (path / "metadata.json").write_text(json.dumps(metadata))
-    found = coreml.read(path)
-    assert found.description.inputs[0].type == coreml.ArrayFeature((2, 4), "float32", (), ((1, 5), (4, 4)))
-    assert found.description.metadata.user_defined == {"a": "b"}
+    read = coreml.read(path)
+    assert read.description.inputs[0].type == coreml.ArrayFeature((2, 4), "float32", (), ((1, 5), (4, 4)))
+    assert read.description.metadata.user_defined == {"a": "b"}
     # What Core ML's compiler adds says more, and comes first.
     from openbnns.interop.coreml.description import write_description
 
@@ -296,8 +296,8 @@ def test_compiled_models_with_other_files_beside(tmp_path: Path) -> None:
     message = write_description(model.description)
     header = struct.pack("<II20xI4x7sI28xQ", 502, 5, 7, b"generic", 8, len(message))
     (path / "coremldata.bin").write_bytes(header + message + bytes(16))
-    found = coreml.read(path)
-    assert found.description == model.description and found.specification_version == 8
+    read = coreml.read(path)
+    assert read.description == model.description and read.specification_version == 8
 
 
 def test_a_description_of_another_program_is_not_taken(tmp_path: Path) -> None:
@@ -459,5 +459,5 @@ def test_all_element_types_have_numbers_of_their_own() -> None:
 
 def test_damaged_files_of_all_kinds() -> None:
     """A sample of what ``make fuzz`` tries."""
-    found = fuzz_coreml.run(150, seed=1)
-    assert sum(found.values()) == 150 and found["read"] < 75
+    outcomes = fuzz_coreml.run(150, seed=1)
+    assert sum(outcomes.values()) == 150 and outcomes["read"] < 75

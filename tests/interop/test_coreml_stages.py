@@ -71,9 +71,9 @@ def test_a_neural_network_predicts_one_sample(tmp_path: Path) -> None:
 
 def test_a_classifier_of_the_old_kind_gives_probabilities(tmp_path: Path) -> None:
     model, x = saved(tmp_path, softmax_of_products(403, "ant", "bee", "cat")), RNG.standard_normal(4)
-    found = model.predict({"x": x})
-    np.testing.assert_allclose(list(found["y"].values()), expected(x), rtol=1e-5)
-    assert found["label"] == ("ant", "bee", "cat")[int(expected(x).argmax())] and list(found) == ["y", "label"]
+    predicted = model.predict({"x": x})
+    np.testing.assert_allclose(list(predicted["y"].values()), expected(x), rtol=1e-5)
+    assert predicted["label"] == ("ant", "bee", "cat")[int(expected(x).argmax())] and list(predicted) == ["y", "label"]
 
 
 def suppressing(**names: Any) -> bytes:
@@ -100,9 +100,9 @@ def test_a_pipeline_runs_its_parts_in_order(tmp_path: Path) -> None:
         [0.2, 0.9, 0.5, 0.5, 0.2, 0.2], [0.8, 0.1, 0.51, 0.5, 0.2, 0.2], [0.1, 0.2, 0.1, 0.1, 0.1, 0.1],
         [0.6, 0.2, 0.8, 0.8, 0.1, 0.1], [0.2, 0.2, 0.5, 0.5, 0.2, 0.2],
     ])  # fmt: skip
-    found = model.predict({"x": x})
-    np.testing.assert_array_equal(found["confidence"], x[[0, 3], :2])
-    np.testing.assert_array_equal(found["place"], x[[0, 3], 2:])
+    predicted = model.predict({"x": x})
+    np.testing.assert_array_equal(predicted["confidence"], x[[0, 3], :2])
+    np.testing.assert_array_equal(predicted["place"], x[[0, 3], 2:])
     assert model.predict({"x": x, "overlap": 0.99})["place"].shape == (3, 4)
     with pytest.raises(ValueError, match=r"there is no input 'y'. It takes 'x', 'overlap'"):
         model.predict({"x": x, "y": 1})
@@ -123,9 +123,9 @@ def test_boxes_that_stay_do_not_overlap_and_those_that_go_do(per_class: bool) ->
     for count in (0, 1, 40):
         boxes = np.concatenate([RNG.random((count, 2)), 0.1 + 0.3 * RNG.random((count, 2))], 1).astype(np.float32)
         scores = RNG.random((count, 2)).astype(np.float32)
-        found = suppression.suppressed(options, {"scores": scores, "boxes": boxes})
+        outputs = suppression.suppressed(options, {"scores": scores, "boxes": boxes})
         best, kind = scores.max(1), scores.argmax(1)
-        kept = [int(np.flatnonzero((scores == row).all(1))[0]) for row in found["confidence"]]
+        kept = [int(np.flatnonzero((scores == row).all(1))[0]) for row in outputs["confidence"]]
         assert best[kept].tolist() == sorted(best[kept].tolist(), reverse=True)
         for i in range(count):
             rivals = [j for j in kept if best[j] > best[i] and (not per_class or kind[i] == kind[j])]

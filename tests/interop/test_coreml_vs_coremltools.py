@@ -112,15 +112,15 @@ def loaded(path: Path) -> tuple[Any, Any]:
 
 
 def operations(program: Any) -> list[Any]:
-    found = []
+    listed = []
     waiting = [operation for function in program.functions.values() for operation in function.operations]
     while waiting:
         operation = waiting.pop(0)
         held = operation.outputs[0].val if operation.op_type == "const" else None
         value = None if held is None else (str(np.asarray(held).dtype), np.asarray(held).tolist())
-        found.append((operation.op_type, [(out.name, str(out.sym_type)) for out in operation.outputs], value))
+        listed.append((operation.op_type, [(out.name, str(out.sym_type)) for out in operation.outputs], value))
         waiting += [inner for block in operation.blocks for inner in block.operations]
-    return found
+    return listed
 
 
 def test_their_packages_open_here_and_ours_there(theirs: Path, tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ def test_weights_decompress_to_the_same_numbers() -> None:
         expected = new.constexpr_lut_to_dense.decompress(indices, lut, axis)
         assert np.array_equal(compression.lut_to_dense(indices, lut, axis), expected)
         mask = (RNG.random((4, 6)) < 0.6).astype(np.uint8)
-        found = compression.lut_to_sparse(mask, indices[mask == 1], lut, axis)
+        actual = compression.lut_to_sparse(mask, indices[mask == 1], lut, axis)
         for one, other in zip(
-            found, new.constexpr_lut_to_sparse.decompress(mask, indices[mask == 1], lut, axis), strict=True
+            actual, new.constexpr_lut_to_sparse.decompress(mask, indices[mask == 1], lut, axis), strict=True
         ):
             assert np.array_equal(one, other)
     data = RNG.integers(0, 256, 9).astype(np.uint8)

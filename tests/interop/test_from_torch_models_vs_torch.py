@@ -219,16 +219,18 @@ def test_results_that_hold_more_than_tensors() -> None:
     ):
         assert part in message
     x = floats(7, 5, 6, seed=1)
-    found = net.predict(x, batch_size=3)
-    assert list(found.outputs) == ["logits", "hidden"]
-    np.testing.assert_allclose(found["logits"], net.eval()(x)["logits"], rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(found[2]["hidden"][1], found["hidden"][1][2])
-    assert (len(found), len(list(found))) == (7, 7)
-    assert repr(found) == "Predictions of 7 samples, outputs:\n  logits: (7, 5, 6)\n  hidden: (7, 5, 6), (7, 5, 6)"
+    predictions = net.predict(x, batch_size=3)
+    assert list(predictions.outputs) == ["logits", "hidden"]
+    np.testing.assert_allclose(predictions["logits"], net.eval()(x)["logits"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(predictions[2]["hidden"][1], predictions["hidden"][1][2])
+    assert (len(predictions), len(list(predictions))) == (7, 7)
+    assert (
+        repr(predictions) == "Predictions of 7 samples, outputs:\n  logits: (7, 5, 6)\n  hidden: (7, 5, 6), (7, 5, 6)"
+    )
     with pytest.raises(
         TypeError, match=r"gives a dict of outputs, not one array\. Take one: predictions\.outputs\['logits'\]"
     ):
-        np.asarray(found)
+        np.asarray(predictions)
 
 
 def test_inputs_by_name() -> None:

@@ -443,9 +443,9 @@ def test_modes_of_parts() -> None:
     given = torch.tensor(x, requires_grad=True)
     y = module(given)
     y.pow(2).sum().backward()
-    found = net(x)
-    np.testing.assert_allclose(found, y.detach().numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(net.backward(2 * found), given.grad.numpy(), rtol=1e-4, atol=1e-5)
+    output = net(x)
+    np.testing.assert_allclose(output, y.detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.backward(2 * output), given.grad.numpy(), rtol=1e-4, atol=1e-5)
     for parameter, theirs in zip(net.parameters(), module.parameters(), strict=True):
         np.testing.assert_allclose(parameter.grad, theirs.grad.numpy(), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(net.state_dict()["1.running_mean"], module[1].running_mean.numpy())

@@ -94,11 +94,11 @@ def digits(labels: bool = True) -> tuple[bytes, nn.Module]:
 def test_a_network_in_a_row(tmp_path: Path) -> None:
     data, net = digits(labels=False)
     (tmp_path / "m.mlmodel").write_bytes(data)
-    found = nn.from_mlmodel(tmp_path / "m.mlmodel")
+    again = nn.from_mlmodel(tmp_path / "m.mlmodel")
     x = numbers(3, 2, 8, 10)
-    assert np.array_equal(found(x), net(x))
-    assert isinstance(found, nn.Sequential) and "conv1.weight" in found.state_dict()
-    found.save_model(tmp_path / "again.safetensors")
+    assert np.array_equal(again(x), net(x))
+    assert isinstance(again, nn.Sequential) and "conv1.weight" in again.state_dict()
+    again.save_model(tmp_path / "again.safetensors")
     assert np.array_equal(nn.load_model(tmp_path / "again.safetensors").eval()(x), net(x))
 
 
@@ -107,8 +107,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (tmp_path / "m.mlmodel").write_bytes(data)
     assert main(["import", str(tmp_path / "m.mlmodel")]) == 0
     assert "numbers to train" in capsys.readouterr().out
-    found = nn.load_model(tmp_path / "m.safetensors")
-    assert sum(p.size for p in found.parameters()) == sum(p.size for p in net.parameters())
+    again = nn.load_model(tmp_path / "m.safetensors")
+    assert sum(p.size for p in again.parameters()) == sum(p.size for p in net.parameters())
     assert main(["import", str(tmp_path / "m.mlmodel"), "--one-sample"]) == 2
     assert "are for ONNX models" in capsys.readouterr().err
 
@@ -116,12 +116,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_a_classifier_gives_scores_and_has_classes(tmp_path: Path) -> None:
     data, net = digits()
     (tmp_path / "m.mlmodel").write_bytes(data)
-    found = nn.from_mlmodel(tmp_path / "m.mlmodel")
+    again = nn.from_mlmodel(tmp_path / "m.mlmodel")
     x = numbers(3, 2, 8, 10)
-    predicted = found.predict(x)
+    predicted = again.predict(x)
     np.testing.assert_allclose(predicted.probabilities, net(x), atol=1e-6)
-    assert found.model_card is not None and found.model_card.classes == ("cat", "dog", "eel")
-    step = found.train().compile_step("cross_entropy", nn.Adam(0.01), 3)
+    assert again.model_card is not None and again.model_card.classes == ("cat", "dog", "eel")
+    step = again.train().compile_step("cross_entropy", nn.Adam(0.01), 3)
     losses = [step(x, np.array([0, 1, 2])) for _ in range(30)]
     assert losses[-1] < losses[0] / 2
 
@@ -227,10 +227,10 @@ def test_a_thousand_damaged_files(tmp_path: Path) -> None:
         kind=403, last=f(101, f(1, b"\x07")),
     )  # fmt: skip
     draw = np.random.RandomState(1)
-    found = read_many(
+    outcomes = read_many(
         tmp_path / "m.mlmodel", lambda _: damaged(whole, draw), nn.from_mlmodel, (DamagedFile, Unsupported)
     )
-    assert found["read"] > 0 and found["DamagedFile"] > 500, found
+    assert outcomes["read"] > 0 and outcomes["DamagedFile"] > 500, outcomes
 
 
 @pytest.mark.peers

@@ -266,5 +266,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 def test_a_thousand_damaged_files() -> None:
     """Others than those of ``make fuzz``."""
-    found = fuzz_onnx.run(1000, seed=1)
-    assert sum(found.values()) == 1000 and min(found["read"], found["OnnxError"], found["Unsupported"]) > 50, found
+    outcomes = fuzz_onnx.run(1000, seed=1)
+    assert (
+        sum(outcomes.values()) == 1000 and min(outcomes["read"], outcomes["OnnxError"], outcomes["Unsupported"]) > 50
+    ), outcomes

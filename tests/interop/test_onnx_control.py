@@ -21,9 +21,9 @@ def check(path: Path, *inputs: Any, **options: Any) -> Any:
     """The network, whose results are those of ONNX's own evaluator, or of a function."""
     net, function = options.pop("net", None), options.pop("function", None)
     net = net or nn.from_onnx(path, **options)
-    found = net(*inputs)
+    outputs = net(*inputs)
     expected = function(*inputs) if function else by_reference(path, list(inputs))
-    for y, wanted in zip(found if isinstance(found, tuple) else [found], expected, strict=True):
+    for y, wanted in zip(outputs if isinstance(outputs, tuple) else [outputs], expected, strict=True):
         assert y.shape == np.asarray(wanted).shape
         np.testing.assert_allclose(y, wanted, 1e-5, 1e-5)
     return net
@@ -148,9 +148,9 @@ def test_a_loop_whose_length_is_computed(kind: str, tmp_path: Path) -> None:
         nets = [net.train(), nn.from_onnx(fixed).train()]
         results = [nets[0](*given), nets[1](given[0])]
         cotangents = tuple(floats(*y.shape) for y in results[0])
-        found, expected = (one.backward(cotangents) for one in nets)
-        found = found[0] if isinstance(found, tuple) else found
-        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+        actual, expected = (one.backward(cotangents) for one in nets)
+        actual = actual[0] if isinstance(actual, tuple) else actual
+        np.testing.assert_allclose(actual, expected, 1e-5, 1e-6)
         np.testing.assert_allclose(net.w.grad, nets[1].w.grad, 1e-5, 1e-5)
         net.eval()
     assert len(lengths) > 1

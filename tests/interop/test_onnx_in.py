@@ -91,12 +91,12 @@ def test_no_axis_is_special(tmp_path: Path) -> None:
     net = nn.from_onnx(path)
     for count in (3, 2, 5):
         x = floats(count, 4)
-        for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
-            np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+        for actual, expected in zip(net(x), by_reference(path, [x]), strict=True):
+            np.testing.assert_allclose(actual, expected, 1e-5, 1e-6)
     path = write(tmp_path / "m.onnx", nodes, {"x": [3, 4]}, ["r", "y"], weights)
     net, x = nn.from_onnx(path, batch_axis=None), floats(3, 4)
-    for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
-        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    for actual, expected in zip(net(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(actual, expected, 1e-5, 1e-6)
     with pytest.raises(ValueError, match=r"m\.onnx: input 'x' has shape \(5, 4\), but the model takes \(3, 4\)"):
         net(floats(5, 4))
 
@@ -109,8 +109,8 @@ def test_another_axis_is_the_batch(tmp_path: Path) -> None:
     net = nn.from_onnx(path, batch_axis=1)
     for count in (4, 1):
         x = floats(5, count, 3)
-        for found, expected in zip(net(x), by_reference(path, [x]), strict=True):
-            np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+        for actual, expected in zip(net(x), by_reference(path, [x]), strict=True):
+            np.testing.assert_allclose(actual, expected, 1e-5, 1e-6)
     assert {name.rpartition(".")[2] for name, _ in net.named_parameters()} == {
         "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
     }  # fmt: skip
@@ -238,9 +238,9 @@ def test_diagonals_remainders_and_masks_of_dropout(tmp_path: Path) -> None:
     shapes = {"x": ["N", 5], "s": ["N", 3, 3]}
     net = nn.from_onnx(write(tmp_path / "m.onnx", nodes, shapes, ["a", "b", "c", "e", "f", "mask"], {"d": divisors}))
     x, s = floats(4, 5) * 3, floats(4, 3, 3)
-    found = net(x, s)
+    outputs = net(x, s)
     expected = [s.diagonal(0, 1, 2), s.trace(0, 1, 2), np.mod(x, divisors), np.fmod(x, divisors), x, np.ones((4, 5))]
-    for y, want in zip(found, expected, strict=True):
+    for y, want in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(y, want, 1e-5, 1e-5)
     one = nn.from_onnx(write(tmp_path / "one.onnx", nodes[:1] + nodes[4:], shapes, ["a", "f"]))
     assert gradcheck(one.train(), x, s).ok
@@ -260,8 +260,8 @@ def test_versions_of_operators(opset: int, tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4, 6]}, ["y", "a"], {"axes": np.array([2])}, opset)
     x = floats(3, 4, 6)
-    for found, expected in zip(nn.from_onnx(path)(x), by_reference(path, [x]), strict=True):
-        np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+    for actual, expected in zip(nn.from_onnx(path)(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(actual, expected, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize("opset", [7, 9, 10, 12])
@@ -315,8 +315,8 @@ def test_quantized_numbers(tmp_path: Path) -> None:
     ]  # fmt: skip
     weights = {"w": RANDOM.randint(0, 255, (5, 3)).astype(np.uint8), "wz": np.uint8(120), "ws": np.float32(0.02)}
     path, x = write(tmp_path / "m.onnx", nodes, {"x": ["N", 5]}, ["y", "b"], weights), floats(4, 5)
-    for found, expected in zip(nn.from_onnx(path)(x), by_reference(path, [x]), strict=True):
-        np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+    for actual, expected in zip(nn.from_onnx(path)(x), by_reference(path, [x]), strict=True):
+        np.testing.assert_allclose(actual, expected, 1e-5, 1e-5)
 
 
 def test_elements_by_computed_numbers(tmp_path: Path) -> None:
@@ -330,8 +330,8 @@ def test_elements_by_computed_numbers(tmp_path: Path) -> None:
     shapes = {"x": ["N", 6], "image": ["N", 1, "D", 5, 4]}
     path = write(tmp_path / "m.onnx", nodes, shapes, ["v", "g", "r", "s", "c"], weights)
     x, image = floats(4, 6), floats(4, 1, 7, 5, 4)
-    for found, expected in zip(nn.from_onnx(path)(x, image), by_reference(path, [x, image]), strict=True):
-        np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
+    for actual, expected in zip(nn.from_onnx(path)(x, image), by_reference(path, [x, image]), strict=True):
+        np.testing.assert_allclose(actual, expected, 1e-4, 1e-4)
 
 
 def test_open_shapes(tmp_path: Path) -> None:
@@ -407,8 +407,8 @@ def test_model_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr().out
     assert "Lstm" in said and "numbers to train" in said
     again = nn.load_model(tmp_path / "m.safetensors")
-    for found, expected in zip(again(*samples), net(*samples), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(again(*samples), net(*samples), strict=True):
+        np.testing.assert_array_equal(actual, expected)
     assert main(["export", str(tmp_path / "m.safetensors"), "--to", "onnx", "-o", str(tmp_path / "again.onnx")]) == 0
     assert "LSTM" in capsys.readouterr().out
     samples[1][...] = 6  # whole sequences, as ONNX's own evaluator does not look at lengths
@@ -511,8 +511,8 @@ def test_nodes_that_are_one_layer(name: str, read_elsewhere: bool, tmp_path: Pat
     outputs = ["y", nodes[-2].output[0]] if read_elsewhere else ["y"]
     path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 2, 4, 3]}, outputs, weights)
     net, x = nn.from_onnx(path), 3 * floats(6, 2, 4, 3)
-    found = net(x) if read_elsewhere else (net(x),)
-    for got, expected in zip(found, by_reference(path, [x]), strict=True):
+    actual = net(x) if read_elsewhere else (net(x),)
+    for got, expected in zip(actual, by_reference(path, [x]), strict=True):
         np.testing.assert_allclose(got, expected, 1e-4, 1e-4)
     if not read_elsewhere:
         assert [one.op for one in net._nodes if one.op != "Identity"] == [op]

@@ -54,9 +54,9 @@ def test_models_of_suites(folder: Path) -> None:
     for run in runs:
         given = tensors(run, "input", model.graph.input)
         ports = zip(given, model.graph.input, strict=False)
-        found = net(*(x for x, port in ports if port.name not in weights))
+        outputs = net(*(x for x, port in ports if port.name not in weights))
         expected = tensors(run, "output", model.graph.output)
-        for y, wanted in zip(found if isinstance(found, tuple) else (found,), expected, strict=True):
+        for y, wanted in zip(outputs if isinstance(outputs, tuple) else (outputs,), expected, strict=True):
             np.testing.assert_allclose(y, wanted, 1e-3, 1e-5)
 
 

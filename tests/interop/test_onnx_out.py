@@ -35,8 +35,8 @@ def test_files_compute_what_networks_do(name: str, tmp_path: Path) -> None:
     for parameter, values in ((n, p.data) for n, p in net.named_parameters()):
         np.testing.assert_array_equal(weights[parameter], values)
     if name not in BEYOND_REFERENCE:
-        for found, expected in zip(by_reference(path, samples), as_list(net(*samples)), strict=True):
-            np.testing.assert_allclose(found, expected, 2e-5, 1e-5)
+        for actual, expected in zip(by_reference(path, samples), as_list(net(*samples)), strict=True):
+            np.testing.assert_allclose(actual, expected, 2e-5, 1e-5)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -50,17 +50,17 @@ def test_the_way_back(name: str, tmp_path: Path) -> None:
     assert kept <= set(theirs)
     for parameter in kept:
         np.testing.assert_array_equal(theirs[parameter], own[parameter])
-    for found, expected in zip(as_list(again(*samples)), as_list(net(*samples)), strict=True):
-        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    for actual, expected in zip(as_list(again(*samples)), as_list(net(*samples)), strict=True):
+        np.testing.assert_allclose(actual, expected, 1e-5, 1e-6)
     _without_dropout(net), _without_dropout(again)
     for network in (net, again):
         _train(network, samples)
     for parameter, values in net.named_parameters():
-        found = again.state_dict()[parameter]
+        actual = again.state_dict()[parameter]
         if name in APPROXIMATE:
-            np.testing.assert_allclose(found, values.data, 1e-3, 1e-4)
+            np.testing.assert_allclose(actual, values.data, 1e-3, 1e-4)
         else:
-            np.testing.assert_array_equal(found, values.data, parameter)
+            np.testing.assert_array_equal(actual, values.data, parameter)
 
 
 def _without_dropout(net: nn.Module) -> None:
@@ -138,8 +138,8 @@ def test_functions_of_values(tmp_path: Path) -> None:
     net.eval().to_onnx(tmp_path / "f.onnx")
     for batch in batches:
         given = [array.astype(np.float32) for array in batch]  # nothing looks the integers up
-        for found, expected in zip(by_reference(tmp_path / "f.onnx", given), net(*batch), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+        for actual, expected in zip(by_reference(tmp_path / "f.onnx", given), net(*batch), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-6)
 
 
 class ByNumber(nn.Module):
@@ -158,8 +158,8 @@ def test_sizes_are_computed_in_the_file(tmp_path: Path) -> None:
     assert declared == [["N", 6], ["N", 3], []]
     for count in (1, 3, 8):
         x = np.random.RandomState(count).standard_normal((count, 4)).astype(np.float32)
-        for found, expected in zip(by_reference(path, [x]), net(x), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        for actual, expected in zip(by_reference(path, [x]), net(x), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_size_that_forward_has_asked_about_is_fixed(tmp_path: Path) -> None:
@@ -259,8 +259,8 @@ def test_pixels(tmp_path: Path) -> None:
     loaded = nn.load_model(tmp_path / "m.safetensors")
     pixels = np.random.RandomState(0).randint(0, 256, (4, 5, 5)).astype(np.uint8)
     loaded.to_onnx(tmp_path / "model.onnx")
-    found = by_reference(tmp_path / "model.onnx", [pixels])[0]
-    np.testing.assert_allclose(found, loaded.predict(pixels).outputs, 1e-5, 1e-6)
+    actual = by_reference(tmp_path / "model.onnx", [pixels])[0]
+    np.testing.assert_allclose(actual, loaded.predict(pixels).outputs, 1e-5, 1e-6)
     again = nn.from_onnx(tmp_path / "model.onnx")
     np.testing.assert_array_equal(again.predict(pixels).outputs, loaded.predict(pixels).outputs)
 

@@ -29,8 +29,8 @@ def run(path: Path, samples: list[Any]) -> list[Any]:
 def test_our_files(name: str, tmp_path: Path) -> None:
     net, samples = make(name)
     net.to_onnx(tmp_path / "model.onnx")
-    for found, expected in zip(run(tmp_path / "model.onnx", samples), as_list(net(*samples)), strict=True):
-        np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+    for actual, expected in zip(run(tmp_path / "model.onnx", samples), as_list(net(*samples)), strict=True):
+        np.testing.assert_allclose(actual, expected, 1e-5, 1e-5)
 
 
 def _pairs() -> list[str]:
@@ -49,13 +49,13 @@ def test_files_of_pytorch(name: str, way: str, tmp_path: Path) -> None:
 
     pair = find_pairs()[name]
     side = make_pytorch(pair, pair.small)
-    found = [(title, module) for title, module in networks(side, torch.nn.Module) if list(module.parameters())]
-    assert found
+    trained = [(title, module) for title, module in networks(side, torch.nn.Module) if list(module.parameters())]
+    assert trained
     seen: dict[str, Any] = {}
-    for title, module in found:
+    for title, module in trained:
         module.register_forward_pre_hook(lambda _, given, title=title: seen.setdefault(title, given))
     side.step(*(torch.as_tensor(x) for x in pair.batches(pair.small, 1)[0]))
-    for title, module in found:
+    for title, module in trained:
         module.eval()
         example = tuple(x.detach()[:2].contiguous() for x in seen[title])
         module._forward_pre_hooks.clear()

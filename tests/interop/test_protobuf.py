@@ -28,8 +28,8 @@ def test_what_was_written_is_read_back() -> None:
         assert message.signed(1) == whole[0]
         assert message.number(300) == real
         assert bytes(message.data_of(9)) == b"ab"
-        for found in message.messages(7):
-            assert found.text(1) == text and found.signed_integers(2) == whole
+        for entry in message.messages(7):
+            assert entry.text(1) == text and entry.signed_integers(2) == whole
 
 
 def test_a_message_has_a_bounded_number_of_fields() -> None:

@@ -29,13 +29,13 @@ VOCABULARY = set(
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The four networks, each with a training step and without."""
-    found = tmp_path_factory.mktemp("swift")
+    written = tmp_path_factory.mktemp("swift")
     for name, make in NETWORKS.items():
         net, sample = make()
         net.build(sample, seed=1)
-        net.to_swift(found, name=name)
-        net.to_swift(found, True, name=f"{name}_training", loss="cross_entropy", optimizer="adam", batch_size=4)
-    return found
+        net.to_swift(written, name=name)
+        net.to_swift(written, True, name=f"{name}_training", loss="cross_entropy", optimizer="adam", batch_size=4)
+    return written
 
 
 def plain(text: str) -> str:
@@ -45,7 +45,7 @@ def plain(text: str) -> str:
 
 def calls(text: str) -> list[tuple[str, list[str]]]:
     """Functions of BNNS and their arguments."""
-    found = []
+    entries = []
     for match in re.finditer(r"\b(BNNS\w+)\(", text):
         depth, start, arguments = 1, match.end(), []
         for place in range(match.end(), len(text)):
@@ -55,8 +55,8 @@ def calls(text: str) -> list[tuple[str, list[str]]]:
                 start = place + 1
             if depth == 0:
                 break
-        found.append((match[1], [argument for argument in arguments if argument]))
-    return found
+        entries.append((match[1], [argument for argument in arguments if argument]))
+    return entries
 
 
 def field_types(struct: type[Struct]) -> dict[str, type[Struct] | None]:
@@ -100,10 +100,10 @@ def check_fields(text: str) -> None:
         made = re.search(r"\bvar (\w+) = (BNNS\w+)\(", line)
         if made:
             structs[made[1]] = made[2]
-        found = re.match(r"\s*(\w+)\.([\w.]+) = ", line)
-        if found is None:
+        match = re.match(r"\s*(\w+)\.([\w.]+) = ", line)
+        if match is None:
             continue
-        variable, path = found.groups()
+        variable, path = match.groups()
         count += 1
         if variable == "fields":
             variable = "optimizer_0"

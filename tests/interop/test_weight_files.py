@@ -121,9 +121,9 @@ class OurSequences(nn.Module):
 @pytest.fixture(scope="module")
 def keras() -> Any:
     os.environ["KERAS_BACKEND"] = "torch"
-    import keras as found
+    import keras as module
 
-    return found
+    return module
 
 
 def randomized(model: Any) -> Any:
@@ -197,8 +197,8 @@ def test_files_for_keras_of_images(keras: Any, tmp_path: Path) -> None:
     net, theirs, path = shaken(Ours().build((2, 8, 8), seed=1)), images(keras), tmp_path / "ours.weights.h5"
     net.save(path)
     theirs.load_weights(path)
-    found = {w.path.split("/", 1)[-1]: w.numpy() for w in theirs.weights}
-    conv = next(array for array in found.values() if array.shape == (3, 3, 2, 4))
+    weights = {w.path.split("/", 1)[-1]: w.numpy() for w in theirs.weights}
+    conv = next(array for array in weights.values() if array.shape == (3, 3, 2, 4))
     assert np.array_equal(conv, net.one.weight.data.transpose(2, 3, 1, 0))  # to the last bit
     x = numbers(3, 2, 8, 8)
     np.testing.assert_allclose(np.asarray(theirs(x.transpose(0, 2, 3, 1)).detach()), net.eval()(x), atol=1e-5)
