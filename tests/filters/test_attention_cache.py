@@ -164,8 +164,8 @@ def test_dhk_in_the_order_of_keras(engine: str) -> None:
     assert_within(case.logical("o", out.read()), y, 1e-4, "output")
     storages = run.results(case.gradients)
     run.backward(storages)
-    found = storages["dwq"].elements.reshape(case.model, case.heads, case.key).transpose(0, 2, 1)
-    assert_within(found.astype(np.float64), gradients["dwq"], 1e-4, "dwq")
+    actual = storages["dwq"].elements.reshape(case.model, case.heads, case.key).transpose(0, 2, 1)
+    assert_within(actual.astype(np.float64), gradients["dwq"], 1e-4, "dwq")
 
 
 def test_value_size_from_the_output() -> None:

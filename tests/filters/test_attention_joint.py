@@ -36,12 +36,12 @@ def expected(layer: ob.MultiheadAttentionLayer, x: Array, dy: Array) -> tuple[Ar
     biases = {"dpq", "dpk", "dpv", "dpo"} if parameters.pq is not None else set()
     wanted = {"dq", "dk", "dv", "dwq", "dwk", "dwv", "dwo"} | biases
     g = reference.backward(wide, wide, wide, parameters, cache, dy.astype(np.float64), wanted)
-    found = {"input": g["dq"] + g["dk"] + g["dv"], "output_weights": g["dwo"].T}
+    gradients = {"input": g["dq"] + g["dk"] + g["dv"], "output_weights": g["dwo"].T}
     for name in NAMES:
-        found[f"{name}_weights"] = g[f"dw{name[0]}"].transpose(2, 1, 0).reshape(D, D)
+        gradients[f"{name}_weights"] = g[f"dw{name[0]}"].transpose(2, 1, 0).reshape(D, D)
         if biases:
-            found[f"{name}_bias"] = g[f"dp{name[0]}"].T.reshape(-1)
-    return y, found | ({"output_bias": g["dpo"]} if biases else {})
+            gradients[f"{name}_bias"] = g[f"dp{name[0]}"].T.reshape(-1)
+    return y, gradients | ({"output_bias": g["dpo"]} if biases else {})
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
@@ -61,8 +61,8 @@ def test_gradients(results: str, bias: bool, accumulate: bool) -> None:
     dx: Any = ob.skip if results == "weights alone" else np.ones((N, T, D), np.float32)
     others = (ob.skip, ob.skip) if dx is ob.skip else (None, None)
     layer.apply_backward(dy, dx, *others, into, accumulate=accumulate)
-    found = dict(into) if dx is ob.skip else into | {"input": dx}
-    for name, values in found.items():
+    actual = dict(into) if dx is ob.skip else into | {"input": dx}
+    for name, values in actual.items():
         bound = 1e-4 * max(1.0, float(np.abs(gradients[name]).max()))
         assert_within(values.astype(np.float64) - accumulate, gradients[name], bound, name)
 
@@ -75,6 +75,6 @@ def test_one_input_of_the_three_is_another() -> None:
     y, cache = reference.forward(*wide, parameters_of(layer), Options())
     g = reference.backward(*wide, parameters_of(layer), cache, dy.astype(np.float64), {"dq", "dk", "dv"})
     assert_within(layer.apply(x, x, other).astype(np.float64), y, 1e-4, "output")
-    found = layer.apply_backward(dy)
-    assert_within(found.query.astype(np.float64), g["dq"] + g["dk"], 1e-3, "query and key")
-    assert_within(found.value.astype(np.float64), g["dv"], 1e-3, "value")
+    gradients = layer.apply_backward(dy)
+    assert_within(gradients.query.astype(np.float64), g["dq"] + g["dk"], 1e-3, "query and key")
+    assert_within(gradients.value.astype(np.float64), g["dv"], 1e-3, "value")

@@ -38,14 +38,14 @@ def test_cross_attention(options: dict[str, Any], engine: str) -> None:
         q, k, v, dy = numbers(3, t, 8), numbers(3, s, 8, seed=1), numbers(3, s, 8, seed=2), numbers(3, t, 8, seed=3)
         y, gradients = expected(layer, q, k, v, dy)
         assert_within(layer.apply(q, k, v).astype(np.float64), y, 2e-5, "output")
-        found = layer.apply_backward(dy)
+        actual = layer.apply_backward(dy)
         for name in ("query", "key", "value"):
-            assert_within(getattr(found, name).astype(np.float64), gradients[f"d{name[0]}"], 2e-5, name)
+            assert_within(getattr(actual, name).astype(np.float64), gradients[f"d{name[0]}"], 2e-5, name)
         dwq = gradients["dwq"].transpose(2, 1, 0).reshape(layer.parameters["query_weights"].shape)
-        assert_within(found.parameters["query_weights"].astype(np.float64), dwq, 5e-5, "query_weights")
+        assert_within(actual.parameters["query_weights"].astype(np.float64), dwq, 5e-5, "query_weights")
         dwo = gradients["dwo"].T
-        assert_within(found.parameters["output_weights"].astype(np.float64), dwo, 5e-5, "output_weights")
-        assert set(found.parameters) == set(layer.parameters)
+        assert_within(actual.parameters["output_weights"].astype(np.float64), dwo, 5e-5, "output_weights")
+        assert set(actual.parameters) == set(layer.parameters)
 
 
 def test_self_attention_gives_the_sum(engine: str) -> None:
@@ -53,9 +53,9 @@ def test_self_attention_gives_the_sum(engine: str) -> None:
     x, dy = numbers(2, 5, 8), numbers(2, 5, 8, seed=1)
     _, g = expected(layer, x, x, x, dy)
     layer.apply(x)
-    found = layer.apply_backward(dy)
-    assert found.key is None and found.value is None
-    assert_within(found.query.astype(np.float64), g["dq"] + g["dk"] + g["dv"], 2e-5, "sum")
+    gradients = layer.apply_backward(dy)
+    assert gradients.key is None and gradients.value is None
+    assert_within(gradients.query.astype(np.float64), g["dq"] + g["dk"] + g["dv"], 2e-5, "sum")
     into, other = np.ones_like(x), np.zeros_like(x)
     layer.apply(x, x, x)
     layer.apply_backward(dy, into, accumulate=True)
@@ -76,8 +76,8 @@ def test_masks(engine: str) -> None:
         given = None if mask is None else mask if mask.dtype == bool else mask.astype(np.float64)
         y, g = expected(layer, q, k, k, dy, padding, given)
         assert_within(layer.apply(q, k, key_padding_mask=padding, attn_mask=mask).astype(np.float64), y, 2e-5, "output")
-        found = layer.apply_backward(dy)
-        assert_within(found.key.astype(np.float64), g["dk"] + g["dv"], 2e-5, "key and value")
+        gradients = layer.apply_backward(dy)
+        assert_within(gradients.key.astype(np.float64), g["dk"] + g["dv"], 2e-5, "key and value")
     torch_like = shapes["batch"].reshape(6, 5, 4)
     assert np.array_equal(layer.apply(q, k, attn_mask=torch_like), layer.apply(q, k, attn_mask=shapes["batch"]))
 
@@ -107,8 +107,8 @@ def test_buffers_are_written_in_place(engine: str) -> None:
     x, dy, out = numbers(2, 5, 8), numbers(2, 5, 8, seed=1), np.empty((2, 5, 8), np.float32)
     assert layer.apply(x, output=out) is out
     into = {"output_bias": np.ones(8, np.float32)}
-    found = layer.apply_backward(dy, generating_parameter_gradients=into, accumulate=True)
-    assert found.parameters == into
+    gradients = layer.apply_backward(dy, generating_parameter_gradients=into, accumulate=True)
+    assert gradients.parameters == into
     assert_within(into["output_bias"] - 1.0, dy.astype(np.float64).sum(axis=(0, 1)), 1e-5, "output_bias")
 
 

@@ -63,11 +63,11 @@ def everything(
     y, cache = reference.forward(*inputs, parameters, options, keys, x)
     wanted = {"dq", "dk", "dv", "dwq", "dwk", "dwv"}
     gradients = reference.backward(*inputs, parameters, cache, dy.astype(np.float64), wanted)
-    found = {"y": y, "query": gradients["dq"], "key": gradients["dk"] + gradients["dv"]}
+    values = {"y": y, "query": gradients["dq"], "key": gradients["dk"] + gradients["dv"]}
     for name in ("query", "key", "value"):
         shape = layer.parameters[f"{name}_weights"].shape
-        found[f"{name}_weights"] = gradients[f"dw{name[0]}"].transpose(2, 1, 0).reshape(shape)
-    return found
+        values[f"{name}_weights"] = gradients[f"dw{name[0]}"].transpose(2, 1, 0).reshape(shape)
+    return values
 
 
 def run(layer: ob.MultiheadAttentionLayer, q: Array, k: Array, dy: Array, **masks: Any) -> dict[str, Array]:
@@ -87,10 +87,10 @@ def test_all_masks_together(options: str, keys: str, scores: str, causal: bool) 
     for target, source in LENGTHS:
         q, k, dy = numbers(3, target, 8), numbers(3, source, 8, seed=1), numbers(3, target, 8, seed=2)
         padding, added = key_mask(keys, 3, source), score_mask(scores, 2, target, source)
-        found = run(layer, q, k, dy, key_padding_mask=padding, attn_mask=added, is_causal=causal)
+        actual = run(layer, q, k, dy, key_padding_mask=padding, attn_mask=added, is_causal=causal)
         for name, values in everything(layer, q, k, dy, padding, added, causal).items():
             bound = 2e-5 * max(1.0, float(np.abs(values).max()))
-            assert_within(found[name].astype(np.float64), values, bound, f"{name} of {target} over {source}")
+            assert_within(actual[name].astype(np.float64), values, bound, f"{name} of {target} over {source}")
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -99,9 +99,9 @@ def test_the_reference_engine(causal: bool) -> None:
     q, k, dy = numbers(3, 9, 8), numbers(3, 7, 8, seed=1), numbers(3, 9, 8, seed=2)
     padding, added = key_mask("end", 3, 7), score_mask("ends", 2, 9, 7)
     with ob.engine("reference"):
-        found = run(layer, q, k, dy, key_padding_mask=padding, attn_mask=added, is_causal=causal)
+        actual = run(layer, q, k, dy, key_padding_mask=padding, attn_mask=added, is_causal=causal)
     for name, values in everything(layer, q, k, dy, padding, added, causal).items():
-        assert_within(found[name].astype(np.float64), values, 1e-5, name)
+        assert_within(actual[name].astype(np.float64), values, 1e-5, name)
 
 
 @pytest.mark.parametrize("zero", [False, True])
@@ -123,13 +123,13 @@ def test_rows_that_see_nothing(masks: str, zero: bool, monkeypatch: pytest.Monke
     if masks == "numbers":
         added = np.where(np.triu(np.ones((target, source)), 1), -np.inf, 0).astype(np.float32)
         added[[0, 69]] = -np.inf
-    found = run(layer, q, k, dy, key_padding_mask=padding, attn_mask=added, is_causal=masks == "keys")
+    actual = run(layer, q, k, dy, key_padding_mask=padding, attn_mask=added, is_causal=masks == "keys")
     expected = everything(layer, q, k, dy, padding, added, masks == "keys")
     assert np.isnan(expected["y"]).any() != zero
     for name, values in expected.items():
-        assert np.array_equal(np.isnan(found[name]), np.isnan(values)), name
+        assert np.array_equal(np.isnan(actual[name]), np.isnan(values)), name
         bound = 2e-5 * max(1.0, float(np.nanmax(np.abs(values), initial=0.0)))
-        assert_within(np.nan_to_num(found[name].astype(np.float64)), np.nan_to_num(values), bound, name)
+        assert_within(np.nan_to_num(actual[name].astype(np.float64)), np.nan_to_num(values), bound, name)
 
 
 @pytest.mark.parametrize("lengths", [(70, 70), (600, 600)], ids=str)
@@ -162,13 +162,13 @@ def test_dropout_is_that_of_the_reference_engine(causal: bool) -> None:
         q, k, dy = numbers(3, target, 8), numbers(3, source, 8, seed=1), numbers(3, target, 8, seed=2)
         masks = {"key_padding_mask": key_mask("end", 3, source), "is_causal": causal}
         for _ in range(2):  # every call draws anew
-            found = run(layers[0], q, k, dy, **masks)
+            actual = run(layers[0], q, k, dy, **masks)
             with ob.engine("reference"):
                 expected = run(layers[1], q, k, dy, **masks)
             assert layers[0].draws == layers[1].draws > 0
             for name, values in expected.items():
                 bound = 3e-5 * max(1.0, float(np.abs(values).max()))
-                assert_within(found[name].astype(np.float64), values.astype(np.float64), bound, name)
+                assert_within(actual[name].astype(np.float64), values.astype(np.float64), bound, name)
 
 
 def test_what_is_left_out_may_hold_anything() -> None:
@@ -177,5 +177,5 @@ def test_what_is_left_out_may_hold_anything() -> None:
     q, k, dy = numbers(1, 5, 8), numbers(1, 64, 8, seed=1), numbers(1, 5, 8, seed=2)
     expected = run(layer, q, k[:, :5].copy(), dy, is_causal=True)
     k[:, 16:] = np.nan
-    found = layer.apply(q, k, is_causal=True)
-    assert_within(found.astype(np.float64), expected["y"].astype(np.float64), 1e-6, "output")
+    actual = layer.apply(q, k, is_causal=True)
+    assert_within(actual.astype(np.float64), expected["y"].astype(np.float64), 1e-6, "output")

@@ -75,9 +75,9 @@ def test_module(options: dict[str, Any], masks: str, sizes: tuple[int, int, int,
 
     ours = layer.apply(q, k, v, **given)
     assert_within(ours.astype(np.float64), y.detach().numpy(), 1e-5, "output")
-    found = layer.apply_backward(dy)
+    gradients = layer.apply_backward(dy)
     for name, x in zip(("query", "key", "value"), leaves, strict=True):
-        assert_within(getattr(found, name).astype(np.float64), x.grad.numpy(), 2e-5, name)
+        assert_within(getattr(gradients, name).astype(np.float64), x.grad.numpy(), 2e-5, name)
     width = d
     parts = {"query": slice(0, width), "key": slice(width, 2 * width), "value": slice(2 * width, 3 * width)}
     expected = {f"{name}_weights": module.in_proj_weight.grad[part] for name, part in parts.items()}
@@ -88,9 +88,9 @@ def test_module(options: dict[str, Any], masks: str, sizes: tuple[int, int, int,
     if "key_attention_bias" in layer.parameters:
         expected["key_attention_bias"] = module.bias_k.grad.reshape(-1)
         expected["value_attention_bias"] = module.bias_v.grad.reshape(-1)
-    assert set(expected) == set(found.parameters)
+    assert set(expected) == set(gradients.parameters)
     for name, gradient in expected.items():
-        assert_within(found.parameters[name].astype(np.float64), gradient.numpy(), 1e-4, name)
+        assert_within(gradients.parameters[name].astype(np.float64), gradient.numpy(), 1e-4, name)
 
 
 @pytest.mark.parametrize("sizes", [(2, 5, 7, 3, 2, 6), (1, 40, 300, 16, 32, 8)], ids=str)
@@ -113,11 +113,11 @@ def test_scaled_dot_product_attention(sizes: tuple[int, int, int, int, int, int]
     y = torch.nn.functional.linear(mixed, p["output_weights"], p["output_bias"])
     y.backward(tensor(dy))
     assert_within(layer.apply(*arrays).astype(np.float64), y.detach().numpy(), 1e-5, "output")
-    found = layer.apply_backward(dy)
+    gradients = layer.apply_backward(dy)
     for name, x in zip(("query", "key", "value"), leaves, strict=True):
-        assert_within(getattr(found, name).astype(np.float64), x.grad.numpy(), 2e-5, name)
+        assert_within(getattr(gradients, name).astype(np.float64), x.grad.numpy(), 2e-5, name)
     for name, x in p.items():
-        assert_within(found.parameters[name].astype(np.float64), x.grad.numpy(), 1e-4, name)
+        assert_within(gradients.parameters[name].astype(np.float64), x.grad.numpy(), 1e-4, name)
 
 
 def test_training_curve() -> None:

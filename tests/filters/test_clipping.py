@@ -262,9 +262,9 @@ def test_same_bits_for_any_number_of_threads() -> None:
     before = bn.get_num_threads()
     for threads in (1, 2, 3, 7):
         bn.set_num_threads(threads)
-        found = [bn.compute_norm(x, axes=a) for a in ([0], [1], [2], [0, 1], [0, 2], [1, 2], None)]
-        found += [bn.clip_by_norm(2.0, x, axes=[1]), *bn.clip_by_global_norm(2.0, [x, x[:2]])]
-        results.append(np.concatenate([a.ravel() for a in found]))
+        arrays = [bn.compute_norm(x, axes=a) for a in ([0], [1], [2], [0, 1], [0, 2], [1, 2], None)]
+        arrays += [bn.clip_by_norm(2.0, x, axes=[1]), *bn.clip_by_global_norm(2.0, [x, x[:2]])]
+        results.append(np.concatenate([a.ravel() for a in arrays]))
     bn.set_num_threads(before)
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])

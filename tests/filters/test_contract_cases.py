@@ -96,8 +96,8 @@ def _accumulates(case: Any, run: Any, expected: Results, bounds: Mapping[str, Ar
 def _gradients_may_be_left_out(case: Any, run: Any, expected: Results) -> None:
     for name in case.gradients if len(case.gradients) > 1 else ():
         for wanted in ([name], [other for other in case.gradients if other != name]):
-            for found, storage in run.backward(wanted).items():
-                assert_bitwise(storage.read(), expected.gradients[found], f"{found} of {wanted}")
+            for given, storage in run.backward(wanted).items():
+                assert_bitwise(storage.read(), expected.gradients[given], f"{given} of {wanted}")
 
 
 def _threads_change_nothing(case: Any, expected: Results) -> None:

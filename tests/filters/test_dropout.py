@@ -136,10 +136,10 @@ def test_large_batches_and_threads_give_the_same_bits() -> None:
                 run = Run(image(5, 61, 113), 4, gap, control=control, threads=threads)
                 run.forward()
                 run.backward()
-                found = run.y.raw(), run.dx.raw()
-                expected = expected or found
-                assert_bitwise(found[0], expected[0], f"y with {threads} threads")
-                assert_bitwise(found[1], expected[1], f"dx with {threads} threads")
+                actual = run.y.raw(), run.dx.raw()
+                expected = expected or actual
+                assert_bitwise(actual[0], expected[0], f"y with {threads} threads")
+                assert_bitwise(actual[1], expected[1], f"dx with {threads} threads")
 
 
 @pytest.mark.covers("dropout.fwd", "dropout.seed")

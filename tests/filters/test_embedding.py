@@ -245,9 +245,9 @@ def test_layer(item: tuple[int, ...], index: tuple[int, ...], engine: str) -> No
     gradient = np.zeros((7, *item))
     np.add.at(gradient, x, dy)
     gradient[2] = 0
-    found = layer.apply_backward(input=x, output_gradient=dy)
-    assert found.input is None and found.bias is None
-    np.testing.assert_allclose(found.weights, gradient, rtol=1e-6, atol=1e-6)
+    gradients = layer.apply_backward(input=x, output_gradient=dy)
+    assert gradients.input is None and gradients.bias is None
+    np.testing.assert_allclose(gradients.weights, gradient, rtol=1e-6, atol=1e-6)
     again = layer.apply_backward(x, y, dy, generating_weights_gradient=np.ones((7, *item), np.float32), accumulate=True)
     np.testing.assert_allclose(again.weights, gradient + 1, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(layer.apply(x[0]), expected[0])

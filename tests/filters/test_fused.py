@@ -56,10 +56,10 @@ def test_statistics_from_the_convolution(kind: str, batch: int) -> None:
     y = theirs.y.read()
     assert_within(runs[0].y.read(), y, chain.forward_bound(values, y), "y")
     gradients = [run.backward(chain.gradients) for run in runs]
-    for run, found in zip(runs[1:], gradients[1:], strict=True):
+    for run, actual in zip(runs[1:], gradients[1:], strict=True):
         assert_bitwise(run.y.read(), runs[0].y.read(), "y")
         for name in chain.gradients:
-            assert_bitwise(found[name].read(), gradients[0][name].read(), name)
+            assert_bitwise(actual[name].read(), gradients[0][name].read(), name)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -89,15 +89,15 @@ def test_random_chain(k: int) -> None:
         for name, storage in ours.new_gradients(wanted).items()
         if rng.random() < 0.5
     }
-    found = ours.backward(wanted, old)
+    gradients = ours.backward(wanted, old)
     theirs.y.elements[...] = ours.y.elements
     with ob.engine("reference"):
         expected = theirs.backward(wanted, old)
     bounds = chain.backward_bounds(values, y)
     for name in wanted:
         room = bounds[name] + 2**-22 * (np.abs(expected[name].read()) + np.abs(old.get(name, np.zeros(1))))
-        assert_within(found[name].read(), expected[name].read(), room, name)
-        found[name].assert_guards_intact(name)
+        assert_within(gradients[name].read(), expected[name].read(), room, name)
+        gradients[name].assert_guards_intact(name)
 
 
 @pytest.mark.parametrize("k", range(0, 160, 4))

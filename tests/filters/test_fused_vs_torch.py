@@ -102,7 +102,7 @@ def test_chain(case: FusedCase) -> None:
     values = case.values()
     run = case.run(values)
     run.forward()
-    found = run.backward()
+    gradients = run.backward()
     tensors = {}
     for name, v in values.items():
         if name in ("dy", "moving_mean", "moving_variance"):
@@ -121,10 +121,10 @@ def test_chain(case: FusedCase) -> None:
     ):  # where rounding decides on which side of a kink a value lies, no gradient arrives
         dy[np.abs(expected) < 1e-5] = 0
         run.dy.write(dy)
-        found = run.backward()
+        gradients = run.backward()
     y.backward(torch.from_numpy(np.ascontiguousarray(canonical(dy))))
     bounds = case.backward_bounds({**values, "dy": values["dy"]}, expected)
-    for name, storage in found.items():
+    for name, storage in gradients.items():
         gradient = tensors[name.removeprefix("d")].grad.numpy()
         wanted = gradient if name in ("dw", "db") else canonical(gradient)
         room = bounds[name] + 2e-6 * float(np.abs(wanted).max())

@@ -87,17 +87,17 @@ def test_backward(case: LstmCase, cached: bool, engine: str) -> None:
     before = None if run.cache is None else run.cache.copy()
     keep = mask(case, draw_of(run) if cached else 0)
     expected = case.expected_gradients(run.values, keep=keep)
-    found = run.backward(cached=cached)
-    compare_gradients(case, found, expected)
+    gradients = run.backward(cached=cached)
+    compare_gradients(case, gradients, expected)
     for index, memory in run.memory.items():
         memory.storage.assert_unchanged(str(index))
     if before is not None and run.cache is not None:
         assert_bitwise(run.cache, before, "cache")
     rng = np.random.default_rng(1)
-    old = {i: np.float32(rng.standard_normal(m.read().shape)).astype(np.float64) for i, m in found.items()}
+    old = {i: np.float32(rng.standard_normal(m.read().shape)).astype(np.float64) for i, m in gradients.items()}
     added = run.backward(cached=cached, old=old)
     for index, memory in added.items():
-        once = found[index].read()
+        once = gradients[index].read()
         assert_within(memory.read(), once + old[index], 2e-6 * (np.abs(once).max() + 4.0), f"accumulated {index}")
         memory.storage.assert_guards_intact(str(index))
 
@@ -165,8 +165,8 @@ def test_threads_scratch_and_calls_give_the_same_bits(case: LstmCase) -> None:
             engines._core.set_scratch_poison(poison)
             run = LstmRun(case, threads=threads)
             run.forward(cached=False)
-            found = {i: m.storage.raw() for i, m in run.outputs.items()}
-            runs.append(found | {100 + i: m.storage.raw() for i, m in run.backward(cached=False).items()})
+            outputs = {i: m.storage.raw() for i, m in run.outputs.items()}
+            runs.append(outputs | {100 + i: m.storage.raw() for i, m in run.backward(cached=False).items()})
     finally:
         engines._core.set_scratch_poison(False)
     for other in runs[1:]:
@@ -317,8 +317,8 @@ def test_extreme_inputs(engine: str) -> None:
         np.testing.assert_allclose(outputs[Y][:, :, 0], np.tanh(cells), rtol=2e-6)
     run = LstmRun(case, values)
     run.forward()
-    found = run.backward()
-    assert np.isfinite(found[H0].read()).all() and np.isfinite(found[gate_tensor(1, U)].read()).all()
+    gradients = run.backward()
+    assert np.isfinite(gradients[H0].read()).all() and np.isfinite(gradients[gate_tensor(1, U)].read()).all()
 
 
 def test_absent_samples_are_never_read(engine: str) -> None:

@@ -65,15 +65,19 @@ def test_layer(case: LstmCase, engine: str) -> None:
         keep = uniform(Stream(7), int(np.prod(shape))).reshape(shape) >= float(np.float32(case.dropout))
     compare_outputs(case, {Y: result.output, HN: result.hidden, CN: result.cell}, values, keep)
     dy, dh, dc = (np.float32(values[100 + i]) for i in OUTPUTS)
-    found = layer.apply_backward(
+    backward = layer.apply_backward(
         x, h, c, output_gradient=dy, final_hidden_gradient=dh, final_cell_gradient=dc, cache=result.cache,
         batch_sizes=case.batch_sizes,
     )  # fmt: skip
     expected = case.expected_gradients(values, keep=keep)
     named = {"input_weights": W0, "deep_input_weights": W1, "hidden_weights": U, "peephole_weights": P, "bias": 4}
-    pairs = [(found.input, expected[X]), (found.initial_hidden, expected[H0]), (found.initial_cell, expected[C0])]
+    pairs = [
+        (backward.input, expected[X]),
+        (backward.initial_hidden, expected[H0]),
+        (backward.initial_cell, expected[C0]),
+    ]
     for name, tensor in named.items():
-        gradient = getattr(found, name)
+        gradient = getattr(backward, name)
         if gradient is not None:
             pairs.append((gradient, np.stack([expected[gate_tensor(g, tensor)] for g in range(4)])))
     for ours, theirs in pairs:
@@ -171,8 +175,8 @@ def test_one_layer_on_several_threads() -> None:
     layer = _small_layer(3)
     expected = [_random_call(np.random.default_rng(seed), _small_layer(3)) for seed in range(40)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda seed: _random_call(np.random.default_rng(seed), layer), range(40)))
-    for one, other in zip(found, expected, strict=True):
+        actual = list(pool.map(lambda seed: _random_call(np.random.default_rng(seed), layer), range(40)))
+    for one, other in zip(actual, expected, strict=True):
         for a, b in zip(one, other, strict=True):
             assert (a is None and b is None) or np.array_equal(a, b)  # type: ignore[arg-type]
 

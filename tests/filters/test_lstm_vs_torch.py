@@ -47,7 +47,7 @@ def peer(case: LstmCase, values: dict[int, np.ndarray]) -> torch.nn.LSTM:
 def test_lstm(case: LstmCase) -> None:
     run = LstmRun(case)
     outputs = run.forward()
-    found = {index: memory.read() for index, memory in run.backward().items()}
+    actual = {index: memory.read() for index, memory in run.backward().items()}
     values = run.values
     net = peer(case, values)
     t, n, h, r = case.steps, case.batch, case.hidden, case.directions
@@ -74,13 +74,13 @@ def test_lstm(case: LstmCase) -> None:
     for index, tensor in ((Y, y), (HN, hn), (CN, cn)):
         close(outputs[index], tensor)
     for index, gradient in zip((X, H0, C0), gradients, strict=False):
-        close(found[index], gradient)
+        close(actual[index], gradient)
     for (name, _), gradient in zip(net.named_parameters(), gradients[3:], strict=True):
         kind, _, place = name.rpartition("_l")
         layer, direction = int(place[0]), int(place.endswith("reverse"))
         tensor = {"weight_ih": W0 if layer == 0 else W1, "weight_hh": U}.get(kind, B)
         at = layer - 1 if tensor == W1 else layer
-        close(np.concatenate([found[gate_tensor(g, tensor)][at, direction] for g in range(4)]), gradient)
+        close(np.concatenate([actual[gate_tensor(g, tensor)][at, direction] for g in range(4)]), gradient)
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -91,7 +91,7 @@ def test_from_pytorch(layers: int, bidirectional: bool, bias: bool) -> None:
     layer = ob.LSTMLayer.from_pytorch({name: value.detach() for name, value in net.state_dict().items()})
     x = torch.randn(6, 4, 5)
     y, (h, c) = net(x)
-    found = layer.apply(x.numpy())
-    np.testing.assert_allclose(found.output.reshape(y.shape), y.detach().numpy(), atol=2e-6)
-    np.testing.assert_allclose(found.hidden.reshape(h.shape), h.detach().numpy(), atol=2e-6)
-    np.testing.assert_allclose(found.cell.reshape(c.shape), c.detach().numpy(), atol=2e-6)
+    result = layer.apply(x.numpy())
+    np.testing.assert_allclose(result.output.reshape(y.shape), y.detach().numpy(), atol=2e-6)
+    np.testing.assert_allclose(result.hidden.reshape(h.shape), h.detach().numpy(), atol=2e-6)
+    np.testing.assert_allclose(result.cell.reshape(c.shape), c.detach().numpy(), atol=2e-6)

@@ -162,9 +162,9 @@ def test_long_sums_of_few_rows_are_taken_in_parts(rows: int) -> None:
     layer = ob.FullyConnectedLayer(
         input=ob.Shape.vector(37), output=ob.Shape.vector(rows), weights=np.zeros((rows, 37), np.float32)
     )
-    found = layer.apply_backward(input=x, output_gradient=dy).weights
+    actual = layer.apply_backward(input=x, output_gradient=dy).weights
     expected = dy.astype(np.float64).T @ x
-    assert_within(found, expected, 5e-7 * expected, "weights_gradient")
+    assert_within(actual, expected, 5e-7 * expected, "weights_gradient")
 
 
 @pytest.mark.parametrize("gap", [0, 5])

@@ -317,13 +317,13 @@ def test_same_bits_for_any_number_of_threads() -> None:
     before = bn.get_num_threads()
     for threads in (1, 2, 3):
         bn.set_num_threads(threads)
-        found = [
+        arrays = [
             bn.scatter(x, indices, np.zeros((20, 300), np.float32), reduction_function=bn.ReductionFunction.sum()),
             bn.scatter(x, indices, np.zeros((20, 300), np.float32)),
             bn.gather(x, indices), bn.transpose(x), bn.tile(x, repeats=(3, 2)), bn.apply_top_k(5, x).values,
             bn.tile_backward(x, input_shape=(20, 30)),
         ]  # fmt: skip
-        results.append(np.concatenate([a.ravel() for a in found]))
+        results.append(np.concatenate([a.ravel() for a in arrays]))
     bn.set_num_threads(before)
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])

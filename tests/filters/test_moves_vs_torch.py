@@ -33,9 +33,9 @@ def test_selections(axis: int) -> None:
     total = bn.scatter(x, each, x.copy(), axis=axis, reduction_function=R.sum())
     same(total, torch.scatter_add(t, axis, torch.from_numpy(each), t))
     values, indices = torch.topk(t, 3, dim=axis)
-    found = bn.apply_top_k(3, x, axis=axis)
-    same(found.values, values)
-    same(found.indices, indices)
+    top = bn.apply_top_k(3, x, axis=axis)
+    same(top.values, values)
+    same(top.indices, indices)
 
 
 def test_moves() -> None:

@@ -19,13 +19,13 @@ def test_few_outputs(batch: int, inputs: int, outputs: int, bias: bool) -> None:
     x, w, b = numbers(batch, inputs), numbers(outputs, inputs, seed=1), numbers(outputs, seed=2)
     layer = FullyConnectedLayer(weights=w, bias=b if bias else None, activation=RELU)
     exact = x.astype(np.float64) @ w.T.astype(np.float64) + (b if bias else 0)
-    before, found = openbnns.get_num_threads(), []
+    before, results = openbnns.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
             openbnns.set_num_threads(threads)
-            found.append(layer.apply(x))
+            results.append(layer.apply(x))
     finally:
         openbnns.set_num_threads(before)
-    np.testing.assert_allclose(found[0], np.maximum(exact, 0), rtol=1e-5, atol=1e-5 * np.sqrt(inputs))
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_allclose(results[0], np.maximum(exact, 0), rtol=1e-5, atol=1e-5 * np.sqrt(inputs))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])

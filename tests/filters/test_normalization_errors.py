@@ -206,7 +206,7 @@ def test_gradients_of_absent_parameters_in_every_shape(
     assert capi.BNNSNormalizationFilterApplyBatch(normalization, 3, x, 0, xhat, 0, True) == 0
     arriving = image.copy()
     arriving.data = dy
-    found = [np.ones(size[::-1], np.float32) for _ in range(2)]
+    parameter_gradients = [np.ones(size[::-1], np.float32) for _ in range(2)]
     deltas = [
         capi.BNNSNDArrayDescriptor(
             layout=capi.BNNSDataLayout[f"BNNSDataLayout{layout}"],
@@ -215,12 +215,12 @@ def test_gradients_of_absent_parameters_in_every_shape(
             data=g,
             flags=flags,
         )
-        for g in found
+        for g in parameter_gradients
     ]
     code = capi.BNNSNormalizationFilterApplyBackwardBatch(normalization, 3, None, 0, None, 0, arriving, 0, *deltas)
     assert code == 0, ob.last_error()
     shape = (1,) * (3 - len(size)) + size[::-1]
-    for gradient, terms in zip(found, (dy, dy * xhat), strict=True):
+    for gradient, terms in zip(parameter_gradients, (dy, dy * xhat), strict=True):
         want = terms.sum(0, np.float64)
         axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
         want = want.sum(axes, keepdims=True) + flags

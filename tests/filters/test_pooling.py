@@ -87,9 +87,9 @@ def test_indices_do_not_change_values(c: PoolingCase) -> None:
     for y, dx in zip(ys[1:], gradients[1:], strict=True):
         assert_bitwise(y, ys[0], "y")
         np.testing.assert_allclose(dx, gradients[0], rtol=1e-5, atol=1e-6)  # sums in another order
-    found = [run.indices.read() for run in runs if run.indices is not None]
-    for other in found[1:]:
-        np.testing.assert_array_equal(other, found[0])
+    indices = [run.indices.read() for run in runs if run.indices is not None]
+    for other in indices[1:]:
+        np.testing.assert_array_equal(other, indices[0])
 
 
 def pooled(c: PoolingCase, plane: Array) -> tuple[Array, Array, Array]:
@@ -207,8 +207,8 @@ def test_taps_that_meet_no_cell(function: str, index: str) -> None:
         tried += 1
         values = c.values()
         expected, winners = by_definition(c, values["x"])
-        found, run = native(c), c.run(values)
-        assert_within(found.y, expected, c.forward_bound(values, expected), str(c))
+        actual, run = native(c), c.run(values)
+        assert_within(actual.y, expected, c.forward_bound(values, expected), str(c))
         run.forward()
         if run.indices is not None:
             np.testing.assert_array_equal(run.indices.read(), winners)
@@ -218,7 +218,7 @@ def test_taps_that_meet_no_cell(function: str, index: str) -> None:
             gradients = {name: storage.read() for name, storage in wanted.backward().items()}
         bounds = c.backward_bounds(values, expected)
         for name, gradient in gradients.items():
-            assert_within(found.gradients[name], gradient, bounds[name], f"{name} of {c}")
+            assert_within(actual.gradients[name], gradient, bounds[name], f"{name} of {c}")
     huge = simple(
         function, index, size=(8, 8), kernel=(3, 3), dilation=(4000, 4000), step=(1, 1), symmetric=(4000, 4000)
     )

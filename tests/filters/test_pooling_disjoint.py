@@ -83,13 +83,13 @@ def test_random_windows(seed: int) -> None:
     with compat.using(max_pool_padding_is_zero=bool(seed // 32 % 2)):
         run = c.run(values, 1)
         y = run.forward()
-        found = {name: s.raw() for name, s in run.backward().items()}
+        actual = {name: s.raw() for name, s in run.backward().items()}
         added = {name: s.read() for name, s in run.backward(old=old).items()}
         for threads in (2, 3):
             other = c.run(values, threads)
             assert_bitwise(other.forward(), y, "y")
             for name, storage in other.backward().items():
-                assert_bitwise(storage.raw(), found[name], f"{name} with {threads} threads")
+                assert_bitwise(storage.raw(), actual[name], f"{name} with {threads} threads")
         with ob.engine("reference"):
             expected_run = c.run(values)
             expected = expected_run.forward()
@@ -99,7 +99,7 @@ def test_random_windows(seed: int) -> None:
     assert_within(y, expected, c.forward_bound(finite, np.nan_to_num(expected, posinf=0, neginf=0)), "y")
     bounds = c.backward_bounds(finite, y)
     for name, gradient in gradients.items():
-        assert_within(found[name].astype(np.float64), gradient, bounds[name], name)
+        assert_within(actual[name].astype(np.float64), gradient, bounds[name], name)
         assert_within(
             added[name], gradient + old[name], bounds[name] + 1e-6 * np.abs(old[name]) + 1e-6, f"{name} added"
         )

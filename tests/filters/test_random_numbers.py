@@ -71,7 +71,7 @@ KIND_ROWS = [pytest.param(k, marks=pytest.mark.covers(f"random.{k}", f"fn.{COVER
 def test_same_bits_everywhere(kind: str) -> None:
     """Both engines and any number of threads, three fills in a row; nothing beside the elements is written."""
     for t in KINDS[kind]:
-        found = []
+        results = []
         for engine, threads in [("reference", 0), ("native", 1), ("native", 2), ("native", 5)]:
             generator = seeded(12345678901234567890, threads)
             parts = []
@@ -81,11 +81,11 @@ def test_same_bits_everywhere(kind: str) -> None:
                     assert fill(kind, generator, s) == 0, bn.last_error()
                     s.assert_guards_intact("desc")
                     parts.append(s.raw())
-            found.append(np.stack(parts))
-        for other in found[1:]:
-            np.testing.assert_array_equal(other, found[0])
+            results.append(np.stack(parts))
+        for other in results[1:]:
+            np.testing.assert_array_equal(other, results[0])
         if t.count > 20:
-            assert not np.array_equal(found[0][0], found[0][1])
+            assert not np.array_equal(results[0][0], results[0][1])
 
 
 def test_known_numbers() -> None:
@@ -206,14 +206,14 @@ def test_categorical_engines_agree_on_logarithms() -> None:
     rng = np.random.default_rng(0)
     p = rng.normal(0, 200, (7, 33)).astype(np.float32)
     p[2, :5] = -np.inf
-    found = []
+    results = []
     for engine in ENGINES:
         with bn.engine(engine):
-            found.append(bn.RandomGenerator(seed=6).fill_categorical(np.empty((7, 300), np.float32), p, True))
-            found[-1] = np.append(
-                found[-1], bn.RandomGenerator(seed=6).fill_categorical(np.empty((7, 300), np.float32), p / 200, True)
+            results.append(bn.RandomGenerator(seed=6).fill_categorical(np.empty((7, 300), np.float32), p, True))
+            results[-1] = np.append(
+                results[-1], bn.RandomGenerator(seed=6).fill_categorical(np.empty((7, 300), np.float32), p / 200, True)
             )
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.covers(

@@ -63,8 +63,8 @@ def value(name: str, x: Any, axes: tuple[int, ...], w: Any = None) -> Any:
         case "ArgMax" | "ArgMin":
             kept = [a for a in range(x.ndim) if a not in axes]
             rows = np.moveaxis(x, kept, range(len(kept))).reshape(*(x.shape[a] for a in kept), -1)
-            found = rows.argmax(-1) if name == "ArgMax" else rows.argmin(-1)
-            return found.reshape([1 if a in axes else s for a, s in enumerate(x.shape)]).astype(np.float64)
+            places = rows.argmax(-1) if name == "ArgMax" else rows.argmin(-1)
+            return places.reshape([1 if a in axes else s for a, s in enumerate(x.shape)]).astype(np.float64)
     raise AssertionError(name)
 
 
@@ -279,8 +279,8 @@ def test_special_values(engine: str) -> None:
         np.testing.assert_array_equal(bn.apply_reduction(rf.arg_max(), x, axes=1).ravel(), [1, 2, 0, 0])
         np.testing.assert_array_equal(bn.apply_reduction(rf.arg_min(), x, axes=1).ravel(), [1, 0, 0, 0])
         lse = bn.ReductionFunction("x", capi.BNNSReduceFunctionLogSumExp, labels=())
-        found = bn.apply_reduction(lse, x, axes=1).ravel()
-        np.testing.assert_allclose(found, [np.nan, np.inf, -np.inf, np.log(3)], rtol=1e-6)
+        actual = bn.apply_reduction(lse, x, axes=1).ravel()
+        np.testing.assert_allclose(actual, [np.nan, np.inf, -np.inf, np.log(3)], rtol=1e-6)
     big = np.array([1000, 1000.5, 999], np.float32)
     assert bn.apply_reduction(lse, big)[0] == pytest.approx(1000.5 + np.log(np.exp(-0.5) + 1 + np.exp(-1.5)), rel=1e-6)
     zero = bn.ReductionFunction("x", capi.BNNSReduceFunctionL2Norm, labels=())
@@ -310,8 +310,8 @@ def test_extremes_meet_nan_anywhere(length: int) -> None:
     for x in (plain, holed):
         for matrix, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
             for name in ("max", "min"):
-                found = bn.apply_reduction(getattr(rf, name)(), matrix, axes=axis).ravel()
-                np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))
+                actual = bn.apply_reduction(getattr(rf, name)(), matrix, axes=axis).ravel()
+                np.testing.assert_array_equal(actual, getattr(np, name)(x, axis=1))
                 place = bn.apply_reduction(getattr(rf, f"arg_{name}")(), matrix, axes=axis).ravel()
                 np.testing.assert_array_equal(place, getattr(np, f"arg{name}")(x, axis=1))
 
@@ -331,14 +331,14 @@ def test_same_bits_for_any_number_of_threads() -> None:
     before = bn.get_num_threads()
     for threads in (1, 2, 3):
         bn.set_num_threads(threads)
-        found = []
+        arrays = []
         for axes in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
             layer = bn.ReductionLayer(
                 function=bn.ReductionFunction.sum(), input=bn.Shape(list(x.shape)), axes=axes, weights=x
             )
             y = layer.apply(x[None])
-            found += [y, *layer.apply_backward(x[None], None, y)[:2]]
-        results.append(np.concatenate([a.ravel() for a in found]))
+            arrays += [y, *layer.apply_backward(x[None], None, y)[:2]]
+        results.append(np.concatenate([a.ravel() for a in arrays]))
     bn.set_num_threads(before)
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
@@ -419,8 +419,8 @@ def test_layer(engine: str) -> None:
     d = Tensor(FIRST_MAJOR[2], (2, 3)).descriptor(np.arange(6, dtype=np.float32))
     assert bn.apply_reduction(bn.ReductionFunction.sum(), d, axes=[0]).tolist() == [[3, 5, 7]]
     last = replace(Tensor(FIRST_MAJOR[2], (3, 2)), layout=capi.BNNSDataLayout2DLastMajor)
-    found = bn.apply_reduction(bn.ReductionFunction.sum(), last.descriptor(np.arange(6, dtype=np.float32)), axes=0)
-    assert found.tolist() == [[3], [12]]  # size[0] is the fastest axis
+    actual = bn.apply_reduction(bn.ReductionFunction.sum(), last.descriptor(np.arange(6, dtype=np.float32)), axes=0)
+    assert actual.tolist() == [[3], [12]]  # size[0] is the fastest axis
     for report in (bn.gradcheck(layer, verbose=False), bn.gradcheck(one, verbose=False)):
         assert report.passed, str(report)
 

@@ -47,6 +47,6 @@ def test_a_batch_of_parameters_and_constants_is_computed_once(other: str, batch:
     arriving = tensor(CHANNELS, dy)
     succeed(capi.BNNSArithmeticFilterApplyBackwardBatch(f, batch, 2, [a, b], [0, 0], wanted, [0, 0], y, 0, arriving, 0))
     divisor = b.reshape(1, PLANE).astype(np.float64)
-    for found, numerator in ((y, a), (da, dy)):
+    for actual, numerator in ((y, a), (da, dy)):
         expected = (numerator.reshape(CHANNELS, PLANE) / divisor).ravel()
-        assert_within(found, expected, 1e-6 * (1.0 + np.abs(expected)), "quotient")
+        assert_within(actual, expected, 1e-6 * (1.0 + np.abs(expected)), "quotient")

@@ -144,15 +144,15 @@ def test_plain_arrays(seed: int) -> None:
         k = int(rng.integers(1, shape[axis] + 1))
         where = best(whole.astype(np.float64), k, axis)
         values = np.zeros(where.shape, np.float32)
-        found = np.zeros(where.shape, index_type)
-        bn.apply_top_k(k, whole, values, found, axis=axis)
-        np.testing.assert_array_equal(found, where)
+        actual = np.zeros(where.shape, index_type)
+        bn.apply_top_k(k, whole, values, actual, axis=axis)
+        np.testing.assert_array_equal(actual, where)
         np.testing.assert_array_equal(values, np.take_along_axis(whole, where, axis))
         values.fill(0)
-        found.fill(0)
+        actual.fill(0)
         succeed(capi.BNNSDirectApplyTopK(k, axis, 1, described(whole, code), 0, described(values, code), 0,
-                described(found, index_code), 0))  # fmt: skip
-        np.testing.assert_array_equal(found, where)
+                described(actual, index_code), 0))  # fmt: skip
+        np.testing.assert_array_equal(actual, where)
         np.testing.assert_array_equal(values, np.take_along_axis(whole, where, axis))
 
 
@@ -281,9 +281,9 @@ def test_large_top_k(rows: int, length: int, k: int) -> None:
     ):
         x = np.ascontiguousarray(x, np.float32)
         where = best(x.astype(np.float64), k, 1)
-        found = bn.apply_top_k(k, x)
-        np.testing.assert_array_equal(found.indices, where)
-        np.testing.assert_array_equal(found.values, np.take_along_axis(x, where, 1))
+        top = bn.apply_top_k(k, x)
+        np.testing.assert_array_equal(top.indices, where)
+        np.testing.assert_array_equal(top.values, np.take_along_axis(x, where, 1))
         columns = bn.apply_top_k(k, np.ascontiguousarray(x.T), axis=0)
         np.testing.assert_array_equal(columns.indices.T, where)
         chosen = where[:, -1]
@@ -294,8 +294,8 @@ def test_top_k_of_integers_is_exact(engine: str) -> None:
     x = np.array([2**62, 2**62 + 1, 2**62 + 2, -5], np.int64)
     assert bn.apply_top_k(2, x).indices.tolist() == [2, 1]
     x = np.array([2**63, 2**63 + 1, 5, 2**64 - 1], np.uint64)
-    found = bn.apply_top_k(3, x)
-    assert found.indices.tolist() == [3, 1, 0] and found.values.tolist() == [2**64 - 1, 2**63 + 1, 2**63]
+    top = bn.apply_top_k(3, x)
+    assert top.indices.tolist() == [3, 1, 0] and top.values.tolist() == [2**64 - 1, 2**63 + 1, 2**63]
     assert bn.apply_in_top_k(1, x, np.array([3])).tolist() == [True]
     falling = vector(3, data_type=INT8, scale=-2.0)  # values -2, -4, 6
     y, i = np.zeros(1, np.int8), np.zeros(1, np.int32)
