@@ -41,7 +41,7 @@ class Compiler:
 
 def compilers() -> list[Compiler]:
     """Every compiler that is here: gcc, which building the package needs, and Clang, also as Zig brings it."""
-    found = [
+    installed = [
         Compiler((name,), standard)
         for name, standards in {
             "gcc": ("c11", "gnu17"),
@@ -53,8 +53,8 @@ def compilers() -> list[Compiler]:
         for standard in standards
     ]
     if zig := c_tools.command("zig"):
-        found += [Compiler((*zig, "cc"), "c11"), Compiler((*zig, "c++"), "c++17")]
-    return found
+        installed += [Compiler((*zig, "cc"), "c11"), Compiler((*zig, "c++"), "c++17")]
+    return installed
 
 
 def environment_of_programs(**variables: str | None) -> dict[str, str]:

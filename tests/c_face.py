@@ -117,21 +117,21 @@ def is_pair(value: Any) -> bool:
     return type(value) is Pair
 
 
-def memory_of(value: Any, found: list[Any]) -> list[Any]:
+def memory_of(value: Any, memory: list[Any]) -> list[Any]:
     """All memory that a value leads to, as arrays of bytes; plain addresses lead nowhere that could be restored."""
     if is_pair(value):
-        found += value.memory
+        memory += value.memory
     elif isinstance(value, np.ndarray):
-        found.append(value)
+        memory.append(value)
     elif isinstance(value, capi.Struct):
         for name in value._kinds:
-            memory_of(getattr(value, name), found)
+            memory_of(getattr(value, name), memory)
     elif isinstance(value, (list, tuple)):
         for each in value:
-            memory_of(each, found)
+            memory_of(each, memory)
     elif isinstance(value, (bytearray, memoryview, ctypes.Array, ctypes.c_size_t)):
-        found.append(np.frombuffer(value, np.uint8))
-    return found
+        memory.append(np.frombuffer(value, np.uint8))
+    return memory
 
 
 def as_c_floats(value: Any) -> Any:

@@ -33,8 +33,8 @@ def command(name: str) -> tuple[str, ...] | None:
         others = other_pythons()
         return (str(others[0]),) if others else None
     folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    found = next(filter(None, (shutil.which(program, path=folders) for program in PROGRAMS[name])), None)
-    return (found,) if found else None
+    path = next(filter(None, (shutil.which(program, path=folders) for program in PROGRAMS[name])), None)
+    return (path,) if path else None
 
 
 @cache
@@ -43,13 +43,13 @@ def other_pythons() -> list[Path]:
     this = f"{sys.version_info[0]}.{sys.version_info[1]}"
     folders = [Path(folder) for folder in os.environ["PATH"].split(os.pathsep)]
     folders += sorted(Path(sys.base_prefix).parent.glob("3.*/bin"))
-    found: dict[str, Path] = {}
+    programs: dict[str, Path] = {}
     for version in (f"3.{minor}" for minor in range(9, 16)):
         for folder in folders:
             program = folder / f"python{version}"
-            if version != this and version not in found and os.access(program, os.X_OK) and _runs(program, version):
-                found[version] = program
-    return list(found.values())
+            if version != this and version not in programs and os.access(program, os.X_OK) and _runs(program, version):
+                programs[version] = program
+    return list(programs.values())
 
 
 def _runs(program: Path, version: str) -> bool:

@@ -64,7 +64,7 @@ def read_many(
     count: int = 1000,
 ) -> Counter[str]:
     """How many of so many files gave what: ``read``, or which error. Errors of other kinds, or without the file's name, fail."""
-    found = Counter[str]()
+    counts = Counter[str]()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(count):
         data = make(number)
@@ -79,10 +79,10 @@ def read_many(
             raise
         seconds = time.process_time() - began
         assert seconds < SECONDS, f"file {number} took {seconds:.1f} s"
-        found[result] += 1
+        counts[result] += 1
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024  # ru_maxrss counts in kilobytes
     assert grown < MEGABYTES, f"{grown:.0f} MB more"
-    return found
+    return counts
 
 
 def _result(path: Path, read: Callable[[Path], Any], errors: tuple[type[Exception], ...]) -> str:

@@ -23,8 +23,8 @@ class Applied(nn.Module):
         return self.body(*inputs, *self._parameters.values())
 
 
-def listed(found: Any) -> list[Any]:
-    return list(found) if isinstance(found, (tuple, list)) else [found]
+def listed(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, (tuple, list)) else [values]
 
 
 def check(
@@ -46,8 +46,8 @@ def check(
     for count in dict.fromkeys((len(inputs[0]), 2 if free else len(inputs[0]))):
         some = [x[:count] for x in inputs]
         exact = [a.astype(np.float64) if a.dtype == np.float32 else a for a in (*some, *weights)]
-        found = listed(net(*some))
-        for y, expected in zip(found, listed(oracle(*exact)) if oracle else found, strict=True):
+        outputs = listed(net(*some))
+        for y, expected in zip(outputs, listed(oracle(*exact)) if oracle else outputs, strict=True):
             assert y.shape == np.shape(expected)
             np.testing.assert_allclose(y, expected, rtol=3e-5, atol=3e-5)
     if free:

@@ -70,10 +70,10 @@ def run_network(seed: int, case: int) -> str:
 def seed_of_commit() -> int:
     """A number that follows from the commit that is checked out; from the clock where there is none."""
     try:
-        found = subprocess.run(
+        commit = subprocess.run(
             ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
         ).stdout
-        return int(found[:6], 16)
+        return int(commit[:6], 16)
     except (OSError, subprocess.CalledProcessError, ValueError):
         return int(time.time()) % 100000
 

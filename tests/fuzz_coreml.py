@@ -55,7 +55,7 @@ def changed(whole: bytes, random: np.random.RandomState, *, text: bool) -> bytes
 
 def run(count: int, seed: int) -> Counter[str]:
     """How many of so many damaged models gave what."""
-    random, found = np.random.RandomState(seed), Counter[str]()
+    random, counts = np.random.RandomState(seed), Counter[str]()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with tempfile.TemporaryDirectory() as folder:
         originals = coreml_programs.packages(Path(folder))
@@ -68,7 +68,7 @@ def run(count: int, seed: int) -> Counter[str]:
             file = files[random.randint(len(files))]
             file.write_bytes(changed(file.read_bytes(), random, text=file.suffix in (".mil", ".json")))
             try:
-                found[_result(path)] += 1
+                counts[_result(path)] += 1
             except BaseException:
                 kept = Path(tempfile.gettempdir()) / f"openbnns_damaged_{number}{path.suffix}"
                 shutil.rmtree(kept, ignore_errors=True)
@@ -77,7 +77,7 @@ def run(count: int, seed: int) -> Counter[str]:
                 raise
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024  # ru_maxrss counts in kilobytes
     assert grown < MEGABYTES, f"{grown:.0f} MB more"
-    return found
+    return counts
 
 
 def _result(path: Path) -> str:

@@ -26,7 +26,7 @@ def models() -> list[Any]:
     """Small models with all kinds of parts."""
     import onnx
 
-    found = []
+    read = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         for net, shape in (
@@ -41,11 +41,11 @@ def models() -> list[Any]:
             (nn.Sequential(nn.MultiheadAttention(4, 2)), (3, 4)),
         ):
             net.build(shape, seed=0).to_onnx(path)
-            found.append(onnx.load(path))
+            read.append(onnx.load(path))
         for write in (_branches, _loop, _quantized):
             write(path)
-            found.append(onnx.load(path))
-    return found
+            read.append(onnx.load(path))
+    return read
 
 
 def _branches(path: Path) -> None:

@@ -40,5 +40,5 @@ def numbers(count: int, seed: int = 0) -> Iterator[tuple[Array, Array]]:
         shape = random.randint(2, 40), random.randint(1, 4)
         targets = 10 * random.standard_normal(shape) + 100
         targets[:, random.random_sample(shape[1]) < 0.3] = 7.0
-        found = targets + random.choice([0.0, 1.0, 30.0], shape[1]) * random.standard_normal(shape)
-        yield found.astype(np.float32), targets.astype(np.float32)
+        outputs = targets + random.choice([0.0, 1.0, 30.0], shape[1]) * random.standard_normal(shape)
+        yield outputs.astype(np.float32), targets.astype(np.float32)

@@ -27,8 +27,8 @@ def run(path: Path, **inputs: np.ndarray) -> dict[str, Any]:
     program, _ = load(path)
     function = program.functions["main"]
     values: dict[int, Any] = {id(var): inputs[name] for name, var in function.inputs.items()}
-    found = _evaluate(function, values)
-    return {var.name: result for var, result in zip(function.outputs, found, strict=True)}
+    results = _evaluate(function, values)
+    return {var.name: result for var, result in zip(function.outputs, results, strict=True)}
 
 
 def _evaluate(block: Any, values: dict[int, Any]) -> list[Any]:
@@ -83,13 +83,13 @@ def _windows(x: np.ndarray, kernel: Any, strides: Any, dilations: Any) -> np.nda
 def conv(x: Any, weight: Any, strides: Any, pad: Any, dilations: Any, groups: Any, bias: Any = None, **_: Any) -> Any:
     axes = x.ndim - 2
     wide = np.pad(x, [(0, 0), (0, 0), *_pad(pad, axes)])
-    found = []
+    parts = []
     for part, kernel in zip(np.split(wide, groups, 1), np.split(weight, groups, 0), strict=True):
         windows = _windows(part, weight.shape[2:], strides, dilations)
         contracted = [1, *range(windows.ndim - axes, windows.ndim)]
         y = np.tensordot(windows.astype(np.float64), kernel.astype(np.float64), (contracted, [*range(1, kernel.ndim)]))
-        found.append(np.moveaxis(y, -1, 1))
-    y = np.concatenate(found, 1)
+        parts.append(np.moveaxis(y, -1, 1))
+    y = np.concatenate(parts, 1)
     return (y if bias is None else y + bias.reshape(-1, *[1] * axes)).astype(x.dtype)
 
 

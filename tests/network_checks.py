@@ -223,8 +223,8 @@ def _check_float64(plan: Plan, expected: Outcome) -> None:
             where = f"float64, {'training' if training else 'inference'}"
             for i, (y, z) in enumerate(zip(_listed(net.set_mode(training)(*arrays)), wanted, strict=True)):
                 compare(f"{where}: output {i}", y, z, WIDE)
-        found = net.backward(_structured(plan.cotangents(expected.outputs)))
-        _check_gradients(where, plan, net, _listed(found), expected, WIDE)
+        gradients = net.backward(_structured(plan.cotangents(expected.outputs)))
+        _check_gradients(where, plan, net, _listed(gradients), expected, WIDE)
 
 
 def _check_native(plan: Plan, expected: Outcome) -> None:
@@ -244,8 +244,8 @@ def _check_native(plan: Plan, expected: Outcome) -> None:
         net.load_state_dict(before)
         for i, (y, z) in enumerate(zip(_listed(net(*arrays)), expected.outputs, strict=True)):
             compare(f"{turn}: output {i}", y, z, NARROW)
-        found = net.backward(cotangents)
-        _check_gradients(turn, plan, net, _listed(found), expected, NARROW)
+        gradients = net.backward(cotangents)
+        _check_gradients(turn, plan, net, _listed(gradients), expected, NARROW)
     if not any(plan.is_trained(*key) and p.used for key, p in net.by_key().items()):
         return
     _check_fewer_gradients(net, arrays, cotangents)
@@ -261,14 +261,14 @@ def _check_native(plan: Plan, expected: Outcome) -> None:
 
 
 def _check_inference(where: str, plan: Plan, net: Network, arrays: Sequence[Array], wanted: Sequence[Array]) -> None:
-    found = _listed(net(*arrays))
-    for i, (y, z) in enumerate(zip(found, wanted, strict=True)):
+    actual = _listed(net(*arrays))
+    for i, (y, z) in enumerate(zip(actual, wanted, strict=True)):
         compare(f"{where}: output {i}", y, z, NARROW)
     infer = net.compile_inference(plan.batch)
     for turn in ("first", "second"):
         for i, (y, z) in enumerate(zip(_listed(infer(*arrays)), wanted, strict=True)):
             compare(f"{where}: output {i} of compile_inference, {turn} call", y, z, NARROW)
-    _check_threads(where, plan, net, arrays, found)
+    _check_threads(where, plan, net, arrays, actual)
 
 
 def _check_threads(where: str, plan: Plan, net: Network, arrays: Sequence[Array], wanted: Sequence[Array]) -> None:

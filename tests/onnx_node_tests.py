@@ -106,16 +106,16 @@ def _settings(case: Case, *, weights: bool) -> set[str]:
     names = [info.name for info in graph.input]
     if weights:
         return set(names[1:])
-    found = set()
+    taken = set()
     for node in graph.node:
         for place, name in enumerate(node.input):
             if name in names and place in WEIGHTS.get(node.op_type, ()):
-                found.add(name)
+                taken.add(name)
             if name in names and place and names.index(name) and case.inputs[names.index(name)].dtype.kind in "iub":
                 computed = node.op_type in nn.onnx.supported()["masks and types"] + nn.onnx.supported()["arithmetic"]
                 if not computed and node.op_type not in ("Gather", "GatherElements", "Attention", "MaxUnpool"):
-                    found.add(name)
-    return found
+                    taken.add(name)
+    return taken
 
 
 def _try(case: Case, folder: Path, settings: set[str]) -> None:
@@ -136,8 +136,8 @@ def _try(case: Case, folder: Path, settings: set[str]) -> None:
     path.write_bytes(model.SerializeToString())
     shapes = {info.name: x.shape for info, x in zip(model.graph.input, kept, strict=True)}
     network = nn.from_onnx(path, batch_axis=None, input_shapes=shapes)
-    found = network(*kept)
-    results = found if isinstance(found, tuple) else (found,)
+    outputs = network(*kept)
+    results = outputs if isinstance(outputs, tuple) else (outputs,)
     for y, expected in zip(results, case.outputs, strict=True):
         want = np.asarray(expected).astype(np.float64)
         got = np.asarray(y, np.float64)

@@ -63,8 +63,8 @@ class Case:
         return path
 
     def expected(self) -> list[Any]:
-        found = self.formula(**self.inputs, **self.weights)
-        return list(found) if isinstance(found, tuple) else [found]
+        result = self.formula(**self.inputs, **self.weights)
+        return list(result) if isinstance(result, tuple) else [result]
 
 
 def erf(x: Any) -> Any:
@@ -375,8 +375,8 @@ CASES = cases()
 
 
 def check(net: Any, case: Case, expected: list[Any]) -> None:
-    found = net(*case.inputs.values())
-    for y, wanted in zip(found if isinstance(found, tuple) else [found], expected, strict=True):
+    outputs = net(*case.inputs.values())
+    for y, wanted in zip(outputs if isinstance(outputs, tuple) else [outputs], expected, strict=True):
         assert y.shape == wanted.shape
         if case.steps and y.ndim:  # a half may be rounded either way
             difference = np.abs(y - wanted.astype(np.float64))

@@ -25,13 +25,13 @@ MODULES = [  # the examples of openbnns.sklearn are run with scikit-learn, by te
 
 def blocks(kind: str) -> list[Any]:
     """The blocks of code of this kind on all pages, each a parameter of a test: page, line of its fence, text."""
-    found = []
+    parameters = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for block in re.finditer(rf"^```{kind}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             line = text.count("\n", 0, block.start()) + 1
-            found.append(pytest.param(page, line, block[1], id=f"{page.relative_to(ROOT)}:{line}"))
-    return found
+            parameters.append(pytest.param(page, line, block[1], id=f"{page.relative_to(ROOT)}:{line}"))
+    return parameters
 
 
 def run_alone(page: Path, line: int, code: str) -> None:

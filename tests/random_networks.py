@@ -421,8 +421,8 @@ def _function(d: Drawing) -> None:
 
 def _part_of(d: Drawing, shape: tuple[int, ...]) -> tuple[int, ...]:
     """A shape that is broadcast to this one."""
-    found = tuple(1 if d.chance(0.3) else n for n in shape)
-    return found[d.number(0, len(found)) :] if d.chance(0.4) else found
+    part = tuple(1 if d.chance(0.3) else n for n in shape)
+    return part[d.number(0, len(part)) :] if d.chance(0.4) else part
 
 
 def _with_parameter(d: Drawing) -> None:
@@ -569,8 +569,8 @@ def _order(d: Drawing) -> None:
 
 
 def _detach(d: Drawing) -> None:
-    if found := d.value():
-        d.step("detach", [found[0]])
+    if value := d.value():
+        d.step("detach", [value[0]])
 
 
 def _width(d: Drawing, shape: tuple[int, ...], same: bool) -> int:
@@ -635,10 +635,10 @@ def _layer(d: Drawing) -> None:
     if tokens and d.chance(0.3):
         d.step("layer", tokens, layers=[d.old_layer("Embedding", num_embeddings=5, embedding_dim=d.number(1, 6))])
         return
-    found = d.value(lambda s: len(s) >= 1)
-    if found is None:
+    value = d.value(lambda s: len(s) >= 1)
+    if value is None:
         return
-    name, shape = found
+    name, shape = value
     if d.chance(0.05):
         d.step("linear", [name], layers=[d.old_layer("Parameter", shape=(d.number(1, 6), shape[-1]))])
         return
@@ -661,10 +661,10 @@ def _layer(d: Drawing) -> None:
 
 def _chain(d: Drawing) -> None:
     """Layers that are computed as one: weights, a normalization, an activation, a pooling."""
-    found = d.value(lambda s: len(s) in (1, 3))
-    if found is None:
+    value = d.value(lambda s: len(s) in (1, 3))
+    if value is None:
         return
-    name, shape = found
+    name, shape = value
     if len(shape) == 1:
         count = d.number(2, 6)
         i = d.layer("Linear", in_features=shape[0], out_features=count)

@@ -120,10 +120,10 @@ class Tensor:
         return Tensor(np.broadcast_to(self.data, shape), [(self, _summed(self))])
 
     def repeat(self, *times: int) -> Tensor:
-        found = self
+        joined = self
         for axis, n in enumerate(times):
-            found = cat([found] * n, axis)
-        return found
+            joined = cat([joined] * n, axis)
+        return joined
 
     def flip(self, *dims: int) -> Tensor:
         return Tensor(np.flip(self.data, dims), [(self, lambda dy: np.flip(dy, dims))])
@@ -164,10 +164,10 @@ class Tensor:
 
     def _taken_along(self, dim: int, order: Array) -> Tensor:
         index = tuple(order if i == dim else n for i, n in enumerate(np.ogrid[tuple(map(slice, order.shape))]))
-        found = self[index]
+        taken = self[index]
         gaps = np.diff(np.sort(self.data, dim), axis=dim)
-        found.kink = min([found.kink, *gaps.ravel().tolist()])
-        return found
+        taken.kink = min([taken.kink, *gaps.ravel().tolist()])
+        return taken
 
     def cumsum(self, dim: int) -> Tensor:
         return Tensor(self.data.cumsum(dim), [(self, lambda dy: np.flip(np.flip(dy, dim).cumsum(dim), dim))])
@@ -204,19 +204,19 @@ class Tensor:
 
     def backward(self, gradient: Any = 1.0) -> None:
         """Set ``grad`` of everything that this was computed from."""
-        found, waiting = {self.number: self}, [self]
+        sources, waiting = {self.number: self}, [self]
         while waiting:
             for source, _ in waiting.pop().sources:
-                if source.number not in found:
-                    found[source.number] = source
+                if source.number not in sources:
+                    sources[source.number] = source
                     waiting.append(source)
-        for one in found.values():
+        for one in sources.values():
             one.grad = None
         self.grad = np.broadcast_to(np.asarray(gradient, np.float64), self.shape)
-        for number in sorted(found, reverse=True):
-            dy = found[number].grad
+        for number in sorted(sources, reverse=True):
+            dy = sources[number].grad
             assert dy is not None
-            for source, go_back in found[number].sources:
+            for source, go_back in sources[number].sources:
                 dx = go_back(dy)
                 assert dx.shape == source.shape
                 source.grad = dx if source.grad is None else source.grad + dx

@@ -56,13 +56,13 @@ def sigmoid(x: Tensor) -> Tensor:
 def piecewise(x: Tensor, ends: Sequence[float], parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
     """The first function up to the first end, and so on; at an end the derivative is that of the part before it."""
     which = np.searchsorted(ends, x.data)
-    found = tensor(np.zeros(x.shape))
+    total = tensor(np.zeros(x.shape))
     for i, part in enumerate(parts):
         inside = which == i
         # Other elements take the place of an end, so that no part sees what it is not for.
-        found = found + part(where(inside, x, tensor(ends[min(i, len(ends) - 1)]))) * inside
-    found.kink = min(found.kink, *(_least(np.abs(x.data - end)) for end in ends))
-    return found
+        total = total + part(where(inside, x, tensor(ends[min(i, len(ends) - 1)]))) * inside
+    total.kink = min(total.kink, *(_least(np.abs(x.data - end)) for end in ends))
+    return total
 
 
 def _least(distances: Array) -> float:

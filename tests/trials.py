@@ -44,9 +44,9 @@ class Calling:
 
     def __init__(self, filter: Any, call: str, choice: Any) -> None:
         self.filter, self.choice = filter, choice
-        found = filter.declared(call, filter.choose(call, choice, CALLER))
-        assert found is not None, f"{filter!r} does not declare {call}"
-        self.record: Call = found
+        record = filter.declared(call, filter.choose(call, choice, CALLER))
+        assert record is not None, f"{filter!r} does not declare {call}"
+        self.record: Call = record
         if call in ATTENTION:
             self.function, self.chooses = ATTENTION[call], ()
         else:
@@ -58,7 +58,8 @@ class Calling:
         names = [name.rstrip("_") for name in inspect.signature(self.function).parameters]
         self.names = names[1:]
         tensors = [name for name in self.names if name not in self.chooses]
-        self.arguments = [a for a in found.arguments if re.split(r"[.\[]", a.name)[0] in names]  # some calls take fewer
+        # Some calls take fewer.
+        self.arguments = [a for a in record.arguments if re.split(r"[.\[]", a.name)[0] in names]
         self.strides = {stride: name for name, stride in form(call, tensors).tensors if stride}
 
     def __call__(self, batch: int, given: Mapping[str, Any], strides: Mapping[str, int]) -> int:
