@@ -94,19 +94,19 @@ def test_values_that_were_seen_or_set_stay() -> None:
 
 
 def test_values_seen_do_not_depend_on_the_order_of_looking() -> None:
-    found = []
+    values = []
     for order in ((0, 4), (4, 0)):
         nn.manual_seed(11)
         net = sized()
         for index in order:
             net[index].weight.data  # noqa: B018
-        found.append(copies(net))
+        values.append(copies(net))
     nn.manual_seed(11)
-    found.append(copies(sized().build(SHAPE)))  # and building without a seed gives what was to be seen
-    for other in found[1:]:
-        for name, array in found[0].items():
+    values.append(copies(sized().build(SHAPE)))  # and building without a seed gives what was to be seen
+    for other in values[1:]:
+        for name, array in values[0].items():
             np.testing.assert_array_equal(array, other[name], err_msg=name)
-    assert not np.array_equal(found[0]["0.weight"], sized().state_dict()["0.weight"])
+    assert not np.array_equal(values[0]["0.weight"], sized().state_dict()["0.weight"])
 
 
 def test_manual_seed_makes_lazy_networks_repeatable() -> None:
@@ -193,7 +193,7 @@ def test_what_forward_does_not_use_is_saved_but_not_trained() -> None:
             return value
 
     x, y = numbers(20, 4), np.arange(20) % 3
-    found = []
+    states = []
     for _ in range(2):
         net = Spare()
         optimizer = nn.AdamW(net.parameters(), lr=0.1, weight_decay=0.5)
@@ -204,9 +204,9 @@ def test_what_forward_does_not_use_is_saved_but_not_trained() -> None:
         for name in ("spare.weight", "spare.bias"):
             np.testing.assert_array_equal(net.state_dict()[name], before[name])
         assert not np.array_equal(net.state_dict()["used.weight"], before["used.weight"])
-        found.append(copies(net))
-    for name, array in found[0].items():
-        np.testing.assert_array_equal(array, found[1][name], err_msg=name)
+        states.append(copies(net))
+    for name, array in states[0].items():
+        np.testing.assert_array_equal(array, states[1][name], err_msg=name)
 
 
 def test_parameters_that_forward_reads_itself_follow_the_seed() -> None:

@@ -38,11 +38,11 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
 
 def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], object]) -> None:
     """Change state or arrays of a checkpoint, with a checksum that is right."""
-    found = checkpoints.read(path)
-    change(found.state, found.arrays)
-    state = json.dumps(found.state)
-    metadata = {"format": checkpoints.FORMAT, "state": state, "sha256": checkpoints._checksum(found.arrays, state)}
-    path.write_bytes(weights.encode(found.arrays, metadata))
+    checkpoint = checkpoints.read(path)
+    change(checkpoint.state, checkpoint.arrays)
+    state = json.dumps(checkpoint.state)
+    metadata = {"format": checkpoints.FORMAT, "state": state, "sha256": checkpoints._checksum(checkpoint.arrays, state)}
+    path.write_bytes(weights.encode(checkpoint.arrays, metadata))
 
 
 def header_of(path: Path, change: Callable[[bytes], bytes]) -> None:
@@ -55,9 +55,13 @@ def header_of(path: Path, change: Callable[[bytes], bytes]) -> None:
 
 def as_state(text: str) -> Callable[[Path], None]:
     def change(path: Path) -> None:
-        found = checkpoints.read(path)
-        metadata = {"format": checkpoints.FORMAT, "state": text, "sha256": checkpoints._checksum(found.arrays, text)}
-        path.write_bytes(weights.encode(found.arrays, metadata))
+        checkpoint = checkpoints.read(path)
+        metadata = {
+            "format": checkpoints.FORMAT,
+            "state": text,
+            "sha256": checkpoints._checksum(checkpoint.arrays, text),
+        }
+        path.write_bytes(weights.encode(checkpoint.arrays, metadata))
 
     return change
 

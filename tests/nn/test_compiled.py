@@ -140,9 +140,9 @@ def test_an_epoch_of_odd_targets_samples_and_engines() -> None:
     some[5 * BATCH + 2] = -100
     strided = np.repeat(x, 2, axis=1)[:, ::2]
     for samples, targets in ((x, y), (x, some), (x.astype(np.float64), y), (strided, y), (x, y.astype(np.uint8))):
-        found = steps[0].epoch(samples, targets)
+        losses = steps[0].epoch(samples, targets)
         cut = range(0, len(x), BATCH)
-        assert found == [steps[1](samples[i : i + BATCH], targets[i : i + BATCH]) for i in cut]
+        assert losses == [steps[1](samples[i : i + BATCH], targets[i : i + BATCH]) for i in cut]
     with openbnns.engine("reference"):
         assert steps[0].epoch(x, y) == [steps[1](*batch) for batch in batches]
     assert steps[0].epoch(x, y) == [steps[1](*batch) for batch in batches]
@@ -156,8 +156,8 @@ def test_an_epoch_of_losses_of_numbers(loss: Any) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((20 * BATCH, 7)).astype(np.float32), rng.random((20 * BATCH, 3)).astype(np.float32)
     for _ in range(2):
-        found = steps[0].epoch(x, y)
-        assert found == [steps[1](x[i : i + BATCH], y[i : i + BATCH]) for i in range(0, len(x), BATCH)]
+        losses = steps[0].epoch(x, y)
+        assert losses == [steps[1](x[i : i + BATCH], y[i : i + BATCH]) for i in range(0, len(x), BATCH)]
     assert_same(one, other)
 
 
@@ -218,8 +218,8 @@ def test_an_epoch_is_its_steps() -> None:
     for epoch in range(3):
         for step in steps:
             step.optimizer.learning_rate = 0.01 / (epoch + 1)
-        found = steps[0].epoch(np.concatenate([x, rest[0]]), np.concatenate([y, rest[1]]))
-        assert found == [steps[1](*batch) for batch in batches]
+        losses = steps[0].epoch(np.concatenate([x, rest[0]]), np.concatenate([y, rest[1]]))
+        assert losses == [steps[1](*batch) for batch in batches]
     assert_same(one, other)
     assert steps[0].epoch(*rest) == []
     before = one.state_dict()["0.weight"].copy()

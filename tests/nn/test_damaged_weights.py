@@ -85,16 +85,16 @@ def test_files_of_pytorch_are_read_without_it(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     path = tmp_path / "w.pt"
     path.write_bytes(state_file())
-    found = weight_files.read(path)
+    read = weight_files.read(path)
     whole = np.arange(12, dtype=np.float32)
     expected = {
         "weight": whole.reshape(3, 4), "turned": whole.reshape(3, 4).T, "part": whole[5:9:2], "half": np.float32([1, -2, 0.5]),
         "none": np.zeros((0, 2), np.float32), "one": np.float32(7), "brain": np.float32([1.5, -4]),
     }  # fmt: skip
-    assert found.keys() == expected.keys()
+    assert read.keys() == expected.keys()
     for name, array in expected.items():
-        assert found[name].dtype == np.float32 and found[name].shape == array.shape, name
-        assert np.array_equal(found[name], array), name
+        assert read[name].dtype == np.float32 and read[name].shape == array.shape, name
+        assert np.array_equal(read[name], array), name
 
 
 def test_checkpoints_of_pytorch(tmp_path: Path) -> None:
@@ -163,27 +163,28 @@ def test_views_of_few_numbers_are_read_up_to_a_limit(tmp_path: Path, monkeypatch
 
 def test_a_thousand_damaged_files_of_pytorch(tmp_path: Path) -> None:
     whole, draw = state_file(), np.random.RandomState(1)
-    found = read_many(tmp_path / "w.pt", lambda _: damaged_archive(whole, draw), weight_files.read, (DamagedFile,))
-    assert min(found["read"], found["DamagedFile"]) > 50, found
+    outcomes = read_many(tmp_path / "w.pt", lambda _: damaged_archive(whole, draw), weight_files.read, (DamagedFile,))
+    assert min(outcomes["read"], outcomes["DamagedFile"]) > 50, outcomes
 
 
 def test_a_thousand_damaged_files_of_numpy(tmp_path: Path) -> None:
     made, draw = io.BytesIO(), np.random.RandomState(2)
     np.savez(made, **arrays())
     whole = made.getvalue()
-    found = read_many(tmp_path / "w.npz", lambda _: damaged_archive(whole, draw), weight_files.read, (DataError,))
-    assert found["read"] > 10 and found["DataError"] > 500, found  # NumPy writes the time into the file, so they vary
+    outcomes = read_many(tmp_path / "w.npz", lambda _: damaged_archive(whole, draw), weight_files.read, (DataError,))
+    # NumPy writes the time into the file, so they vary.
+    assert outcomes["read"] > 10 and outcomes["DataError"] > 500, outcomes
 
 
 def test_a_thousand_damaged_safetensors(tmp_path: Path) -> None:
     whole, draw, other = weights.encode(arrays(), {"format": "np"}), np.random.RandomState(3), random.Random(3)
-    found = read_many(
+    outcomes = read_many(
         tmp_path / "w.safetensors",
         lambda number: mutated(other) if number % 2 else damaged(whole, draw),
         weight_files.read,
         (DamagedFile,),
     )
-    assert min(found["read"], found["DamagedFile"]) > 50, found
+    assert min(outcomes["read"], outcomes["DamagedFile"]) > 50, outcomes
 
 
 def keras_net() -> nn.Module:
@@ -213,10 +214,10 @@ def test_a_thousand_damaged_files_of_keras(ending: str, tmp_path: Path) -> None:
         finally:
             net.load_state_dict(before)
 
-    found = read_many(
+    outcomes = read_many(
         tmp_path / f"w{ending}",
         lambda _: (damaged if ending == ".weights.h5" else damaged_archive)(whole, draw),
         read,
         (DamagedFile,),
     )
-    assert min(found["read"], found["DamagedFile"]) > 50, found
+    assert min(outcomes["read"], outcomes["DamagedFile"]) > 50, outcomes

@@ -211,7 +211,7 @@ def test_windows_of_long_signals(windows: int) -> None:
     random = np.random.RandomState(0)
     weight = random.standard_normal((130, 1, 33)).astype(np.float32)
     x = random.standard_normal((2, 1, 15 * windows)).astype(np.float32)
-    found = F.conv1d(x, weight, stride=15, padding=16)
+    actual = F.conv1d(x, weight, stride=15, padding=16)
     padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (16, 16)))
     rows = np.lib.stride_tricks.sliding_window_view(padded[:, 0], 33, axis=1)[:, ::15]
-    np.testing.assert_allclose(found, np.einsum("ntk,ok->not", rows, weight[:, 0]), 1e-4, 1e-4)
+    np.testing.assert_allclose(actual, np.einsum("ntk,ok->not", rows, weight[:, 0]), 1e-4, 1e-4)

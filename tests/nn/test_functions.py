@@ -63,8 +63,8 @@ def test_function_in_a_network(batch: int) -> None:
     exact = [a.astype(np.float64) for a in arrays]
     np.testing.assert_allclose(y, by_hand(*exact), rtol=1e-5, atol=1e-5)
     dx = net.backward(dy)
-    found = [dx, net.first.weight.grad, net.first.bias.grad, net.shift.grad]
-    for i, gradient in enumerate(found):
+    gradients = [dx, net.first.weight.grad, net.first.bias.grad, net.shift.grad]
+    for i, gradient in enumerate(gradients):
         expected = np.zeros(exact[i].shape)
         for place in np.ndindex(*expected.shape):
             ends = []
@@ -182,8 +182,8 @@ def test_loss_function_of_several_outputs() -> None:
             m, s = given["mean"].astype(np.float64), given["logvar"].astype(np.float64)
             return float((((m - t) ** 2 * np.exp(-s)).sum(axis=1) + 0.5 * s[:, 0]).mean())
 
-        found, gradients = criterion(given, t)
-        assert found == pytest.approx(value(**given), rel=1e-5)
+        joint, gradients = criterion(given, t)
+        assert joint == pytest.approx(value(**given), rel=1e-5)
         assert list(gradients) == list(given)
         for name, gradient in gradients.items():
             for place in np.ndindex(gradient.shape):

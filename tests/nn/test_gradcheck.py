@@ -172,8 +172,8 @@ def test_several_inputs_and_outputs() -> None:
             self.table, self.head = nn.Embedding(7, 3), nn.Linear(6, 2)
 
         def forward(self, tokens: Any, weights: Any) -> Any:
-            found = self.table(tokens) * weights.unsqueeze(2)
-            joined = F.cat([found.sum(1), found.amax(1)], dim=1)
+            embedded = self.table(tokens) * weights.unsqueeze(2)
+            joined = F.cat([embedded.sum(1), embedded.amax(1)], dim=1)
             return {"score": self.head(joined), "best": joined.argmax(1), "norm": joined.norm(dim=1)}
 
     net = Two()

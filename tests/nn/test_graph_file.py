@@ -355,12 +355,12 @@ def test_a_few_bytes_cannot_ask_for_memory(tmp_path: Path) -> None:
 
 def places_in(said: Any) -> list[tuple[Any, Any]]:
     """Where something stands in JSON: the table or list, and its key there."""
-    found = []
+    places = []
     for key, value in said.items() if isinstance(said, dict) else enumerate(said):
-        found.append((said, key))
+        places.append((said, key))
         if isinstance(value, (dict, list)):
-            found += places_in(value)
-    return found
+            places += places_in(value)
+    return places
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -91,10 +91,10 @@ def test_filters_of_every_family() -> None:
     def results(row: object) -> dict[str, Array]:
         trial = row.trial()  # type: ignore[attr-defined]
         outputs = trial.forward().items()  # a cache has addresses in it
-        found = {f"output {name}": array for name, array in outputs if name != "backprop_cache"}
+        arrays = {f"output {name}": array for name, array in outputs if name != "backprop_cache"}
         if trial.gradients:
-            found |= {f"gradient {name}": storage.raw() for name, storage in trial.backward().items()}
-        return found
+            arrays |= {f"gradient {name}": storage.raw() for name, storage in trial.backward().items()}
+        return arrays
 
     for row in rows:
         expected[row.id] = results(row)

@@ -129,15 +129,15 @@ def test_bits_are_the_same_without_batch_normalization() -> None:
 
 def test_any_number_of_threads_gives_the_same_bits() -> None:
     net, x = trained(images, (3, 24, 32)), numbers(4, 3, 24, 32)
-    infer, before, found = net.compile_inference(4), bn.get_num_threads(), []
+    infer, before, results = net.compile_inference(4), bn.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
             bn.set_num_threads(threads)
-            found.append(infer(x))
+            results.append(infer(x))
     finally:
         bn.set_num_threads(before)
-    assert_bitwise(found[0], found[1])
-    assert_bitwise(found[0], found[2])
+    assert_bitwise(results[0], results[1])
+    assert_bitwise(results[0], results[2])
 
 
 def test_batch_normalizations_are_folded_and_dropout_is_left_out() -> None:
@@ -332,11 +332,11 @@ def test_inputs_are_read_wherever_they_lie() -> None:
 
 def test_results_that_are_inputs() -> None:
     for net in (nn.Flatten(), nn.Identity(), nn.Dropout(0.5)):
-        infer, found = net.build((2, 3)).eval().compile_inference(4), []
+        infer, results = net.build((2, 3)).eval().compile_inference(4), []
         for seed in (1, 2, 3):
             x = numbers(4, 2, 3, seed=seed)
-            found.append((infer(x), net(x), x.reshape(net(x).shape)))
-        for result, by_call, wanted in found:
+            results.append((infer(x), net(x), x.reshape(net(x).shape)))
+        for result, by_call, wanted in results:
             assert_bitwise(result, wanted)
             assert_bitwise(by_call, wanted)
 
@@ -354,9 +354,9 @@ def test_several_inputs_and_outputs() -> None:
     net = Both().build((4,), (2,)).eval()
     a, b = numbers(3, 4), numbers(3, 2, seed=1)
     infer, wanted = net.compile_inference(3), net(a, b)
-    for found in (infer(a, b), infer(b=b, a=a), infer(a, b, out=infer.outputs)):
-        assert_bitwise(found["sum"], wanted["sum"])
-        assert_bitwise(found["parts"][1], wanted["parts"][1])
+    for actual in (infer(a, b), infer(b=b, a=a), infer(a, b, out=infer.outputs)):
+        assert_bitwise(actual["sum"], wanted["sum"])
+        assert_bitwise(actual["parts"][1], wanted["parts"][1])
     with pytest.raises(ValueError, match="out must be a dictionary with 'sum', 'parts', as forward gives it"):
         infer(a, b, out=np.empty((3, 3), np.float32))
     with pytest.raises(TypeError, match=r"takes 2 inputs, 1 given"):
@@ -375,8 +375,8 @@ def test_threads_may_call_at_the_same_time() -> None:
         return [infer(batches[(worker + i) % 8]) for i in range(24)]
 
     with ThreadPoolExecutor(4) as pool:
-        for worker, found in enumerate(pool.map(work, range(4))):
-            for i, result in enumerate(found):
+        for worker, results in enumerate(pool.map(work, range(4))):
+            for i, result in enumerate(results):
                 assert_bitwise(result, wanted[(worker + i) % 8])
 
 

@@ -28,10 +28,10 @@ def windows(x: Array, kernel: Sequence[int], stride: Sequence[int], dilation: Se
     """(N, C, positions..., kernel...)."""
     axes = tuple(range(2, x.ndim))
     extents = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
-    found = sliding_window_view(x, extents, axis=axes)
+    every = sliding_window_view(x, extents, axis=axes)
     steps = [slice(None, None, s) for s in stride]
     spread = [slice(None, None, d) for d in dilation]
-    return found[(slice(None), slice(None), *steps, *spread)]
+    return every[(slice(None), slice(None), *steps, *spread)]
 
 
 def convolution(

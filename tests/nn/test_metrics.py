@@ -19,8 +19,8 @@ Array = np.ndarray
 
 def scores(count: int, classes: int, seed: int = 0) -> tuple[Array, Array]:
     random = np.random.RandomState(seed)
-    found = np.round(random.standard_normal((count, classes)), 1).astype(np.float32)  # with ties
-    return found, random.randint(0, classes, count)
+    outputs = np.round(random.standard_normal((count, classes)), 1).astype(np.float32)  # with ties
+    return outputs, random.randint(0, classes, count)
 
 
 def in_batches(metric: metrics.Metric, outputs: Array, targets: Array, loss: Any = None, size: int = 7) -> float:
@@ -37,13 +37,13 @@ def in_batches(metric: metrics.Metric, outputs: Array, targets: Array, loss: Any
 
 def counts(outputs: Array, targets: Array) -> list[tuple[int, int, int]]:
     """Right, predicted and true ones of each class, counted one by one."""
-    found = [[0, 0, 0] for _ in range(outputs.shape[1])]
+    table = [[0, 0, 0] for _ in range(outputs.shape[1])]
     for row, wanted in zip(outputs, targets, strict=True):
         predicted = int(row.argmax())
-        found[predicted][1] += 1
-        found[wanted][2] += 1
-        found[predicted][0] += predicted == wanted
-    return [(a, b, c) for a, b, c in found]
+        table[predicted][1] += 1
+        table[wanted][2] += 1
+        table[predicted][0] += predicted == wanted
+    return [(a, b, c) for a, b, c in table]
 
 
 def precision(c: tuple[int, int, int]) -> float:
@@ -89,9 +89,9 @@ def everywhere(outputs: Array, targets: Array) -> dict[str, tuple[float, float]]
     """Accuracy and F1 of classes as every part of the product gives them."""
     count = outputs.shape[1]
     metric = metrics.Accuracy()(outputs, targets), metrics.F1()(outputs, targets)
-    found = evaluation.scores(nn.Predictions.of(outputs, "classification"), targets)
+    scored = evaluation.scores(nn.Predictions.of(outputs, "classification"), targets)
     page = report_scores.classes(report_scores.answers(outputs, targets), targets, [], count, None)
-    return {"metrics": metric, "evaluate": (found["accuracy"], found["f1"]), "report": (page.accuracy, page.f1[1])}
+    return {"metrics": metric, "evaluate": (scored["accuracy"], scored["f1"]), "report": (page.accuracy, page.f1[1])}
 
 
 def test_scores_are_the_same_everywhere() -> None:
@@ -101,8 +101,8 @@ def test_scores_are_the_same_everywhere() -> None:
         occurring = [f1(c) for c in each if c[1] or c[2]]
         expected = f1(each[1]) if len(each) == 2 else sum(occurring) / len(occurring)
         right = sum(int(row.argmax()) == wanted for row, wanted in zip(outputs, targets, strict=True)) / len(targets)
-        for place, found in everywhere(outputs, targets).items():
-            assert found == pytest.approx((right, expected)), place
+        for place, scored in everywhere(outputs, targets).items():
+            assert scored == pytest.approx((right, expected)), place
 
 
 def test_scores_of_labels_are_the_same_everywhere() -> None:
@@ -116,8 +116,8 @@ def test_scores_of_labels_are_the_same_everywhere() -> None:
         assert in_batches(metrics.F1(), outputs, targets, loss) == pytest.approx(expected)
         together = tuple(sum(c[i] for c in each) for i in range(3))
         assert metrics.F1(average="micro")(outputs, targets, loss) == pytest.approx(f1(together))  # type: ignore[arg-type]
-        found = evaluation.scores(nn.Predictions.of(outputs, "multilabel"), targets)
-        assert [found["f1"], found["accuracy"], found["exact"]] == pytest.approx([expected, decisions, exact])
+        scored = evaluation.scores(nn.Predictions.of(outputs, "multilabel"), targets)
+        assert [scored["f1"], scored["accuracy"], scored["exact"]] == pytest.approx([expected, decisions, exact])
         page = report_scores.labels(outputs, targets, [], None, probabilities=False)
         assert [page.f1[1], page.exact] == pytest.approx([expected, exact])
 
@@ -130,9 +130,9 @@ def test_r2_is_the_same_everywhere() -> None:
             error, spread = ((y[:, i] - t[:, i]) ** 2).sum(), ((t[:, i] - t[:, i].mean()) ** 2).sum()
             each.append(1 - error / spread if spread else float(error == 0))
         assert in_batches(metrics.R2(), outputs, targets) == pytest.approx(np.mean(each))
-        found = evaluation.scores(nn.Predictions.of(outputs, "regression"), targets)
-        assert found["r2"] == pytest.approx(np.mean(each))
-        assert found["loss"] == pytest.approx(found["rmse"] ** 2, rel=1e-5)
+        scored = evaluation.scores(nn.Predictions.of(outputs, "regression"), targets)
+        assert scored["r2"] == pytest.approx(np.mean(each))
+        assert scored["loss"] == pytest.approx(scored["rmse"] ** 2, rel=1e-5)
         pages = report_scores.regressions(outputs, targets, [], None)
         assert [one.r2 for one in pages] == pytest.approx(each)
     assert np.isnan(metrics.R2()(np.ones((1, 1)), np.zeros((1, 1))))
@@ -149,8 +149,8 @@ def test_the_loss_of_an_evaluation_is_that_of_the_trainer() -> None:
         ("regression", "mse", np.float32([[0, 1], [1, 1], [1, 0]])),
     ):
         expected = nn.Trainer(net, loss, quiet=True).evaluate(x, y)["loss"]  # type: ignore[arg-type]
-        found = evaluation.scores(nn.Predictions.of(net.eval()(x), task), y)
-        assert found["loss"] == pytest.approx(expected, rel=1e-6), task
+        scored = evaluation.scores(nn.Predictions.of(net.eval()(x), task), y)
+        assert scored["loss"] == pytest.approx(expected, rel=1e-6), task
         assert expected > 20
 
 
@@ -161,8 +161,8 @@ def test_decisions_on_the_edge_are_the_same_everywhere() -> None:
     assert nn.Predictions.of(outputs, "multilabel").labels.tolist() == [[False, True], [True, False]]  # type: ignore[union-attr]
     assert metrics.Accuracy()(outputs, np.array([[0, 1], [1, 0]]), loss) == 1.0
     close = np.float32([[100.0, 100.00001], [3e-9, 0.0]])
-    for found in everywhere(close, np.array([1, 0])).values():
-        assert found[0] == 1.0
+    for scored in everywhere(close, np.array([1, 0])).values():
+        assert scored[0] == 1.0
     assert nn.Predictions.of(close, "classification").labels.tolist() == [1, 0]  # type: ignore[union-attr]
 
 
@@ -176,8 +176,8 @@ def test_a_model_file_knows_the_baseline() -> None:
         said = json.loads(json.dumps(evaluation.usual_answer(task, targets)))
         reference = evaluation.reference_of(task, said, 3)
         outputs, other = random.standard_normal((20, 3)).astype(np.float32), targets[:20]
-        found = nn.Predictions.of(outputs, task)
-        assert evaluation.scores(found, other, reference) == evaluation.scores(found, other, targets)
+        predictions = nn.Predictions.of(outputs, task)
+        assert evaluation.scores(predictions, other, reference) == evaluation.scores(predictions, other, targets)
         for answer in bad:
             assert evaluation.reference_of(task, answer, 3) is None
 
@@ -189,8 +189,8 @@ def test_what_f1_is_called() -> None:
         (three, "classification", np.array([2, 0]), "macro F1 1.000"),
         (two - 1.5, "multilabel", np.array([[0, 1], [1, 0]]), "macro F1 1.000"),
     ):
-        found = nn.Predictions.of(outputs, task, ("cat", "dog", "owl")[: outputs.shape[1]])
-        assert name in evaluation.in_words(evaluation.scores(found, targets), found)
+        predictions = nn.Predictions.of(outputs, task, ("cat", "dog", "owl")[: outputs.shape[1]])
+        assert name in evaluation.in_words(evaluation.scores(predictions, targets), predictions)
     with pytest.raises(ValueError, match=r"average is 'binary', but there are 2 labels\. Use 'micro'"):
         metrics.F1(average="binary")(two, np.array([[0, 1], [1, 0]]), nn.BCEWithLogitsLoss())
 

@@ -29,16 +29,16 @@ def test_classes() -> None:
                 usual = {"labels": [1], "average": "macro"}  # "binary", which refuses targets of a single class
             assert kind()(outputs, targets) == pytest.approx(score(targets, predicted, zero_division=0, **usual))
             for average in ("macro", "micro", "weighted"):
-                found = kind(average=average)(outputs, targets)
-                assert found == pytest.approx(score(targets, predicted, average=average, zero_division=0))
-        found = evaluation.scores(nn.Predictions.of(outputs, "classification"), targets)
-        assert found["f1"] == pytest.approx(metrics.F1()(outputs, targets))
-        assert found["accuracy"] == pytest.approx(sk.accuracy_score(targets, predicted))
+                scored = kind(average=average)(outputs, targets)
+                assert scored == pytest.approx(score(targets, predicted, average=average, zero_division=0))
+        scored = evaluation.scores(nn.Predictions.of(outputs, "classification"), targets)
+        assert scored["f1"] == pytest.approx(metrics.F1()(outputs, targets))
+        assert scored["accuracy"] == pytest.approx(sk.accuracy_score(targets, predicted))
         p = np.exp(outputs.astype(float) - outputs.max(1, keepdims=True))
         p /= p.sum(1, keepdims=True)
-        assert found["loss"] == pytest.approx(sk.log_loss(targets, p, labels=range(count)), rel=1e-5)
+        assert scored["loss"] == pytest.approx(sk.log_loss(targets, p, labels=range(count)), rel=1e-5)
         page = report_scores.classes(report_scores.answers(outputs, targets), targets, [], count, None)
-        assert page.f1[1] == pytest.approx(found["f1"])
+        assert page.f1[1] == pytest.approx(scored["f1"])
         matrix = np.zeros((count, count), int)
         matrix[page.cells[0], page.cells[1]] = page.cells[2]
         np.testing.assert_array_equal(matrix, sk.confusion_matrix(targets, predicted, labels=range(count)))
@@ -66,12 +66,12 @@ def test_labels() -> None:
             for average in (None, "macro", "micro", "weighted"):
                 expected = getattr(sk, name)(targets, said, average=average or "macro", zero_division=0)
                 assert kind(average=average)(outputs, targets, loss) == pytest.approx(expected)
-        found = evaluation.scores(nn.Predictions.of(outputs, "multilabel"), targets)
-        assert found["accuracy"] == pytest.approx(1 - sk.hamming_loss(targets, said))
-        assert found["exact"] == pytest.approx(sk.accuracy_score(targets, said))
-        assert found["f1"] == pytest.approx(sk.f1_score(targets, said, average="macro", zero_division=0))
+        scored = evaluation.scores(nn.Predictions.of(outputs, "multilabel"), targets)
+        assert scored["accuracy"] == pytest.approx(1 - sk.hamming_loss(targets, said))
+        assert scored["exact"] == pytest.approx(sk.accuracy_score(targets, said))
+        assert scored["f1"] == pytest.approx(sk.f1_score(targets, said, average="macro", zero_division=0))
         page = report_scores.labels(outputs, targets, [], None, probabilities=False)
-        assert [page.exact, page.f1[1]] == pytest.approx([found["exact"], found["f1"]])
+        assert [page.exact, page.f1[1]] == pytest.approx([scored["exact"], scored["f1"]])
         both = [i for i in range(targets.shape[1]) if 0 < targets[:, i].sum() < len(targets)]
         if both:
             area = np.mean([sk.roc_auc_score(targets[:, i], outputs[:, i]) for i in both])
@@ -81,10 +81,10 @@ def test_labels() -> None:
 def test_numbers() -> None:
     for outputs, targets in label_sets.numbers(SETS):
         wanted, given = targets.astype(float), outputs.astype(float)
-        found = evaluation.scores(nn.Predictions.of(outputs, "regression"), targets)
-        assert found["r2"] == metrics.R2()(outputs, targets) == pytest.approx(sk.r2_score(wanted, given))
-        assert found["mae"] == metrics.MAE()(outputs, targets) == pytest.approx(sk.mean_absolute_error(wanted, given))
-        assert found["rmse"] ** 2 == pytest.approx(sk.mean_squared_error(wanted, given))
+        scored = evaluation.scores(nn.Predictions.of(outputs, "regression"), targets)
+        assert scored["r2"] == metrics.R2()(outputs, targets) == pytest.approx(sk.r2_score(wanted, given))
+        assert scored["mae"] == metrics.MAE()(outputs, targets) == pytest.approx(sk.mean_absolute_error(wanted, given))
+        assert scored["rmse"] ** 2 == pytest.approx(sk.mean_squared_error(wanted, given))
         for i, one in enumerate(report_scores.regressions(outputs, targets, [], None)):
             assert one.r2 == pytest.approx(sk.r2_score(wanted[:, i], given[:, i]))
             assert one.rmse == pytest.approx(sk.root_mean_squared_error(wanted[:, i], given[:, i]))

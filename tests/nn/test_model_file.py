@@ -182,12 +182,12 @@ def test_the_card_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     net.save_model(path, card=card)
     again = nn.load_model(path)
-    found = again.model_card
-    assert found is not None and found.preparation is not None and found.preparation.state() == prepare.state()
-    assert (found.task, found.classes, found.target_mean, found.library) == (
+    kept = again.model_card
+    assert kept is not None and kept.preparation is not None and kept.preparation.state() == prepare.state()
+    assert (kept.task, kept.classes, kept.target_mean, kept.library) == (
         "regression", ("price",), (100.0,), openbnns.__version__,
     )  # fmt: skip
-    assert (found.training, found.split, found.results) == ({"epochs": 3}, {"seed": 1}, {"rmse": 0.5})
+    assert (kept.training, kept.split, kept.results) == ({"epochs": 3}, {"seed": 1}, {"rmse": 0.5})
     rows = [{"size": 20, "color": "red", "text": "a b b c"}, {"size": None, "color": None, "text": None}]
     features = prepare.apply(rows)
     np.testing.assert_allclose(features[0], [2, 0, 0, 1, 0, np.log(2), np.log(3)], rtol=1e-6)
@@ -230,10 +230,13 @@ def test_predictions(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(plain), scores)
     path = tmp_path / "m.safetensors"
     net.save_model(path, task="classification", classes=["a", "b", "c"])
-    found = nn.load_model(path).predict(x, batch_size=1)
-    assert found.labels.tolist() == ["a", "b"] and list(found) == ["a", "b"] and len(found) == 2 and found[1] == "b"
-    np.testing.assert_allclose(found.probabilities, np.exp(scores) / np.exp(scores).sum(1, keepdims=True), rtol=1e-5)
-    assert "a  86.7%" in repr(found)
+    predictions = nn.load_model(path).predict(x, batch_size=1)
+    assert predictions.labels.tolist() == list(predictions) == ["a", "b"]
+    assert len(predictions) == 2 and predictions[1] == "b"
+    np.testing.assert_allclose(
+        predictions.probabilities, np.exp(scores) / np.exp(scores).sum(1, keepdims=True), rtol=1e-5
+    )
+    assert "a  86.7%" in repr(predictions)
     net.save_model(path, task="multilabel")
     several = nn.load_model(path).predict(x)
     assert several.labels.tolist() == [[True, False, False], [False, True, False]]  # a score of 0 is a no
@@ -382,5 +385,5 @@ def test_random_damage_never_crashes(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     net.save_model(path, task="classification", classes=["a", "b"])
     whole, draw = path.read_bytes(), np.random.RandomState(0)
-    found = read_many(path, lambda _: damaged(whole, draw), nn.load_model, (ModelError, weights.DamagedFile))
-    assert found["read"] < 500 < sum(found.values()), found
+    outcomes = read_many(path, lambda _: damaged(whole, draw), nn.load_model, (ModelError, weights.DamagedFile))
+    assert outcomes["read"] < 500 < sum(outcomes.values()), outcomes

@@ -368,11 +368,11 @@ def test_a_run_with_a_frozen_part_is_not_resumed_without_it(tmp_path: Any) -> No
 def test_random_numbers_follow_from_the_seed_in_any_modes() -> None:
     def results() -> list[Array]:
         net = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(6), nn.Dropout(0.5)).build((6,), seed=3).train()
-        x, found = numbers(4, 6), []
+        x, outputs = numbers(4, 6), []
         for mode in (True, False, True, False):
             net[1].train(mode)
-            found += [net(x), net(x)]
-        return found
+            outputs += [net(x), net(x)]
+        return outputs
 
     first, second = results(), results()
     for one, other in zip(first, second, strict=True):

@@ -71,8 +71,8 @@ def test_inference_has_no_backward() -> None:
     ],
 )
 def test_arithmetic(net: nn.Module, shape: tuple[int, ...], forward: int | None) -> None:
-    found = [row[0] for row in flop(net, numbers(*shape))]
-    assert found == ([] if forward is None else [forward])
+    counts = [row[0] for row in flop(net, numbers(*shape))]
+    assert counts == ([] if forward is None else [forward])
 
 
 def test_arithmetic_of_products() -> None:

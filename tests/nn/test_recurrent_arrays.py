@@ -66,9 +66,9 @@ def test_the_same_as_inside_a_network(kind: str, both: bool, layers: int) -> Non
     inner = expected[1] if len(states) > 1 else (expected[1],)
     np.testing.assert_array_equal(np.stack(flat(rest)), np.stack([part for k in inner for part in k]))
     form = tuple(tuple(d) for d in dstates)
-    found = net.backward((dy, form if len(states) > 1 else form[0]))
-    np.testing.assert_allclose(dx, found[0], rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(np.stack(flat(dhx)), np.stack(found[2:]), rtol=1e-6, atol=1e-6)
+    expected_gradients = net.backward((dy, form if len(states) > 1 else form[0]))
+    np.testing.assert_allclose(dx, expected_gradients[0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(np.stack(flat(dhx)), np.stack(expected_gradients[2:]), rtol=1e-6, atol=1e-6)
     for name, p in cells.named_parameters():
         np.testing.assert_allclose(gradients[name], p.grad, rtol=1e-5, atol=1e-6)
 

@@ -269,12 +269,12 @@ def test_dir_of_objects() -> None:
     for name, thing in objects().items():
         shown = [n for n in dir(thing) if not (n.startswith("__") and n.endswith("__"))]
         assert not {n for n in shown if n.startswith("_")} - {"_repr_html_", "_table"}, (name, shown)
-    found = objects()
-    assert {"weight", "bias", "in_features", "forward", "parameters"} <= set(dir(found["linear"]))
-    assert {"body", "head"} <= set(dir(found["network"])) and "program" not in dir(found["network"])
-    assert {"data", "grad", "shape"} <= set(dir(found["parameter"])) and "make" not in dir(found["parameter"])
-    assert {"reshape", "mean", "shape"} <= set(dir(found["value"])) and "producer" not in dir(found["value"])
-    assert {"fit", "evaluate", "predict", "history"} <= set(dir(found["trainer"]))
+    made = objects()
+    assert {"weight", "bias", "in_features", "forward", "parameters"} <= set(dir(made["linear"]))
+    assert {"body", "head"} <= set(dir(made["network"])) and "program" not in dir(made["network"])
+    assert {"data", "grad", "shape"} <= set(dir(made["parameter"])) and "make" not in dir(made["parameter"])
+    assert {"reshape", "mean", "shape"} <= set(dir(made["value"])) and "producer" not in dir(made["value"])
+    assert {"fit", "evaluate", "predict", "history"} <= set(dir(made["trainer"]))
 
 
 def test_public_methods_have_docstrings() -> None:

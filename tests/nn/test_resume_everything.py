@@ -248,8 +248,8 @@ def test_a_signal_at_the_last_step_of_an_epoch(tmp_path: Path) -> None:
 
     with pytest.raises(nn.Interrupted, match=r"Stopped by SIGTERM after epoch 2\. Go on from .*checkpoint-000000006"):
         run(callbacks=Signal())
-    found = checkpoints.read(checkpoints.list_files(tmp_path / "run")[0])
-    assert (found.state["epoch"], found.state["batch"]) == (2, 0)
+    checkpoint = checkpoints.read(checkpoints.list_files(tmp_path / "run")[0])
+    assert (checkpoint.state["epoch"], checkpoint.state["batch"]) == (2, 0)
     resumed = run(resume=True)
     np.testing.assert_array_equal(resumed, run())
 

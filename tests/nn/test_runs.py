@@ -32,8 +32,8 @@ def train(*arguments: Any) -> int:
 
 
 def history(folder: str | Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((Path(folder) / "history.json").read_text())
-    return found
+    records: list[dict[str, Any]] = json.loads((Path(folder) / "history.json").read_text())
+    return records
 
 
 def test_every_run_has_a_folder_of_its_own(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

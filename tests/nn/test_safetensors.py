@@ -95,11 +95,11 @@ def test_what_is_allowed(tmp_path: Path) -> None:
         for kind in ("<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1")
     }
     weights.save(tmp_path / "a.safetensors", {**every, "scalar": np.float32(3), "none": np.zeros((0, 2))})
-    found = weights.load(tmp_path / "a.safetensors")
+    read = weights.load(tmp_path / "a.safetensors")
     for name, array in every.items():
-        np.testing.assert_array_equal(found[name], array)
-        assert found[name].dtype == array.dtype
-    assert found["scalar"].shape == () and found["none"].shape == (0, 2)
+        np.testing.assert_array_equal(read[name], array)
+        assert read[name].dtype == array.dtype
+    assert read["scalar"].shape == () and read["none"].shape == (0, 2)
 
 
 # The package of the format.

@@ -21,12 +21,12 @@ def optimizer(*rates: float, **options: Any) -> nn.SGD:
 
 
 def rates(schedule: Any, steps: int) -> list[list[float]]:
-    found = []
+    measured = []
     for _ in range(steps):
-        found.append([group["lr"] for group in schedule.optimizer.param_groups])
-        assert schedule.get_last_lr() == found[-1]
+        measured.append([group["lr"] for group in schedule.optimizer.param_groups])
+        assert schedule.get_last_lr() == measured[-1]
         schedule.step()
-    return found
+    return measured
 
 
 def restarts(t: int) -> float:
@@ -99,29 +99,29 @@ FORMULAS: dict[str, tuple[Callable[[nn.Optimizer], Any], Callable[[int], float]]
 @pytest.mark.parametrize("name", FORMULAS)
 def test_values_by_hand(name: str) -> None:
     make, formula = FORMULAS[name]
-    found = rates(make(optimizer()), 19)
+    actual = rates(make(optimizer()), 19)
     expected = [[formula(t)] for t in range(19)]
     assert len({tuple(rate) for rate in expected}) > 1
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-16)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-16)
 
 
 @pytest.mark.parametrize("name", [name for name in FORMULAS if "cycle" not in name])
 def test_groups_keep_their_own_first_rate(name: str) -> None:
     make, formula = FORMULAS[name]
-    found = np.array(rates(make(optimizer(0.5, 0.125)), 15))
-    np.testing.assert_allclose(found[:, 0], [formula(t) for t in range(15)], rtol=1e-12)
+    by_group = np.array(rates(make(optimizer(0.5, 0.125)), 15))
+    np.testing.assert_allclose(by_group[:, 0], [formula(t) for t in range(15)], rtol=1e-12)
     if name not in ("cosine", "restarts"):  # which add something
-        np.testing.assert_allclose(found[:, 1], found[:, 0] / 4, rtol=1e-12)
+        np.testing.assert_allclose(by_group[:, 1], by_group[:, 0] / 4, rtol=1e-12)
     else:
-        np.testing.assert_allclose((found[:, 1] - 0.1) / 0.025, (found[:, 0] - 0.1) / 0.4, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose((by_group[:, 1] - 0.1) / 0.025, (by_group[:, 0] - 0.1) / 0.4, rtol=1e-9, atol=1e-12)
 
 
 def test_lists_for_groups() -> None:
     both = nn.LambdaLR(optimizer(0.5, 0.25), [lambda t: 1.0, lambda t: 0.5**t])
     assert rates(both, 3) == [[0.5, 0.25], [0.5, 0.125], [0.5, 0.0625]]
     one = nn.OneCycleLR(optimizer(0.5, 0.25), [1.0, 2.0], total_steps=10, cycle_momentum=False)
-    found = np.array(rates(one, 10))
-    np.testing.assert_allclose(found[:, 1], 2 * found[:, 0])
+    by_group = np.array(rates(one, 10))
+    np.testing.assert_allclose(by_group[:, 1], 2 * by_group[:, 0])
     plateau = nn.ReduceLROnPlateau(optimizer(0.5, 0.25), factor=0.1, patience=0, min_lr=[0.0, 0.2])
     for value in (1.0, 1.0):
         plateau.step(value)
@@ -166,11 +166,11 @@ def test_plateau() -> None:
     values = [1.0, 0.95, 0.95, 0.95, 0.95, 0.95, 0.95, 0.95, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
     # bad:    0    1     2     3>2: reduce, cool    1    2     3>2   better, ...
     expected = [0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.125, 0.1, 0.1, 0.1, 0.1, 0.1]
-    found = []
+    actual = []
     for value in values:
         schedule.step(np.float32(value))
-        found.append(sgd.lr)
-    assert found == pytest.approx(expected)
+        actual.append(sgd.lr)
+    assert actual == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -200,11 +200,11 @@ def test_going_on_from_a_state(name: str) -> None:
 
 def test_a_plateau_goes_on_from_a_state() -> None:
     def run(schedule: nn.ReduceLROnPlateau, values: list[float]) -> list[float]:
-        found = []
+        measured = []
         for value in values:
             schedule.step(value)
-            found.append(schedule.optimizer.lr)
-        return found
+            measured.append(schedule.optimizer.lr)
+        return measured
 
     values = [1.0, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.9, 0.9, 0.9]
     whole = run(nn.ReduceLROnPlateau(optimizer(), patience=1), values)

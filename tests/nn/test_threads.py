@@ -360,10 +360,10 @@ def test_inference_during_steps_leaves_no_stale_weights() -> None:
                     step(x, y)
 
         require(together(work, 2))
-        found = net(x)  # before anybody asks for the values of its parameters, which are then read again
+        actual = net(x)  # before anybody asks for the values of its parameters, which are then read again
         twin = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 8)).build((256,)).eval()
         twin.load_state_dict(net.state_dict())
-        np.testing.assert_array_equal(found, twin(x))
+        np.testing.assert_array_equal(actual, twin(x))
 
 
 def test_weights_packed_in_the_middle_of_a_step_are_packed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,11 +385,11 @@ def test_weights_packed_in_the_middle_of_a_step_are_packed_again(monkeypatch: py
 
     monkeypatch.setattr(bundle.bnns, "step", interrupted)
     sgd.step()
-    found = net(x)
+    actual = net(x)
     twin = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 8)).build((64,)).eval()
     twin.load_state_dict(net.state_dict())
     assert seen
-    np.testing.assert_array_equal(found, twin(x))
+    np.testing.assert_array_equal(actual, twin(x))
 
 
 def test_a_change_while_another_network_is_built_is_not_lost() -> None:

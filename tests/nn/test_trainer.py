@@ -457,17 +457,17 @@ def test_the_learning_rate_finder_finds_and_puts_everything_back() -> None:
     trainer.fit(x, y, epochs=1)
     before = {name: array.copy() for name, array in net.state_dict().items()}
     state = {name: array.copy() for name, array in trainer.optimizer.state_dict().items()}
-    found = trainer.find_learning_rate(x, y, steps=60, highest=10)
+    sweep = trainer.find_learning_rate(x, y, steps=60, highest=10)
     again = trainer.find_learning_rate(list(zip(np.split(x, 10), np.split(y, 10), strict=True)), steps=60, highest=10)
-    assert 1e-4 < found.suggestion < 1 and 1e-4 < again.suggestion < 1
-    assert found.rates[0] == pytest.approx(1e-6) and (np.diff(found.rates) > 0).all()
+    assert 1e-4 < sweep.suggestion < 1 and 1e-4 < again.suggestion < 1
+    assert sweep.rates[0] == pytest.approx(1e-6) and (np.diff(sweep.rates) > 0).all()
     for name, array in net.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
     for name, array in trainer.optimizer.state_dict().items():
         np.testing.assert_array_equal(array, state[name])
     assert trainer.optimizer.learning_rate == 0.003
-    text, page = str(found), found._repr_html_()
-    assert "<- suggestion" in text and f"{found.suggestion:.2g}" in text.splitlines()[0]
+    text, page = str(sweep), sweep._repr_html_()
+    assert "<- suggestion" in text and f"{sweep.suggestion:.2g}" in text.splitlines()[0]
     assert page.startswith("<figure>") and "<polyline" in page and "Suggested learning rate" in page
     with pytest.raises(ValueError, match=r"lowest is 1 and highest 0\.1"):
         trainer.find_learning_rate(x, y, lowest=1, highest=0.1)
@@ -496,9 +496,9 @@ def test_the_loss_does_not_depend_on_batches(reduction: Any, accumulate: int) ->
             )  # fmt: skip
             given = (x, y) if counted is None else (x, y, counted)
             record = trainer.fit(x, y, epochs=1, sample_weights=counted, validation=given)[0]
-            found = [record["loss"], record["validation_loss"]]
-            found.append(trainer.evaluate(x, y, size, sample_weights=counted)["loss"])
-            assert found == pytest.approx([each.sum() / total] * 3, rel=1e-5), size
+            losses = [record["loss"], record["validation_loss"]]
+            losses.append(trainer.evaluate(x, y, size, sample_weights=counted)["loss"])
+            assert losses == pytest.approx([each.sum() / total] * 3, rel=1e-5), size
 
 
 def test_the_progress_line_shows_the_loss_of_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

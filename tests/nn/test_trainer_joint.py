@@ -127,10 +127,10 @@ def test_one_function_is_the_sum_of_single_losses() -> None:
     metrics = {"right": nn.metrics.Accuracy(output="label"), "mae": nn.metrics.MAE(output="size")}
     measured = nn.Trainer(Two(), joint, nn.SGD(0.1), seed=2, quiet=True, metrics=metrics)
     measured.fit(X, targets, epochs=1)
-    found = measured.evaluate(X, dict(reversed(targets.items())))
+    evaluated = measured.evaluate(X, dict(reversed(targets.items())))
     outputs = measured.predict(X)
-    assert found["right"] == (outputs["label"].argmax(1) == targets["label"]).mean()
-    assert found["mae"] == pytest.approx(float(abs(outputs["size"] - targets["size"]).mean()), rel=1e-5)
+    assert evaluated["right"] == (outputs["label"].argmax(1) == targets["label"]).mean()
+    assert evaluated["mae"] == pytest.approx(float(abs(outputs["size"] - targets["size"]).mean()), rel=1e-5)
 
 
 def test_losses_of_outputs_inside_each_other() -> None:

@@ -249,8 +249,8 @@ def test_killed_and_resumed(tmp_path: Path, how: signal.Signals) -> None:
     assert process.wait(60) != 0
     assert start(True).wait(120) == 0
     whole = run(tmp_path / "whole", 200)
-    found = checkpoints.read(checkpoints.list_files(tmp_path / "cut")[0])
-    np.testing.assert_array_equal(np.concatenate([a.ravel() for a in found.part("network").values()]), whole)
+    checkpoint = checkpoints.read(checkpoints.list_files(tmp_path / "cut")[0])
+    np.testing.assert_array_equal(np.concatenate([a.ravel() for a in checkpoint.part("network").values()]), whole)
 
 
 # When numbers go wrong.
@@ -451,9 +451,9 @@ def test_csv_with_names_of_classes(tmp_path: Path) -> None:
 def test_targets_that_tell_classes(tmp_path: Path, targets: Array, names: tuple[str, ...], numbers: list[int]) -> None:
     x = np.ones((2, 3), np.float32)
     np.savez(tmp_path / "a.npz", x_train=x, y_train=targets[:2], x_test=x, y_test=targets[2:])
-    found = data.classification(data.load(tmp_path / "a.npz"))
-    assert found.class_names == names and found.train_y.dtype == found.test_y.dtype == np.int64
-    assert [*found.train_y, *found.test_y] == numbers
+    dataset = data.classification(data.load(tmp_path / "a.npz"))
+    assert dataset.class_names == names and dataset.train_y.dtype == dataset.test_y.dtype == np.int64
+    assert [*dataset.train_y, *dataset.test_y] == numbers
 
 
 def test_targets_that_do_not(tmp_path: Path) -> None:

@@ -201,16 +201,16 @@ def test_fine_tuning(plan: str, clip: float | None, optimizer: str) -> None:
             T.utils.clip_grad_norm_([p for p in theirs.parameters() if p.grad is not None], clip)
         peer.step()
         assert value == pytest.approx(loss.item(), rel=1e-4, abs=1e-5)
-    found = ours.state_dict()
+    weights = ours.state_dict()
     for name, array in theirs.state_dict().items():
         if "num_batches" in name:
             continue
         if name.endswith("running_var"):  # ours is the biased variance
-            assert not np.array_equal(found[name], start[name].numpy())
+            assert not np.array_equal(weights[name], start[name].numpy())
             continue
-        np.testing.assert_allclose(found[name], array.numpy(), rtol=1e-4, atol=2e-5, err_msg=name)
+        np.testing.assert_allclose(weights[name], array.numpy(), rtol=1e-4, atol=2e-5, err_msg=name)
         if int(name.split(".")[0]) not in trained and "running" not in name:
-            np.testing.assert_array_equal(found[name], start[name].numpy(), err_msg=name)
+            np.testing.assert_array_equal(weights[name], start[name].numpy(), err_msg=name)
 
 
 def test_fine_tuning_with_the_trainer() -> None:

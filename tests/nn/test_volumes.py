@@ -31,11 +31,11 @@ def padded(x: Any, padding: Any, value: float = 0.0) -> Any:
 
 def convolution(x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     parts = np.split(padded(x, padding), groups, 1), np.split(w, groups, 0)
-    found = [
+    channels = [
         np.einsum("ncdhwijk,ocijk->nodhw", windows(p, v.shape[2:], stride, dilation), v)
         for p, v in zip(*parts, strict=True)
     ]
-    return np.concatenate(found, 1) + b[:, None, None, None]
+    return np.concatenate(channels, 1) + b[:, None, None, None]
 
 
 def transposed(x: Any, w: Any, b: Any, stride: Any, padding: Any, extra: Any, dilation: Any, groups: int) -> Any:

@@ -98,9 +98,9 @@ def test_numbers_stay_exact(
 ) -> None:
     x = np.zeros((2, 3), np.float32)
     np.savez(tmp_path / "a.npz", x_train=x, y_train=train, x_test=x[: len(test)], y_test=test)
-    found = data.classification(data.load(tmp_path / "a.npz"))
-    assert found.class_names == names
-    assert [*found.train_y, *found.test_y] == numbers
+    dataset = data.classification(data.load(tmp_path / "a.npz"))
+    assert dataset.class_names == names
+    assert [*dataset.train_y, *dataset.test_y] == numbers
 
 
 def test_words_and_numbers_do_not_mix(tmp_path: Path) -> None:
@@ -118,18 +118,18 @@ def test_three_parts_have_all_classes_in_the_same_shares(tmp_path: Path) -> None
     y = random.permutation(np.repeat([0, 1, 2, 3], [500, 100, 20, 1]))
     x = np.arange(len(y), dtype=np.float32)[:, None]
     np.savez(tmp_path / "a.npz", x=x, y=y)
-    found = data.load(tmp_path / "a.npz", seed=3)
-    parts = {name: np.bincount(part_y, minlength=4) for name, (_, part_y) in found.parts.items()}
+    dataset = data.load(tmp_path / "a.npz", seed=3)
+    parts = {name: np.bincount(part_y, minlength=4) for name, (_, part_y) in dataset.parts.items()}
     assert parts["test"][:3] == pytest.approx([100, 20, 4], abs=1.01)
     assert parts["validation"][:3] == pytest.approx([50, 10, 2], abs=1.01)
     assert parts["training"][3] == 1  # the only sample of its class is trained on
-    samples = np.concatenate([part_x[:, 0] for part_x, _ in found.parts.values()])
+    samples = np.concatenate([part_x[:, 0] for part_x, _ in dataset.parts.values()])
     np.testing.assert_array_equal(np.sort(samples), x[:, 0])  # every sample is in one part
-    for part_x, part_y in found.parts.values():
+    for part_x, part_y in dataset.parts.values():
         np.testing.assert_array_equal(y[part_x[:, 0].astype(int)], part_y)
     again, other = data.load(tmp_path / "a.npz", seed=3), data.load(tmp_path / "a.npz", seed=4)
-    np.testing.assert_array_equal(again.test_x, found.test_x)
-    assert not np.array_equal(other.test_x, found.test_x)
+    np.testing.assert_array_equal(again.test_x, dataset.test_x)
+    assert not np.array_equal(other.test_x, dataset.test_x)
 
 
 def test_parts_of_the_file_are_kept(tmp_path: Path) -> None:
@@ -137,14 +137,14 @@ def test_parts_of_the_file_are_kept(tmp_path: Path) -> None:
     for name in ("validation", "val"):
         parts = {f"x_{name}": x[10:14], f"y_{name}": y[10:14]}
         np.savez(tmp_path / "a.npz", x_train=x[:10], y_train=y[:10], x_test=x[14:], y_test=y[14:], **parts)
-        found = data.load(tmp_path / "a.npz")
+        dataset = data.load(tmp_path / "a.npz")
         for part, expected in (("training", x[:10]), ("validation", x[10:14]), ("test", x[14:])):
-            np.testing.assert_array_equal(found.parts[part][0], expected)
+            np.testing.assert_array_equal(dataset.parts[part][0], expected)
     np.savez(tmp_path / "b.npz", x_train=x[:10], y_train=y[:10], x_test=x[14:], y_test=y[14:])
-    found = data.load(tmp_path / "b.npz")
-    np.testing.assert_array_equal(found.test_x, x[14:])
-    assert len(found.validation_x) == 1 and len(found.train_x) == 9
-    assert set(found.validation_x[:, 0]) <= set(range(10))
+    dataset = data.load(tmp_path / "b.npz")
+    np.testing.assert_array_equal(dataset.test_x, x[14:])
+    assert len(dataset.validation_x) == 1 and len(dataset.train_x) == 9
+    assert set(dataset.validation_x[:, 0]) <= set(range(10))
     for shares, message in (((0.7, 0.3), "leaves nothing to train on"), ((-0.1, 0), "test_share is -0.1")):
         with pytest.raises(ValueError, match=message):
             data.load(tmp_path / "b.npz", test_share=shares[0], validation_share=shares[1])

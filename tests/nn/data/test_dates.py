@@ -48,16 +48,16 @@ def column(path: Path, **options: str) -> DateColumn:
     ],
 )  # fmt: skip
 def test_cells(cell: str, order: str, wanted: str | None) -> None:
-    found = dates.moment(cell, order)
+    read = dates.moment(cell, order)
     if wanted is None:
-        assert found is None
+        assert read is None
         return
-    assert found is not None and found[0] is not None
+    assert read is not None and read[0] is not None
     said = datetime.strptime(wanted, "%Y-%m-%d %H:%M")
     assert (
-        found[0] == said.date()
-        and int(found[1]) == said.hour
-        and round(found[1] * 60) // 1 % 60 in (said.minute, said.minute + 1)
+        read[0] == said.date()
+        and int(read[1]) == said.hour
+        and round(read[1] * 60) // 1 % 60 in (said.minute, said.minute + 1)
     )
 
 
@@ -71,8 +71,8 @@ def test_random_columns_are_read_in_their_order(tmp_path: Path) -> None:
             for day in draw.sample(range(1400), 60)
         ]
         path = write(tmp_path, [moment.strftime(form) for moment in moments])
-        found = column(path)
-        assert found.order == order
+        actual = column(path)
+        assert actual.order == order
         loaded = data.load(path, standardize=False, test_share=0, validation_share=0)
         rounded = [datetime.strptime(moment.strftime(form), form) for moment in moments]
         days = [(m - datetime(1970, 1, 1)) / timedelta(days=1) for m in rounded]
@@ -114,13 +114,13 @@ def test_dates_that_are_wrong_or_missing(tmp_path: Path) -> None:
         data.load(write(tmp_path, [*cells[:30], "soon", *cells[30:]]))
     with pytest.raises(DataError, match=r"line 32: column 'when' is '2024-02-31', but other rows have dates"):
         data.load(write(tmp_path, [*cells[:30], "2024-02-31", *cells[30:]]))
-    found = data.load(write(tmp_path, [*cells, "", "NA"] * 3), test_share=0, validation_share=0)
-    assert isinstance(found.preparation, TablePreparation)
-    mark = found.preparation.feature_names.index("when is missing")
-    gone = found.train_x[:, mark] == 1
+    dataset = data.load(write(tmp_path, [*cells, "", "NA"] * 3), test_share=0, validation_share=0)
+    assert isinstance(dataset.preparation, TablePreparation)
+    mark = dataset.preparation.feature_names.index("when is missing")
+    gone = dataset.train_x[:, mark] == 1
     assert gone.sum() == 6
-    parts = [i for i, name in enumerate(found.preparation.feature_names) if name.startswith("when: ")]
-    assert not found.train_x[gone][:, parts].any() and found.train_x[~gone][:, parts].any()
+    parts = [i for i, name in enumerate(dataset.preparation.feature_names) if name.startswith("when: ")]
+    assert not dataset.train_x[gone][:, parts].any() and dataset.train_x[~gone][:, parts].any()
 
 
 def test_a_model_knows_its_dates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,5 +166,5 @@ def test_timestamps_of_parquet_files(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     moments = [datetime(2020, 1, 1) + timedelta(hours=37 * i) for i in range(50)]
     parquet.write_table(arrow.table({"when": moments, "y": ["a", "b"] * 25}), tmp_path / "a.parquet")
-    found = column(tmp_path / "a.parquet")
-    assert found.order == "ymd" and "hour (sine)" in found.features
+    read = column(tmp_path / "a.parquet")
+    assert read.order == "ymd" and "hour (sine)" in read.features

@@ -151,11 +151,11 @@ def test_an_error_of_the_thread_comes_where_its_item_would() -> None:
         finally:
             closed.append(True)
 
-    found = []
+    items = []
     with pytest.raises(OSError, match="the disk is gone"):
         for item in read_ahead(broken(), 2):
-            found.append(item)
-    assert found == [1, 2] and closed == [True]
+            items.append(item)
+    assert items == [1, 2] and closed == [True]
 
 
 def test_reading_overlaps_with_training() -> None:

@@ -103,17 +103,17 @@ def test_random_columns_give_their_numbers_back(tmp_path: Path) -> None:
         lines += [separator.join((str(i % 7), f'"{cell}"', "uv"[i % 2])) for i, cell in enumerate(cells)]
         path = write(tmp_path, lines)
         try:
-            found, _ = column(path, "x")
+            actual, _ = column(path, "x")
         except DataError as error:
             assert "nothing in the table tells which" in str(error), (case, cells[:5], error)
-            found, _ = column(path, "x", decimal=decimal)
+            actual, _ = column(path, "x", decimal=decimal)
         else:
             accepted += 1
             plain = all(re.fullmatch(r"-?\d+(\.\d+)?|", cell) for cell in cells)
             if plain or (separator == "," and decimal == "," and digits == 3):
-                found, _ = column(path, "x", decimal=decimal)  # which else is a point, as in other files of this kind
+                actual, _ = column(path, "x", decimal=decimal)  # which else is a point, as in other files of this kind
         wanted = np.array([np.nan if v is None else round(v, digits) for v in values])
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6 * size, err_msg=f"{case} {form} {cells[:5]}")
+        np.testing.assert_allclose(actual, wanted, rtol=1e-6, atol=1e-6 * size, err_msg=f"{case} {form} {cells[:5]}")
     assert accepted > 100
 
 

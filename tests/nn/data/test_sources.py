@@ -264,8 +264,8 @@ def test_blocks_train_alike_however_they_are_read(tmp_path: Path) -> None:
         net = nn.Linear(2)
         out = options.pop("out", None)
         nn.Trainer(net, batch_size=8, quiet=True, seed=4, read_ahead=ahead, out=out).fit(x, y, epochs=2, **options)
-        found: Array = net.state_dict()["weight"].copy()
-        return found
+        weight: Array = net.state_dict()["weight"].copy()
+        return weight
 
     whole = run(0)
     x._kept = y._kept = 0  # type: ignore[attr-defined]
@@ -298,10 +298,10 @@ def test_the_order_of_blocks_is_a_permutation(seed: int) -> None:
         batches.append(order[start:stop])
         shards = [order[start + a : start + b] for a, b in cut(stop - start, streams) if a < b]
         np.testing.assert_array_equal(np.concatenate(shards), batches[-1])
-    found = np.concatenate(batches)
-    np.testing.assert_array_equal(np.sort(found), expected)
+    actual = np.concatenate(batches)
+    np.testing.assert_array_equal(np.sort(actual), expected)
     if len(expected) > 20:
-        assert not np.array_equal(found, expected)
+        assert not np.array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 4))
@@ -319,9 +319,9 @@ def test_ranks_read_the_blocks_of_their_shards_alone(ranks: int) -> None:
                 return np.arange(100 * number, 100 * number + 100, dtype=np.float32)
 
             def read(self, rows: Array) -> Array:
-                found = super().read(rows)
+                block = super().read(rows)
                 self.most = max(self.most, len(self._blocks))
-                return found
+                return block
 
         rows = Counted((6400,), np.float32, sizes)
         source = ArraySource(rows, np.zeros(6400), "test", batch_size=batch, seed=1, shards=shards)
@@ -379,8 +379,8 @@ def test_images(pictures: list[Path]) -> None:
     def run(given: Any) -> Array:
         net = nn.Sequential(nn.Conv2d(4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(3))
         nn.Trainer(net, batch_size=8, quiet=True, seed=1).fit(given, y, epochs=2, transforms=[nn.transforms.Flip()])
-        found: Array = net.state_dict()["3.weight"].copy()
-        return found
+        weight: Array = net.state_dict()["3.weight"].copy()
+        return weight
 
     np.testing.assert_array_equal(run(x), run(x[:]))
 

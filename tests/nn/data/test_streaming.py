@@ -139,9 +139,9 @@ def test_rows_that_are_in_memory_move_to_the_file(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(table.exact, exact)
     chosen = draw.permutation(count)[:500]
     for rows in (slice(None), chosen, np.sort(chosen), np.arange(5, 900, 2)):
-        found = table.read(rows)
-        np.testing.assert_array_equal(found[0], numbers[rows])
-        np.testing.assert_array_equal(found[1], codes[rows])
+        read = table.read(rows)
+        np.testing.assert_array_equal(read[0], numbers[rows])
+        np.testing.assert_array_equal(read[1], codes[rows])
 
 
 def test_features_that_have_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,8 +237,8 @@ def test_a_table_larger_than_the_address_space_trains(folder: Path, tmp_path: Pa
         str(tmp_path / "whole"),
     ]
     assert cli.main(["train", "--data", str(tmp_path / "large.csv"), *whole]) == 0
-    found = [nn.load_model(tmp_path / out / "model.safetensors").state_dict() for out in ("whole", "streamed")]
-    for one, other in zip(*(arrays.values() for arrays in found), strict=True):
+    weights = [nn.load_model(tmp_path / out / "model.safetensors").state_dict() for out in ("whole", "streamed")]
+    for one, other in zip(*(arrays.values() for arrays in weights), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -262,10 +262,10 @@ def test_tasks_are_found(tmp_path: Path) -> None:
     assert task([0.5, 1, 2, 1] * 5).task == "regression"
     assert task(list(range(300))).task == "regression"
     assert task([i // 3 for i in range(300)], task="classification").classes == 100
-    found = task([0.5, 1, 2, 1] * 5, seed=1)
-    assert found.class_names == ("y",) and found.train_y.shape == (14, 1) and found.target_mean is not None
-    np.testing.assert_allclose(found.train_y.mean(), 0, atol=1e-6)
-    raw = found.train_y[:, 0] * found.target_std[0] + found.target_mean[0]  # type: ignore[index]
+    dataset = task([0.5, 1, 2, 1] * 5, seed=1)
+    assert dataset.class_names == ("y",) and dataset.train_y.shape == (14, 1) and dataset.target_mean is not None
+    np.testing.assert_allclose(dataset.train_y.mean(), 0, atol=1e-6)
+    raw = dataset.train_y[:, 0] * dataset.target_std[0] + dataset.target_mean[0]  # type: ignore[index]
     assert set(np.round(raw, 4)) <= {0.5, 1, 2}
     with pytest.raises(DataError, match=r"line 3: the target 'y' is 'y', but numbers are to be predicted"):
         task(["1", "y"] * 10, task="regression")
@@ -431,7 +431,7 @@ def test_samples_that_stay_in_their_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=x, y=y)
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "y.npy", y)
-    found = []
+    weights = []
     for source, options in (
         ("a.npz", {}), ("a.npz", {"memory_limit": "10K"}), ("x.npy", {"target": str(tmp_path / "y.npy"), "memory_limit": "10K"}),
     ):  # fmt: skip
@@ -441,6 +441,6 @@ def test_samples_that_stay_in_their_files(tmp_path: Path) -> None:
         nn.Trainer(net, seed=1, quiet=True).fit(
             loaded.train_x, loaded.train_y, epochs=2, validation=(loaded.validation_x, loaded.validation_y)
         )
-        found.append(np.concatenate([array.ravel() for array in net.state_dict().values()]))
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+        weights.append(np.concatenate([array.ravel() for array in net.state_dict().values()]))
+    np.testing.assert_array_equal(weights[0], weights[1])
+    np.testing.assert_array_equal(weights[0], weights[2])

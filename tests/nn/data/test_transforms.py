@@ -34,8 +34,8 @@ def test_what_is_drawn_follows_from_seed_epoch_and_sample(name: str) -> None:
     numbers = np.random.RandomState(1).permutation(1000)[:40]
 
     def changed(seed: int = 3, epoch: int = 2, stream: int = 1, chosen: Any = slice(None)) -> Array:
-        found, _ = transform(x[chosen], None, Draws(seed, epoch, numbers[chosen], stream=stream))
-        return found
+        samples, _ = transform(x[chosen], None, Draws(seed, epoch, numbers[chosen], stream=stream))
+        return samples
 
     whole = changed()
     assert whole.dtype == np.float32 and not np.array_equal(whole, x)
