@@ -45,7 +45,7 @@ class Cells(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.found: list[tuple[str, str]] = []
+        self.texts: list[tuple[str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         self.open.append(tag)
@@ -54,4 +54,4 @@ class Cells(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.found.append((self.open[-1], data))
+        self.texts.append((self.open[-1], data))

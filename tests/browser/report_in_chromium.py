@@ -41,9 +41,9 @@ _OVERFLOWING = """() => {
 
 def chromium() -> str:
     given = os.environ.get("OPENBNNS_CHROMIUM")
-    found = given or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    assert found, "There is no Chromium. Install it (apt-get install chromium), or set OPENBNNS_CHROMIUM to its path."
-    return found
+    browser = given or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    assert browser, "There is no Chromium. Install it (apt-get install chromium), or set OPENBNNS_CHROMIUM to its path."
+    return browser
 
 
 @pytest.fixture(scope="module")

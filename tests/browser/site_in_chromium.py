@@ -139,9 +139,9 @@ def test_search_answers_without_a_network(browser: Browser) -> None:
     page.click(".md-search__input")
     missed = {}
     for question, answer in QUESTIONS.items():
-        found = first_hits(page, question)
-        if answer not in (found[:1] if question in EASY else found):
-            missed[question] = f"{answer} is not among {found}"
+        hits = first_hits(page, question)
+        if answer not in (hits[:1] if question in EASY else hits):
+            missed[question] = f"{answer} is not among {hits}"
     context.close()
     assert len(QUESTIONS) >= 40 and missed == {}
 

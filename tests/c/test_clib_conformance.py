@@ -37,17 +37,17 @@ def test_random_cases(family: str) -> None:
 
 def test_gradients_in_one_place() -> None:
     """They are accepted through C as well, and strict mode warns."""
-    found = 0
+    count = 0
     for case in range(CASES):
         cells = fuzz.hostile.lstm.Cells(fuzz.Draw(3, case))
         unwanted = [n for n, wanted in cells.wanted.items() if not wanted and n not in cells.arriving]
         if cells.scratch is None or len(unwanted) < 2:
             continue
-        found += 1
+        count += 1
         p, delta = cells.forward(fuzz.Outcome()), cells.backward(fuzz.Outcome())
         if not any(cells.wanted[name] for name in cells.arriving):
             continue
         assert face.BNNSDirectApplyLSTMBatchBackward(p, delta, None, None, 0) == 0, openbnns.last_error()
         with openbnns.strict(), pytest.warns(openbnns.StrictWarning, match="layer_delta_params.* share memory"):
             face.BNNSDirectApplyLSTMBatchBackward(p, delta, None, None, 0)
-    assert found > 2
+    assert count > 2

@@ -91,8 +91,8 @@ def script(folder: Path, *lines: str) -> str:
 def test_python_without_a_shared_library(program: Path, tmp_path: Path) -> None:
     """Answer the library's questions as this interpreter does, and as one without a shared library would."""
     real = f'exec "{sys.executable}" "$@"'
-    found = run(program, "names", OPENBNNS_PYTHON=script(tmp_path, real))
-    assert (found.returncode, found.stderr) == (0, "")
+    done = run(program, "names", OPENBNNS_PYTHON=script(tmp_path, real))
+    assert (done.returncode, done.stderr) == (0, "")
     built_without = "import sys, sysconfig; sysconfig.get_config_vars().update(Py_ENABLE_SHARED=0); exec(sys.argv[1])"
     line = refusal(program, OPENBNNS_PYTHON=script(tmp_path, f'exec "{sys.executable}" -I -c "{built_without}" "$4"'))
     assert "has no shared libpython" in line and "--enable-shared" in line
@@ -203,12 +203,12 @@ def test_environment_of_the_library(program: Path, tmp_path: Path) -> None:
     """It is found from where the library lies, also after a move; without its interpreter it is no environment."""
     place = environment(tmp_path / "first", "openbnns", *NUMPY) / "openbnns" / "lib"
     alone: dict[str, str | None] = {"OPENBNNS_PYTHON": None}
-    found = run(program, "names", **alone, LD_PRELOAD=str(place / "libopenbnns.so"))
-    assert (found.returncode, found.stderr) == (0, "")
+    done = run(program, "names", **alone, LD_PRELOAD=str(place / "libopenbnns.so"))
+    assert (done.returncode, done.stderr) == (0, "")
     shutil.move(tmp_path / "first", tmp_path / "second")
     moved = tmp_path / "second" / place.relative_to(tmp_path / "first") / "libopenbnns.so"
-    found = run(program, "names", **alone, LD_PRELOAD=str(moved))
-    assert (found.returncode, found.stderr) == (0, "")
+    done = run(program, "names", **alone, LD_PRELOAD=str(moved))
+    assert (done.returncode, done.stderr) == (0, "")
     for name in ("python", "python3", f"python{VERSION}"):  # the Python that it was made from has gone
         (tmp_path / "second" / "bin" / name).unlink(missing_ok=True)
         (tmp_path / "second" / "bin" / name).symlink_to("/nowhere/bin/python3")

@@ -83,8 +83,8 @@ class Recorder:
 
     def compiled(self, *outputs: int) -> Memory:
         numbers = (ctypes.c_int64 * len(outputs))(*outputs)
-        found: Memory = self._compile(self.handle, len(outputs), ctypes.addressof(numbers), Memory(None, 0))
-        return found
+        memory: Memory = self._compile(self.handle, len(outputs), ctypes.addressof(numbers), Memory(None, 0))
+        return memory
 
 
 class Recorded:
@@ -131,8 +131,8 @@ class Recorded:
                     arguments[key] = value
             if name == "cast":
                 arguments = {"data_type": DATA_TYPES[name_of(arguments["to"])]}
-            found = self.add(name, **arguments)
-            return (found, Recorded(self.builder, found.number + 1)) if name == "top_k" else found
+            recorded = self.add(name, **arguments)
+            return (recorded, Recorded(self.builder, recorded.number + 1)) if name == "top_k" else recorded
 
         return run
 
@@ -186,13 +186,13 @@ def test_operations_are_those_of_python(name: str, shape: tuple[int, ...]) -> No
     x = np.ascontiguousarray(POSITIVE.get(name, X / 2 if name in INSIDE else X))
     wanted = graph.make_context(lambda b: build(b.argument("x", np.float32, shape))).execute({"x": x})["output"]
     with recorder() as builder:
-        found = build(builder.argument("x", np.float32, shape))  # type: ignore[arg-type]
-        described = builder.described(found.number)
+        result = build(builder.argument("x", np.float32, shape))  # type: ignore[arg-type]
+        described = builder.described(result.number)
         assert described.rank == wanted.ndim and described.data_type == DATA_TYPES[name_of(wanted.dtype)]
         sizes = described.shape[: wanted.ndim]
         assert all(n in (m, -1) for n, m in zip(sizes, wanted.shape, strict=True))
         batch = x.shape[0] if shape[0] < 0 else None
-        output = executed(builder.compiled(found.number), np.empty_like(wanted), x, batch=batch)
+        output = executed(builder.compiled(result.number), np.empty_like(wanted), x, batch=batch)
     assert output.tobytes() == wanted.tobytes()
 
 

@@ -31,8 +31,8 @@ every_compiler = pytest.mark.parametrize("compiler", COMPILERS, ids=str)
 
 
 def facts(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((FACTS / f"{name}.json").read_text(encoding="utf-8"))
-    return {key: value for key, value in found.items() if not key.startswith("_")}
+    held: dict[str, Any] = json.loads((FACTS / f"{name}.json").read_text(encoding="utf-8"))
+    return {key: value for key, value in held.items() if not key.startswith("_")}
 
 
 def compile_only(compiler: Compiler, folder: Path, text: str, *options: str) -> None:
@@ -151,9 +151,9 @@ def test_every_function_is_explained() -> None:
     """Each has a comment right before it that ends with what it returns."""
     text = (INCLUDE / "openbnns" / "bnns.h").read_text(encoding="utf-8")
     for name, function in facts("functions").items():
-        found = re.search(rf"/\*\*((?:(?!\*/).)*)\*/\n[\w \*]*\b{name}\(", text, re.DOTALL)
-        assert found, name
-        words = found[1].split()
+        match = re.search(rf"/\*\*((?:(?!\*/).)*)\*/\n[\w \*]*\b{name}\(", text, re.DOTALL)
+        assert match, name
+        words = match[1].split()
         assert len(words) > 4, name
         assert ("Returns" in words) == (function["returns"]["type"] != "void"), name
         if "also" in function:

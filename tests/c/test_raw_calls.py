@@ -65,10 +65,10 @@ def same(run: Callable[[], dict[str, Any]], what: str) -> list[int]:
     with replaced(by_python) as expected_codes:
         expected = run()
     with replaced(by_number) as codes:
-        found = run()
+        actual = run()
     assert codes == expected_codes, f"{what}: 0 where the call is done, 1 where it is declined"
     for name, numbers_ in expected.items():
-        assert_bitwise(found[name], numbers_, f"{what}: {name}")
+        assert_bitwise(actual[name], numbers_, f"{what}: {name}")
     return codes
 
 
@@ -196,10 +196,10 @@ def test_random_batches_and_strides(rng: np.random.Generator) -> None:
         filter = layer(inputs, outputs, rng)
         strides = [int(size + rng.integers(0, 4)) for size in (inputs, outputs)]
         x = rng.normal(size=(batch, strides[0])).astype(np.float32)
-        found, expected = (np.full((batch, strides[1]), 7, np.float32) for _ in range(2))
+        actual, expected = (np.full((batch, strides[1]), 7, np.float32) for _ in range(2))
         succeed(capi.BNNSFilterApplyBatch(filter, batch, x, strides[0], expected, strides[1]))
-        assert raw.drive("BNNSFilterApplyBatch", filter, batch, x, strides[0], found, strides[1]) == 0
-        assert_bitwise(found, expected, f"{inputs} -> {outputs}, batch {batch}, strides {strides}")
+        assert raw.drive("BNNSFilterApplyBatch", filter, batch, x, strides[0], actual, strides[1]) == 0
+        assert_bitwise(actual, expected, f"{inputs} -> {outputs}, batch {batch}, strides {strides}")
 
 
 def test_what_is_wrong_is_declined_and_changes_nothing(rng: np.random.Generator) -> None:

@@ -42,9 +42,9 @@ def test_functions_without_a_filter(function: str, make: Any, result: int, rng: 
         expected = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
         assert call(*given(expected, False)) in (0, None), bn.last_error()
         assert raw.call(number, *given(arguments, False)) == 0
-        for place, (found, wanted) in enumerate(zip(arguments, expected, strict=True)):
-            if isinstance(found, np.ndarray):
-                assert_bitwise(found, wanted, f"{function}: argument {place}, the result is {result}")
+        for place, (actual, wanted) in enumerate(zip(arguments, expected, strict=True)):
+            if isinstance(actual, np.ndarray):
+                assert_bitwise(actual, wanted, f"{function}: argument {place}, the result is {result}")
 
 
 # Functions with structs, with batches, with plain addresses. What makes their arrays, and from these, described by their
@@ -76,8 +76,8 @@ def test_functions_with_structs_batches_and_addresses(
         finally:
             engines.update_fast_calls()
         assert raw.call(number, *arguments(held, *arrays)) == 0
-        for place, (found, wanted) in enumerate(zip(arrays, expected, strict=True)):
-            assert_bitwise(found, wanted, f"{function}: array {place}")
+        for place, (actual, wanted) in enumerate(zip(arrays, expected, strict=True)):
+            assert_bitwise(actual, wanted, f"{function}: array {place}")
 
 
 def test_samples_that_overlap_other_memory_are_declined(rng: np.random.Generator) -> None:
@@ -209,8 +209,8 @@ def test_clipping_by_global_norm(norms: tuple[float, float], in_place: bool, rng
         engines.update_fast_calls()
     given = [[described(array) for array in group] for group in (y, x)]
     assert raw.call(number, *given, len(SIZES), *norms) == 0
-    for found, wanted in zip(y, expected, strict=True):
-        assert_bitwise(found, wanted, f"{norms}")
+    for actual, wanted in zip(y, expected, strict=True):
+        assert_bitwise(actual, wanted, f"{norms}")
 
 
 def test_clipping_declines(rng: np.random.Generator) -> None:

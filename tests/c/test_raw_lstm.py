@@ -60,9 +60,9 @@ def test_lstm(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         for name in LSTM:
             patch.setattr(capi, name, by_number(name, getattr(capi, name)))
-        found = lstm_results(case, values)
+        actual = lstm_results(case, values)
     for name, numbers_ in expected.items():
-        assert_bitwise(found[name], numbers_, f"{case.id}: {name}")
+        assert_bitwise(actual[name], numbers_, f"{case.id}: {name}")
     assert codes == expected_codes and len(codes) == 3
 
 
@@ -116,14 +116,14 @@ def test_dropout(case: Any) -> None:
         cache = np.zeros_like(run.cache)
         before = next_draw()
         assert raw.call(forward, run.params, None, cache, capacity) == 0
-        found = {i: m.read() for i, m in run.outputs.items()}
+        outputs = {i: m.read() for i, m in run.outputs.items()}
         _, _, seed, draw = struct.unpack_from("<4Q", cache.tobytes())
         assert draw == before + 1 and next_draw() == draw + 1
-        seen.add(found[lstm.Y].tobytes())
+        seen.add(outputs[lstm.Y].tobytes())
         again = np.zeros_like(cache)
         caller = Caller(LSTM[0])
         LSTMFilter(run.params, None, caller).forward(caller, run.params, again, capacity, Stream(seed, draw))
-        for i, array in found.items():
+        for i, array in outputs.items():
             assert_bitwise(array, run.outputs[i].read(), f"output {i}")
         assert_bitwise(cache, again, "cache")
         gradients = []

@@ -117,21 +117,21 @@ def test_the_fast_call_clears_it() -> None:
 
 def test_threads_have_their_own() -> None:
     f, x = relu(), np.ones(3, np.float32)
-    found: list[Any] = []
+    messages: list[Any] = []
 
     def other() -> None:
-        found.append(ob.last_error())
+        messages.append(ob.last_error())
         capi.BNNSFilterApply(f, x, np.zeros(3, np.float32))
-        found.append(ob.last_error())
+        messages.append(ob.last_error())
         capi.BNNSFilterApply(None, None, None)
-        found.append(ob.last_error())
+        messages.append(ob.last_error())
 
     plant()
     thread = threading.Thread(target=other)
     thread.start()
     thread.join()
-    assert found[:2] == [None, None]
-    assert "filter is NULL" in found[2]
+    assert messages[:2] == [None, None]
+    assert "filter is NULL" in messages[2]
     assert ob.last_error() == PLANTED
 
 

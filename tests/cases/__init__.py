@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 
 from ._base import Case
 
-MODULES = [import_module(f".{found.name}", __name__) for found in iter_modules(__path__) if found.name != "contract"]
+MODULES = [import_module(f".{entry.name}", __name__) for entry in iter_modules(__path__) if entry.name != "contract"]
 FAMILIES = [module for module in MODULES if any(isinstance(case, Case) for case in getattr(module, "CASES", ()))]
 """Families whose cases the tests of all families run on."""
 

@@ -216,8 +216,8 @@ class AttentionRun:
 
     def struct(self) -> Any:
         def descriptor(name: str) -> Any:
-            found = self.parameters.get(name)
-            return None if found is None else found.descriptor()
+            storage = self.parameters.get(name)
+            return None if storage is None else storage.descriptor()
 
         def projection(name: str) -> Any:
             return capi.BNNSMHAProjectionParameters(
@@ -308,11 +308,11 @@ class AttentionRun:
             storage = storages.get(name)
             if storage is None:
                 return None
-            found = storage.descriptor(flags)
+            described = storage.descriptor(flags)
             if storage.batch > 1 and storage.stride:
-                found.stride[2 if len(storage.tensor.size) == 2 else 1] = storage.stride
-                self._fill_strides(found, storage)
-            return found
+                described.stride[2 if len(storage.tensor.size) == 2 else 1] = storage.stride
+                self._fill_strides(described, storage)
+            return described
 
         arguments: dict[str, Any] = {}
         for name, argument in (("q", "query"), ("k", "key"), ("v", "value")):

@@ -65,14 +65,14 @@ class LstmCase:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        found = {
+        table = {
             "lstm.cell": self.steps == 1, "lstm.seq": self.steps > 1, "lstm.stack": self.layers > 1,
             "lstm.bidir": self.directions > 1, "lstm.peep": any(self.peepholes), "lstm.bias": any(self.bias),
             "lstm.acts": self.activations is not None, "lstm.defacts": self.activations is None,
             "lstm.dropout": self.dropout > 0, "lstm.packed": self.batch_sizes is not None,
             "lstm.states": any(self.states),
         }  # fmt: skip
-        return (*(row for row, here in found.items() if here), "fn.BNNSDirectApplyLSTMBatchTrainingCaching")
+        return (*(row for row, here in table.items() if here), "fn.BNNSDirectApplyLSTMBatchTrainingCaching")
 
     @property
     def backward_rows(self) -> tuple[str, ...]:
@@ -134,11 +134,13 @@ class LstmCase:
     def oracle_activations(self) -> Activations:
         if self.activations is None:
             return DEFAULT_ACTIVATIONS
-        found = []
+        activations = []
         for act in self.activations:
             made = act.struct
-            found.append(Activation(int(made.function), float(np.float32(act.alpha)), float(np.float32(act.beta))))
-        return Activations(*found)
+            activations.append(
+                Activation(int(made.function), float(np.float32(act.alpha)), float(np.float32(act.beta)))
+            )
+        return Activations(*activations)
 
     def expected(self, values: dict[int, Array], keep: Array | None = None) -> reference.Result:
         dropout = None if keep is None else reference.Dropout(float(np.float32(self.dropout)), keep)
@@ -155,7 +157,7 @@ class LstmCase:
         cache = self.expected(values, keep).cache
         d = reference.backward(self.stack(values), cache, wanted, dy, dh, dc, self.oracle_activations)
         assert d.dx is not None and d.dh0 is not None and d.dc0 is not None
-        found = {X: d.dx, H0: d.dh0, C0: d.dc0}
+        gradients = {X: d.dx, H0: d.dh0, C0: d.dc0}
         for g, name in enumerate(LSTM_GATES):
             for tensor, key in ((W0, "dw"), (W1, "dw"), (U, "du"), (P, "dp"), (B, "db")):
                 layers = range(self.first_layers) if tensor == W0 else range(self.layers)
@@ -163,8 +165,8 @@ class LstmCase:
                     layers = range(self.first_layers, self.layers)
                 parts = [[d.gates[layer][r][name][key] for r in range(self.directions)] for layer in layers]
                 if parts:
-                    found[gate_tensor(g, tensor)] = np.array(parts)
-        return found
+                    gradients[gate_tensor(g, tensor)] = np.array(parts)
+        return gradients
 
     # Memory.
 
@@ -375,8 +377,8 @@ def compare_outputs(case: LstmCase, outputs: dict[int, Array], values: dict[int,
         assert_within(outputs[index], numbers, tolerance(numbers, case.hidden + case.inputs), f"{case.id}: {index}")
 
 
-def compare_gradients(case: LstmCase, found: dict[int, Memory], expected: dict[int, Array]) -> None:
-    for index, memory in found.items():
+def compare_gradients(case: LstmCase, actual: dict[int, Memory], expected: dict[int, Array]) -> None:
+    for index, memory in actual.items():
         bound = tolerance(expected[index], case.steps * (case.batch + case.hidden))
         assert_within(memory.read(), expected[index], bound, f"{case.id}: gradient {index}")
         memory.storage.assert_guards_intact(f"gradient {index}")

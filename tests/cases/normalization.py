@@ -63,12 +63,12 @@ class NormalizationCase:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        found = ["fn.BNNSFilterCreateLayerNormalization", "fn.BNNSNormalizationFilterApplyBatch"]
-        found += [f"norm.layer.axis{self.axis}"] * (self.kind == "layer" and len(self.size) == 3)
-        found += ["norm.vector"] * (len(self.size) == 1) + [f"norm.{self.kind}.moving"] * (
+        names = ["fn.BNNSFilterCreateLayerNormalization", "fn.BNNSNormalizationFilterApplyBatch"]
+        names += [f"norm.layer.axis{self.axis}"] * (self.kind == "layer" and len(self.size) == 3)
+        names += ["norm.vector"] * (len(self.size) == 1) + [f"norm.{self.kind}.moving"] * (
             self.moving == "mv" and self.kind in ("batch", "instance")
         )
-        return tuple(found)
+        return tuple(names)
 
     @property
     def forward_rows(self) -> tuple[str, ...]:
@@ -196,10 +196,10 @@ def expected(
     """Results of the reference engine: y, the moving statistics after the call and, if asked for, the gradients."""
     run = NormalizationRun(case, values)
     with openbnns.engine("reference"):
-        found: dict[str, Any] = {"y": run.forward(training), "moving": run.moving()}
+        arrays: dict[str, Any] = {"y": run.forward(training), "moving": run.moving()}
         if gradients:
-            found |= {name: s.read() for name, s in run.backward().items()}
-    return found
+            arrays |= {name: s.read() for name, s in run.backward().items()}
+    return arrays
 
 
 def bounds(case: NormalizationCase, values: dict[str, Array], truth: dict[str, Array]) -> dict[str, Array | float]:

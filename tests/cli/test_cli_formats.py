@@ -93,9 +93,9 @@ def test_predict_takes_arrays_by_the_names_of_inputs(tmp_path: Path, capsys: pyt
     np.savez(tmp_path / "in.npz", factor=factor, words=words)
     assert run("predict", path, tmp_path / "in.npz", "-o", tmp_path / "out.npz", "--batch-size", 3) == 0
     assert f"y, mean written to {tmp_path / 'out.npz'}" in capsys.readouterr().out
-    with np.load(tmp_path / "out.npz") as found:
+    with np.load(tmp_path / "out.npz") as archive:
         for name, expected in zip(("y", "mean"), by_reference(path, [words, factor]), strict=True):
-            np.testing.assert_allclose(found[name], expected, 1e-5, 1e-6)
+            np.testing.assert_allclose(archive[name], expected, 1e-5, 1e-6)
     np.savez(tmp_path / "in.npz", word=words, factor=factor)
     assert run("predict", path, tmp_path / "in.npz") == 2
     assert (
@@ -135,11 +135,11 @@ def test_predict_takes_images(last: bool, tmp_path: Path, capsys: pytest.Capture
     path = picture(tmp_path, ["N", "H", "W", 3] if last else ["N", 3, "H", "W"])
     assert run("predict", path, tmp_path / "x.png", "-o", tmp_path / "y.npz") == 0
     expected = pixels[None] / np.float32(255)
-    with np.load(tmp_path / "y.npz") as found:
-        np.testing.assert_allclose(found["y"], expected if last else expected.transpose(0, 3, 1, 2), 1e-6)
+    with np.load(tmp_path / "y.npz") as archive:
+        np.testing.assert_allclose(archive["y"], expected if last else expected.transpose(0, 3, 1, 2), 1e-6)
     assert run("predict", path, tmp_path / "x.png", "--size", "H=4", "--size", "W=5", "-o", tmp_path / "y.npz") == 0
-    with np.load(tmp_path / "y.npz") as found:
-        assert found["y"].shape == ((1, 4, 5, 3) if last else (1, 3, 4, 5))
+    with np.load(tmp_path / "y.npz") as archive:
+        assert archive["y"].shape == ((1, 4, 5, 3) if last else (1, 3, 4, 5))
     capsys.readouterr()
     assert run("predict", path, tmp_path / "x.png", "--size", "height=4") == 2
     assert "has no free size 'height'. Its free sizes are N, H, W" in capsys.readouterr().err

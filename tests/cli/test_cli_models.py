@@ -104,9 +104,11 @@ def test_predict(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run("predict", model(trained), new) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("sample,prediction,probability,iris")
     net = nn.load_model(model(trained))
-    found = net.predict([{"length": 3, "color": "blue", "weight": 1000}, {"length": 9, "color": "red", "weight": 1050}])
-    assert found.labels.tolist() == ["iris", "tulip"]
-    assert float(rows[0]["iris"]) == pytest.approx(float(found.probabilities[0, 0]), rel=1e-4)
+    predictions = net.predict(
+        [{"length": 3, "color": "blue", "weight": 1000}, {"length": 9, "color": "red", "weight": 1050}]
+    )
+    assert predictions.labels.tolist() == ["iris", "tulip"]
+    assert float(rows[0]["iris"]) == pytest.approx(float(predictions.probabilities[0, 0]), rel=1e-4)
 
 
 def test_evaluate(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,8 +217,8 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scores = json.loads(capsys.readouterr().out)["scores"]
     assert scores["rmse"] < 60 and scores["r2"] > 0.95 and scores["baseline_rmse"] > 200
     assert scores == pytest.approx(card_of(saved).results["test"], rel=1e-4)
-    found = nn.load_model(saved).predict([{"a": 0, "b": 0}, {"a": 1, "b": 0}])
-    assert abs(found.values[0] - 5000) < 100 and 200 < found.values[1] - found.values[0] < 400
+    predictions = nn.load_model(saved).predict([{"a": 0, "b": 0}, {"a": 1, "b": 0}])
+    assert abs(predictions.values[0] - 5000) < 100 and 200 < predictions.values[1] - predictions.values[0] < 400
     assert run("predict", saved, path, "-o", tmp_path / "p.csv", "--quiet") == 0
     assert (tmp_path / "p.csv").read_text().splitlines()[0] == "sample,price"
 
@@ -396,13 +398,13 @@ def networks(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         "labels": (nn.models.mlp(4), (5,), "multilabel"), "images": (nn.models.cnn(3), (1, 8, 8), "classification"),
         "sequences": (nn.models.transformer(3), (6, 8), "classification"),
     }  # fmt: skip
-    found = {"trained": model(trained)}
+    paths = {"trained": model(trained)}
     for name, (network, shape, task) in tasks.items():
         network.build(shape, seed=1)
         network.train()(draw.standard_normal((16, *shape)).astype(np.float32))  # so that statistics are not 0 and 1
-        found[name] = folder / f"{name}.safetensors"
-        network.save_model(found[name], task=task)
-    return found
+        paths[name] = folder / f"{name}.safetensors"
+        network.save_model(paths[name], task=task)
+    return paths
 
 
 @pytest.mark.peers

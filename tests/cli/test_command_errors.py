@@ -55,8 +55,8 @@ def test_a_wrong_engine_is_one_line(module: list[str]) -> None:
         ("target_colum", ["target_column"], "target_column"),
     ],
 )  # fmt: skip
-def test_only_likely_words_are_suggested(word: str, known: list[str], found: str | None) -> None:
-    assert right_word(word, known) == found
+def test_only_likely_words_are_suggested(word: str, known: list[str], suggestion: str | None) -> None:
+    assert right_word(word, known) == suggestion
 
 
 def test_texts_of_one_line() -> None:

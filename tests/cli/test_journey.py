@@ -24,30 +24,30 @@ COUNT = 20  # images that the page classifies
 def block(kind: str) -> str:
     """The one block of this kind in the journey."""
     _, journey = (ROOT / "docs" / "in_and_out.md").read_text().split("\n## A journey\n")
-    (found,) = re.findall(rf"^```{kind}\n(.*?)^```$", journey, re.DOTALL | re.MULTILINE)
-    return found
+    (code,) = re.findall(rf"^```{kind}\n(.*?)^```$", journey, re.DOTALL | re.MULTILINE)
+    return code
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the Python code of the page has run, with ``main.c``, and commands that are strict."""
-    found = tmp_path_factory.mktemp("journey")
+    journey_folder = tmp_path_factory.mktemp("journey")
     before = Path.cwd()
-    os.chdir(found)
+    os.chdir(journey_folder)
     try:
         exec(compile(block("python"), "docs/in_and_out.md", "exec"), {"__name__": "__main__"})
     finally:
         os.chdir(before)
-    (found / "main.c").write_text(block("c"))
+    (journey_folder / "main.c").write_text(block("c"))
     for name, command in {
         "openbnns": f"{shlex.quote(sys.executable)} -m openbnns",
         "cc": "gcc -Wall -Wextra -Werror",
     }.items():
-        (found / "bin").mkdir(exist_ok=True)
-        program = found / "bin" / name
+        (journey_folder / "bin").mkdir(exist_ok=True)
+        program = journey_folder / "bin" / name
         program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         program.chmod(0o755)
-    return found
+    return journey_folder
 
 
 def run(command: str, folder: Path) -> str:
@@ -67,10 +67,10 @@ def run(command: str, folder: Path) -> str:
 def scores(folder: Path) -> np.ndarray:
     """Scores of the network for the images that the page classifies, one at a time as the C program has them."""
     net = nn.load_model(folder / "digits.safetensors").eval()
-    found: Any = np.concatenate([net(image[None]) for image in load_digits()[2][:COUNT]])
-    assert (found.argmax(1) == load_digits()[3][:COUNT]).mean() > 0.8  # it has learned something
-    assert len(set(found.argmax(1))) > 5
-    return found
+    outputs: Any = np.concatenate([net(image[None]) for image in load_digits()[2][:COUNT]])
+    assert (outputs.argmax(1) == load_digits()[3][:COUNT]).mean() > 0.8  # it has learned something
+    assert len(set(outputs.argmax(1))) > 5
+    return outputs
 
 
 def test_the_c_program_prints_what_the_network_says(folder: Path, scores: np.ndarray) -> None:
@@ -87,8 +87,8 @@ def test_the_package_of_core_ml_says_the_same(folder: Path, scores: np.ndarray) 
     _, spec = mil_numpy.load(package)
     (given,) = spec.description.input
     for image, row in zip(load_digits()[2], scores, strict=False):
-        found = mil_numpy.run(package, **{given.name: image[None]})
-        assert found["classLabel"] == str(row.argmax())
+        outputs = mil_numpy.run(package, **{given.name: image[None]})
+        assert outputs["classLabel"] == str(row.argmax())
         grown = np.exp(row.astype(np.float64) - row.max())
-        probabilities = found[spec.description.predictedProbabilitiesName]
+        probabilities = outputs[spec.description.predictedProbabilitiesName]
         np.testing.assert_allclose(list(probabilities.values()), grown / grown.sum(), atol=1e-5)

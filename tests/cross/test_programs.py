@@ -23,8 +23,8 @@ def emulator() -> list[str | Path]:
     if platform.machine() == PROCESSOR:
         return []
     for name in (f"qemu-{PROCESSOR}-static", f"qemu-{PROCESSOR}"):
-        if found := shutil.which(name):
-            return [found, *system()]
+        if program := shutil.which(name):
+            return [program, *system()]
     raise RuntimeError(f"programs for {PROCESSOR} need QEMU here: apt-get install qemu-user-static")
 
 

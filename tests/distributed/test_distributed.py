@@ -100,8 +100,8 @@ def random_parts(count: int, size: int) -> list[Array]:
 def test_native_sums_are_those_of_numpy(count: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = random_parts(count, size)
     tree = joins([(i, i + 1) for i in range(count)], (0, count))
-    found, expected = np.full(size, np.nan, np.float32), np.empty(size, np.float32)
-    sum_in_tree(found, parts, tree)
+    actual, expected = np.full(size, np.nan, np.float32), np.empty(size, np.float32)
+    sum_in_tree(actual, parts, tree)
     narrowed = [np.empty(size, np.uint16) for _ in parts]
     for part, target in zip(parts, narrowed, strict=True):
         narrow(part, target)
@@ -110,7 +110,7 @@ def test_native_sums_are_those_of_numpy(count: int, size: int, monkeypatch: pyte
     squares = block_squares(parts[0])
     monkeypatch.setattr(engines, "_core", None)
     sum_in_tree(expected, parts, tree)
-    assert found.tobytes() == expected.tobytes()
+    assert actual.tobytes() == expected.tobytes()
     again = [np.empty(size, np.uint16) for _ in parts]
     for part, target in zip(parts, again, strict=True):
         narrow(part, target)
@@ -121,7 +121,7 @@ def test_native_sums_are_those_of_numpy(count: int, size: int, monkeypatch: pyte
     assert len(squares) == -(-size // BLOCK)
     in_place = parts[-1].copy()
     sum_in_tree(in_place, [*parts[:-1], in_place], tree)
-    assert in_place.tobytes() == found.tobytes()
+    assert in_place.tobytes() == actual.tobytes()
 
 
 def test_a_sum_may_replace_its_last_part_natively() -> None:
@@ -149,12 +149,12 @@ def test_a_sum_may_be_written_over_all_parts(size: int, monkeypatch: pytest.Monk
 
 def test_bfloat16_rounds_to_the_nearest_and_keeps_what_is_no_number() -> None:
     given = np.float32([1, 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-7, 3.4e38, np.inf, -np.inf, np.nan, 0, -0.0])
-    found = np.empty(len(given), np.uint16)
-    narrow(given, found)
+    actual = np.empty(len(given), np.uint16)
+    narrow(given, actual)
     expected = np.float32([1, 1, 1 + 2**-6, -1 - 2**-7, np.inf, np.inf, -np.inf, np.nan, 0, -0.0])
-    np.testing.assert_array_equal(widened(found), expected)
+    np.testing.assert_array_equal(widened(actual), expected)
     back = np.empty(len(given), np.float32)
-    widen(found, back)
+    widen(actual, back)
     np.testing.assert_array_equal(back, expected)
 
 

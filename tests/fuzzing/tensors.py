@@ -217,7 +217,7 @@ def top_k(draw: Draw) -> Case:
                 k, t.number, batch, source, x.stride, values_at, best.stride, indices_at, where.stride, t.parameters
             )
         )
-        found = answers.at(out.keep("answers", answers.empty(), True))
+        codes = answers.at(out.keep("answers", answers.empty(), True))
         out.note(
             calls.BNNSDirectApplyInTopK(
                 k,
@@ -227,7 +227,7 @@ def top_k(draw: Draw) -> Case:
                 x.stride,
                 tested.at(numbers),
                 tested.stride,
-                found,
+                codes,
                 answers.stride,
                 t.parameters,
             )
@@ -267,11 +267,11 @@ def norms(draw: Draw) -> Case:
         source = x.at(values.copy())
         out.note(calls.BNNSClipByValue(y.at(out.keep("by value", y.empty())), source, -limit, limit))
         out.note(calls.BNNSClipByNorm(y.at(out.keep("by norm", y.empty())), source, limit, axes))
-        found = out.keep("norm", norm.empty())
-        if out.note(calls.BNNSComputeNorm(norm.at(found), source, capi.BNNSL2Norm, axes)) and t.kind == "Float32":
+        norms = out.keep("norm", norm.empty())
+        if out.note(calls.BNNSComputeNorm(norm.at(norms), source, capi.BNNSL2Norm, axes)) and t.kind == "Float32":
             dx = result(x, out, "gradient of the norm", flags)
             given = norm.at(arriving.copy())
-            out.note(calls.BNNSComputeNormBackward(source.data, dx, found.copy(), given, capi.BNNSL2Norm, axes))
+            out.note(calls.BNNSComputeNormBackward(source.data, dx, norms.copy(), given, capi.BNNSL2Norm, axes))
 
     return t.title("norms", axes=axes, limit=limit), run
 

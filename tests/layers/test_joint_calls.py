@@ -78,9 +78,9 @@ def trained(seed: int, threads: int) -> tuple[list[float], list[Array]]:
 def test_random_networks_train_to_the_same_bits(seed: int) -> None:
     losses, parameters = trained(seed, 1)
     for threads in (2, 3, 7):
-        others, found = trained(seed, threads)
+        others, actual = trained(seed, threads)
         assert others == losses, f"losses with {threads} threads"
-        for i, (one, other) in enumerate(zip(found, parameters, strict=True)):
+        for i, (one, other) in enumerate(zip(actual, parameters, strict=True)):
             assert_bitwise(one, other, f"parameter {i} with {threads} threads")
 
 
@@ -131,9 +131,9 @@ def test_weights_that_change_between_calls_are_seen_by_all_workers() -> None:
         net(x)
         for parameter in net.parameters():
             parameter.data = numbers(rng, *parameter.shape)
-        found = net(x)
+        actual = net(x)
         bn.set_num_threads(1)
-        assert_bitwise(found, net(x), "y")
+        assert_bitwise(actual, net(x), "y")
         bn.set_num_threads(2)
 
 

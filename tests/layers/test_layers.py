@@ -529,9 +529,9 @@ def test_a_pair_of_samples_alone_is_a_batch_of_one(make: Any, shapes: Any) -> No
     y = layer.apply(a, b)
     np.testing.assert_array_equal(y, batch[0], strict=True)
     dy = numbers(*y.shape, seed=2)
-    found = layer.apply_backward(input_a=a, input_b=b, output_gradient=dy)
+    gradients = layer.apply_backward(input_a=a, input_b=b, output_gradient=dy)
     expected = layer.apply_backward(input_a=a[None], input_b=b[None], output_gradient=dy[None])
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(gradients, expected, strict=True):
         np.testing.assert_array_equal(one, other[0], strict=True)
     assert layer.apply(np.stack([a, a]), np.stack([b, b])).shape == (2, *y.shape)
     with pytest.raises(ob.LayerApplyError):

@@ -37,17 +37,17 @@ def samples(model: Model, ports: Sequence[Any], run: int) -> list[Any]:
 
     random = np.random.RandomState(run)
     shapes = model.runs[run] if model.runs else [tuple(port.shape) for port in ports]
-    found = []
+    arrays = []
     for port, shape in zip(ports, shapes, strict=True):
         kind = typed(port, 0).dtype.type
         low, high = model.bounds.get(port.name, (0, 10))
         if issubclass(kind, np.integer):
-            found.append(random.randint(low, high, shape).astype(kind) if shape else np.array(low, kind))
+            arrays.append(random.randint(low, high, shape).astype(kind) if shape else np.array(low, kind))
         elif port.name in model.bounds:
-            found.append(np.asarray(random.uniform(low, high, shape), kind))
+            arrays.append(np.asarray(random.uniform(low, high, shape), kind))
         else:
-            found.append(np.asarray(0.3 * random.standard_normal(shape), kind))
-    return found
+            arrays.append(np.asarray(0.3 * random.standard_normal(shape), kind))
+    return arrays
 
 
 def typed(port: Any, x: Any) -> Any:
@@ -62,12 +62,12 @@ def as_list(results: Any) -> list[Any]:
     return list(results) if isinstance(results, (tuple, list)) else [results]
 
 
-def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
+def difference(actual: Sequence[Any], expected: Sequence[Any]) -> float:
     """The largest, as a fraction of the largest value of its output, or of 0.01 if that is smaller; infinite if shapes differ."""
     import numpy as np
 
     worst = 0.0
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
         if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
             return math.inf
@@ -141,7 +141,7 @@ def examine(model: Model, seconds: float) -> dict[str, Any]:
     from openbnns import nn
 
     openbnns.set_num_threads(THREADS)
-    found: dict[str, Any] = {"passed": []}
+    record: dict[str, Any] = {"passed": []}
     session = session_of(model.path)
     ports = session.get_inputs()
     names = [port.name for port in ports]
@@ -149,26 +149,26 @@ def examine(model: Model, seconds: float) -> dict[str, Any]:
     stage = "opens"
     try:
         net = nn.from_onnx(model.path)
-        found["passed"].append(stage)
+        record["passed"].append(stage)
         stage = "runs"
         expected = [session.run(None, dict(zip(names, x, strict=True))) for x in runs]
         results = [as_list(net(*x)) for x in runs]
-        found["error"] = float(f"{max(map(difference, results, expected)):.2g}")
-        if not found["error"] <= model.tolerance:
-            raise ArithmeticError(f"differs from onnxruntime by {found['error']:.1g} of the largest value")
-        found["passed"].append(stage)
+        record["error"] = float(f"{max(map(difference, results, expected)):.2g}")
+        if not record["error"] <= model.tolerance:
+            raise ArithmeticError(f"differs from onnxruntime by {record['error']:.1g} of the largest value")
+        record["passed"].append(stage)
         if seconds:
             times = speed(net, session, names, runs[0], seconds)
-            found |= {key: float(f"{ms:.4g}") for key, ms in zip(("ms", "onnxruntime_ms"), times, strict=True)}
+            record |= {key: float(f"{ms:.4g}") for key, ms in zip(("ms", "onnxruntime_ms"), times, strict=True)}
     except Exception as error:
-        return found | {"failed": stage, "reason": _reason(error)}
+        return record | {"failed": stage, "reason": _reason(error)}
     for stage, attempt in (("exports", _export), ("trains", _train)):
         try:
-            found |= attempt(model, net, runs, results)
-            found["passed"].append(stage)
+            record |= attempt(model, net, runs, results)
+            record["passed"].append(stage)
         except Exception as error:
-            found |= {"failed": stage, "reason": _reason(error)}
-    return found
+            record |= {"failed": stage, "reason": _reason(error)}
+    return record
 
 
 def _export(model: Model, net: Any, runs: Sequence[Any], results: Sequence[Any]) -> dict[str, Any]:
@@ -228,17 +228,17 @@ def examine_apart(model: Model, seconds: float) -> dict[str, Any]:
     return result
 
 
-def line(name: str, found: Mapping[str, Any]) -> str:
-    marks = "".join(stage[0].upper() if stage in found["passed"] else "-" for stage in STAGES)
-    error = f"{found['error']:8.1g}" if "error" in found else " " * 8
-    ratio = f"{found['onnxruntime_ms'] / found['ms']:6.2f}x {found['ms']:8.2f} ms" if "ms" in found else " " * 19
-    why = f"  {' | '.join(found['reason'].splitlines())[:200]}" if "reason" in found else ""
+def line(name: str, record: Mapping[str, Any]) -> str:
+    marks = "".join(stage[0].upper() if stage in record["passed"] else "-" for stage in STAGES)
+    error = f"{record['error']:8.1g}" if "error" in record else " " * 8
+    ratio = f"{record['onnxruntime_ms'] / record['ms']:6.2f}x {record['ms']:8.2f} ms" if "ms" in record else " " * 19
+    why = f"  {' | '.join(record['reason'].splitlines())[:200]}" if "reason" in record else ""
     return f"{name:48s} {marks} {error} {ratio}{why}"
 
 
-def lost(found: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+def lost(record: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
     """Stages that a model no longer passes."""
-    return [stage for stage in kept.get("passed", ()) if stage not in found["passed"]]
+    return [stage for stage in kept.get("passed", ()) if stage not in record["passed"]]
 
 
 def page(text: str, kept: Mapping[str, Any]) -> str:
@@ -262,17 +262,17 @@ def _table(kept: Mapping[str, Any]) -> str:
         f"{kept['machine']}.", "", "| model | task | opens | error | trains | written | speed | refused, or wrong |",
         "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for name, found in models.items():
-        yes = {stage: "yes" if stage in found["passed"] else "no" for stage in STAGES}
-        if not found.get("falls", True):
+    for name, record in models.items():
+        yes = {stage: "yes" if stage in record["passed"] else "no" for stage in STAGES}
+        if not record.get("falls", True):
             yes["trains"] = "finite gradients"
-        if found.get("fixed"):
+        if record.get("fixed"):
             yes["exports"] += ", one size"
-        error = f"{found['error']:.0e}" if "error" in found else ""
-        ratio = f"{found['onnxruntime_ms'] / found['ms']:.2f}" if "ms" in found else ""
-        why = _short(found["reason"]) if "reason" in found else ""
+        error = f"{record['error']:.0e}" if "error" in record else ""
+        ratio = f"{record['onnxruntime_ms'] / record['ms']:.2f}" if "ms" in record else ""
+        why = _short(record["reason"]) if "reason" in record else ""
         lines.append(
-            f"| {name} | {found['task']} | {yes['opens']} | {error} | {yes['trains']} | {yes['exports']} | {ratio} | {why} |"
+            f"| {name} | {record['task']} | {yes['opens']} | {error} | {yes['trains']} | {yes['exports']} | {ratio} | {why} |"
         )
     return "\n".join(lines)
 
@@ -313,11 +313,11 @@ def main() -> int:
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"models": {}}
     worse, results = [], {}
     for model in chosen:
-        found = examine_apart(model, options.seconds)
-        results[model.name] = {"task": model.task, **found}
-        print(line(model.name, found), flush=True)
-        worse += [f"{model.name}: no longer {stage}" for stage in lost(found, kept["models"].get(model.name, {}))]
-    passed = [len([None for found in results.values() if stage in found["passed"]]) for stage in STAGES]
+        record = examine_apart(model, options.seconds)
+        results[model.name] = {"task": model.task, **record}
+        print(line(model.name, record), flush=True)
+        worse += [f"{model.name}: no longer {stage}" for stage in lost(record, kept["models"].get(model.name, {}))]
+    passed = [len([None for record in results.values() if stage in record["passed"]]) for stage in STAGES]
     print(f"\n{len(chosen)} models: " + ", ".join(f"{n} {word}" for n, word in zip(passed, STAGES, strict=True)))
     if options.keep:
         models = kept["models"] | results

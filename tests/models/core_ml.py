@@ -49,8 +49,8 @@ def compared(path: Path, x: list[Any], expected: list[Any]) -> tuple[Any, float]
     from openbnns.coreml import MLModel
 
     model = MLModel(path)
-    found = model.predict(by_name(model, x))
-    return model, difference(list(found.values()), [one.reshape(one.shape or (1,)) for one in expected])
+    predicted = model.predict(by_name(model, x))
+    return model, difference(list(predicted.values()), [one.reshape(one.shape or (1,)) for one in expected])
 
 
 def milliseconds(model: Any, session: Any, x: list[Any], seconds: float) -> tuple[float, float]:
@@ -132,11 +132,11 @@ def packaged(package: Model, name: str) -> str:
         text = coreml.write_compiled(coreml.read(package.path), Path(folder) / "model.mlmodelc")
         for place in (package.path, text):
             model = MLModel(place)
-            found = model.predict(by_name(model, x))
+            ours = model.predict(by_name(model, x)).values()
             # Outputs have other names and another order.
-            worst = max(min(difference([y], [one]) for y in found.values() if y.shape == one.shape) for one in theirs)
+            worst = max(min(difference([y], [one]) for y in ours if y.shape == one.shape) for one in theirs)
             said.append(f"{place.name} {worst:.1e}")
-            if not worst <= 1e-4 or len(found) != len(theirs) or not all(np.isfinite(y).all() for y in found.values()):
+            if not worst <= 1e-4 or len(ours) != len(theirs) or not all(np.isfinite(y).all() for y in ours):
                 raise ArithmeticError(f"{place.name} differs from onnxruntime by {worst:.1e}")
     return ", ".join(said)
 

@@ -474,12 +474,12 @@ def _compare_training(outcome: Outcome, module: Any, network: Any, inputs: dict[
         ]
         sum(terms).backward()
     network.backward(refilled(result, iter(cotangents)), input_gradient=False)
-    found = dict(network.named_parameters())
+    parameters = dict(network.named_parameters())
     expected = {name: p.grad for name, p in exact.named_parameters() if p.grad is not None}
     largest = max(float(g.abs().max()) for g in expected.values())
     single = dict(theirs.named_parameters())
     for name, gradient in expected.items():
-        own = found[name].grad
+        own = parameters[name].grad
         own = np.zeros(tuple(gradient.shape)) if own is None else np.asarray(own).reshape(tuple(gradient.shape))
         scale = 1e-3 * largest  # keys of an attention have biases whose gradient is zero but for rounding
         outcome.gradient = max(outcome.gradient, _distance(own, gradient, scale))

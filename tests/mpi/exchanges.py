@@ -43,7 +43,7 @@ def wrong(comm: nn.distributed.Communicator, count: int, gathers: bool) -> list[
     shards = Shards(count, comm.size, comm.rank)
     buckets = comm.buckets_of(SIZE)
     exchange = Exchange(comm, shards, SIZE, buckets, gathers=gathers)
-    found = []
+    faults = []
     for step in range(3):
         leaves = [of_shard(shard, step) for shard in range(count)]
         trees = shards.subtrees[shards.rank]
@@ -59,13 +59,13 @@ def wrong(comm: nn.distributed.Communicator, count: int, gathers: bool) -> list[
         sum_in_tree(expected, leaves, Shards(count).own_joins)
         own = [(0, SIZE)] if gathers else exchange.own
         if any(exchange.parts[-1][a:b].tobytes() != expected[a:b].tobytes() for a, b in own):
-            found.append(step)
+            faults.append(step)
     covered = sorted(span for spans in comm.gather(exchange.own) for span in spans if span[0] < span[1])
     assert [a for a, _ in covered] == [0, *[b for _, b in covered[:-1]]] and covered[-1][1] == SIZE
     view = exchange.parts[0] if RANK == 0 else None
     exchange.close()
     assert view is None or view.any(), "memory that somebody has a view of was taken away"
-    return found
+    return faults
 
 
 def main() -> None:

@@ -22,9 +22,9 @@ SECONDS = 300  # ranks share two cores with other tests
 def mpiexec() -> str:
     """The mpiexec of Python's environment, or else of the machine."""
     beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    assert found, "mpi4py is installed, but there is no mpiexec: pip install mpich"
-    return found
+    program = str(beside) if beside.exists() else shutil.which("mpiexec")
+    assert program, "mpi4py is installed, but there is no mpiexec: pip install mpich"
+    return program
 
 
 def start(
@@ -60,8 +60,8 @@ def train(ranks: int, folder: Path, told: dict[str, Any] | None = None, **enviro
     path = folder / f"results-{ranks}.npz"
     done = run(ranks, "train.py", str(path), json.dumps(told or {}), **environment)
     assert done.returncode == 0, f"{ranks} ranks: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-    with np.load(path) as found:
-        return dict(found)
+    with np.load(path) as archive:
+        return dict(archive)
 
 
 def differing(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -> list[str]:

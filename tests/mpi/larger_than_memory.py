@@ -40,7 +40,7 @@ def train(x: Any) -> str:
 
 path = sys.argv[1]
 train(np.zeros((96, 8), np.float32))  # so that threads and MPI have what they need
-found = []
+weights = []
 for what, size, read in (
     (resource.RLIMIT_AS, sizes()[0], lambda: nn.sources.open_npy(path)),
     (resource.RLIMIT_DATA, sizes()[1], lambda: np.load(path, mmap_mode="r")),  # what is mapped is no data
@@ -51,7 +51,7 @@ for what, size, read in (
         sys.exit("The limit does not hold.")
     except MemoryError:
         pass
-    found.append(train(read()))
+    weights.append(train(read()))
     resource.setrlimit(what, (resource.RLIM_INFINITY, resource.getrlimit(what)[1]))
-assert len(set(found)) == 1
-sys.stdout.write(f"{found[0]}\n")  # at once: ranks write to one pipe
+assert len(set(weights)) == 1
+sys.stdout.write(f"{weights[0]}\n")  # at once: ranks write to one pipe

@@ -27,8 +27,8 @@ def settings(**more: str) -> dict[str, str]:
 
 
 def call(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    found = settings(**environment)
-    return subprocess.run(list(command), capture_output=True, text=True, timeout=SECONDS, env=found)
+    environ = settings(**environment)
+    return subprocess.run(list(command), capture_output=True, text=True, timeout=SECONDS, env=environ)
 
 
 def job(ranks: int, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

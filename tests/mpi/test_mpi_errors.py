@@ -37,9 +37,9 @@ MESSAGES = {
 def test_all_ranks_say_what_is_wrong() -> None:
     done = run(3, "refused.py", *MESSAGES)
     assert done.returncode == 0, done.stderr
-    found = dict(map(json.loads, done.stdout.splitlines()))
+    by_rank = dict(map(json.loads, done.stdout.splitlines()))
     for name, message in MESSAGES.items():
-        told = found[name]
+        told = by_rank[name]
         assert len(told) == 3 and len(set(told)) == 1, f"{name}: {told}"
         assert re.search(message, told[0]), f"{name}: {told[0]}"
 
@@ -47,15 +47,15 @@ def test_all_ranks_say_what_is_wrong() -> None:
 def test_ranks_without_fault_name_the_one_that_fails_or_is_slow() -> None:
     done = run(3, "refused.py", "missing_file", "shorter_file", "slow_rank")
     assert done.returncode == 0, done.stderr
-    found = dict(map(json.loads, done.stdout.splitlines()))
+    by_fault = dict(map(json.loads, done.stdout.splitlines()))
     for name, message in {
         "missing_file": r"FileNotFoundError: .*x.npy",
         "shorter_file": r"DataError: Trainer.fit: x has 39 samples, but y has shape \(40,\)",
     }.items():
-        told = found[name]
+        told = by_fault[name]
         assert told[0] == told[2] and re.match(message, told[1]), told
         assert re.match(rf"RankError: Rank 1 on \S+ failed. {message}", told[0]), told
-    (ranks, said), *others = map(json.loads, found["slow_rank"])
+    (ranks, said), *others = map(json.loads, by_fault["slow_rank"])
     assert [other for other in others if other[0] != ranks or other[1]] == []  # all know, one speaks
     computed, waited = ranks["computed_seconds"], ranks["waited_seconds"]
     slept = 3 * 5 * 0.05  # in 3 steps, for 5 of 16 shards

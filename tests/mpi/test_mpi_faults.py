@@ -38,8 +38,8 @@ class Chain:
         return done
 
     def weights(self) -> dict[str, Any]:
-        with np.load(self.folder / "weights.npz") as found:
-            return dict(found)
+        with np.load(self.folder / "weights.npz") as archive:
+            return dict(archive)
 
     def latest(self) -> str:
         return max(path.name for path in (self.folder / "run").glob("checkpoint-*"))

@@ -89,8 +89,8 @@ def test_an_optimizer_that_is_shared_out_takes_the_same_steps(tmp_path: Path) ->
 def test_faster_ways_to_sum_give_nearly_the_same(options: dict[str, object], tmp_path: Path) -> None:
     """All ranks still have the same weights, which train.py checks."""
     told = {"problems": ["mlp", "cnn"], "fit": {"epochs": 1}}
-    exact, found = train(1, tmp_path, told), train(3, tmp_path, {**told, "communicator": options})
+    exact, actual = train(1, tmp_path, told), train(3, tmp_path, {**told, "communicator": options})
     for name in exact:
-        np.testing.assert_allclose(found[name], exact[name], rtol=0.1, atol=0.02, err_msg=name)
+        np.testing.assert_allclose(actual[name], exact[name], rtol=0.1, atol=0.02, err_msg=name)
     if "transport" in options:
-        assert differing(exact, found) != []
+        assert differing(exact, actual) != []

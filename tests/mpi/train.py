@@ -45,23 +45,23 @@ def run(name: str, told: dict[str, Any]) -> dict[str, Any]:
     if "stop_at" in told:
         given["callbacks"] = [Stop(told["stop_at"])]
     history = trainer.fit(x, y, **given)
-    found = {f"{name}/network/{key}": array.copy() for key, array in trainer.network.state_dict().items()}
-    found[f"{name}/steps"] = trainer.optimizer.state_dict()["steps"]
+    arrays = {f"{name}/network/{key}": array.copy() for key, array in trainer.network.state_dict().items()}
+    arrays[f"{name}/steps"] = trainer.optimizer.state_dict()["steps"]
     measured = [{k: v for k, v in record.items() if isinstance(v, float) and k != "seconds"} for record in history]
-    found[f"{name}/history"] = np.array([value for record in measured for value in record.values()])
-    digest = hashlib.sha256(b"".join(array.tobytes() for array in found.values())).hexdigest()
+    arrays[f"{name}/history"] = np.array([value for record in measured for value in record.values()])
+    digest = hashlib.sha256(b"".join(array.tobytes() for array in arrays.values())).hexdigest()
     everyone = MPI.COMM_WORLD.allgather(digest)
     assert len(set(everyone)) == 1, f"{name}: the ranks end with different weights: {everyone}"
-    return found
+    return arrays
 
 
 def main() -> None:
     path, told = sys.argv[1], json.loads(sys.argv[2])
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name in told.get("problems", PROBLEMS):
-        found |= run(name, told)
+        arrays |= run(name, told)
     if MPI.COMM_WORLD.Get_rank() == 0:
-        np.savez(path, **found)
+        np.savez(path, **arrays)
 
 
 if __name__ == "__main__":

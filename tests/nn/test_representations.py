@@ -194,7 +194,7 @@ def test_tables_for_notebooks() -> None:
         assert page is not None
         cells = Cells()
         cells.feed(page)
-        texts = [text for _, text in cells.found]
+        texts = [text for _, text in cells.texts]
         assert not cells.open and texts[:4] == ["layer", "computes", "output of a sample", "parameters"]
         assert "body.3, body.4" in texts and texts[-1].startswith("95 parameters")
     x, y = numbers(8, 4), np.arange(8) % 3
@@ -205,7 +205,7 @@ def test_tables_for_notebooks() -> None:
     header = ["epoch", "step", "learning rate", "loss", "accuracy", "validation loss", "validation accuracy", "seconds"]
     cells = Cells()
     cells.feed(history._repr_html_())
-    assert [text for _, text in cells.found[:8]] == header
+    assert [text for _, text in cells.texts[:8]] == header
     assert repr(history).splitlines()[0].split("  ")[0] == "epoch" and len(str(history).splitlines()) == 4
     assert history.column("loss") == [record["loss"] for record in history] and history == list(history)
     with pytest.raises(KeyError, match=r"there is no 'los'\. Did you mean 'loss'\?"):

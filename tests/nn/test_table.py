@@ -27,7 +27,7 @@ def test_html_is_well_formed_and_escaped() -> None:
     page.feed(TABLE.html())
     page.close()
     assert not page.open
-    assert page.found == [
+    assert page.texts == [
         ("caption", "T < U"), ("th", "layer"), ("th", "shape"), ("th", "n"), ("td", "0"), ("td", "(3, <4>)"), ("td", "12"),
         ("td", "head & tail"), ("td", "()"), ("td", "3"), ("p", "15 in all"),
     ]  # fmt: skip

@@ -43,9 +43,9 @@ def test_a_run_adds_to_the_file_of_its_machine(tmp_path: Path) -> None:
 
 
 def test_results_say_what_they_were_measured_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = results.about("under emulation")
-    assert found["note"].endswith("under emulation")
-    assert {"processor", "instruction set", "openbnns", "torch", "jax", "numpy", "peak", "measured"} <= set(found)
+    about = results.about("under emulation")
+    assert about["note"].endswith("under emulation")
+    assert {"processor", "instruction set", "openbnns", "torch", "jax", "numpy", "peak", "measured"} <= set(about)
     xeon = {"processor": "Intel(R) Xeon(R) Processor @ 2.80GHz", "instruction set": "avx512"}
     assert results.file_name(xeon) == "intel-xeon-2.80ghz-avx512"
     monkeypatch.setattr(results, "_flags", lambda: {"avx512f"})
@@ -117,8 +117,8 @@ def test_the_page_of_the_documentation_is_current(monkeypatch: pytest.MonkeyPatc
     gallery = importlib.import_module("benchmark_gallery")
     kept = gallery.known()
     assert gallery.PAGE.read_text() == gallery.page(kept)
-    for name, found in kept.items():
-        for file, text in gallery.pictures(name, found).items():
+    for name, measured in kept.items():
+        for file, text in gallery.pictures(name, measured).items():
             assert (gallery.FOLDER / file).read_text() == text, f"{file}: run python tools/benchmark_gallery.py"
 
 
@@ -146,11 +146,11 @@ def test_a_sweep_is_measured_and_shown(tmp_path: Path) -> None:
         "a test",
     ]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(target.read_text())
-    assert [point["form"] for point in found["sweep"]] == ["At B", "At Bt"]
-    for point in found["sweep"]:
+    measured = json.loads(target.read_text())
+    assert [point["form"] for point in measured["sweep"]] == ["At B", "At Bt"]
+    for point in measured["sweep"]:
         assert point["ours"] > 0 and point["ceiling"] > 0 and "numpy" in point["peers"]
         assert point["rate"] == pytest.approx(2 * 65**3 / point["ours"] / 1e9)
         assert point["share"] == pytest.approx(point["rate"] / point["ceiling"])
-    assert "a test" in found["about"]["note"] and "65 At Bt" in target.with_suffix(".html").read_text()
+    assert "a test" in measured["about"]["note"] and "65 At Bt" in target.with_suffix(".html").read_text()
     assert str(target) in run.stdout

@@ -29,13 +29,13 @@ FACES = {"openbnns": openbnns, "openbnns.capi": capi, "openbnns.nn": nn}
 @functools.cache
 def public_names() -> list[str]:
     """The classes and functions that users import, by full name; constants and modules have no docstring of their own."""
-    found = ["openbnns.compat.using", "openbnns.datasets.load_digits"]
+    names = ["openbnns.compat.using", "openbnns.datasets.load_digits"]
     for prefix, face in FACES.items():
         for name in sorted(face.__all__):
             thing = getattr(face, name)
             if callable(thing) and not isinstance(thing, (int, ModuleType)):
-                found.append(f"{prefix}.{name}")
-    return found
+                names.append(f"{prefix}.{name}")
+    return names
 
 
 @pytest.fixture

@@ -35,9 +35,9 @@ def test_there_are_three() -> None:
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_it_runs_and_is_stored_with_its_outputs(path: Path) -> None:
     notebook = notebooks.read(path)
-    found = notebooks.run(notebook, path.name)  # an exception of a cell is one of the test
+    actual = notebooks.run(notebook, path.name)  # an exception of a cell is one of the test
     stored = [cell["outputs"] for cell in notebooks.code_cells(notebook)]
-    assert [kinds(outputs) for outputs in stored] == [kinds(outputs) for outputs in found]
+    assert [kinds(outputs) for outputs in stored] == [kinds(outputs) for outputs in actual]
     assert sum(map(len, stored)) >= 5
 
 

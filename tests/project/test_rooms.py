@@ -73,7 +73,7 @@ def looked_up(path: Path, tree: ast.Module) -> set[int]:
     """The imports of a module that only look names up, by identity."""
     names = LOOK_UP.get(path.relative_to(ROOT).as_posix(), set())
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in names]
-    found = {id(node) for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom)}
+    lookups = {id(node) for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom)}
     inside = {id(node) for function in functions for node in ast.walk(function)}
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in inside}
     for block in tree.body:
@@ -83,8 +83,8 @@ def looked_up(path: Path, tree: ast.Module) -> set[int]:
             if isinstance(node, ast.ImportFrom):
                 types = {alias.asname or alias.name for alias in node.names}
                 if path.relative_to(ROOT).as_posix() in PACKAGES_OF_NAMES or (names and not types & used):
-                    found.add(id(node))
-    return found
+                    lookups.add(id(node))
+    return lookups
 
 
 def imported(path: Path) -> Iterator[tuple[str, str]]:
@@ -134,7 +134,7 @@ def knots(graph: dict[str, set[str]]) -> list[set[str]]:
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
-    found: list[set[str]] = []
+    components: list[set[str]] = []
 
     def visit(module: str) -> None:
         numbers[module] = lowest[module] = len(numbers)
@@ -147,13 +147,13 @@ def knots(graph: dict[str, set[str]]) -> list[set[str]]:
                 lowest[module] = min(lowest[module], numbers[other])
         if lowest[module] == numbers[module]:
             at = stack.index(module)
-            found.append(set(stack[at:]))
+            components.append(set(stack[at:]))
             del stack[at:]
 
     for module in graph:
         if module not in numbers:
             visit(module)
-    return [knot for knot in found if len(knot) > 1]
+    return [knot for knot in components if len(knot) > 1]
 
 
 def test_few_modules_of_networks_import_each_other() -> None:

@@ -20,11 +20,11 @@ def arguments(function: ast.FunctionDef) -> list[tuple[str, str, bool]]:
     a = function.args
     plain = [*a.posonlyargs, *a.args]
     given = [False] * (len(plain) - len(a.defaults)) + [True] * len(a.defaults)
-    found = list(zip(plain, given, strict=True))
+    listed = list(zip(plain, given, strict=True))
     if a.vararg:
-        found.append((a.vararg, False))
-    found += [(arg, default is not None) for arg, default in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
-    return [(arg.arg, kind(arg.annotation), default) for arg, default in found]
+        listed.append((a.vararg, False))
+    listed += [(arg, default is not None) for arg, default in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
+    return [(arg.arg, kind(arg.annotation), default) for arg, default in listed]
 
 
 def kind(annotation: ast.expr | None) -> str:
@@ -33,17 +33,17 @@ def kind(annotation: ast.expr | None) -> str:
 
 
 def stubbed() -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef):
-            found[node.name] = {
+            names[node.name] = {
                 f.name: (arguments(f), kind(f.returns)) for f in node.body if isinstance(f, ast.FunctionDef)
             }
         elif isinstance(node, ast.FunctionDef):
-            found[node.name] = arguments(node), kind(node.returns)
+            names[node.name] = arguments(node), kind(node.returns)
         elif isinstance(node, ast.AnnAssign):
-            found[ast.unparse(node.target)] = kind(node.annotation)
-    return found
+            names[ast.unparse(node.target)] = kind(node.annotation)
+    return names
 
 
 def described(function: Any) -> Any:
@@ -55,15 +55,15 @@ def described(function: Any) -> Any:
 
 
 def compiled() -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     for name, value in vars(_core).items():
         if name.startswith("__"):
             continue
         if isinstance(value, type):
-            found[name] = {n: described(f) for n, f in vars(value).items() if hasattr(f, "__nb_signature__")}
+            names[name] = {n: described(f) for n, f in vars(value).items() if hasattr(f, "__nb_signature__")}
         else:
-            found[name] = described(value) if hasattr(value, "__nb_signature__") else "object"
-    return found
+            names[name] = described(value) if hasattr(value, "__nb_signature__") else "object"
+    return names
 
 
 def test_the_stub_is_that_of_the_module() -> None:

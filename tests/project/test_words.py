@@ -34,7 +34,7 @@ def complaints(path: Path) -> list[str]:
     """The faults of a file."""
     text = path.read_text(encoding="utf-8")
     name = path.relative_to(REPOSITORY).as_posix()
-    found = [
+    faults = [
         f"{name}, line {line}: a docstring begins with {opening[0]!r}"
         for line, docstring in docstrings(text)
         if (opening := OPENINGS.match(docstring))
@@ -44,8 +44,8 @@ def complaints(path: Path) -> list[str]:
     for phrase, advice in PHRASES.items():
         for match in re.finditer(phrase, joined):
             around = joined[max(0, match.start() - 30) : match.end() + 30].replace("\n", " ")
-            found.append(f"{name}: ... {around} ...: {advice}")
-    return found
+            faults.append(f"{name}: ... {around} ...: {advice}")
+    return faults
 
 
 def test_texts_are_plain() -> None:

@@ -222,9 +222,9 @@ def test_lstm(layers: int, bidirectional: bool, lengths: tuple[int, ...] | None)
     for index in range(layers):
         for direction in range(directions):
             for name, parts in gates_of(layer, index, direction, gradient=True).items():
-                found = gradients.gates[index][direction][name]
+                part_gradients = gradients.gates[index][direction][name]
                 for kind, part in zip(("dw", "du", "db"), parts, strict=True):
-                    close(found[kind], part)
+                    close(part_gradients[kind], part)
 
 
 def test_lstm_with_peepholes_and_dropout_by_autograd() -> None:
@@ -304,10 +304,10 @@ def test_contraction_is_einsum(text: str, equation: str, shapes: list[tuple[int,
     close(out, expected)
     dy = rng.standard_normal(out.shape)
     expected.backward(torch.tensor(dy))
-    for found, tensor in zip(
+    for gradient, tensor in zip(
         contraction.backward(expression, arrays, dy, [True] * len(arrays), 0.5), leaves, strict=True
     ):
-        close(found, tensor.grad)
+        close(gradient, tensor.grad)
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])

@@ -65,18 +65,18 @@ def test_fused_weighted_gradients(
     def slot(k: int) -> Callable[[Array], Array]:
         def gradient(v: Array) -> Array:
             wanted = [number == k for number in range(4)]
-            inputs, found = fused.backward(first, n, state, [x], beta, gamma, y, v, f, [False], wanted)
+            inputs, gradients = fused.backward(first, n, state, [x], beta, gamma, y, v, f, [False], wanted)
             assert inputs == [None]
-            assert [entry is not None for entry in found] == wanted
-            entry = found[k]
+            assert [entry is not None for entry in gradients] == wanted
+            entry = gradients[k]
             assert entry is not None
             return entry
 
         return gradient
 
     def input_gradient(v: Array) -> Array:
-        inputs, found = fused.backward(first, n, state, [x], beta, gamma, y, v, f, [True], [False] * 4)
-        assert found == [None] * 4
+        inputs, gradients = fused.backward(first, n, state, [x], beta, gamma, y, v, f, [True], [False] * 4)
+        assert gradients == [None] * 4
         entry = inputs[0]
         assert entry is not None
         return entry
@@ -98,8 +98,8 @@ def test_fused_all_gradients_at_once(first: fused.Weighted, shape: tuple[int, ..
     dy = normal(58, *y.shape)
 
     def run(wanted_inputs: list[bool], wanted: list[bool]) -> list[Array | None]:
-        inputs, found = fused.backward(first, n, state, [x], None, None, y, dy, TANH, wanted_inputs, wanted)
-        return inputs + found
+        inputs, gradients = fused.backward(first, n, state, [x], None, None, y, dy, TANH, wanted_inputs, wanted)
+        return inputs + gradients
 
     everything = run([True], [True] * 4)
     for wanted in itertools.product([False, True], repeat=5):
@@ -182,10 +182,12 @@ def test_fused_arithmetic_gradients(op: Op, n: Normalization, f: Activation) -> 
             return training(first, n, [*inputs[:k], x, *inputs[k + 1 :]], beta, gamma, f)
 
         def gradient(v: Array, k: int = k, wanted: list[bool] = wanted) -> Array:
-            found, parameters = fused.backward(first, n, state, inputs, beta, gamma, y, v, f, wanted, [False, False])
+            gradients, parameters = fused.backward(
+                first, n, state, inputs, beta, gamma, y, v, f, wanted, [False, False]
+            )
             assert parameters == [None, None]
-            assert [entry is not None for entry in found] == wanted
-            entry = found[k]
+            assert [entry is not None for entry in gradients] == wanted
+            entry = gradients[k]
             assert entry is not None
             return entry
 
@@ -195,10 +197,10 @@ def test_fused_arithmetic_gradients(op: Op, n: Normalization, f: Activation) -> 
             assert_gradient(forward, gradient, operand)
 
     def slot(v: Array, k: int) -> Array:
-        found, parameters = fused.backward(
+        input_gradients, parameters = fused.backward(
             first, n, state, inputs, beta, gamma, y, v, f, [False] * len(inputs), [k == 0, k == 1]
         )
-        assert found == [None] * len(inputs)
+        assert input_gradients == [None] * len(inputs)
         entry = parameters[k]
         assert entry is not None
         return entry
@@ -217,9 +219,9 @@ def test_fused_arithmetic_of_parameters_alone(n: Normalization) -> None:
     np.testing.assert_array_equal(inference, y)
 
     def gradient(v: Array) -> Array:
-        found, _ = fused.backward(first, n, state, inputs, None, None, y, v, TANH, [True, False], [False, False])
-        assert found[0] is not None
-        return found[0]
+        gradients, _ = fused.backward(first, n, state, inputs, None, None, y, v, TANH, [True, False], [False, False])
+        assert gradients[0] is not None
+        return gradients[0]
 
     assert_gradient(
         lambda a: fused.training_forward(first, n, [a, inputs[1]], None, None, TANH, samples=4)[0], gradient, inputs[0]
@@ -283,10 +285,10 @@ def test_fused_empty_batch(first: fused.Weighted, shape: tuple[int, ...]) -> Non
         x = np.zeros((0, *shape[1:]))
         y, state, _ = fused.training_forward(first, n, [x], None, None, TANH)
         assert len(y) == 0
-        (dx,), found = fused.backward(first, n, state, [x], None, None, y, y, TANH, [True], [True] * 4)
+        (dx,), parameters = fused.backward(first, n, state, [x], None, None, y, y, TANH, [True], [True] * 4)
         assert dx is not None
         assert dx.shape == x.shape
-        for gradient in found:
+        for gradient in parameters:
             assert gradient is not None
             assert not np.any(gradient)
 

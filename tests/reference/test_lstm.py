@@ -221,10 +221,10 @@ def test_lstm_gradients_of_parameters(c: Case, kind: str) -> None:
         return np.concatenate([array.ravel() for array in arrays])
 
     def get(g: Gradients) -> Array:
-        found = [cell[name] for cells in g.gates for cell in cells for name in GATES]
-        for gradients, like in zip(found, parameters(p, kind), strict=True):
+        by_gate = [cell[name] for cells in g.gates for cell in cells for name in GATES]
+        for gradients, like in zip(by_gate, parameters(p, kind), strict=True):
             assert set(gradients) == {f"d{kind}"} and gradients[f"d{kind}"].shape == like.shape
-        return flat([gradients[f"d{kind}"] for gradients in found])
+        return flat([gradients[f"d{kind}"] for gradients in by_gate])
 
     check(p, f"d{kind}", get, lambda values: with_parameters(p, kind, values), flat(parameters(p, kind)))
 
@@ -286,13 +286,13 @@ def test_lstm_never_reads_steps_that_a_sample_does_not_have(case: str) -> None:
     dy = generator(29).standard_normal(result.y.shape)
     spoilt_dy = np.where(absent[..., np.newaxis, np.newaxis], np.nan, dy)
     expected = lstm.backward(p.stack, result.cache, ALL, dy, activations=p.case.activations)
-    found = lstm.backward(p.stack, other.cache, ALL, spoilt_dy, activations=p.case.activations)
-    assert expected.dx is not None and found.dx is not None
-    np.testing.assert_array_equal(found.dx, expected.dx)
+    actual = lstm.backward(p.stack, other.cache, ALL, spoilt_dy, activations=p.case.activations)
+    assert expected.dx is not None and actual.dx is not None
+    np.testing.assert_array_equal(actual.dx, expected.dx)
     assert not np.any(expected.dx[absent])
     for name in GATES:
         for kind in ("dw", "du", "dp", "db"):
-            np.testing.assert_array_equal(found.gates[0][0][name][kind], expected.gates[0][0][name][kind])
+            np.testing.assert_array_equal(actual.gates[0][0][name][kind], expected.gates[0][0][name][kind])
 
 
 def test_lstm_final_states() -> None:

@@ -195,9 +195,9 @@ def test_contraction_gradients(text: str, shapes: list[tuple[int, ...]], out_sha
         def gradient(v: Array, k: int = k, only: list[bool] = only) -> Array:
             gradients = contraction.backward(expression, arrays, v, only, 1.7)
             assert [g is not None for g in gradients] == only
-            found = gradients[k]
-            assert found is not None
-            return found
+            result = gradients[k]
+            assert result is not None
+            return result
 
         assert_gradient(forward, gradient, arrays[k])
 

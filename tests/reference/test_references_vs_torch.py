@@ -196,15 +196,15 @@ def test_max_pooling(dilation: int, out_size: tuple[int, int]) -> None:
 
     def theirs(x: Any) -> Any:
         nonlocal indices
-        y, found = F.max_pool2d(x, 3, 2, 1, dilation, return_indices=True)
-        indices = found.numpy()
+        y, places = F.max_pool2d(x, 3, 2, 1, dilation, return_indices=True)
+        indices = places.numpy()
         return y
 
     y, dy, (dx,) = differentiate(theirs, 14, x)
     g = PoolingGeometry((3, 3), (2, 2), (dilation, dilation), (1, 1, 1, 1), out_size)
-    ours, found = pooling.forward(P.MAX, x, None, IDENTITY, g)
+    ours, places = pooling.forward(P.MAX, x, None, IDENTITY, g)
     np.testing.assert_array_equal(ours, y)
-    np.testing.assert_array_equal(found, indices)
+    np.testing.assert_array_equal(places, indices)
     close(pooling.backward(P.MAX, x, None, None, dy, IDENTITY, g, x.shape, {"dx"})["dx"], dx)
 
 

@@ -40,13 +40,15 @@ def trained(path: Path, **options: Any) -> tuple[Any, data.Data, Predictions]:
     trainer = nn.Trainer(net, nn.evaluation.LOSSES[str(loaded.task)](), nn.Adam(0.01), seed=1, quiet=True)
     trainer.fit(loaded.train_x, loaded.train_y, epochs=15)
     outputs = trainer.predict(loaded.test_x)
-    found = Predictions.of(outputs, loaded.task, loaded.class_names, mean=loaded.target_mean, std=loaded.target_std)
-    return net, loaded, found
+    predictions = Predictions.of(
+        outputs, loaded.task, loaded.class_names, mean=loaded.target_mean, std=loaded.target_std
+    )
+    return net, loaded, predictions
 
 
 def test_importance_and_dependence_of_classes(tmp_path: Path) -> None:
-    net, loaded, found = trained(shop(tmp_path), drop=["note"])
-    said = explain(net, loaded.preparation, loaded.test_x, loaded.test_y, found)
+    net, loaded, predictions = trained(shop(tmp_path), drop=["note"])
+    said = explain(net, loaded.preparation, loaded.test_x, loaded.test_y, predictions)
     assert said is not None and said.score == "accuracy"
     assert [one.column for one in said.importance] == ["age", "region", "noise"]
     assert said.importance[0].loss > 0.2 > said.importance[2].loss > -0.1
@@ -61,25 +63,25 @@ def test_importance_and_dependence_of_classes(tmp_path: Path) -> None:
     names = loaded.preparation.feature_names  # type: ignore[union-attr]
     for category, group in groups.items():
         rows = loaded.test_x[:, names.index(f"region = {category}")] == 1
-        right = (np.asarray(found.outputs).argmax(1) == loaded.test_y)[rows]
+        right = (np.asarray(predictions.outputs).argmax(1) == loaded.test_y)[rows]
         assert group.samples == rows.sum() and group.score == pytest.approx(right.mean())
 
 
 def test_importance_of_numbers(tmp_path: Path) -> None:
-    net, loaded, found = trained(shop(tmp_path, price=True), drop=["note"])
+    net, loaded, predictions = trained(shop(tmp_path, price=True), drop=["note"])
     said = explain(
         net,
         loaded.preparation,
         loaded.test_x,
         loaded.in_units(loaded.test_y),
-        found,
+        predictions,
         mean=loaded.target_mean,
         std=loaded.target_std,
     )
     assert said is not None and said.score == "R²" and said.importance[0].column == "age"
     (values,) = said.dependence[0].predictions.values()
     assert values[-1] - values[0] > 20  # of a range of about 40, in units of the price
-    assert explain(net, None, loaded.test_x, loaded.test_y, found) is None
+    assert explain(net, None, loaded.test_x, loaded.test_y, predictions) is None
 
 
 def test_a_shuffled_column_is_only_that(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_saliency_is_the_gradient_of_inference() -> None:
     x, classes = draw.standard_normal((2, 3, 5, 6)).astype(np.float32), np.array([2, 0])
     before = {name: array.copy() for name, array in net.state_dict().items()}
     modes = [module.training for _, module in net.named_modules()]
-    found = saliency(net, x, classes)
+    actual = saliency(net, x, classes)
     assert [module.training for _, module in net.named_modules()] == modes
     for name, array in net.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
@@ -164,4 +166,4 @@ def test_saliency_is_the_gradient_of_inference() -> None:
         change = np.asarray(net(x + step)) - np.asarray(net(x - step))
         slopes[place] = abs(change[place[0], classes[place[0]]]) / 2e-2
     wanted = slopes.max(axis=1)
-    np.testing.assert_allclose(found, wanted / wanted.max(axis=(1, 2), keepdims=True), atol=0.02)
+    np.testing.assert_allclose(actual, wanted / wanted.max(axis=(1, 2), keepdims=True), atol=0.02)

@@ -55,19 +55,19 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
     def having(self, name: str) -> list[str]:
-        return [value for _, found in self.attributes if (value := found.get(name)) is not None]
+        return [value for _, attributes in self.attributes if (value := attributes.get(name)) is not None]
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
     folder = tmp_path_factory.mktemp("pages")
-    found = {}
+    read = {}
     for name, make in report_pages.PAGES.items():
         path = folder / f"{name}.html"
         make(path)
         assert path.stat().st_size < 1_000_000, name
-        found[name] = Page(path.read_text(encoding="utf-8"))
-    return found
+        read[name] = Page(path.read_text(encoding="utf-8"))
+    return read
 
 
 @pytest.mark.parametrize("name", report_pages.PAGES)
@@ -84,7 +84,7 @@ def test_every_page_is_whole_and_closed(pages: dict[str, Page], name: str) -> No
     for own in (style[1], script[1]):
         assert not re.search(r"https?:|//[a-z]|@import|url\(|fetch|XMLHttp|import\(", own)
     assert {tag for tag, _ in page.attributes} & {"link", "iframe", "object", "embed", "base"} == set()
-    assert [name for _, found in page.attributes for name in found if name.startswith("on")] == []
+    assert [name for _, attributes in page.attributes for name in attributes if name.startswith("on")] == []
     levels = [int(tag[1]) for tag, _ in page.attributes if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
@@ -118,7 +118,7 @@ def test_a_classifier(pages: dict[str, Page]) -> None:
         "openbnns train --data digits.csv --model mlp --epochs 20 --seed 3",
     ):  # fmt: skip
         assert " ".join(piece.split()) in page.text, piece
-    images = [found["alt"] or "" for tag, found in page.attributes if tag == "img"]
+    images = [attributes["alt"] or "" for tag, attributes in page.attributes if tag == "img"]
     assert sum(text.startswith("Test sample ") for text in images) == min(24, 300 - right)
     assert sum(text.startswith("The pixels that decided for ") for text in images) == min(24, 300 - right)
 
@@ -153,7 +153,7 @@ def test_the_mark_is_at_the_epoch_whose_weights_are_kept(tmp_path: Path, kept: s
 def test_names_are_text_and_nothing_else(pages: dict[str, Page]) -> None:
     page = pages["hostile"]
     assert "alert" not in "".join(page.having("onerror"))
-    assert [found["src"] for tag, found in page.attributes if tag == "img"] == []
+    assert [attributes["src"] for tag, attributes in page.attributes if tag == "img"] == []
     assert report_pages.HOSTILE in page.text
     assert len(re.findall("<script>", page.source)) == 1
 
@@ -164,9 +164,9 @@ def test_the_confusion_of_few_and_of_many(pages: dict[str, Page]) -> None:
     np.add.at(counts, (targets, outputs.argmax(1)), 1)
     (drawn,) = map(json.loads, pages["hundred"].having("data-matrix"))
     cells = np.array(drawn["cells"]).reshape(-1, 3)
-    found = np.zeros((100, 100), int)
-    found[cells[:, 0], cells[:, 1]] = cells[:, 2]
-    np.testing.assert_array_equal(found, counts)
+    matrix = np.zeros((100, 100), int)
+    matrix[cells[:, 0], cells[:, 1]] = cells[:, 2]
+    np.testing.assert_array_equal(matrix, counts)
     off = counts - np.diag(np.diag(counts))
     row, column = np.unravel_index(off.argmax(), off.shape)
     names = drawn["names"]
@@ -272,18 +272,18 @@ def test_scores_of_classes() -> None:
     p = np.exp(outputs) / np.exp(outputs).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(answers.confidence, p.max(axis=1))
     np.testing.assert_allclose(answers.of_truth, p[np.arange(200), targets])
-    found = scores.classes(answers, targets, ["a", "b"], 5, np.array([3, 3, 1]))
+    scored = scores.classes(answers, targets, ["a", "b"], 5, np.array([3, 3, 1]))
     predicted = outputs.argmax(axis=1)
-    assert found.names == ("a", "b", "2", "3", "4")
-    assert found.right == (predicted == targets).sum()
-    assert found.baseline.value == (targets == 3).mean()
+    assert scored.names == ("a", "b", "2", "3", "4")
+    assert scored.right == (predicted == targets).sum()
+    assert scored.baseline.value == (targets == 3).mean()
     for c in range(5):
         hit, said, of = ((predicted == c) & (targets == c)).sum(), (predicted == c).sum(), (targets == c).sum()
-        np.testing.assert_allclose(found.rates.precision[c], hit / said if said else 0)
-        np.testing.assert_allclose(found.rates.recall[c], hit / of if of else 0)
-        np.testing.assert_allclose(found.rates.f1[c], 2 * hit / (said + of))
-    assert found.f1 == ("macro F1", pytest.approx(found.rates.f1.mean()))  # the mean of what the table shows
-    calibration = found.calibration
+        np.testing.assert_allclose(scored.rates.precision[c], hit / said if said else 0)
+        np.testing.assert_allclose(scored.rates.recall[c], hit / of if of else 0)
+        np.testing.assert_allclose(scored.rates.f1[c], 2 * hit / (said + of))
+    assert scored.f1 == ("macro F1", pytest.approx(scored.rates.f1.mean()))  # the mean of what the table shows
+    calibration = scored.calibration
     right = predicted == targets
     error = 0.0
     for low, count, sure, hits in zip(
@@ -294,7 +294,7 @@ def test_scores_of_classes() -> None:
         np.testing.assert_allclose([sure, hits], [answers.confidence[inside].mean(), right[inside].mean()])
         error += abs(sure - hits) * count / 200
     np.testing.assert_allclose(calibration.error, error)
-    assert [n for _, _, n in found.confused(3)] == sorted((n for _, _, n in found.confused(99)), reverse=True)[:3]
+    assert [n for _, _, n in scored.confused(3)] == sorted((n for _, _, n in scored.confused(99)), reverse=True)[:3]
 
 
 def test_probabilities_and_single_scores_are_understood() -> None:
@@ -303,9 +303,9 @@ def test_probabilities_and_single_scores_are_understood() -> None:
     yes = 1 / (1 + np.exp(-logits))
     pairs = np.stack([1 - yes, yes], axis=1)
     for outputs in (logits, logits[:, None], yes, yes[:, None], pairs, np.log(pairs)):
-        found = scores.answers(outputs, targets)
-        assert found.predicted.tolist() == [0, 1, 0]
-        np.testing.assert_allclose(found.of_truth, pairs[np.arange(3), targets], rtol=1e-6)
+        understood = scores.answers(outputs, targets)
+        assert understood.predicted.tolist() == [0, 1, 0]
+        np.testing.assert_allclose(understood.of_truth, pairs[np.arange(3), targets], rtol=1e-6)
 
 
 def test_scores_of_numbers_and_labels() -> None:
@@ -335,13 +335,13 @@ def test_ticks_are_round_and_inside() -> None:
     for _ in range(300):
         low, width = 10 ** random.uniform(-6, 6) * random.choice([-1, 1]), 10 ** random.uniform(-3, 6)
         high = low + width * abs(low)
-        found = number_text.ticks(low, high)
-        assert 2 <= len(found) <= 8
-        assert all(low - 1e-9 * abs(low) <= t <= high + 1e-9 * abs(high) for t in found)
+        ticks = number_text.ticks(low, high)
+        assert 2 <= len(ticks) <= 8
+        assert all(low - 1e-9 * abs(low) <= t <= high + 1e-9 * abs(high) for t in ticks)
         logs = number_text.log_ticks(abs(low), abs(low) * (1 + width))
         assert 1 <= len(logs) <= 8
         assert len({number_text.alone(t) for t in logs}) == len(logs)
-        assert len(set(number_text.alike(found))) == len(found)
+        assert len(set(number_text.alike(ticks))) == len(ticks)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

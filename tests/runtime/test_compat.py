@@ -510,14 +510,14 @@ def test_packed_sparse_size(engine: str, kind: str, allocated: bool) -> None:
 
     def packed(matrix: Any) -> Any:
         places = np.ascontiguousarray(np.argwhere(matrix), np.int32)
-        found = matrix[tuple(places.T)]
+        held = matrix[tuple(places.T)]
         memory = np.zeros(
             matrix.size, np.float32 if kind == "Float32" else np.uint16 if kind == "BFloat16" else np.float16
         )
         out = capi.BNNSNDArrayDescriptor(data=memory if allocated else None, data_type=element)
         status = capi.BNNSNDArrayFullyConnectedSparsifySparseCOO(
             descriptor("2DFirstMajor", matrix.shape), descriptor("2DFirstMajor", places.shape, places,
-            data_type=BNNSDataType.BNNSDataTypeInt32), descriptor("Vector", found.shape, found), out, None, 1, None, 0, None,
+            data_type=BNNSDataType.BNNSDataTypeInt32), descriptor("Vector", held.shape, held), out, None, 1, None, 0, None,
         )  # fmt: skip
         assert status == 0, openbnns.last_error()
         return out

@@ -74,10 +74,10 @@ def test_amx_is_used_or_refused() -> None:
 
 
 def test_instructions_and_caches_are_told() -> None:
-    found = bn.runtime.config()
-    if found["machine"] == "x86_64":
-        assert found["caches"].startswith("L1 ")
-        assert ("AVX-512" in found["instructions"].split(", ")) >= (found["instruction set"] == "avx512")
+    told = bn.runtime.config()
+    if told["machine"] == "x86_64":
+        assert told["caches"].startswith("L1 ")
+        assert ("AVX-512" in told["instructions"].split(", ")) >= (told["instruction set"] == "avx512")
 
 
 @pytest.mark.parametrize("isa", ["avx2", "base"])

@@ -207,8 +207,8 @@ def test_reductions(axes: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(with_threads(1, lambda f=function: bn.apply_reduction(f, x, axes=axes)), y)
     flat = np.moveaxis(x, axes, range(-len(axes), 0)).reshape(*[n for a, n in enumerate(x.shape) if a not in axes], -1)
     for function, find in ((rf.arg_max(), np.argmax), (rf.arg_min(), np.argmin)):
-        found = bn.apply_reduction(function, x, axes=axes)
-        np.testing.assert_array_equal(found.reshape(flat.shape[:-1]), find(flat, -1))
+        actual = bn.apply_reduction(function, x, axes=axes)
+        np.testing.assert_array_equal(actual.reshape(flat.shape[:-1]), find(flat, -1))
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])

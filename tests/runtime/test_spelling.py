@@ -255,7 +255,7 @@ def test_messages_know_singular_and_plural() -> None:
     """No text leaves it to the reader, as "1 sample(s)" does."""
     package = Path(ob.__file__).parent
     lazy = re.compile(r"[a-z]\((?:s|es)\)")
-    found = [
+    faults = [
         f"{path.relative_to(package)}:{node.lineno}: {node.value[:60]!r}"
         for path in package.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -263,4 +263,4 @@ def test_messages_know_singular_and_plural() -> None:
         and isinstance(node.value, str)
         and lazy.search(re.sub(r"sqrt\(s\)", "", node.value))
     ]
-    assert not found
+    assert not faults

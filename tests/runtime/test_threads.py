@@ -91,9 +91,9 @@ def test_a_forward_that_another_thread_has_replaced(name: str, monkeypatch: pyte
     filter, check = layer._filter, layer._filter._require_training_forward
 
     def meanwhile(*arguments: Any) -> Any:
-        found = check(*arguments)
+        result = check(*arguments)
         filter.plan.forget()  # as a training forward does first of all
-        return found
+        return result
 
     monkeypatch.setattr(filter, "_require_training_forward", meanwhile)
     monkeypatch.setattr(filter, "prepare", lambda form: declined)
@@ -108,7 +108,7 @@ def test_backward_while_another_thread_trains(name: str) -> None:
     layer = training_layers()[name]
     x = np.random.default_rng(0).standard_normal((512, 6)).astype(np.float32)
     y = layer.apply(x, phase=openbnns.LearningPhase.TRAINING)
-    expected, found = np.zeros_like(x), np.zeros_like(x)
+    expected, actual = np.zeros_like(x), np.zeros_like(x)
     layer.apply_backward(input=x, output=y, output_gradient=x, generating_input_gradient=expected)
     stop, failures = threading.Event(), []
 
@@ -122,11 +122,11 @@ def test_backward_while_another_thread_trains(name: str) -> None:
     try:
         for _ in range(1500):
             try:
-                layer.apply_backward(input=x, output=y, output_gradient=x, generating_input_gradient=found)
+                layer.apply_backward(input=x, output=y, output_gradient=x, generating_input_gradient=actual)
             except openbnns.LayerApplyError as error:
                 failures.append(str(error))
                 continue
-            if not np.array_equal(found, expected):
+            if not np.array_equal(actual, expected):
                 failures.append("another result")
     finally:
         stop.set()

@@ -62,8 +62,8 @@ def convolution(seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
     )  # fmt: skip
     x = numbers(seed, batch, channels, height, width)
     y = layer.apply(x)
-    found = layer.apply_backward(x, y, numbers(seed + 3, *y.shape))
-    yield from (("dx", found.input), ("dw", found.weights), ("db", found.bias))
+    gradients = layer.apply_backward(x, y, numbers(seed + 3, *y.shape))
+    yield from (("dx", gradients.input), ("dw", gradients.weights), ("db", gradients.bias))
 
 
 def pooling(seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
@@ -111,9 +111,9 @@ def fused(seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
     )  # fmt: skip
     a, b, dy = (numbers(seed + i, batch, channels, height, width) for i in (0, 1, 4))
     y = layer.apply(a, b, phase=bn.LearningPhase.TRAINING)
-    found = layer.apply_backward(a, b, y, dy)
-    yield from (("da", found.input_a), ("db", found.input_b))
-    yield from (("dbeta", found.parameters[0]), ("dgamma", found.parameters[1]))
+    gradients = layer.apply_backward(a, b, y, dy)
+    yield from (("da", gradients.input_a), ("db", gradients.input_b))
+    yield from (("dbeta", gradients.parameters[0]), ("dgamma", gradients.parameters[1]))
 
 
 def attention(seed: int, n: list[int]) -> Iterator[tuple[str, Array]]:
@@ -207,9 +207,10 @@ def test_gradients_are_those_of_the_formulas(kind: str, cases: list[Case], print
     with bn.engine("reference"):
         for i, (own, seed, n) in enumerate(cases):
             for name, gradient in expected(own, seed, n) if own == kind else ():
-                found, wanted = printed[f"{i}.{name}"], np.asarray(gradient, np.float32).ravel()
-                assert found.shape == wanted.shape, (kind, n, name)
+                actual, wanted = printed[f"{i}.{name}"], np.asarray(gradient, np.float32).ravel()
+                assert actual.shape == wanted.shape, (kind, n, name)
                 bound = 2e-5 * max(1.0, float(np.abs(wanted).max()))
-                assert np.abs(found - wanted).max() <= bound, (kind, n, seed, name, np.abs(found - wanted).max(), bound)
+                error = np.abs(actual - wanted).max()
+                assert error <= bound, (kind, n, seed, name, error, bound)
                 compared += np.count_nonzero(wanted)
     assert compared > 100

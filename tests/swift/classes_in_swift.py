@@ -77,8 +77,12 @@ def arithmetic() -> Results:
     for member, name in swift.items():
         binary = bn.BinaryArithmeticLayer(input_a=shape, input_b=shape, function=bn.ArithmeticBinaryFunction[member])
         y = binary.apply(a, b)
-        found = binary.apply_backward(a, b, y, dy)
-        yield from ((f"binary.{name}", y), (f"binary.{name}.da", found.input_a), (f"binary.{name}.db", found.input_b))
+        gradients = binary.apply_backward(a, b, y, dy)
+        yield from (
+            (f"binary.{name}", y),
+            (f"binary.{name}.da", gradients.input_a),
+            (f"binary.{name}.db", gradients.input_b),
+        )
     ternary = bn.TernaryArithmeticLayer(
         input_a=shape, input_b=shape, input_c=shape, function=bn.ArithmeticTernaryFunction.MULTIPLY_ADD
     )
@@ -100,9 +104,9 @@ def convolutions() -> Results:
         filter_parameters=KEEP,
     )  # fmt: skip
     y = layer.apply(x)
-    found = layer.apply_backward(x, y, dy)
-    yield from (("convolution", y), ("convolution.dx", found.input), ("convolution.dw", found.weights))
-    yield from (("convolution.db", found.bias), ("convolution.sum", found.weights + found.weights))
+    gradients = layer.apply_backward(x, y, dy)
+    yield from (("convolution", y), ("convolution.dx", gradients.input), ("convolution.dw", gradients.weights))
+    yield from (("convolution.db", gradients.bias), ("convolution.sum", gradients.weights + gradients.weights))
     transposed = bn.ConvolutionLayer(
         type=bn.ConvolutionType.TRANSPOSED,
         input=bn.Shape.image_chw(7, 6, 4),
@@ -116,9 +120,9 @@ def fully_connected() -> Results:
     x, w, b, dy = numbers(13, 4, 6), numbers(14, 5, 6), numbers(15, 5), numbers(16, 4, 5)
     layer = bn.FullyConnectedLayer(weights=w, bias=b, activation=bn.ActivationFunction.tanh(), filter_parameters=KEEP)
     y = layer.apply(x)
-    found = layer.apply_backward(x, y, dy)
-    yield from (("fully_connected", y), ("fully_connected.dx", found.input))
-    yield from (("fully_connected.dw", found.weights), ("fully_connected.db", found.bias))
+    gradients = layer.apply_backward(x, y, dy)
+    yield from (("fully_connected", y), ("fully_connected.dx", gradients.input))
+    yield from (("fully_connected.dw", gradients.weights), ("fully_connected.db", gradients.bias))
     for name in ("coo", "csr"):
         yield f"fully_connected.{name}", np.float32([3020, 5])
 
@@ -136,9 +140,11 @@ def fused() -> Results:
             filter_parameters=KEEP,
         )  # fmt: skip
         y = pair.apply(x, phase=bn.LearningPhase.TRAINING)
-        found = pair.apply_backward(input=x, output=y, output_gradient=dy)
-        yield f"{name}.dx", found.input
-        yield from zip((f"{name}.{part}" for part in ("dw", "db", "dbeta", "dgamma")), found.parameters, strict=True)
+        gradients = pair.apply_backward(input=x, output=y, output_gradient=dy)
+        yield f"{name}.dx", gradients.input
+        yield from zip(
+            (f"{name}.{part}" for part in ("dw", "db", "dbeta", "dgamma")), gradients.parameters, strict=True
+        )
         yield name, pair.apply(x, phase=bn.LearningPhase.INFERENCE)
     v, fw = numbers(23, 5, 6), numbers(24, 4, 6)
     dense = bn.FusedFullyConnectedNormalizationLayer(
@@ -147,9 +153,9 @@ def fused() -> Results:
         normalization_activation=bn.ActivationFunction.tanh(), filter_parameters=KEEP,
     )  # fmt: skip
     y = dense.apply(v, phase=bn.LearningPhase.TRAINING)
-    found = dense.apply_backward(input=v, output=y, output_gradient=numbers(25, 5, 4))
-    yield from (("fused.fully_connected", y), ("fused.fully_connected.dx", found.input))
-    yield "fused.fully_connected.dw", found.parameters[0]
+    gradients = dense.apply_backward(input=v, output=y, output_gradient=numbers(25, 5, 4))
+    yield from (("fused.fully_connected", y), ("fused.fully_connected.dx", gradients.input))
+    yield "fused.fully_connected.dw", gradients.parameters[0]
     scale, bias = np.float32([40, 50, 60, 70]), np.full(4, 3, np.float32)
     yield "fused.quantization", np.clip(np.rint(scale * (v @ fw.T) + bias), -128, 127)
     whole = [np.trunc(numbers(seed, *shape) * np.float32(50)) for seed, shape in ((26, (5, 6)), (27, (4, 6)))]
@@ -174,12 +180,12 @@ def fused_arithmetic(beta: Array, gamma: Array) -> Results:
         layer = bn.FusedParametersLayer(**shapes, output=image, fused_layer_parameters=[first, last])
         given = operands[: len(inputs)]
         y = layer.apply(*given, phase=bn.LearningPhase.TRAINING)
-        found = layer.apply_backward(*given, y, dz)
+        gradients = layer.apply_backward(*given, y, dz)
         yield f"fused.{name}", y
-        for letter, gradient in zip("abc", found[: len(inputs)], strict=False):
+        for letter, gradient in zip("abc", gradients[: len(inputs)], strict=False):
             yield f"fused.{name}.d{letter}", gradient
-        yield f"fused.{name}.dbeta", found.parameters[0]
-        yield f"fused.{name}.dgamma", found.parameters[1]
+        yield f"fused.{name}.dbeta", gradients.parameters[0]
+        yield f"fused.{name}.dgamma", gradients.parameters[1]
 
 
 def normalization() -> Results:
@@ -198,9 +204,9 @@ def normalization() -> Results:
             activation=bn.ActivationFunction.tanh(), filter_parameters=KEEP,
         )  # fmt: skip
         y = layer.apply(x, phase=bn.LearningPhase.TRAINING)
-        found = layer.apply_backward(x, y, dy)
+        gradients = layer.apply_backward(x, y, dy)
         yield f"normalization.{name}", y
-        yield from zip((f"normalization.{name}.{part}" for part in ("dx", "dbeta", "dgamma")), found, strict=True)
+        yield from zip((f"normalization.{name}.{part}" for part in ("dx", "dbeta", "dgamma")), gradients, strict=True)
     yield from (("normalization.mean", mean), ("normalization.variance", variance))
 
 
@@ -331,8 +337,8 @@ def products() -> Results:
         alpha=0.5,
     )
     y = layer.apply(a[None], b[None])
-    found = layer.apply_backward(a[None], b[None], y, dy[None])
-    yield from (("matmul", y), ("matmul.direct", y), ("matmul.da", found.input_a), ("matmul.db", found.input_b))
+    gradients = layer.apply_backward(a[None], b[None], y, dy[None])
+    yield from (("matmul", y), ("matmul.direct", y), ("matmul.da", gradients.input_a), ("matmul.db", gradients.input_b))
 
 
 def functions() -> Results:
@@ -438,13 +444,13 @@ def test_classes_compute_what_python_computes(family: Any, printed: dict[str, Ar
     tested = 0
     for name, expected in family():
         ours = np.asarray(expected, np.float32).ravel()
-        found = printed[name]
-        assert found.shape == ours.shape, name
-        assert np.count_nonzero(found) > 0, name
+        actual = printed[name]
+        assert actual.shape == ours.shape, name
+        assert np.count_nonzero(actual) > 0, name
         if name in INEXACT:
-            assert np.allclose(found, ours, rtol=1e-5, atol=1e-5), (name, found, ours)
+            assert np.allclose(actual, ours, rtol=1e-5, atol=1e-5), (name, actual, ours)
         else:
-            assert np.array_equal(found, ours, equal_nan=True), (name, found, ours)
+            assert np.array_equal(actual, ours, equal_nan=True), (name, actual, ours)
         tested += 1
     assert tested >= 3
 

@@ -32,7 +32,7 @@ def _plain(text: str) -> str:
 
 def read(text: str) -> dict[str, Declared]:
     """The declarations of an interface, by type; those outside of types have the name ""."""
-    found: dict[str, Declared] = {"": Declared()}
+    declarations: dict[str, Declared] = {"": Declared()}
     scopes: list[str] = [""]
     pending: list[str] = []  # a property, until its accessors have been read
     skipping = False
@@ -49,7 +49,7 @@ def read(text: str) -> dict[str, Declared]:
             continue
         if pending:
             if line == "}":
-                found[scopes[-1]].members.add(" ".join(pending))
+                declarations[scopes[-1]].members.add(" ".join(pending))
                 pending = []
             elif line == "set":
                 pending[-1] = "{ get set }"
@@ -58,7 +58,7 @@ def read(text: str) -> dict[str, Declared]:
         if scope and not re.search(r"\b(?:func|init|var|let|case)\b", line):
             kind, name, inherits = scope.groups()
             full = name if kind == "extension" or not scopes[-1] else f"{scopes[-1]}.{name}"
-            declared = found.setdefault(full, Declared())
+            declared = declarations.setdefault(full, Declared())
             declared.kind = declared.kind if kind == "extension" else kind
             declared.inherits |= set(filter(None, re.split(r"\s*,\s*", _NOISE.sub("", (inherits or "") + " ").strip())))
             if not line.endswith("}"):
@@ -73,8 +73,8 @@ def read(text: str) -> dict[str, Declared]:
         elif member and line.endswith("{"):
             pending = [member, "{ get }"]
         if member and not pending:
-            found[scopes[-1]].members.add(member)
-    return found
+            declarations[scopes[-1]].members.add(member)
+    return declarations
 
 
 def _member(line: str) -> str:

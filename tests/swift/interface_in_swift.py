@@ -49,19 +49,19 @@ def declared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, interface.De
 
 @pytest.mark.parametrize(("name", "count"), [("swift_overlay.json", 517), ("swift_graph.json", 219)])
 def test_every_declaration_is_there(name: str, count: int, declared: dict[str, interface.Declared]) -> None:
-    found, missing = 0, []
+    present, missing = 0, []
     for type in facts(name)["types"]:
         if type["name"] == GLOBALS:
             continue
         ours = declared[type["name"]]
         expected = interface.expected(type)
         missing += [f"{type['name']}: {member}" for member in sorted(expected - ours.members)]
-        found += len(expected & ours.members)
+        present += len(expected & ours.members)
         inherited = {*type["conforms"], *filter(None, [type.get("superclass")])}
         missing += [f"{type['name']}: {inherits}" for inherits in sorted(inherited - ours.inherits)]
         assert ours.kind == type.get("kind", "extension"), type["name"]
     assert missing == []
-    assert found == count
+    assert present == count
 
 
 def test_a_missing_declaration_would_be_noticed(declared: dict[str, interface.Declared]) -> None:

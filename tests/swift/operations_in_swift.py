@@ -41,5 +41,5 @@ def test_numbers(name: str, printed: dict[str, Any]) -> None:
     with np.errstate(all="ignore"):
         wanted = np.asarray(UNARY[name][1](given(name)), np.float32).ravel()
     assert printed[name].replace(" ", "").isdigit(), printed[name]
-    found = np.array(printed[name].split(), np.uint32).view(np.float32)
-    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+    actual = np.array(printed[name].split(), np.uint32).view(np.float32)
+    np.testing.assert_allclose(actual, wanted, rtol=2e-5, atol=2e-5)

@@ -42,9 +42,9 @@ def programs(wheel: Path) -> dict[str, ELFFile]:
 def platform_of(wheel: Path) -> tuple[str, str, str]:
     """The last tag of its platform, the processor in it, and the C library as names of modules have it."""
     tag = wheel.stem.split("-")[-1].split(".")[-1]
-    found = re.fullmatch(r"(manylinux_2_17|musllinux_1_2)_(x86_64|aarch64)", tag)
-    assert found, f"{tag} is none of the platforms that `make wheels` builds for"
-    return tag, found[2], "musl" if found[1].startswith("musl") else "gnu"
+    match = re.fullmatch(r"(manylinux_2_17|musllinux_1_2)_(x86_64|aarch64)", tag)
+    assert match, f"{tag} is none of the platforms that `make wheels` builds for"
+    return tag, match[2], "musl" if match[1].startswith("musl") else "gnu"
 
 
 def test_there_are_wheels() -> None:
@@ -144,6 +144,6 @@ def test_auditwheel_agrees(wheel: Path) -> None:
     command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     words = " ".join(shown.split())
-    found = re.search(r'is consistent with the following platform tag: "manylinux_2_(\d+)_\w+"', words)
-    assert found, shown
-    assert int(found[1]) <= GLIBC[1]
+    match = re.search(r'is consistent with the following platform tag: "manylinux_2_(\d+)_\w+"', words)
+    assert match, shown
+    assert int(match[1]) <= GLIBC[1]
