@@ -103,7 +103,7 @@ def _float64(x: NDArray[Any], dy: NDArray[Any], w: NDArray[Any], shape: tuple[in
 
 def _figure(settings: Settings, *, shape: tuple[int, ...]) -> Figure:
     bn.set_num_threads(settings.threads)
-    found = {accuracy: errors(shape, accuracy) for accuracy in (engines.FAST, engines.EXACT)}
+    by_accuracy = {accuracy: errors(shape, accuracy) for accuracy in (engines.FAST, engines.EXACT)}
     layers = [Layer(shape, TIMED_SAMPLES, accuracy) for accuracy in (engines.FAST, engines.EXACT)]
     best = [float("inf")] * 2
     end = time.perf_counter() + settings.seconds
@@ -114,6 +114,6 @@ def _figure(settings: Settings, *, shape: tuple[int, ...]) -> Figure:
             best[i] = min(best[i], time.perf_counter() - start)
     bn.set_num_threads(0)
     note = "largest error / rms, fast and exact: " + ", ".join(
-        f"{name} {found[engines.FAST][name]:.1e} {found[engines.EXACT][name]:.1e}" for name in RESULTS
+        f"{name} {by_accuracy[engines.FAST][name]:.1e} {by_accuracy[engines.EXACT][name]:.1e}" for name in RESULTS
     )
     return Figure(f"accuracy/{_name(shape)}", best[1] / best[0], "x the time of fast", note=note)

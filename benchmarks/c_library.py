@@ -30,10 +30,10 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
     """Measurements by name."""
     if not Path(openbnns.__file__).parent.joinpath("lib", "libopenbnns.so").exists():
         return {}
-    found: dict[str, Callable[[Settings], Figure]] = {name: partial(number, name=name) for name in _FIGURES}
-    found["c/first call beyond importing NumPy"] = first_call
-    found["c/two threads with filters of their own"] = threads
-    return found
+    made: dict[str, Callable[[Settings], Figure]] = {name: partial(number, name=name) for name in _FIGURES}
+    made["c/first call beyond importing NumPy"] = first_call
+    made["c/two threads with filters of their own"] = threads
+    return made
 
 
 @cache

@@ -244,12 +244,12 @@ def main() -> None:
             continue
         for batch in map(int, given.batches.split(",")):
             best, disturbance = _measure(_sides(torch, make, shape, batch, given.threads), given.seconds)
-            found = {side: best["onnxruntime"] / best[side] for side in ratios}
-            for side, ratio in found.items():
+            gains = {side: best["onnxruntime"] / best[side] for side in ratios}
+            for side, ratio in gains.items():
                 ratios[side].append(ratio)
             times = "".join(f"{1e6 * best[side]:10.1f}" for side in ("onnxruntime", "compiled", "call", "PyTorch"))
             print(
-                f"{name:32s}{batch:6d}{times}{found['compiled']:8.2f}{found['call']:8.2f}{disturbance:8.0%}", flush=True
+                f"{name:32s}{batch:6d}{times}{gains['compiled']:8.2f}{gains['call']:8.2f}{disturbance:8.0%}", flush=True
             )
     for side, values in ratios.items():
         mean = math.exp(sum(map(math.log, values)) / len(values))

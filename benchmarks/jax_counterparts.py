@@ -63,10 +63,10 @@ class JaxNetwork:
 
     def apply(self, parameters: State, statistics: State, x: Any, key: Any = None) -> tuple[Any, State]:
         """Outputs and statistics; with a key as in training, else as in inference."""
-        found = Pass(self._jax, parameters, statistics, key)
+        context = Pass(self._jax, parameters, statistics, key)
         for layer in self._layers:
-            x = layer(found, x)
-        return x, found.updated
+            x = layer(context, x)
+        return x, context.updated
 
     def inference(self) -> Callable[[], Any]:
         run = self._jax.jit(lambda parameters, statistics, x: self.apply(parameters, statistics, x)[0])
@@ -175,7 +175,7 @@ def _layer(layer: Any, name: str) -> Layer | None:
     from openbnns import nn
 
     if isinstance(layer, nn.Linear):
-        return lambda found, x: found.linear(x, name)
+        return lambda context, x: context.linear(x, name)
     if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros" and isinstance(layer.padding, tuple):
         return _convolution(layer, name)
     if type(layer) is nn.Residual and layer.shortcut is None and isinstance(layer.body, nn.Sequential):
@@ -187,20 +187,20 @@ def _layer(layer: Any, name: str) -> Layer | None:
     if type(layer) is nn.Flatten:
         return _flatten(layer)
     if type(layer) is nn.Dropout:
-        return lambda found, x: found.drop(x, layer.p)
+        return lambda context, x: context.drop(x, layer.p)
     if type(layer) is nn.TransformerEncoderLayer and type(layer.activation) in (nn.ReLU, nn.GELU):
         return _encoder(layer, name)
     if type(layer).__name__ in ("Rows", "Identity"):  # sequences stay as they are
-        return lambda found, x: x
+        return lambda context, x: x
     return _elementwise(layer)
 
 
 def _elementwise(layer: Any) -> Layer | None:
     plain: dict[str, Layer] = {
-        "ReLU": lambda found, x: found.jax.nn.relu(x),
-        "Tanh": lambda found, x: found.jax.numpy.tanh(x),
-        "GELU": lambda found, x: found.jax.nn.gelu(x, approximate=False),
-        "Sigmoid": lambda found, x: found.jax.nn.sigmoid(x),
+        "ReLU": lambda context, x: context.jax.nn.relu(x),
+        "Tanh": lambda context, x: context.jax.numpy.tanh(x),
+        "GELU": lambda context, x: context.jax.nn.gelu(x, approximate=False),
+        "Sigmoid": lambda context, x: context.jax.nn.sigmoid(x),
     }
     return plain.get(type(layer).__name__)
 
@@ -208,48 +208,48 @@ def _elementwise(layer: Any) -> Layer | None:
 def _residual(parts: list[Layer | None]) -> Layer | None:
     known = [part for part in parts if part is not None]
 
-    def apply(found: Pass, x: Any) -> Any:
+    def apply(context: Pass, x: Any) -> Any:
         y = x
         for part in known:
-            y = part(found, y)
+            y = part(context, y)
         return x + y
 
     return apply if len(known) == len(parts) else None
 
 
 def _convolution(layer: Any, name: str) -> Layer:
-    def apply(found: Pass, x: Any) -> Any:
-        y = found.jax.lax.conv_general_dilated(
-            x, found.parameters[f"{name}weight"], layer.stride, [(p, p) for p in layer.padding], rhs_dilation=layer.dilation,
+    def apply(context: Pass, x: Any) -> Any:
+        y = context.jax.lax.conv_general_dilated(
+            x, context.parameters[f"{name}weight"], layer.stride, [(p, p) for p in layer.padding], rhs_dilation=layer.dilation,
             dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=layer.groups,
         )  # fmt: skip
-        bias = found.parameters.get(f"{name}bias")
+        bias = context.parameters.get(f"{name}bias")
         return y if bias is None else y + bias
 
     return apply
 
 
 def _batch_norm(layer: Any, name: str) -> Layer:
-    def apply(found: Pass, x: Any) -> Any:
-        jnp = found.jax.numpy
-        mean, variance = (found.statistics[f"{name}running_{kind}"] for kind in ("mean", "var"))
-        if found.training:
+    def apply(context: Pass, x: Any) -> Any:
+        jnp = context.jax.numpy
+        mean, variance = (context.statistics[f"{name}running_{kind}"] for kind in ("mean", "var"))
+        if context.training:
             count = math.prod(x.shape[:-1])
             axes = tuple(range(x.ndim - 1))
             now, spread = x.mean(axes), x.var(axes)
             unbiased = spread * (count / max(count - 1, 1))
-            found.updated[f"{name}running_mean"] = (1 - layer.momentum) * mean + layer.momentum * now
-            found.updated[f"{name}running_var"] = (1 - layer.momentum) * variance + layer.momentum * unbiased
+            context.updated[f"{name}running_mean"] = (1 - layer.momentum) * mean + layer.momentum * now
+            context.updated[f"{name}running_var"] = (1 - layer.momentum) * variance + layer.momentum * unbiased
             mean, variance = now, spread
-        scale = found.parameters[f"{name}weight"] / jnp.sqrt(variance + layer.eps)
-        return (x - mean) * scale + found.parameters[f"{name}bias"]
+        scale = context.parameters[f"{name}weight"] / jnp.sqrt(variance + layer.eps)
+        return (x - mean) * scale + context.parameters[f"{name}bias"]
 
     return apply
 
 
 def _max_pool(layer: Any) -> Layer:
-    def apply(found: Pass, x: Any) -> Any:
-        lax = found.jax.lax
+    def apply(context: Pass, x: Any) -> Any:
+        lax = context.jax.lax
         padding = [(0, 0), *((p, p) for p in layer.padding), (0, 0)]
         return lax.reduce_window(x, -math.inf, lax.max, (1, *layer.kernel_size, 1), (1, *layer.stride, 1), padding)
 
@@ -257,7 +257,7 @@ def _max_pool(layer: Any) -> Layer:
 
 
 def _flatten(layer: Any) -> Layer:
-    def apply(found: Pass, x: Any) -> Any:
+    def apply(context: Pass, x: Any) -> Any:
         if x.ndim == 4:  # elements in the order of the weights that follow
             x = x.transpose(0, 3, 1, 2)
         first, last = layer.start_dim % x.ndim, layer.end_dim % x.ndim
@@ -270,34 +270,36 @@ def _encoder(layer: Any, name: str) -> Layer:
     heads, activate = layer.self_attn.num_heads, _elementwise(layer.activation)
     assert activate is not None
 
-    def norm(found: Pass, x: Any, part: str) -> Any:
-        z = (x - x.mean(-1, keepdims=True)) / found.jax.numpy.sqrt(x.var(-1, keepdims=True) + getattr(layer, part).eps)
-        z = z * found.parameters[f"{name}{part}.weight"]
-        bias = found.parameters.get(f"{name}{part}.bias")
+    def norm(context: Pass, x: Any, part: str) -> Any:
+        z = (x - x.mean(-1, keepdims=True)) / context.jax.numpy.sqrt(
+            x.var(-1, keepdims=True) + getattr(layer, part).eps
+        )
+        z = z * context.parameters[f"{name}{part}.weight"]
+        bias = context.parameters.get(f"{name}{part}.bias")
         return z if bias is None else z + bias
 
-    def attend(found: Pass, x: Any) -> Any:
-        jax, jnp = found.jax, found.jax.numpy
+    def attend(context: Pass, x: Any) -> Any:
+        jax, jnp = context.jax, context.jax.numpy
         width = x.shape[-1] // heads
-        projected = found.linear(x, f"{name}self_attn.in_proj_").reshape(*x.shape[:2], 3, heads, width)
+        projected = context.linear(x, f"{name}self_attn.in_proj_").reshape(*x.shape[:2], 3, heads, width)
         q, k, v = (projected[:, :, i] for i in range(3))
         scores = jnp.einsum("nthd,nshd->nhts", q, k) / math.sqrt(width)
         if layer.causal:
             scores = jnp.where(jnp.tri(x.shape[1], dtype=bool), scores, -math.inf)
-        weights = found.drop(jax.nn.softmax(scores), layer.self_attn.dropout)
-        return found.linear(jnp.einsum("nhts,nshd->nthd", weights, v).reshape(x.shape), f"{name}self_attn.out_proj.")
+        weights = context.drop(jax.nn.softmax(scores), layer.self_attn.dropout)
+        return context.linear(jnp.einsum("nhts,nshd->nthd", weights, v).reshape(x.shape), f"{name}self_attn.out_proj.")
 
-    def feed(found: Pass, x: Any) -> Any:
-        hidden = found.drop(activate(found, found.linear(x, f"{name}linear1.")), layer.dropout.p)
-        return found.linear(hidden, f"{name}linear2.")
+    def feed(context: Pass, x: Any) -> Any:
+        hidden = context.drop(activate(context, context.linear(x, f"{name}linear1.")), layer.dropout.p)
+        return context.linear(hidden, f"{name}linear2.")
 
-    def apply(found: Pass, x: Any) -> Any:
+    def apply(context: Pass, x: Any) -> Any:
         for part, number in ((attend, 1), (feed, 2)):
             drop = getattr(layer, f"dropout{number}").p
             if layer.norm_first:
-                x = x + found.drop(part(found, norm(found, x, f"norm{number}")), drop)
+                x = x + context.drop(part(context, norm(context, x, f"norm{number}")), drop)
             else:
-                x = norm(found, x + found.drop(part(found, x), drop), f"norm{number}")
+                x = norm(context, x + context.drop(part(context, x), drop), f"norm{number}")
         return x
 
     return apply

@@ -37,7 +37,7 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
     if find_spec("mpi4py") is None:
         return {}
     exchange, steps = "mpi/exchange of 40 MB on", "mpi/VGG-like step, 2 ranks with 1 thread,"
-    found: dict[str, Callable[[Settings], Figure]] = {
+    made: dict[str, Callable[[Settings], Figure]] = {
         f"{exchange} 2 ranks, in local copies": partial(_exchange, 2, "shared", "copy", 2.6),
         f"{exchange} 2 ranks, of MPI's all-reduce": partial(_exchange, 2, "shared", "all-reduce", 0.8),
         f"{exchange} 2 ranks by messages, of MPI's all-reduce": partial(_exchange, 2, "messages", "all-reduce", None),
@@ -48,9 +48,9 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
     hidden = "mpi/VGG-like step, share of the exchange that overlap hides"
     for rate, target in ((1.0, 0.5), (0.1, None)):
         if two_hosts.available():
-            found[f"{hidden}, two hosts, {rate} GB/s"] = partial(_overlap, two_hosts.two_hosts, rate, target)
-        found[f"{hidden}, limited card, {rate} GB/s"] = partial(_overlap, None, rate, target)
-    return {name: partial(_named, name, measure) for name, measure in found.items()}
+            made[f"{hidden}, two hosts, {rate} GB/s"] = partial(_overlap, two_hosts.two_hosts, rate, target)
+        made[f"{hidden}, limited card, {rate} GB/s"] = partial(_overlap, None, rate, target)
+    return {name: partial(_named, name, measure) for name, measure in made.items()}
 
 
 def _named(name: str, measure: Callable[[Settings], Figure], settings: Settings) -> Figure:
@@ -68,17 +68,17 @@ def _job(start: Sequence[str], what: str, rounds: int, *more: str) -> Times:
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
-        found: Times = json.loads(answer.read_text())
-    return found
+        times: Times = json.loads(answer.read_text())
+    return times
 
 
 def mpiexec() -> str:
     """The mpiexec of Python's environment, or else of the machine."""
     beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
+    program = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if program is None:
         raise RuntimeError("mpi4py is here, but no mpiexec. Install one: pip install mpich")
-    return found
+    return program
 
 
 def _here(ranks: int) -> list[str]:
@@ -255,6 +255,6 @@ if __name__ == "__main__":
 
     jobs: dict[str, Callable[..., Times]] = {"exchange": exchange, "steps": steps, "overlap": overlap}
     answer, what, rounds, *more = sys.argv[1:]
-    found = jobs[what](int(rounds), *more)
+    measured = jobs[what](int(rounds), *more)
     if MPI.COMM_WORLD.Get_rank() == 0:
-        Path(answer).write_text(json.dumps(found))
+        Path(answer).write_text(json.dumps(measured))

@@ -31,10 +31,11 @@ def write(results: Results, path: Path) -> None:
 def page(results: Results) -> str:
     """The whole page as text."""
     made = (_summary, _products, _steps, _inference, _operations, _others)
-    found = [section for make in made if (section := make(results)) is not None]
+    sections = [section for make in made if (section := make(results)) is not None]
     about = results.about
     lead = f"{results.title}; {about['cores']} cores. Measured on {about['measured']}: ours and peers in turns, in one process."
-    return document("Benchmarks", "How fast OpenBNNS is on this machine", lead, found, "Written by benchmarks/run.py.")
+    title = "How fast OpenBNNS is on this machine"
+    return document("Benchmarks", title, lead, sections, "Written by benchmarks/run.py.")
 
 
 def sweep_picture(results: Results) -> str:
@@ -241,7 +242,7 @@ def _share_by_form(points: Sequence[Record]) -> Markup:
         by_form.setdefault(p["form"], {})[p["size"]] = p["share"]
     sizes = sorted({p["size"] for p in points})
     return _lines(
-        "share of peak", sizes, [Line(form, [found.get(n) for n in sizes]) for form, found in by_form.items()]
+        "share of peak", sizes, [Line(form, [shares.get(n) for n in sizes]) for form, shares in by_form.items()]
     )
 
 
@@ -288,8 +289,8 @@ def _times_table(figures: Sequence[Record]) -> Markup:
     for f in figures:
         cells: list[Any] = [f["name"].partition("/")[2], Cell(_time(f["ours"]), f["ours"])]
         for kind in kinds:
-            found = [(peer, t) for peer, t in f["peers"].items() if peer.partition(" ")[0] == kind]
-            cells += [_peer_cell(*found[0], f["ours"])] if found else [Cell("", 0.0)]
+            peers = [(peer, t) for peer, t in f["peers"].items() if peer.partition(" ")[0] == kind]
+            cells += [_peer_cell(*peers[0], f["ours"])] if peers else [Cell("", 0.0)]
         rows.append(cells)
     shown = table(("network", "ours", *(f"{kind}, times as fast" for kind in kinds)), rows)
     return tag("div", shown, class_="phrases")
@@ -301,8 +302,8 @@ def _peer_cell(peer: str, seconds: float, ours: float) -> Cell:
 
 
 def _ratio(figure: Record, peer: str) -> float | None:
-    found = [t / figure["ours"] for name, t in figure["peers"].items() if name.partition(" ")[0] == peer]
-    return found[0] if found else None
+    ratios = [t / figure["ours"] for name, t in figure["peers"].items() if name.partition(" ")[0] == peer]
+    return ratios[0] if ratios else None
 
 
 def _mean(ratios: Sequence[float]) -> float:

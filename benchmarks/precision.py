@@ -34,11 +34,11 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
     if not _core.multiplies_bfloat16():
         return {}
     makers = zip(NETWORKS, (_mlp, _encoder, _vgg, _resnet), strict=True)
-    found: dict[str, Callable[[Settings], Figure]] = {
+    made: dict[str, Callable[[Settings], Figure]] = {
         f"bfloat16/{name}": partial(_step, f"bfloat16/{name}", make) for name, make in makers
     }
-    found["bfloat16/accuracy on the digits"] = _digits
-    return found
+    made["bfloat16/accuracy on the digits"] = _digits
+    return made
 
 
 def _step(name: str, make: Callable[[Any], tuple[Any, tuple[int, ...]]], settings: Settings) -> Figure:
@@ -150,17 +150,17 @@ def _digits(settings: Settings) -> Figure:
     """The difference of the mean accuracies, in standard deviations over seeds."""
     use_threads(settings.threads)
     x, y, test_x, test_y = datasets.load_digits()
-    found: dict[str, list[float]] = {"float32": [], "bfloat16": []}
+    accuracies: dict[str, list[float]] = {"float32": [], "bfloat16": []}
     for seed in range(SEEDS):
-        for precision, values in found.items():
+        for precision, values in accuracies.items():
             net = nn.Sequential(nn.Flatten(), nn.Linear(256), nn.ReLU(), nn.Linear(256), nn.ReLU(), nn.Linear(CLASSES))
             trainer = nn.Trainer(
                 net, optimizer=nn.Adam(2e-3), batch_size=64, seed=seed, quiet=True, precision=precision
             )  # type: ignore[arg-type]
             trainer.fit(x, y, epochs=15)
             values.append(trainer.evaluate(test_x, test_y)["accuracy"])
-    means = {precision: statistics.mean(values) for precision, values in found.items()}
-    spread = max(statistics.stdev(values) for values in found.values())
+    means = {precision: statistics.mean(values) for precision, values in accuracies.items()}
+    spread = max(statistics.stdev(values) for values in accuracies.values())
     note = f"{SEEDS} seeds: float32 {means['float32']:.4f}, bfloat16 {means['bfloat16']:.4f}, spread {spread:.4f}"
     lost = (means["float32"] - means["bfloat16"]) / spread
     return Figure("bfloat16/accuracy on the digits", lost, "standard deviations lost", 1.0, at_most=True, note=note)

@@ -44,12 +44,12 @@ class Results:
             here, there = self.about.get(name, ""), earlier.about.get(name, "")
             if here != there:
                 raise ValueError(f"the file is about another machine: its {name} is {there!r}, here it is {here!r}.")
-        found = Results(earlier.about | self.about)
+        both = Results(earlier.about | self.about)
         for part in PARTS:
             new, old = getattr(self, part), getattr(earlier, part)
             known = {_key(record): record for record in old} | {_key(record): record for record in new}
-            getattr(found, part).extend(known.values())
-        return found
+            getattr(both, part).extend(known.values())
+        return both
 
     def write(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -115,10 +115,10 @@ def main() -> int:
         numbers += _summary([r for r in results if r.threads == threads], settings)
         measured += _sweep(points, settings)
     numbers += _measure(figures, Settings(options.threads[-1], 0.3 if options.quick else 1.5))
-    found = Results(described, *([part.record() for part in parts] for parts in (results, numbers, measured)))
-    found = found.joined(earlier) if earlier else found
-    found.write(path)
-    page.write(found, path.with_suffix(".html"))
+    taken = Results(described, *([part.record() for part in parts] for parts in (results, numbers, measured)))
+    taken = taken.joined(earlier) if earlier else taken
+    taken.write(path)
+    page.write(taken, path.with_suffix(".html"))
     missed = [r.name for r in results if r.passed is False] + [f.name for f in numbers if f.passed is False]
     _show_memory_bound(results, numbers)
     undecided = sum(r.disturbed for r in (*results, *measured))
@@ -227,12 +227,12 @@ def _measure(figures: dict[str, Callable[[Settings], Figure]], settings: Setting
 
 def _show_memory_bound(results: list[Result], figures: list[Figure]) -> None:
     """Show memory-bound cases that are neither as fast as the best peer nor nearly as fast as a copy."""
-    found = [(r.name, r.ratio, r.copy_share) for r in results if r.copy_share and not r.disturbed]
-    found += [(f.name, f.value, f.copy_share) for f in figures if f.copy_share]
-    slow = [row for row in found if row[1] < 1 and row[2] < COPY_SHARE]
-    if found:
+    rows = [(r.name, r.ratio, r.copy_share) for r in results if r.copy_share and not r.disturbed]
+    rows += [(f.name, f.value, f.copy_share) for f in figures if f.copy_share]
+    slow = [row for row in rows if row[1] < 1 and row[2] < COPY_SHARE]
+    if rows:
         print(
-            f"\nBound by memory: {len(found) - len(slow)} of {len(found)} at the best peer or at {COPY_SHARE:.0%} of a copy"
+            f"\nBound by memory: {len(rows) - len(slow)} of {len(rows)} at the best peer or at {COPY_SHARE:.0%} of a copy"
         )
     for name, ratio, share in slow:
         print(f"  {name}: {ratio:.2f} of the peer, {share:.0%} of a copy")
@@ -246,14 +246,14 @@ def _sweep(points: dict[str, Callable[[Settings, Ceilings], sweep.Point]], setti
     ceilings = Ceilings(settings.threads)
     print(f"\n{settings.threads} thread(s); products of square matrices, forward; ratio = peer / ours")
     print(f"{'size and operands':24s} {'ours':>9s} {'GFLOP/s':>8s} {'share':>6s}  peers")
-    found = []
+    measured = []
     for measure in points.values():
         p = measure(settings, ceilings)
         peers = "  ".join(f"{name} {_seconds(t)} ({t / p.ours:.2f})" for name, t in p.peers.items())
         busy = f"  undecided: others took {p.disturbance:.0%} of the machine" if p.disturbed else ""
         print(f"{p.name:24s} {_seconds(p.ours):>9s} {p.rate:8.1f} {p.share:6.0%}  {peers}{busy}", flush=True)
-        found.append(p)
-    return found
+        measured.append(p)
+    return measured
 
 
 def _line(f: Figure) -> str:

@@ -286,13 +286,13 @@ def _job(launcher: list[str], what: str, threads: int = 1, **arguments: Any) -> 
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
-def _best(found: dict[str, Any]) -> float:
+def _best(measured: dict[str, Any]) -> float:
     """Seconds of an undisturbed step: the mean of the fastest quarter."""
-    times = sorted(found["times"])
+    times = sorted(measured["times"])
     return statistics.mean(times[: max(1, len(times) // 4)])
 
 
@@ -301,7 +301,7 @@ def measure_costs(name: str, rounds: int) -> Costs:
     batch = _networks()[name][2]
     shapes = [(batch, 1), (batch, 2), (batch // 2, 1), (2 * batch, 2), (2 * batch, 4)]
     with _alone(1) as launcher:
-        found = [_job(launcher, "steps", name=name, batch=n, shards=s, rounds=rounds) for n, s in shapes]
+        jobs = [_job(launcher, "steps", name=name, batch=n, shards=s, rounds=rounds) for n, s in shapes]
         # Alternately, and the best of each: half the time of one thread is much to ask for on a machine that others use.
         by_threads = [
             [
@@ -310,15 +310,15 @@ def measure_costs(name: str, rounds: int) -> Costs:
             ]
             for _ in range(2)
         ]
-    step = min(one["update"] for one in found)
-    times = np.array([_best(one) - step for one in found])
+    step = min(one["update"] for one in jobs)
+    times = np.array([_best(one) - step for one in jobs])
     # By relative errors, so that small steps count as much as large ones.
     rows = np.array(shapes) / times[:, None]
     sample, shard = (max(float(v), 0.0) for v in np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0])
     one_thread, two_threads = (min(times) - step for times in zip(*by_threads, strict=True))
     serial = min(max(2 * two_threads / one_thread - 1, 0.0), 1.0)
-    backward = statistics.median(one["backward"] for one in found)
-    return Costs(found[0]["parameters"], found[0]["buckets"], sample, shard, step, backward, serial)
+    backward = statistics.median(one["backward"] for one in jobs)
+    return Costs(jobs[0]["parameters"], jobs[0]["buckets"], sample, shard, step, backward, serial)
 
 
 def check(costs: dict[str, Costs], sum_rate: float, quick: bool, rounds: int) -> list[dict[str, Any]]:
@@ -326,7 +326,7 @@ def check(costs: dict[str, Costs], sum_rate: float, quick: bool, rounds: int) ->
     cases: list[tuple[int, Link | None]] = [(2, None), *((2, link) for link in LINKS)]
     if not quick:
         cases.append((4, LINKS[0]))
-    found = []
+    rows = []
     for ranks, slow in cases:
         with _alone(ranks) if slow is None else slow_link.hosts(ranks, slow) as launcher:
             fabric = Fabric(**_job(launcher, "link", rounds=rounds))
@@ -337,19 +337,19 @@ def check(costs: dict[str, Costs], sum_rate: float, quick: bool, rounds: int) ->
                 told = _job(launcher, "steps", name=name, batch=ranks * samples, shards=ranks * shards, rounds=rounds)
                 most = predict(of, ranks, samples, shards, fabric, sum_rate, crowd=crowd, overlap=0.0)
                 least = predict(of, ranks, samples, shards, fabric, sum_rate, crowd=crowd)
-                found.append(
+                rows.append(
                     {
                         "network": name, "ranks": ranks, "link": "shared memory" if slow is None else str(slow),
                         "measured": _best(told), "without_overlap": most.step, "with_overlap": least.step,
                         "fabric": asdict(fabric), **asdict(least),
                     }
                 )  # fmt: skip
-    return found
+    return rows
 
 
 def foresee(costs: dict[str, Costs], sum_rate: float) -> list[dict[str, Any]]:
     """Clusters of nodes with one rank and 32 threads each: a batch that grows with them, and one that stays."""
-    found = []
+    rows = []
     for name, of in costs.items():
         usual = CORES * _networks()[name][2]
         for fabric, numbers in FABRICS.items():
@@ -362,8 +362,8 @@ def foresee(costs: dict[str, Costs], sum_rate: float) -> list[dict[str, Any]]:
                     row[kind] = {
                         "batch": whole, "step": step.step, "compute": step.compute, "efficiency": one / nodes / step.step,
                     }  # fmt: skip
-                found.append(row)
-    return found
+                rows.append(row)
+    return rows
 
 
 # Printing.

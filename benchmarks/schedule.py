@@ -79,8 +79,8 @@ class SharedWork:
         if self.ranges:
             used = max(1, min(self.asked, self.items))
             counts = [float(self.items * (w + 1) // used - self.items * w // used) for w in range(used)]
-            found = self.seconds if timed else counts
-            return [*found, *[0.0] * (self.asked - used)]
+            amounts = self.seconds if timed else counts
+            return [*amounts, *[0.0] * (self.asked - used)]
         return replay(self.seconds if timed else [1.0] * self.items, self.asked)
 
     def balance(self, *, timed: bool = False) -> float:
@@ -168,15 +168,15 @@ def of_case(
         for step in steps:
             step()
         compare(f"with {threads} threads")
-    found: dict[int, tuple[float, list[SharedWork]]] = {}
+    balances: dict[int, tuple[float, list[SharedWork]]] = {}
     for workers in counts:
         records = []
         for _ in range(repeats):
             records.append(schedule_of(steps, workers))
             compare(f"when the schedule of {workers} workers is recorded")
         parts = [fastest(same) for same in zip(*records, strict=True)]
-        found[workers] = balance(parts, timed=timed), parts
-    return found
+        balances[workers] = balance(parts, timed=timed), parts
+    return balances
 
 
 def fastest(same: Sequence[SharedWork]) -> SharedWork:
@@ -197,10 +197,10 @@ def check(cases: Sequence[Case], counts: Sequence[int]) -> list[str]:
     for repeats in (1, 3, 9, 9):
         missed = []
         for case in cases:
-            found = of_case(case, counts, repeats)
+            balances = of_case(case, counts, repeats)
             missed += [
                 f"{case.name}: {value:.2f} with {n} workers, limit {limit_of(case.name, n)}"
-                for n, (value, _) in found.items()
+                for n, (value, _) in balances.items()
                 if value > limit_of(case.name, n)
             ]
         names = {line.partition(": ")[0] for line in missed}

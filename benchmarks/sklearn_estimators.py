@@ -76,17 +76,17 @@ def main() -> int:
         scaler = StandardScaler().fit(train_x)
         parts = scaler.transform(train_x), train_y, scaler.transform(test_x), test_y
         kind = "MLPClassifier" if classes else "MLPRegressor"
-        found: dict[str, list[tuple[float, float, int]]] = {"openbnns": [], "scikit-learn": []}
+        by_side: dict[str, list[tuple[float, float, int]]] = {"openbnns": [], "scikit-learn": []}
         for seed in range(chosen.runs):
             for side, module in (("openbnns", ours), ("scikit-learn", neural_network)):
                 made = getattr(module, kind)
-                found[side].append(measured(lambda: made(random_state=seed, **parameters), *parts))  # noqa: B023
-        for side, results in found.items():
+                by_side[side].append(measured(lambda: made(random_state=seed, **parameters), *parts))  # noqa: B023
+        for side, results in by_side.items():
             seconds, epochs = min(r[0] for r in results), statistics.mean(r[2] for r in results)
             each = min(r[0] / r[2] for r in results)
             score = statistics.mean(r[1] for r in results)
             print(f"{name:14s} {side:12s} {seconds:8.3f} {epochs:7.0f} {1e3 * each:9.2f} {score:7.4f}")
-        total = {side: statistics.median(r[0] for r in results) for side, results in found.items()}
+        total = {side: statistics.median(r[0] for r in results) for side, results in by_side.items()}
         print(f"{'':14s} {total['scikit-learn'] / total['openbnns']:.1f} times as fast, by the median")
     return 0
 

@@ -64,12 +64,12 @@ class Point:
 
 def points() -> dict[str, Callable[[Settings, Ceilings], Point]]:
     """Measurements by name."""
-    found: dict[str, Callable[[Settings, Ceilings], Point]] = {}
+    measurements: dict[str, Callable[[Settings, Ceilings], Point]] = {}
     for size in SIZES:
         for form in FORMS:
             name = f"{GROUP}/{size} {form}"
-            found[name] = partial(_measure, name, size, form)
-    return found
+            measurements[name] = partial(_measure, name, size, form)
+    return measurements
 
 
 def _measure(name: str, size: int, form: str, settings: Settings, ceilings: Ceilings) -> Point:

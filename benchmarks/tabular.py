@@ -47,8 +47,8 @@ def main() -> None:
     print("| data | rows | openbnns | gradient boosting | MLP |\n|---|---|---|---|---|")
     began = time.perf_counter()
     for name, x, y in sets():
-        found = np.mean([compared(x, y, seed) for seed in range(seeds)], axis=0)
-        cells = [f"**{value:.3f}**" if value > max(found) - 5e-4 else f"{value:.3f}" for value in found]
+        means = np.mean([compared(x, y, seed) for seed in range(seeds)], axis=0)
+        cells = [f"**{value:.3f}**" if value > max(means) - 5e-4 else f"{value:.3f}" for value in means]
         print(f"| {name} | {len(x):,} | {' | '.join(cells)} |", flush=True)
     print(f"{time.perf_counter() - began:.0f} s")
 

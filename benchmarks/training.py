@@ -39,20 +39,20 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
         "training/causal encoder layer d64 h4 ff256 T64 batch 16": (_causal, (64, 64), 16, 1.0),
         "training/GRU I64 H128 T50 batch 32": (_gru, (50, 64), 32, 1.0),
     }
-    found: dict[str, Callable[[Settings], Figure]] = {
+    made: dict[str, Callable[[Settings], Figure]] = {
         name: partial(_step_figure, name, *arguments) for name, arguments in networks.items()
     }
     small = "training/MLP 64-32-10 batch 32"
-    found["training/time of a step, MLP 64-32-10 batch 32"] = partial(_time_figure, *networks[small][:3])
+    made["training/time of a step, MLP 64-32-10 batch 32"] = partial(_time_figure, *networks[small][:3])
     small = "training/ten layers of 32 units batch 32"
-    found["training/ten layers of 32 units batch 32, against JAX"] = partial(_jax_figure, small, *networks[small])
+    made["training/ten layers of 32 units batch 32, against JAX"] = partial(_jax_figure, small, *networks[small])
     for name, count, size, target in (
         ("training/Adam, 10 tensors of 1 M", 10, 1_000_000, 1.0),
         ("training/Adam, 20 tensors of 1,000", 20, 1000, 5.0),
     ):
-        found[name] = partial(_adam_figure, name, count, size, target)
-    found["training/peak memory of the VGG-like step"] = _memory_figure
-    return found
+        made[name] = partial(_adam_figure, name, count, size, target)
+    made["training/peak memory of the VGG-like step"] = _memory_figure
+    return made
 
 
 def _memory_figure(settings: Settings) -> Figure:
@@ -247,11 +247,11 @@ def _samples(shape: tuple[int, ...], batch: int) -> tuple[Any, Any]:
 
 def _jax_step(network: Any, x: Any, y: Any, settings: Settings) -> Step | None:
     """JAX's step from the weights of a network, None without JAX or if it does not know a layer."""
-    found = jax_counterparts.convert(network, x, settings.threads)
-    if isinstance(found, str):
-        print(f"  JAX: {found}")
+    counterpart = jax_counterparts.convert(network, x, settings.threads)
+    if isinstance(counterpart, str):
+        print(f"  JAX: {counterpart}")
         return None
-    return found.training(y, "classification", "adam", 1e-3)
+    return counterpart.training(y, "classification", "adam", 1e-3)
 
 
 def _checked(name: str, steps: dict[str, Step]) -> None:

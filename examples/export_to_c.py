@@ -43,9 +43,9 @@ def main(folder: Path) -> None:
     flags = subprocess.check_output([sys.executable, "-m", "openbnns", "c-flags"], text=True).split()
     subprocess.run(["cc", "main.c", "digits.c", "-o", "digits", "-lm", *flags], cwd=folder, check=True)
     answers = subprocess.check_output(["./digits"], input=test_x.tobytes(), cwd=folder)
-    found = np.array([int(digit) for digit in answers.decode()])
-    assert np.array_equal(found, net(test_x).argmax(1)), "the program and the network disagree"
-    print(f"{np.mean(found == test_y):.1%} of {len(found)} test digits are right, by {folder / 'digits'}")
+    predicted = np.array([int(digit) for digit in answers.decode()])
+    assert np.array_equal(predicted, net(test_x).argmax(1)), "the program and the network disagree"
+    print(f"{np.mean(predicted == test_y):.1%} of {len(predicted)} test digits are right, by {folder / 'digits'}")
 
 
 if __name__ == "__main__":

@@ -53,10 +53,10 @@ def known() -> dict[str, Results]:
 
 def pictures(name: str, results: Results) -> dict[str, str]:
     """The SVG files of some results, by their names."""
-    found = {f"{name}-{kind}.svg": draw(results) for kind, draw in PICTURES.items()}
+    drawn = {f"{name}-{kind}.svg": draw(results) for kind, draw in PICTURES.items()}
     if name == SPEED_OF:
-        found[SPEED] = pages.small_picture(results)
-    return {file: text for file, text in found.items() if text}
+        drawn[SPEED] = pages.small_picture(results)
+    return {file: text for file, text in drawn.items() if text}
 
 
 def page(kept: dict[str, Results]) -> str:

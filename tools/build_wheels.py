@@ -45,11 +45,11 @@ def interpreters() -> list[Path]:
     folders = [Path(folder) for folder in os.environ["PATH"].split(os.pathsep)]
     folders += sorted(Path(sys.base_prefix).parent.glob("3.*/bin"), reverse=True)
     folders += sorted(ROOT.glob("build/pythons/3.*/bin"))
-    found = []
+    chosen = []
     for version in VERSIONS:
         programs = (folder / f"python{version}" for folder in folders)
-        found += [p for p in programs if os.access(p, os.X_OK) and version_of(p) == version][:1]
-    return found
+        chosen += [p for p in programs if os.access(p, os.X_OK) and version_of(p) == version][:1]
+    return chosen
 
 
 def version_of(python: Path) -> str:

@@ -31,14 +31,14 @@ def complaint(subject: str) -> str:
 
 def main(arguments: list[str]) -> int:
     base = arguments[0] if arguments else git("log", "--diff-filter=A", "--format=%H", "--", __file__)[-1]
-    found = 0
+    faults = 0
     for line in git("log", "--no-merges", "--format=%h %s", f"{base}..HEAD"):
         commit, _, subject = line.partition(" ")
         reason = complaint(subject)
         if reason:
-            found += 1
+            faults += 1
             print(f"{commit} {subject!r}: {reason}.")
-    return 1 if found else 0
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

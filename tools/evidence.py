@@ -75,8 +75,8 @@ def examples() -> int:
 
     import pages
 
-    found = [doctest.DocTestFinder().find(importlib.import_module(name)) for name in pages.MODULES]
-    return len(pages.blocks("python")) + sum(bool(test.examples) for tests in found for test in tests)
+    tests_by_module = [doctest.DocTestFinder().find(importlib.import_module(name)) for name in pages.MODULES]
+    return len(pages.blocks("python")) + sum(bool(test.examples) for tests in tests_by_module for test in tests)
 
 
 def random_networks() -> int:
@@ -200,14 +200,16 @@ def files_of(row: Row) -> list[str]:
 
 def tests_by_file(names: list[str]) -> Counter[str]:
     """Tests in these files, both without and with peers."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for which in ("not peers", "peers"):
         pytest = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", which, "-p", "no:cacheprovider"]
         run = subprocess.run(
             [*pytest, *(f"tests/{name}" for name in names)], capture_output=True, text=True, check=True, cwd=ROOT
         )
-        found.update(line.partition("::")[0].removeprefix("tests/") for line in run.stdout.splitlines() if "::" in line)
-    return found
+        counts.update(
+            line.partition("::")[0].removeprefix("tests/") for line in run.stdout.splitlines() if "::" in line
+        )
+    return counts
 
 
 def counted() -> dict[str, int]:

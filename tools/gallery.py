@@ -57,17 +57,17 @@ class Show:
 
 def classes(side: Any, batch: Batch) -> tuple[str, Images]:
     images, labels = batch
-    found = side.net(images).argmax(1)
-    right = float((found == labels).mean())
-    words = " ".join(map(str, found[:SHOWN]))
+    predicted = side.net(images).argmax(1)
+    right = float((predicted == labels).mean())
+    words = " ".join(map(str, predicted[:SHOWN]))
     return f"{right:.1%} of {len(labels)} unseen digits right", [(f"unseen digits, read as {words}", images)]
 
 
 def masks(side: Any, batch: Batch) -> tuple[str, Images]:
     images, wanted = batch
-    found = side.net(images) > 0
-    overlap = float((found & (wanted > 0.5)).sum() / (found | (wanted > 0.5)).sum())
-    rows = [("unseen digits", images), ("their ink", wanted), ("pixels that the network marks", found * np.float32(1))]
+    mask = side.net(images) > 0
+    overlap = float((mask & (wanted > 0.5)).sum() / (mask | (wanted > 0.5)).sum())
+    rows = [("unseen digits", images), ("their ink", wanted), ("pixels that the network marks", mask * np.float32(1))]
     return f"intersection over union {overlap:.2f} on {len(images)} unseen digits", rows
 
 
@@ -283,8 +283,8 @@ def made(name: str, show: Show) -> Row:
 
 def known() -> dict[str, Row]:
     """The results measured before, by name."""
-    found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
-    return {row["name"]: Row(**row) for row in found}
+    listed = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
+    return {row["name"]: Row(**row) for row in listed}
 
 
 def main() -> int:
@@ -296,8 +296,8 @@ def main() -> int:
     rows = known()
     for name in () if options.page else options.names or SHOWS:
         rows[name] = made(name, SHOWS[name])
-        found = [rows[name] for name in SHOWS if name in rows]
-        RESULTS.write_text(json.dumps([vars(row) for row in found], indent=1) + "\n", encoding="utf-8")
+        listed = [rows[name] for name in SHOWS if name in rows]
+        RESULTS.write_text(json.dumps([vars(row) for row in listed], indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page([rows[name] for name in SHOWS if name in rows]), encoding="utf-8")
     return 0
 

@@ -31,11 +31,11 @@ def read(path: Path) -> dict[str, Any]:
 def run(notebook: dict[str, Any], name: str) -> list[list[dict[str, Any]]]:
     """The outputs of every cell of code. An exception in a cell is one here, with the number of the cell."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    found: list[list[dict[str, Any]]] = []
+    outputs: list[list[dict[str, Any]]] = []
     with _new_folder():
         for number, cell in enumerate(code_cells(notebook), 1):
-            found.append(_run_cell("".join(cell["source"]), f"{name}, cell {number}", namespace, number))
-    return found
+            outputs.append(_run_cell("".join(cell["source"]), f"{name}, cell {number}", namespace, number))
+    return outputs
 
 
 def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
@@ -81,8 +81,8 @@ def main(names: list[str]) -> int:
     for path in [FOLDER / f"{name}.ipynb" for name in names] or sorted(FOLDER.glob("*.ipynb")):
         notebook = read(path)
         outputs = run(notebook, path.name)
-        for number, (cell, found) in enumerate(zip(code_cells(notebook), outputs, strict=True), 1):
-            cell["outputs"], cell["execution_count"] = found, number
+        for number, (cell, cell_outputs) in enumerate(zip(code_cells(notebook), outputs, strict=True), 1):
+            cell["outputs"], cell["execution_count"] = cell_outputs, number
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
         path.write_text(text, encoding="utf-8")
         print(f"{path.name}: {len(outputs)} cells, {len(text.encode()) / 1000:.0f} kB")

@@ -45,8 +45,8 @@ def main() -> None:
 def find(folders: list[Path]) -> list[Path]:
     """All files of the package, each name once."""
     patterns = (f"{PACKAGE}-*.whl", f"{PACKAGE}-*.tar.gz")
-    found = {path.name: path for folder in folders for pattern in patterns for path in folder.glob(pattern)}
-    return [found[name] for name in sorted(found)]
+    paths = {path.name: path for folder in folders for pattern in patterns for path in folder.glob(pattern)}
+    return [paths[name] for name in sorted(paths)]
 
 
 def write(files: list[Path], out: Path) -> None:

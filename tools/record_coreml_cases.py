@@ -123,10 +123,10 @@ class Recorder:
                 value = getattr(value, "numpy", lambda: None)()
             if value is None or np.asarray(value).dtype.kind not in "fiub":
                 raise _LeftOut("outputs that are not arrays")
-            found = np.asarray(value)
-            if found.dtype == np.float16:  # which is how exactly it is known, whatever the program computes in
+            result = np.asarray(value)
+            if result.dtype == np.float16:  # which is how exactly it is known, whatever the program computes in
                 rtol = max(rtol, 2.0**-10)
-            results[plain] = found.astype({"f8": "f4", "i8": "i4"}.get(found.dtype.str[1:], found.dtype.str))
+            results[plain] = result.astype({"f8": "f4", "i8": "i4"}.get(result.dtype.str[1:], result.dtype.str))
         constants = sum(
             held.value.nbytes
             for operation in function.walk()
@@ -156,15 +156,15 @@ class Recorder:
         self.cases.append(case)
 
     def _stored(self, arrays: dict[str, Any]) -> dict[str, Any]:
-        found = {}
+        described = {}
         for name, array in arrays.items():
             data = np.ascontiguousarray(array).tobytes()
             key = hashlib.sha256(data).digest()
             if key not in self.places:
                 self.places[key] = len(self.arrays)
                 self.arrays += data
-            found[name] = [array.dtype.str, list(array.shape), self.places[key]]
-        return found
+            described[name] = [array.dtype.str, list(array.shape), self.places[key]]
+        return described
 
     def write(self, folder: Path) -> None:
         self.blobs.close()
@@ -180,11 +180,11 @@ class _LeftOut(Exception):
 
 def _sample(items: list[Any], exact: int, rounded: int) -> list[Any]:
     """So many tests in float32, and so many in float16, evenly out of all."""
-    found = []
+    chosen = []
     for precision, most in (("fp32", exact), ("fp16", rounded)):
         of = [item for item in items if item.callspec.params["backend"].precision == precision]
-        found += of if len(of) <= most else [of[i * len(of) // most] for i in range(most)]
-    return found
+        chosen += of if len(of) <= most else [of[i * len(of) // most] for i in range(most)]
+    return chosen
 
 
 def _read(mlmodel: Any) -> coreml.Model:

@@ -70,12 +70,12 @@ def gather() -> None:
 
 
 def notes() -> str:
-    found = section(text("CHANGELOG.md"))
-    if found is None:
+    entry = section(text("CHANGELOG.md"))
+    if entry is None:
         raise SystemExit(
             f"release: CHANGELOG.md has no heading `## {version()} (YYYY-MM-DD)`; name the release and its day"
         )
-    return found["text"].strip()
+    return entry["text"].strip()
 
 
 def find_problems(tagged: str | None) -> list[str]:
@@ -83,8 +83,8 @@ def find_problems(tagged: str | None) -> list[str]:
     name, problems = f"v{version()}", []
     if changed := git("status", "--porcelain"):
         problems.append(f"the tree is not clean; commit or remove:\n{changed}")
-    found = section(text("CHANGELOG.md"))
-    if found is None or not re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"]):
+    entry = section(text("CHANGELOG.md"))
+    if entry is None or not re.fullmatch(r"\d{4}-\d\d-\d\d", entry["date"]):
         problems.append(f"CHANGELOG.md has no heading `## {version()} (YYYY-MM-DD)`; name the release and its day")
     if left := fragments():
         names = ", ".join(path.name for path in left)
@@ -109,7 +109,7 @@ def fragments() -> list[Path]:
 
 def section(changelog: str) -> re.Match[str] | None:
     """The part of this version in the text of a changelog."""
-    return next((found for found in SECTION.finditer(changelog) if found["version"] == version()), None)
+    return next((match for match in SECTION.finditer(changelog) if match["version"] == version()), None)
 
 
 def version() -> str:

@@ -65,8 +65,8 @@ def main() -> int:
         if options.time or everything:
             row["time"] = vars(measure.measure_time(pair, sizes, options.threads, options.seconds))
         if options.memory or everything:
-            found = measure.measure_memory(name, options.small, options.threads)
-            row["memory"] = {**vars(found), "ratio": found.ratio}
+            memory = measure.measure_memory(name, options.small, options.threads)
+            row["memory"] = {**vars(memory), "ratio": memory.ratio}
         rows.append(row)
         print(_line(pair, row), flush=True)
     summary = _summary(rows)

@@ -107,15 +107,15 @@ def _words(words: int, tags: int) -> tuple[tuple[Array, Array], tuple[Array, Arr
 
     Words are in small letters and without the marks that follow them; the tag says what was taken away.
     """
-    found = [re.findall(r"([A-Za-z']+)([,.:;)?]?)", part) for part in manual()]
-    common = Counter(word.lower() for word, _ in found[0]).most_common(words - 2)
+    texts = [re.findall(r"([A-Za-z']+)([,.:;)?]?)", part) for part in manual()]
+    common = Counter(word.lower() for word, _ in texts[0]).most_common(words - 2)
     numbers = {word: i + 2 for i, (word, _) in enumerate(common)}
 
     def as_numbers(part: list[tuple[str, str]]) -> tuple[Array, Array]:
         tag = [2 * MARKS.index(mark) + word[0].isupper() for word, mark in part]
         return np.array([numbers.get(word.lower(), 1) for word, _ in part]), np.minimum(tag, tags - 1)
 
-    return as_numbers(found[0]), as_numbers(found[1])
+    return as_numbers(texts[0]), as_numbers(texts[1])
 
 
 def stripped_words(random: Random, count: int, length: int, words: int, tags: int, held_out: bool = False) -> Batch:

@@ -51,9 +51,9 @@ class Pair:
 
 def find_pairs() -> dict[str, Pair]:
     """The pairs of this folder, by the names of their files."""
-    modules = {found.name: f"{__package__}.{found.name}" for found in iter_modules(import_module(__package__).__path__)}
-    found = {name: import_module(path) for name, path in modules.items() if name != "__main__"}
-    return {name: module.PAIR for name, module in found.items() if hasattr(module, "PAIR")}
+    modules = {entry.name: f"{__package__}.{entry.name}" for entry in iter_modules(import_module(__package__).__path__)}
+    loaded = {name: import_module(path) for name, path in modules.items() if name != "__main__"}
+    return {name: module.PAIR for name, module in loaded.items() if hasattr(module, "PAIR")}
 
 
 def networks(side: Any, kind: type) -> Iterator[tuple[str, Any]]:
@@ -152,12 +152,12 @@ def compare_losses(pair: Pair, sizes: Any, steps: int = STEPS) -> Losses:
     batches = pair.batches(sizes, steps)
     theirs = make_pytorch(pair, sizes)
     ours = make_ours(pair, sizes, theirs)
-    found = train(ours, batches), train(theirs, [tensors(batch) for batch in batches])
+    losses = train(ours, batches), train(theirs, [tensors(batch) for batch in batches])
     del ours, theirs
     wide = make_pytorch(pair, sizes, FLOAT64)
     with _default_dtype(torch.float64):
         exact = train(wide, [tensors(batch, FLOAT64) for batch in batches])
-    return Losses(*found, exact)
+    return Losses(*losses, exact)
 
 
 def difference(some: Array, others: Array) -> float:

@@ -78,14 +78,14 @@ def problems(site: Path) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     site = Path(arguments[0])
-    found = list(problems(site))
-    for line in found:
+    faults = list(problems(site))
+    for line in faults:
         print(line, file=sys.stderr)
-    if not found:
+    if not faults:
         print(
             f"{sum(1 for _ in site.rglob('*.html'))} pages: every link leads somewhere, nothing comes from other hosts"
         )
-    return 1 if found else 0
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -117,13 +117,13 @@ def _entries(module: Any, names: Iterable[str]) -> list[Entry]:
 def _of_openbnns() -> list[Page]:
     from openbnns.layers._names import HOMES
 
-    found: dict[str, Page] = {}
+    by_file: dict[str, Page] = {}
     for module, names in HOMES.items():
         file = SHARED.get(module, module)
         home = import_module(f"openbnns.layers.{file}")
-        page = found.setdefault(file, Page("openbnns", "openbnns", file, title_of(file), inspect.getdoc(home) or ""))
+        page = by_file.setdefault(file, Page("openbnns", "openbnns", file, title_of(file), inspect.getdoc(home) or ""))
         page.entries += _entries(openbnns, names)
-    placed = {entry.name for page in found.values() for entry in page.entries}
+    placed = {entry.name for page in by_file.values() for entry in page.entries}
     rest = [name for name in openbnns.__all__ if name not in placed]
     modules = [name for name in rest if isinstance(getattr(openbnns, name), ModuleType)]
     others = []
@@ -135,8 +135,8 @@ def _of_openbnns() -> list[Page]:
         public = [n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))]
         title = f"openbnns.{name}"
         others.append(Page(title, "openbnns", name, title, inspect.getdoc(module) or "", _entries(module, public)))
-    first = [found.pop("base"), found.pop("types")]
-    return [*first, *(found[file] for file in sorted(found)), *others]
+    first = [by_file.pop("base"), by_file.pop("types")]
+    return [*first, *(by_file[file] for file in sorted(by_file)), *others]
 
 
 def _of_capi() -> list[Page]:
@@ -150,30 +150,32 @@ def _of_capi() -> list[Page]:
     }
     for module, names in HOMES.items():
         pages[SHARED.get(module, module)].entries += _entries(capi, names)
-    found = list(pages.values())
+    listed = list(pages.values())
     kinds = [name for name in capi.__all__ if inspect.isclass(getattr(enums, name, None))]
     plain = [name for name in enums.__all__ if isinstance(getattr(enums, name), int) and name == name.upper()]
     lead = "Every member of an enum is also a name of ``openbnns.capi``."
-    found.append(Page(PACKAGE_C, "capi", "enums", "Enums", lead, _entries(capi, [*kinds, *plain])))
+    listed.append(Page(PACKAGE_C, "capi", "enums", "Enums", lead, _entries(capi, [*kinds, *plain])))
     lead = "Fields have the names of C, and are 0 or NULL unless they are given."
-    found.append(Page(PACKAGE_C, "capi", "structs", "Structs", lead, _entries(capi, structs.__all__)))
-    return found
+    listed.append(Page(PACKAGE_C, "capi", "structs", "Structs", lead, _entries(capi, structs.__all__)))
+    return listed
 
 
 def _of_networks() -> list[Page]:
     names = {name: getattr(nn, name) for name in nn.__all__}
     modules = {name: thing for name, thing in names.items() if isinstance(thing, ModuleType)}
-    found = []
+    listed = []
     for file, (title, lead, homes) in NETWORKS.items():
         chosen = [n for n, t in names.items() if n not in modules and _home(t.__module__) in homes]
-        found.append(Page("openbnns.nn", "nn", file, title, lead, _entries(nn, chosen)))
-    placed = {entry.name for page in found for entry in page.entries}
+        listed.append(Page("openbnns.nn", "nn", file, title, lead, _entries(nn, chosen)))
+    placed = {entry.name for page in listed for entry in page.entries}
     for name, module in sorted(modules.items()):
         own = [n for n in module.__all__ if n not in placed and not isinstance(getattr(module, n), ModuleType)]
         if own:
             lead = inspect.getdoc(module) or ""
-            found.append(Page(f"openbnns.nn.{name}", "nn", f"module_{name}", f"nn.{name}", lead, _entries(module, own)))
-    return found
+            listed.append(
+                Page(f"openbnns.nn.{name}", "nn", f"module_{name}", f"nn.{name}", lead, _entries(module, own))
+            )
+    return listed
 
 
 def _home(module: str) -> str:

@@ -41,12 +41,12 @@ class Reference:
     @cached_property
     def addresses(self) -> dict[str, str]:
         """From a name as docstrings write it to its place, as seen from a page of the reference."""
-        found: dict[str, str] = {}
+        places: dict[str, str] = {}
         for name, page in self.homes.items():
             place = f"../../{page.uri.removesuffix('.md')}.html#{name.rpartition('.')[2]}"
             for written in (name, name.removeprefix("openbnns."), name.rpartition(".")[2]):
-                found.setdefault(written, place)
-        return found
+                places.setdefault(written, place)
+        return places
 
     def address(self, name: str) -> str | None:
         return self.addresses.get(name.removesuffix("()").lstrip("~"))

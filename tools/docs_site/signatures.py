@@ -12,22 +12,22 @@ WIDTH = 88
 def signature(name: str, thing: Any) -> str:
     """``name(argument: type = default) -> type``, in several lines if it is long; the name alone if there is none."""
     try:
-        found = inspect.signature(thing)
+        read = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
-    arguments = list(_arguments(found))
+    arguments = list(_arguments(read))
     result = ""
-    if not inspect.isclass(thing) and found.return_annotation is not found.empty:
-        result = f" -> {_type(found.return_annotation)}"
+    if not inspect.isclass(thing) and read.return_annotation is not read.empty:
+        result = f" -> {_type(read.return_annotation)}"
     line = f"{name}({', '.join(arguments)}){result}"
     if len(line) <= WIDTH:
         return line
     return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), f"){result}"])
 
 
-def _arguments(found: inspect.Signature) -> Iterator[str]:
+def _arguments(signature: inspect.Signature) -> Iterator[str]:
     starred = False
-    parameters = [p for p in found.parameters.values() if p.name not in ("self", "cls", "misspelled")]
+    parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls", "misspelled")]
     for number, p in enumerate(parameters):
         if p.kind is p.KEYWORD_ONLY and not starred:
             yield "*"
