@@ -106,8 +106,8 @@ def arguments_by_name(init: Callable[..., None], given: tuple[Any, ...], named: 
     """The arguments of a call of a constructor, each under its name; several of one name, ``*sizes``, in a tuple."""
     bind = getattr(init, "bind", None)
     if bind is not None:
-        found: dict[str, Any] = bind("", given, named)
-        return found
+        arguments: dict[str, Any] = bind("", given, named)
+        return arguments
     return dict(list(signature(init).bind(None, *given, **named).arguments.items())[1:])
 
 
@@ -120,8 +120,8 @@ def _same(value: Any, usual: Any) -> bool:
 
 def changed(module: Any, **usual: Any) -> list[str]:
     """``name=value`` for every option of a module that is not as usual. Whether there is a bias is in ``use_bias``."""
-    found = {name: getattr(module, "use_bias" if name == "bias" else name) for name in usual}
-    return [f"{name}={_text(found[name])}" for name in usual if not _same(found[name], usual[name])]
+    present = {name: getattr(module, "use_bias" if name == "bias" else name) for name in usual}
+    return [f"{name}={_text(present[name])}" for name in usual if not _same(present[name], usual[name])]
 
 
 def options(module: Any, **usual: Any) -> str:

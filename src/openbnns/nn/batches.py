@@ -89,14 +89,14 @@ class BlockOrder:
         """The samples at some places of one batch."""
         batch, first = divmod(span.start, self._batch_size)
         last = first + span.stop - span.start
-        found = []
+        pieces = []
         spans = self._spans if (batch + 1) * self._batch_size <= self._count else self._last
         for stream, (low, high) in enumerate(spans):
             a, b = max(low, first), min(high, last)
             if a < b:
                 start = self._starts[stream] + batch * _span_length(self._spans[stream]) - low
-                found.append(self._order[start + a : start + b])
-        return np.concatenate(found)
+                pieces.append(self._order[start + a : start + b])
+        return np.concatenate(pieces)
 
 
 def _span_length(span: Sequence[int]) -> int:
@@ -209,12 +209,12 @@ class ArraySource(Source):
 
     def part(self, rows: Array, *, shuffled: bool, batch_size: int) -> ArraySource:
         """Some of the samples."""
-        found = ArraySource.__new__(ArraySource)
-        found.__dict__.update(self.__dict__)
-        found.rows, found.samples, found.batch_size = rows, len(rows), batch_size
-        found.batches = -(-found.samples // batch_size)
-        found._seed = self._seed if shuffled else None
-        return found
+        source = ArraySource.__new__(ArraySource)
+        source.__dict__.update(self.__dict__)
+        source.rows, source.samples, source.batch_size = rows, len(rows), batch_size
+        source.batches = -(-source.samples // batch_size)
+        source._seed = self._seed if shuffled else None
+        return source
 
     def whole(self) -> Batch:
         """All samples of the arrays."""
@@ -382,18 +382,18 @@ class IterableSource(Source):
         """The parts in the order of those of the first batch, refused if they are not like them."""
         assert self._first is not None
         before, firsts = (self._keys[0], self._first.x) if name == "x" else (self._keys[1], self._first.y)
-        found = dict(zip(keys, parts, strict=True))
-        if set(found) != set(before):
+        by_key = dict(zip(keys, parts, strict=True))
+        if set(by_key) != set(before):
             raise DataError(
                 f"{who}: {name} has parts {keys}, but in the first batch {before}. Give the same in every batch."
             )
         for key, first in zip(before, firsts, strict=True):
-            if found[key].ndim != first.ndim:
+            if by_key[key].ndim != first.ndim:
                 raise DataError(
-                    f"{who}: {called(name, key)} has shape {found[key].shape}, but in the first batch {first.shape}. Sizes may "
+                    f"{who}: {called(name, key)} has shape {by_key[key].shape}, but in the first batch {first.shape}. Sizes may "
                     "differ from batch to batch, the number of axes may not."
                 )
-        return [found[key] for key in before]
+        return [by_key[key] for key in before]
 
 
 def _length(batches: Any) -> int | None:
@@ -562,12 +562,12 @@ class BatchStream:
         """The batch after all transforms, with its parts in the order that they had in the first batch."""
         both = []
         for name, value, keys in zip("xy", self._change(batch, epoch), (self.x_keys, self.y_keys), strict=True):
-            found = dict(zip(keys_of(value), parts_of(value), strict=True))
-            if set(found) != set(keys):
+            by_key = dict(zip(keys_of(value), parts_of(value), strict=True))
+            if set(by_key) != set(keys):
                 raise ValueError(
-                    f"Trainer: transforms give {name} with parts {list(found)}, but in the first batch {keys}."
+                    f"Trainer: transforms give {name} with parts {list(by_key)}, but in the first batch {keys}."
                 )
-            both.append([np.asarray(found[key]) for key in keys])
+            both.append([np.asarray(by_key[key]) for key in keys])
             for array in both[-1]:
                 if array.ndim < 1 or len(array) != batch.size or array.dtype.kind not in "fiub":
                     raise ValueError(

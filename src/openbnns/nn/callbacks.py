@@ -71,9 +71,9 @@ def check(given: Any) -> list[Any]:
 
 def having(callbacks: list[Any], method: str) -> list[Any]:
     """The methods of this name of those callbacks that have it, leaving out the empty ones of the base class."""
-    found = [getattr(callback, method, None) for callback in callbacks]
+    methods = [getattr(callback, method, None) for callback in callbacks]
     empty = getattr(Callback, method)
-    return [call for call in found if callable(call) and getattr(call, "__func__", None) is not empty]
+    return [call for call in methods if callable(call) and getattr(call, "__func__", None) is not empty]
 
 
 class EarlyStopping:

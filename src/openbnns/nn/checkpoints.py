@@ -70,15 +70,15 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
 
 def step_of(path: Path) -> int:
     """The step that a file's name tells."""
-    found = _NAME.fullmatch(path.name)
-    assert found is not None
-    return int(found[1])
+    match = _NAME.fullmatch(path.name)
+    assert match is not None
+    return int(match[1])
 
 
 def list_files(folder: Path) -> list[Path]:
     """The checkpoints of a folder, latest first."""
-    found = (p for p in folder.glob("checkpoint-*.safetensors") if _NAME.fullmatch(p.name))
-    return sorted(found, key=step_of, reverse=True)
+    paths = (p for p in folder.glob("checkpoint-*.safetensors") if _NAME.fullmatch(p.name))
+    return sorted(paths, key=step_of, reverse=True)
 
 
 def remove_litter(folder: Path) -> None:
@@ -139,15 +139,15 @@ def latest(
     damaged = []
     for path in files:
         try:
-            found = read(path)
-            examine(path, found)
+            checkpoint = read(path)
+            examine(path, checkpoint)
         except (DamagedFile, OSError) as error:
             report(f"Passing over a damaged checkpoint. {error}")
             damaged.append(path)
             continue
         for bad in damaged:
             bad.rename(bad.with_name(bad.name + DAMAGED))
-        return found
+        return checkpoint
     if files:
         raise CheckpointError(f"{folder}: all {len(files)} checkpoints are damaged. Start again without resuming.")
     return None

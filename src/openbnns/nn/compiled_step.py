@@ -292,14 +292,14 @@ class CompiledStep:
         return Batch(arranged, [targets[i] for i in outputs], None, self._numbers)
 
     def _samples(self, x: Any) -> list[Array]:
-        found = _arrays("x", x)
-        for key, array in zip(keys_of(x), found, strict=True):
+        arrays = _arrays("x", x)
+        for key, array in zip(keys_of(x), arrays, strict=True):
             if len(array) != self.batch_size:
                 raise ValueError(
                     f"{_WHO}: {called('x', key)} has shape {array.shape}, but the step is for batches of {self.batch_size} "
                     "samples. Leave a smaller last batch out, or make another step for it."
                 )
-        return found
+        return arrays
 
     def _weights(self, given: Any) -> Array:
         if self._objective.joint:
@@ -344,12 +344,12 @@ def compile_step(
 
 
 def _arrays(name: str, value: Any) -> list[Array]:
-    found = [np.asarray(part) for part in parts_of(value)]
-    for key, array in zip(keys_of(value), found, strict=True):
+    arrays = [np.asarray(part) for part in parts_of(value)]
+    for key, array in zip(keys_of(value), arrays, strict=True):
         if array.ndim < 1:
             raise ValueError(
                 f"{_WHO}: {called(name, key)} is a single number. Pass an array with one entry per sample."
             )
         if array.dtype.kind not in "fiub":
             raise TypeError(f"{_WHO}: {called(name, key)} is {array.dtype}. Pass numbers.")
-    return found
+    return arrays

@@ -82,10 +82,10 @@ class _Series(Module):
     def _checked(self, modules: Iterable[Module]) -> list[Module]:
         if isinstance(modules, Module) and not isinstance(modules, _Series):
             raise TypeError(f"{type(self).__name__} takes a list of modules, not one {type(modules).__name__}.")
-        found = list(modules)
-        for i, module in enumerate(found):
+        children = list(modules)
+        for i, module in enumerate(children):
             check_module(module, f"{type(self).__name__}: part {i}")
-        return found
+        return children
 
     def _renumber(self, named: list[tuple[str, Module]]) -> None:
         """Hold these modules and no others. Names stay, numbers become those of their places."""

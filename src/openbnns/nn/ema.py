@@ -57,11 +57,11 @@ class EMA:
 
     def _take_parameters(self, who: str) -> None:
         """Begin with the weights as they are, once there are any."""
-        found = {name: p for name, p in self.network.named_parameters() if p.used}
+        parameters = {name: p for name, p in self.network.named_parameters() if p.used}
         if not self._averages:
-            self._parameters = found
-            self._averages = {name: p.data.copy() for name, p in found.items()}
-        elif found.keys() != self._parameters.keys() or any(p is not self._parameters[n] for n, p in found.items()):
+            self._parameters = parameters
+            self._averages = {name: p.data.copy() for name, p in parameters.items()}
+        elif {n: id(p) for n, p in parameters.items()} != {n: id(p) for n, p in self._parameters.items()}:
             raise RuntimeError(
                 f"{who}: parameters of the network have been added or replaced, so their average is not known. Make a new EMA."
             )

@@ -99,8 +99,8 @@ def most_common(classes: Array) -> int:
 
 def most_common_labels(labels: Array) -> Array:
     """The constant answer of a baseline: yes or no for every label, whichever is more frequent."""
-    found: Array = (labels > 0.5).mean(axis=0) > 0.5
-    return found
+    common: Array = (labels > 0.5).mean(axis=0) > 0.5
+    return common
 
 
 def f1_name(task: str | None, names: Sequence[str], count: int) -> str:
@@ -114,27 +114,27 @@ def f1_name(task: str | None, names: Sequence[str], count: int) -> str:
     return "macro F1"
 
 
-def in_words(found: dict[str, float], predictions: Predictions, *, test: bool = False) -> str:
+def in_words(scored: dict[str, float], predictions: Predictions, *, test: bool = False) -> str:
     """The measures as a line for people; of the ``test`` samples at the end of a training, or of any others."""
     count = len(predictions)
     many = plural(count, "sample")
     samples = f"{many} that were used for nothing else" if test else many
     if predictions.task == "regression":
         return (
-            f"{'Test error' if test else 'Error'}: RMSE {found['rmse']:.4g}, MAE {found['mae']:.4g}, R² {found['r2']:.3f} on "
-            f"{samples} (always saying the mean: RMSE {found['baseline_rmse']:.4g})."
+            f"{'Test error' if test else 'Error'}: RMSE {scored['rmse']:.4g}, MAE {scored['mae']:.4g}, R² {scored['r2']:.3f} on "
+            f"{samples} (always saying the mean: RMSE {scored['baseline_rmse']:.4g})."
         )
     outputs = np.shape(predictions.outputs)[1]
-    rest = f"{f1_name(predictions.task, predictions.classes, outputs)} {found['f1']:.3f}, loss {found['loss']:.4f}."
+    rest = f"{f1_name(predictions.task, predictions.classes, outputs)} {scored['f1']:.3f}, loss {scored['loss']:.4f}."
     if predictions.task == "multilabel":
         return (
-            f"{'Test accuracy' if test else 'Accuracy'}: {found['accuracy']:.2%} of the yes/no decisions about {samples} "
-            f"(always saying the usual for every label: {found['baseline_accuracy']:.2%}); all labels right for "
-            f"{found['exact']:.2%} of the samples; {rest}"
+            f"{'Test accuracy' if test else 'Accuracy'}: {scored['accuracy']:.2%} of the yes/no decisions about {samples} "
+            f"(always saying the usual for every label: {scored['baseline_accuracy']:.2%}); all labels right for "
+            f"{scored['exact']:.2%} of the samples; {rest}"
         )
     return (
-        f"{'Test accuracy' if test else 'Accuracy'}: {found['accuracy']:.2%} of {samples} (always saying the most common class: "
-        f"{found['baseline_accuracy']:.2%}); {rest}"
+        f"{'Test accuracy' if test else 'Accuracy'}: {scored['accuracy']:.2%} of {samples} (always saying the most common class: "
+        f"{scored['baseline_accuracy']:.2%}); {rest}"
     )
 
 

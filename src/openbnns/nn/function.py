@@ -85,18 +85,18 @@ class Function:
         results = None
         if len(names) == 1:
             size = graph.sizes.size(*names)
-            found = [cls.trial(arguments, dict.fromkeys(names, number)) for number in (*_TRIES, int(size.number))]
+            trials = [cls.trial(arguments, dict.fromkeys(names, number)) for number in (*_TRIES, int(size.number))]
             results = [
                 (_multiples(one.shape, other.shape, present.shape, size), one.dtype)
-                for one, other, present in zip(*map(as_list, found), strict=True)
+                for one, other, present in zip(*map(as_list, trials), strict=True)
             ]
         if results is None or any(shape is None for shape, _ in results):
-            found = [cls.trial(arguments, graph.sizes.numbers)]
+            trials = [cls.trial(arguments, graph.sizes.numbers)]
             for size in free.values():
                 int(size)  # leaves a guard
-            results = [(one.shape, one.dtype) for one in as_list(found[0])]
+            results = [(one.shape, one.dtype) for one in as_list(trials[0])]
         outputs = [Tensor(graph, shape or (), INT64 if dtype.kind in "iub" else FLOAT32) for shape, dtype in results]
-        return outputs, isinstance(found[0], (tuple, list))
+        return outputs, isinstance(trials[0], (tuple, list))
 
     @classmethod
     def trial(cls, arguments: list[Any], sizes: Mapping[str, int]) -> Any:

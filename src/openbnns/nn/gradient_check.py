@@ -96,7 +96,7 @@ class Slopes:
         """Some entries of the tensor in ``memory``, and if these are not all, a direction; ``run`` computes f."""
         numbers, slopes = memory.reshape(-1), gradient.reshape(-1)
         scale, step = root_mean_square(slopes), self.step * max(1.0, root_mean_square(numbers))
-        found = []
+        measured = []
         chosen = self._chosen(slopes, samples)
         for place in chosen:
 
@@ -110,11 +110,11 @@ class Slopes:
 
             slope = self.compare(float(slopes[place]), scale, step, outputs_at)
             index = tuple(int(i) for i in np.unravel_index(place, memory.shape))
-            found.append(Slope(slope.analytic, slope.numeric, slope.error, slope.kink, index))
+            measured.append(Slope(slope.analytic, slope.numeric, slope.error, slope.kink, index))
         if len(chosen) < numbers.size:
-            found.append(self.along_direction([(memory, gradient)], run))
-        worst = max(found, key=lambda slope: slope.rank)
-        return Finding(worst, sum(slope.kink for slope in found), len(chosen))
+            measured.append(self.along_direction([(memory, gradient)], run))
+        worst = max(measured, key=lambda slope: slope.rank)
+        return Finding(worst, sum(slope.kink for slope in measured), len(chosen))
 
     def _chosen(self, gradient: Array, samples: int) -> list[int]:
         """The entry with the largest gradient, and others at random; all if there are no more."""
@@ -378,8 +378,8 @@ def _backward(program: Program, cotangents: Sequence[Array | None]) -> tuple[dic
     """Gradients of parameters, by identity, and of inputs."""
     program.fill_gradients(cotangents)
     program.backward()
-    found = {id(p): p.grad.astype(np.float64) for p in program.trained}
-    return found, [None if g is None else g.astype(np.float64) for g in program.input_gradients]
+    parameter_gradients = {id(p): p.grad.astype(np.float64) for p in program.trained}
+    return parameter_gradients, [None if g is None else g.astype(np.float64) for g in program.input_gradients]
 
 
 @dataclass
@@ -402,14 +402,14 @@ def check(
 
     ``given`` are its inputs: a sequence, a mapping by name, or None for random ones.
     """
-    found = _subject(subject, given)
-    if not found.network.training:
+    point = _subject(subject, given)
+    if not point.network.training:
         raise RuntimeError(
-            f"gradcheck: {found.title} is in inference mode, in which networks have no backward pass. Call train() first."
+            f"gradcheck: {point.title} is in inference mode, in which networks have no backward pass. Call train() first."
         )
-    given_arrays = found.network._inputs(found.inputs) if found.inputs else []
+    given_arrays = point.network._inputs(point.inputs) if point.inputs else []
     arrays = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in given_arrays]
-    return _Check(found, arrays, seed, step or STEP, tolerance or TOLERANCE).run(samples)
+    return _Check(point, arrays, seed, step or STEP, tolerance or TOLERANCE).run(samples)
 
 
 class _Check:
@@ -488,11 +488,11 @@ class _Check:
     def _tensors(self, program: Program, gradients: tuple[dict[int, Array], list[Array | None]]) -> list[_Tensor]:
         """The tensors that have a gradient, which is zero where the result does not depend on them."""
         of_parameters, of_inputs = gradients
-        found = []
+        tensors = []
         for i, value in enumerate(program.graph.inputs):
             if value.dtype == FLOAT32:
                 memory, gradient = program.inputs[i], of_inputs[i]
-                found.append(
+                tensors.append(
                     _Tensor(self.names[i], value, memory, np.zeros(memory.shape) if gradient is None else gradient)
                 )
         names = self._names()
@@ -500,8 +500,8 @@ class _Check:
             if id(parameter) in names and parameter.requires_grad:
                 gradient = of_parameters.get(id(parameter))
                 gradient = np.zeros(parameter.shape) if gradient is None else gradient
-                found.append(_Tensor(names[id(parameter)], parameter, parameter.data, gradient))
-        return found
+                tensors.append(_Tensor(names[id(parameter)], parameter, parameter.data, gradient))
+        return tensors
 
     # Rows.
 
@@ -512,15 +512,15 @@ class _Check:
             count_work(operation, point.program.sizes).forward for operation in point.program.graph.operations
         )
         affordable = _BUDGET / (2 * len(tensors) * forward + 1)
-        notes, found, together = [], {}, []
+        notes, findings, together = [], {}, []
         if affordable >= 2:
             count = min(SAMPLES, int(affordable) - 1) if samples is None else samples
-            found = self._through_network(point, tensors, slopes, count)
+            findings = self._through_network(point, tensors, slopes, count)
         else:
             count = int(np.clip(_BUDGET / (6 * forward), 1, SAMPLES)) if samples is None else samples
             parameters = [t for t in tensors if isinstance(t.leaf, Parameter)]
-            found = self._within_layers(point, parameters, count)
-            found |= self._through_network(point, [t for t in tensors if t not in parameters], slopes, count)
+            findings = self._within_layers(point, parameters, count)
+            findings |= self._through_network(point, [t for t in tensors if t not in parameters], slopes, count)
             pairs = [(t.memory, t.gradient) for t in parameters]
             every = [slopes.along_direction(pairs, point.run) for _ in range(_DIRECTIONS)]
             together = [max(every, key=lambda slope: slope.rank)]
@@ -531,7 +531,7 @@ class _Check:
         rows = {}
         for tensor in tensors:
             error = _distance(on_engine[tensor.name], tensor.gradient, floor)
-            rows[tensor.name] = self._row(tensor.name, tensor.memory.shape, found[tensor.name], error)
+            rows[tensor.name] = self._row(tensor.name, tensor.memory.shape, findings[tensor.name], error)
         shown = list(self._in_order(rows))
         total = sum(t.memory.size for t in tensors)
         shown += [self._row("all parameters", (total,), Finding(slope, slope.kink, total), None) for slope in together]
@@ -545,32 +545,33 @@ class _Check:
     def _through_network(
         self, point: Point, tensors: list[_Tensor], slopes: Slopes, samples: int
     ) -> dict[str, Finding]:
-        found = {}
+        findings = {}
         # From the last operation to the first, so that what lies before is always that of the point itself.
         for tensor in sorted(tensors, key=lambda t: -point.first_reader(t.leaf)):
             run = partial(point.run, point.first_reader(tensor.leaf))
-            found[tensor.name] = slopes.examine(tensor.memory, tensor.gradient, samples, run)
-        return found
+            findings[tensor.name] = slopes.examine(tensor.memory, tensor.gradient, samples, run)
+        return findings
 
     def _within_layers(self, point: Point, tensors: list[_Tensor], samples: int) -> dict[str, Finding]:
         """Every parameter in the operations that use it, each between the values that it has at the point."""
         names = {int(tensor.memory.ctypes.data): tensor.name for tensor in tensors}
-        found: dict[str, Finding] = {}
+        findings: dict[str, Finding] = {}
         for alone in self._operations(point):
             for memory, gradient in alone.gradients():
                 name = names.get(int(memory.ctypes.data))
                 if name is not None:
                     slopes = self._slopes(alone.cotangent, alone.base)
-                    found[name] = slopes.examine(memory, gradient, samples, alone.outputs).or_worse(found.get(name))
-        return found
+                    finding = slopes.examine(memory, gradient, samples, alone.outputs)
+                    findings[name] = finding.or_worse(findings.get(name))
+        return findings
 
-    def _row(self, name: str, shape: tuple[int, ...], found: Finding, engine_error: float | None) -> GradientRow:
-        worst, note = found.worst, f"{found.kinks} at kinks" if found.kinks else ""
+    def _row(self, name: str, shape: tuple[int, ...], finding: Finding, engine_error: float | None) -> GradientRow:
+        worst, note = finding.worst, f"{finding.kinks} at kinks" if finding.kinks else ""
         passed, verdict = worst.kink or worst.error <= self.tolerance, "kink" if worst.kink else ""
         if passed and engine_error is not None and not engine_error <= ENGINE_TOLERANCE:
             passed, verdict, note = False, "", f"the {self.engine} gradient differs"
         return GradientRow(
-            name, worst.analytic, worst.numeric, worst.error, passed, note, shape, found.entries, worst.index, engine_error,
+            name, worst.analytic, worst.numeric, worst.error, passed, note, shape, finding.entries, worst.index, engine_error,
             verdict,
         )  # fmt: skip
 
@@ -606,16 +607,16 @@ class _Check:
                 yield f"{name}, in {where}" if where else name
 
     def _agrees(self, alone: Alone, memory: Array, gradient: Array) -> bool:
-        found = self._slopes(alone.cotangent, alone.base).along_direction([(memory, gradient)], alone.outputs)
-        return found.kink or found.error <= self.tolerance
+        slope = self._slopes(alone.cotangent, alone.base).along_direction([(memory, gradient)], alone.outputs)
+        return slope.kink or slope.error <= self.tolerance
 
 
 def _without_gradient(name: str, shape: tuple[int, ...], why: str) -> GradientRow:
     return GradientRow(name, 0.0, 0.0, 0.0, True, shape=shape, verdict=why)
 
 
-def _distance(found: Array, exact: Array, floor: float) -> float:
+def _distance(actual: Array, exact: Array, floor: float) -> float:
     """The relative error of a gradient; ``floor`` is the size of entries that count as zero."""
     norm = max(float(np.linalg.norm(exact)), floor * float(np.sqrt(exact.size)))
-    difference = float(np.linalg.norm(found - exact))
+    difference = float(np.linalg.norm(actual - exact))
     return difference / norm if norm else difference

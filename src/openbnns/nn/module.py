@@ -370,16 +370,16 @@ class Module:
         >>> nn.Sequential(nn.Sequential(nn.ReLU(), nn.Tanh()), nn.Linear(2)).get_submodule("0.1")
         Tanh()
         """
-        found: Any = self
+        part: Any = self
         for name in target.split(".") if target else []:
-            if name not in found._children:
-                known = ", ".join(map(repr, found._children)) or "no modules"
+            if name not in part._children:
+                known = ", ".join(map(repr, part._children)) or "no modules"
                 raise AttributeError(
-                    f"{type(self).__name__}.get_submodule: there is no {target!r}, as {type(found).__name__} has no {name!r}. "
+                    f"{type(self).__name__}.get_submodule: there is no {target!r}, as {type(part).__name__} has no {name!r}. "
                     f"It has {known}."
                 )
-            found = found._children[name]
-        module: Module = found
+            part = part._children[name]
+        module: Module = part
         return module
 
     def get_parameter(self, target: str) -> Parameter:
@@ -667,14 +667,14 @@ class Module:
     def program(self, inputs: int | Shapes, *, training: bool, input_gradients: bool = False) -> Program:
         """The network with memory for inputs of these shapes, or for so many samples; the last few are kept."""
         shapes = input_shapes(self, inputs) if isinstance(inputs, int) else inputs
-        found = recording_of(self, training, shapes)
-        key = shapes, training, input_gradients, requiring_gradients(found.graph.parameters) if training else ()
+        recording = recording_of(self, training, shapes)
+        key = shapes, training, input_gradients, requiring_gradients(recording.graph.parameters) if training else ()
         with making:
-            program = found.kept(key)
+            program = recording.kept(key)
             if program is None:
-                program = found.make(key, self._arena)
+                program = recording.make(key, self._arena)
                 room = self._programs_kept
-                for known in [found, *(r for r in reversed(self._recordings) if r is not found)]:
+                for known in [recording, *(r for r in reversed(self._recordings) if r is not recording)]:
                     room -= known.forget(room)
         return program
 

@@ -27,33 +27,33 @@ from .recording import Recording, Shapes, recording_of
 
 def read_losses(given: Any, who: str = "Trainer") -> tuple[list[Key], list[Loss]]:
     """The losses of the outputs and their keys."""
-    found = dict(_entries(given, ()))
-    if not found:
+    by_key = dict(_entries(given, ()))
+    if not by_key:
         raise ValueError(f"{who}: loss is empty. Pass one loss for each output of the network.")
     made: list[Loss] = [
         losses.FunctionLoss(value)
         if callable(value) and not isinstance(value, (Loss, type))
         else choose(value, losses.NAMED, Loss, f"{who}: loss")
-        for value in found.values()
+        for value in by_key.values()
     ]
     for loss in made:
         if getattr(loss, "reduction", "mean") == "none":
             raise ValueError(
                 f"{who}: {loss!r} does not give a single number to train on. Use reduction='mean' or 'sum'."
             )
-    return list(found), made
+    return list(by_key), made
 
 
 def read_shares(given: Any, keys: list[Key], who: str = "Trainer") -> list[float]:
     """The factors of the losses of the outputs."""
     if given is None:
         return [1.0] * len(keys)
-    found = dict(_entries(given.tolist() if hasattr(given, "tolist") else given, ()))
-    if set(found) != set(keys) or keys == [None]:
+    by_key = dict(_entries(given.tolist() if hasattr(given, "tolist") else given, ()))
+    if set(by_key) != set(keys) or keys == [None]:
         raise ValueError(
             f"{who}: loss_weights are {given!r}, but the losses are of {listed(keys)}. Pass one number for each."
         )
-    shares = [float(found[key]) for key in keys]
+    shares = [float(by_key[key]) for key in keys]
     if not all(0 <= share < np.inf for share in shares):
         raise ValueError(f"{who}: loss_weights are {given!r}. They must be finite and at least 0.")
     return shares
@@ -197,8 +197,8 @@ class ClassWeights:
             weights = self.table[np.where(targets == self._ignored, 0, targets)]
         if batch.weights is not None:
             weights = weights * batch.weights.reshape(-1, *[1] * (weights.ndim - 1))
-        found: Array = weights
-        return found
+        product: Array = weights
+        return product
 
 
 PHASES = ("data", "forward", "backward", "step", "validation")
@@ -291,12 +291,12 @@ class Objective:
         if not training:
             return self._lent_bound(shapes)
         program = self.network.program(shapes, training=True)
-        found = self._bound.get(id(program))
-        if found is None or found.program is not program:
+        loss = self._bound.get(id(program))
+        if loss is None or loss.program is not program:
             kept = [program for known in self.network._recordings for program in known.programs.values()]
             self._bound = {key: bound for key, bound in self._bound.items() if bound.program in kept}
-            found = self._bound[id(program)] = self.bind(program, recording_of(self.network, True, shapes).structure)
-        return found
+            loss = self._bound[id(program)] = self.bind(program, recording_of(self.network, True, shapes).structure)
+        return loss
 
     @contextmanager
     def evaluating(self) -> Iterator[Objective]:

@@ -93,16 +93,16 @@ def _remembered(callbacks: Sequence[Any]) -> tuple[list[Any], dict[str, Array]]:
     return plain, arrays
 
 
-def _remind(callbacks: Sequence[Any], found: Checkpoint) -> None:
+def _remind(callbacks: Sequence[Any], checkpoint: Checkpoint) -> None:
     """Give callbacks back what those of their kind remembered, in their order."""
-    left = list(enumerate(found.state["callbacks"]))
+    left = list(enumerate(checkpoint.state["callbacks"]))
     for callback in callbacks:
         own = next((entry for entry in left if entry[1][0] == type(callback).__qualname__), None)
         if own is None:
             continue
         left.remove(own)
         number, (_, state) = own
-        arrays = found.part(f"callback.{number}")
+        arrays = checkpoint.part(f"callback.{number}")
         if (state is not None or arrays) and hasattr(callback, "load_state_dict"):
             callback.load_state_dict({**state, **arrays} if arrays else state)
 
@@ -113,18 +113,20 @@ def load(run: Run, *, override: bool) -> None:
     assert trainer.out is not None
     ours, say = run.settings, trainer.say
     folder = trainer.out
-    found = run.once(lambda: checkpoints.latest(folder, say, lambda path, found: examine(path, found, ours)))
-    if found is None:
+    checkpoint = run.once(
+        lambda: checkpoints.latest(folder, say, lambda path, checkpoint: examine(path, checkpoint, ours))
+    )
+    if checkpoint is None:
         say(f"{trainer.out}: no checkpoint yet, starting from the beginning.")
         return
-    told = differences(found, ours, trainer.schedule)
+    told = differences(checkpoint, ours, trainer.schedule)
     if told:
         refuse_or_say(trainer.out, told, override, say)
-    _take(run, found, told)
+    _take(run, checkpoint, told)
     if run.done:
         say(f"{trainer.out}: nothing to do, {_why_done(run)}.")
         return
-    theirs = found.state["settings"]
+    theirs = checkpoint.state["settings"]
     if theirs["epochs"] != run.epochs:
         say(f"Training for {run.epochs} epochs in all instead of {theirs['epochs']}.")
     if theirs["instruction set"] != ours["instruction set"]:
@@ -157,18 +159,18 @@ def _chosen_otherwise(run: Run, theirs: dict[str, Any], told: dict[str, str]) ->
     return ("early stopping" in told and not patience) or ("metrics" in told and by_metric)
 
 
-def _take(run: Run, found: Checkpoint, told: dict[str, str]) -> None:
+def _take(run: Run, checkpoint: Checkpoint, told: dict[str, str]) -> None:
     """Take over the state of a checkpoint, but for what the settings that differ make meaningless."""
-    trainer, state = run.trainer, found.state
+    trainer, state = run.trainer, checkpoint.state
     try:
-        trainer.network.load_state_dict(found.part("network"))
+        trainer.network.load_state_dict(checkpoint.part("network"))
         if "not trained" in told or _of_optimizer(state["settings"]) != _of_optimizer(run.settings):
             trainer.say("The optimizer starts anew: its state belongs to another one or to other parameters.")
         else:
-            run.load_optimizer_state(found.part("optimizer"))
+            run.load_optimizer_state(checkpoint.part("optimizer"))
         if state["batch"] and not _OF_AN_EPOCH & set(told):
             measures = run.new_measures()
-            measures.restore(state["sums"], found.part("metric"))
+            measures.restore(state["sums"], checkpoint.part("metric"))
             run.batch, run.measures = state["batch"], measures
     except (Mismatch, ValueError) as error:
         raise CheckpointError(f"{trainer.out}: the checkpoint does not fit. {error}") from None
@@ -181,10 +183,10 @@ def _take(run: Run, found: Checkpoint, told: dict[str, str]) -> None:
             run.best.value = state["best_value"]
         run.best.waited = state["waited"]
         if run.best_weights is not None:
-            run.best_weights = found.part("best")
+            run.best_weights = checkpoint.part("best")
     elif state["best_value"] is not None:
         trainer.say("The best epoch so far no longer counts: it was chosen by another measure.")
-    _remind(run.callbacks, found)
+    _remind(run.callbacks, checkpoint)
 
 
 _POINTS = 4097  # steps of a run at which schedules are compared
@@ -227,8 +229,10 @@ def _pieces(array: Array) -> Iterator[Any]:
 
 def _data(feed: BatchStream) -> dict[str, Any]:
     """The fingerprint of data in a checkpoint: of all arrays, or of an iterable's first batch and number of batches."""
-    found = fingerprint(*feed.source.arrays)
-    return found if isinstance(feed.source, ArraySource) else {**found, "samples": feed.source.batches, "of": "batches"}
+    described = fingerprint(*feed.source.arrays)
+    if not isinstance(feed.source, ArraySource):
+        described |= {"samples": feed.source.batches, "of": "batches"}
+    return described
 
 
 def _points(total: int) -> list[int]:
@@ -256,7 +260,7 @@ def settings(run: Run) -> dict[str, Any]:
     weights = run.objective.class_weights
     stopping = run.best.stopping
     split = trainer._validation_split  # the training data are a part of the split data
-    found = {
+    held = {
         "learning rate": trainer.base_learning_rate,
         "schedule": {
             "name": trainer._schedule_name, "steps": total, "batches": run.batches,
@@ -287,14 +291,14 @@ def settings(run: Run) -> dict[str, Any]:
         "layers": layers_of(network),
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
     }  # fmt: skip
-    plain: dict[str, Any] = json.loads(json.dumps(found))
+    plain: dict[str, Any] = json.loads(json.dumps(held))
     return plain
 
 
 def _optimizer(optimizer: Any) -> dict[str, str]:
     """Its name and numbers, group by group if there are several; without those that change from step to step."""
     groups = getattr(optimizer, "param_groups", [optimizer])
-    found = {"name": type(optimizer).__name__}
+    described = {"name": type(optimizer).__name__}
     for number, group in enumerate(groups, 1):
         prefix = f"group {number}, " if len(groups) > 1 else ""
         values = {**group.bnns.hyperparameters, **getattr(group, "beyond_bnns", {})}
@@ -304,8 +308,8 @@ def _optimizer(optimizer: Any) -> dict[str, str]:
             values["share of the learning rate"] = group.share
         for name, value in values.items():
             if name not in ("learning_rate", "time_step"):
-                found[prefix + name] = value.name if isinstance(value, Enum) else repr(value)
-    return found
+                described[prefix + name] = value.name if isinstance(value, Enum) else repr(value)
+    return described
 
 
 def layers_of(network: Module) -> list[str]:
@@ -331,14 +335,14 @@ def is_plain(value: Any) -> bool:
 # Is it a checkpoint?
 
 
-def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
+def examine(path: Path, checkpoint: Checkpoint, ours: dict[str, Any]) -> None:
     """Raise DamagedFile for a state that no run writes."""
 
     def require(condition: bool, what: str) -> None:
         if not condition:
             raise DamagedFile(f"{path}: its description of the run is invalid ({what}).")
 
-    state, theirs = found.state, found.state.get("settings")
+    state, theirs = checkpoint.state, checkpoint.state.get("settings")
     if isinstance(theirs, dict):
         for name in _LATER:
             theirs.setdefault(name, _LATER[name])
@@ -386,20 +390,20 @@ def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
     called = state.get("callbacks")
     require(isinstance(called, list) and all(isinstance(c, list) and len(c) == 2 for c in called), "callbacks")
     assert isinstance(called, list)
-    with_arrays = [c[1] for i, c in enumerate(called) if found.part(f"callback.{i}")]
+    with_arrays = [c[1] for i, c in enumerate(called) if checkpoint.part(f"callback.{i}")]
     require(all(isinstance(plain, dict) for plain in with_arrays), "callbacks")
     history = state.get("history")
     require(isinstance(history, list) and len(history) == epoch, "history")
     assert isinstance(history, list)
     for number, record in enumerate(history, 1):
         require(_is_record(record, number), "history")
-    listed = {name: [array.dtype.str, list(array.shape)] for name, array in found.arrays.items()}
+    listed = {name: [array.dtype.str, list(array.shape)] for name, array in checkpoint.arrays.items()}
     best = {name: entry for name, entry in listed.items() if name.startswith("best.")}
-    require(batch > 0 or not found.part("metric"), "metrics")
+    require(batch > 0 or not checkpoint.part("metric"), "metrics")
     apart = ("best.", "metric.", "callback.")
     others = {name: entry for name, entry in listed.items() if not name.startswith(apart)}
     require(theirs["arrays"] == others, "arrays")
-    network = {f"best.{name}": listed[f"network.{name}"] for name in found.part("network")}
+    network = {f"best.{name}": listed[f"network.{name}"] for name in checkpoint.part("network")}
     require(not best or best == network, "best weights")
 
 
@@ -439,10 +443,10 @@ def refuse_or_say(folder: Path, told: dict[str, str], override: bool, say: Calla
     )
 
 
-def differences(found: Checkpoint, ours: dict[str, Any], schedule: Schedule) -> dict[str, str]:
+def differences(checkpoint: Checkpoint, ours: dict[str, Any], schedule: Schedule) -> dict[str, str]:
     """The differences between this run and the one of the checkpoint, by setting; instruction sets may differ."""
-    theirs = found.state["settings"]
-    told = _other_schedule(theirs, ours, schedule, found.state["epoch"])
+    theirs = checkpoint.state["settings"]
+    told = _other_schedule(theirs, ours, schedule, checkpoint.state["epoch"])
     for name, now in ours.items():
         before = theirs[name]
         if name in ("epochs", "schedule", "arrays", "layers", "instruction set") or before == now:

@@ -295,8 +295,8 @@ class Run:
             self._whole_steps[bound] = WholeStep(self.objective, bound, self.trainer.optimizer, finite=True)
         try:
             loss = self._whole_steps[bound].run(batch, (self.trainer.seed, step))
-        except NotFinite as found:
-            raise Diverged(self._diagnosis(found.program, found.loss, step)) from None
+        except NotFinite as error:
+            raise Diverged(self._diagnosis(error.program, error.loss, step)) from None
         self.measures.add(self.objective, batch)
         self.batch += 1
         return loss, batch.size
@@ -341,9 +341,9 @@ class Run:
         record |= self.measures.values()
         if self.validation is not None:
             began, forward = perf_counter(), self.objective.seconds["forward"]
-            found = self._validate(self.validation)
+            measured = self._validate(self.validation)
             self.objective.seconds |= {"validation": perf_counter() - began, "forward": forward}
-            record |= {f"validation_{name}": value for name, value in found.items()}
+            record |= {f"validation_{name}": value for name, value in measured.items()}
         record["seconds"] = round(seconds, 3)
         record["phase_seconds"] = {name: round(value, 6) for name, value in self.objective.seconds.items()}
         record["gradient_norms"] = self._gradient_norms()

@@ -71,13 +71,13 @@ class Draws:
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> Array:
         """A number from [low, high) for each sample."""
-        found: Array = low + (high - low) * ((self._bits(1)[:, 0] >> np.uint64(11)) * 2.0**-53)
-        return found
+        numbers: Array = low + (high - low) * ((self._bits(1)[:, 0] >> np.uint64(11)) * 2.0**-53)
+        return numbers
 
     def integers(self, low: int, high: int) -> Array:
         """A whole number from low to high, both included, for each sample."""
-        found: Array = (low + np.floor(self.uniform(0, high - low + 1))).astype(np.int64)
-        return found
+        numbers: Array = (low + np.floor(self.uniform(0, high - low + 1))).astype(np.int64)
+        return numbers
 
     def normal(self, *shape: int) -> Array:
         """Normally distributed float32 of this shape for each sample: (samples, *shape)."""
@@ -355,8 +355,8 @@ class Normalize(Transform):
                     f"transforms.Normalize: {what} has {values.size} numbers, but samples have {samples.shape[self.axis]} "
                     f"channels on axis {self.axis}. Pass one number, or one per channel."
                 )
-        found: Array = (samples.astype(np.float32) - numbers[0].reshape(shape)) / numbers[1].reshape(shape)
-        return found
+        normalized: Array = (samples.astype(np.float32) - numbers[0].reshape(shape)) / numbers[1].reshape(shape)
+        return normalized
 
     def change(self, samples: Array, draws: Draws) -> Array:
         return self.evaluate(samples)
@@ -410,8 +410,8 @@ class Mixup(Transform):
     @staticmethod
     def _mix(array: Array, share: Array) -> Array:
         own = share.reshape(-1, *[1] * (array.ndim - 1))
-        found: Array = own * array + (1 - own) * np.roll(array, -1, axis=0)
-        return found.astype(np.float32, copy=False)
+        mixed: Array = own * array + (1 - own) * np.roll(array, -1, axis=0)
+        return mixed.astype(np.float32, copy=False)
 
 
 def check(given: Any) -> list[Function]:

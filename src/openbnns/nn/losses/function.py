@@ -222,6 +222,6 @@ class BoundFunction(BoundLoss):
         for i in self._copied:
             gradient = self.gradients[i]
             if gradient is not None:
-                found = program.input_gradients[i] if program.input_gradients else None
-                np.copyto(gradient, 0 if found is None else found)
+                given_gradient = program.input_gradients[i] if program.input_gradients else None
+                np.copyto(gradient, 0 if given_gradient is None else given_gradient)
         return value

@@ -54,7 +54,7 @@ def by_name(given: Any) -> dict[str, Metric]:
         pairs = [(entry if isinstance(entry, str) else getattr(entry, "name", None), entry) for entry in given]
     else:
         pairs = [(None, given)]
-    found: dict[str, Metric] = {}
+    listed: dict[str, Metric] = {}
     for name, entry in pairs:
         if not isinstance(name, str):
             raise TypeError(
@@ -62,10 +62,10 @@ def by_name(given: Any) -> dict[str, Metric]:
                 "(outputs, targets) -> number by name, such as {'worst': lambda outputs, targets: abs(outputs - targets).max()}, "
                 f"not {given!r}."
             )
-        if name in found:
+        if name in listed:
             raise ValueError(f"Trainer: there are two metrics {name!r}. Pass a dictionary to give each its own name.")
-        found[name] = _metric(name, entry)
-    return found
+        listed[name] = _metric(name, entry)
+    return listed
 
 
 def _metric(name: str, entry: Any) -> Metric:

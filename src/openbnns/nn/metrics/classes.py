@@ -54,12 +54,12 @@ class Decisions:
         wanted = targets.argmax(axis) if targets.ndim == outputs.ndim else targets
         return self._kept(outputs.argmax(axis).reshape(-1), wanted)
 
-    def _kept(self, found: Array, wanted: Array) -> tuple[Array, Array]:
+    def _kept(self, predicted: Array, wanted: Array) -> tuple[Array, Array]:
         wanted = wanted.reshape(-1)
         if self._ignored is None:
-            return found, wanted
+            return predicted, wanted
         ignored = wanted == self._ignored
-        return (found[~ignored], wanted[~ignored]) if np.count_nonzero(ignored) else (found, wanted)
+        return (predicted[~ignored], wanted[~ignored]) if np.count_nonzero(ignored) else (predicted, wanted)
 
     def labels(self, outputs: Array) -> int:
         """The number of labels, each of which is a decision of its own: the columns of (samples, labels) without classes."""
@@ -119,8 +119,8 @@ class Accuracy(Metric):
 
         def right(outputs: Array, targets: Array) -> Array:
             predicted, wanted = classes.decisions(outputs, targets)
-            found: Array = predicted == wanted
-            return found
+            hits: Array = predicted == wanted
+            return hits
 
         return _Share(right)
 
@@ -152,8 +152,8 @@ class TopK(Metric):
             scores, wanted = classes.scores(outputs, targets)
             own = scores[np.arange(len(wanted)), wanted][:, None]
             ahead = (scores > own) | ((scores == own) & (np.arange(scores.shape[1]) < wanted[:, None]))
-            found: Array = ahead.sum(1) < self.k
-            return found
+            hits: Array = ahead.sum(1) < self.k
+            return hits
 
         return _Share(right)
 
@@ -171,8 +171,8 @@ class _ClassCounts(Counts):
         if labels > 1:  # each has numbers of its own, and stands in its own column
             first = count * (np.arange(len(predicted)) % labels)
             predicted, wanted = predicted + first, wanted + first
-        found = formulas.class_counts(predicted, wanted, labels * count).reshape(3, labels, count)
-        self.counts = self.counts + found if self.counts.size else found
+        counts = formulas.class_counts(predicted, wanted, labels * count).reshape(3, labels, count)
+        self.counts = self.counts + counts if self.counts.size else counts
 
     def value(self) -> float:
         return self._value(self.counts)

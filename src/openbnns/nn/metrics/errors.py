@@ -34,8 +34,8 @@ def _difference(outputs: Array, targets: Array) -> Array:
             f"metrics: outputs have shape {outputs.shape} and targets {targets.shape}, so they cannot be subtracted. Metrics of "
             "errors need both in one shape."
         )
-    found: Array = outputs.astype(np.float64) - targets
-    return found
+    difference: Array = outputs.astype(np.float64) - targets
+    return difference
 
 
 class MAE(Metric):

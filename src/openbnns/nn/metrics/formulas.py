@@ -42,8 +42,8 @@ def label_counts(predicted: Array, wanted: Array) -> Array:
 
 def ratio(part: Array, whole: Array) -> Array:
     """part / whole, and 0 where there is no whole."""
-    found: Array = np.divide(part, whole, out=np.zeros(whole.shape), where=whole > 0)
-    return found
+    shares: Array = np.divide(part, whole, out=np.zeros(whole.shape), where=whole > 0)
+    return shares
 
 
 def precision(counts: Array) -> Array:

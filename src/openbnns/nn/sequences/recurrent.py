@@ -123,7 +123,7 @@ class Recurrent(Module):
         given = (hx,) if len(names) == 1 else tuple(hx) if isinstance(hx, (tuple, list)) else ()
         if len(given) != len(names):
             raise ValueError(f"{who}: hx must be ({', '.join(names)}), two states, not a {type(hx).__name__}.")
-        found = []
+        arrays = []
         for name, state in zip(names, given, strict=True):
             array = np.asarray(state, np.float32)
             if array.shape == (batch, h) and cells == 1:
@@ -134,8 +134,8 @@ class Recurrent(Module):
                     "the batch, as such a module gives it and as in PyTorch."
                 )
             shaped = np.broadcast_to(array.reshape(cells, -1, h), (cells, batch, h))
-            found.append(tuple(np.ascontiguousarray(part) for part in shaped))
-        return found[0] if len(found) == 1 else tuple(found)
+            arrays.append(tuple(np.ascontiguousarray(part) for part in shaped))
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     @spelled
     def backward(self, output_gradient: Any, *, accumulate: bool = False, input_gradient: bool = True) -> Any:
@@ -146,10 +146,10 @@ class Recurrent(Module):
         latest = self._latest
         if latest is not None and latest.structure.kind is tuple:
             output_gradient = self._all_gradients(output_gradient)
-        found = super().backward(output_gradient, accumulate=accumulate, input_gradient=input_gradient)
-        if not isinstance(found, tuple):
-            return found
-        x, *others = found
+        gradients = super().backward(output_gradient, accumulate=accumulate, input_gradient=input_gradient)
+        if not isinstance(gradients, tuple):
+            return gradients
+        x, *others = gradients
         cells, kinds = len(self._cells()), len(self.state_names)
         if len(others) < cells * kinds:  # lengths, which have no gradient
             return x
