@@ -174,13 +174,13 @@ def _opset(proto: Any, place: Path) -> int:
 
 def _all_names(graph: Any) -> set[str]:
     """The operators of a graph and of those in it."""
-    found = set()
+    names = set()
     for node in graph.node:
-        found.add(node.op_type if node.domain in _DOMAINS else "")
+        names.add(node.op_type if node.domain in _DOMAINS else "")
         for entry in node.attribute:
             if entry.type == 5:
-                found |= _all_names(entry.g)
-    return found
+                names |= _all_names(entry.g)
+    return names
 
 
 def _inlined(proto: Any, composed: Sequence[str], place: Path) -> Any:
@@ -439,8 +439,8 @@ def _external(tensor: Any, where: str, folder: Path, needed: int) -> bytes:
         )
     with file.open("rb") as stream:
         stream.seek(offset)
-        found: bytes = stream.read(length)
-        return found
+        data: bytes = stream.read(length)
+        return data
 
 
 # The order of the nodes.

@@ -49,17 +49,17 @@ def bounds_of(metadata: Mapping[str, str], where: str) -> dict[str, str]:
 
 def metadata_of(card: ModelCard | None, frozen: list[str], bounds: Mapping[str, str]) -> dict[str, str]:
     """The metadata of a file."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     if card is not None:
-        found[CARD] = card.state()
+        entries[CARD] = card.state()
         if card.classes:
-            found[CLASSES] = list(card.classes)
+            entries[CLASSES] = list(card.classes)
         if card.task is not None:
-            found["task"] = card.task
+            entries["task"] = card.task
     if frozen:
-        found[FROZEN] = frozen
+        entries[FROZEN] = frozen
     if bounds:
-        found[BOUNDS] = dict(bounds)
+        entries[BOUNDS] = dict(bounds)
     return {
-        name: value if isinstance(value, str) else json.dumps(value, allow_nan=False) for name, value in found.items()
+        name: value if isinstance(value, str) else json.dumps(value, allow_nan=False) for name, value in entries.items()
     }

@@ -129,7 +129,7 @@ class Network(OnnxPart):
         """The shapes of inputs with the names of the file in place of numbers; a name may stand for several numbers."""
         if len(shapes) != len(self._ports):
             raise TypeError(f"{self._kind}: takes {plural(len(self._ports), 'input')}, not {len(shapes)}.")
-        found: list[Sequence[AnySize]] = []
+        all_sizes: list[Sequence[AnySize]] = []
         for port, shape in zip(self._ports, shapes, strict=True):
             wanted = (BATCH, *shape[1:])[: len(shape)] if port.shape is None else port.shape
             fits = len(wanted) == len(shape)
@@ -146,8 +146,8 @@ class Network(OnnxPart):
                 own = name if free.numbers.get(name, number) == number else f"{name}_{port.name}_{axis}"
                 free.numbers[own] = number
                 sizes.append(free.size(own))
-            found.append(sizes)
-        return found
+            all_sizes.append(sizes)
+        return all_sizes
 
     def _input_array(self, x: Any, index: int) -> Array:
         array = np.asarray(x)

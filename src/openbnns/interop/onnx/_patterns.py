@@ -46,8 +46,8 @@ class _Nodes:
         return float(array.reshape(())) if single and array is not None else None
 
     def is_number(self, name: str, expected: float) -> bool:
-        found = self.number(name)
-        return found is not None and math.isclose(found, expected, rel_tol=1e-6)
+        number = self.number(name)
+        return number is not None and math.isclose(number, expected, rel_tol=1e-6)
 
 
 def with_layers(model: Model) -> list[Node]:
@@ -56,8 +56,8 @@ def with_layers(model: Model) -> list[Node]:
     made = []
     for node in model.nodes:
         pairs = [] if len(node.inputs) != 2 else [node.inputs, node.inputs[::-1]]
-        found = (pattern(nodes, node, *pair) for pattern in _PATTERNS.get(node.op, ()) for pair in pairs)
-        made.append(next((layer for layer in found if layer is not None), node))
+        candidates = (pattern(nodes, node, *pair) for pattern in _PATTERNS.get(node.op, ()) for pair in pairs)
+        made.append(next((layer for layer in candidates if layer is not None), node))
     kept, wanted = [], {port.name for port in model.outputs}
     for node in reversed(made):
         if wanted.intersection(node.outputs):

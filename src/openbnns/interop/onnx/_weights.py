@@ -46,7 +46,7 @@ class Weights:
 
 def sorted_out(model: Model, frozen: set[str]) -> Weights:
     """The initializers of a model by what they are."""
-    found = Weights()
+    weights = Weights()
     readers: dict[str, list[tuple[Node, int]]] = {}
     for node in nested(model.nodes):
         for place, name in enumerate(node.inputs):
@@ -61,19 +61,19 @@ def sorted_out(model: Model, frozen: set[str]) -> Weights:
         array = _in_float32(array)
         statistics = any(node.op == "BatchNormalization" and place in _STATISTICS for node, place in uses)
         if statistics and array.dtype.kind == "f":
-            found.buffers[name] = np.array(array, order="C")
+            weights.buffers[name] = np.array(array, order="C")
         elif _is_weight(array) and not all(place in _SETTINGS.get(node.op, ()) for node, place in uses):
-            found.parameters[name] = Parameter.owning(array, requires_grad=name not in frozen)
+            weights.parameters[name] = Parameter.owning(array, requires_grad=name not in frozen)
         else:
             array.flags.writeable = False
-            found.constants[name] = array
+            weights.constants[name] = array
     for node in nested(model.nodes):
         if node.op in GATES:
-            made = cells.of(node, found.parameters)
+            made = cells.of(node, weights.parameters)
             if made is not None:
-                found.cells[node.index] = made
-    _drop_taken_over(model, found, readers, results)
-    return found
+                weights.cells[node.index] = made
+    _drop_taken_over(model, weights, readers, results)
+    return weights
 
 
 def _in_float32(array: Array) -> Array:
@@ -87,14 +87,14 @@ def _is_weight(array: Array) -> bool:
     return array.dtype.kind == "f" and array.ndim > 0 and array.size > 0 and bool(np.isfinite(array).all())
 
 
-def _drop_taken_over(model: Model, found: Weights, readers: dict[str, Any], results: set[str]) -> None:
+def _drop_taken_over(model: Model, weights: Weights, readers: dict[str, Any], results: set[str]) -> None:
     """Leave out what only recurrent nodes read, which hold it in another order."""
-    own = {id(p) for cells in found.cells.values() for one in cells for p in (one.weight, one.recurrent, *one.biases)}
-    taken = {node.index for node in nested(model.nodes) if node.index in found.cells}
-    for name in [n for n, p in found.parameters.items() if id(p) not in own]:
+    own = {id(p) for cells in weights.cells.values() for one in cells for p in (one.weight, one.recurrent, *one.biases)}
+    taken = {node.index for node in nested(model.nodes) if node.index in weights.cells}
+    for name in [n for n, p in weights.parameters.items() if id(p) not in own]:
         uses = readers.get(name, [])
         if name not in results and all(node.index in taken and place in (1, 2, 3) for node, place in uses):
-            found.constants[name] = found.parameters.pop(name).data
+            weights.constants[name] = weights.parameters.pop(name).data
 
 
 class _Tracing:
@@ -160,12 +160,12 @@ class _Tracing:
         self._known[name] = None
         if name in self.starts:
             array = self.model.initializers[name]
-            found: Any = np.arange(self.starts[name], self.starts[name] + array.size).reshape(array.shape)
+            where: Any = np.arange(self.starts[name], self.starts[name] + array.size).reshape(array.shape)
         else:
             node = self.makers.get(name)
-            found = None if node is None else self._moved(node, name)
-        self._known[name] = found
-        return found  # type: ignore[no-any-return]
+            where = None if node is None else self._moved(node, name)
+        self._known[name] = where
+        return where  # type: ignore[no-any-return]
 
     def _moved(self, node: Node, name: str) -> Array | None:
         if node.op == "Constant":

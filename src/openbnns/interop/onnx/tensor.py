@@ -41,16 +41,16 @@ def numbers_of(x: ForeignTensor | None, what: str) -> list[Any] | None:
 
 def plain_numbers(x: ForeignTensor | None, what: str) -> list[int] | None:
     """Whole numbers; free sizes among them are fixed."""
-    found = numbers_of(x, what)
-    return None if found is None else [int(n) for n in found]
+    numbers = numbers_of(x, what)
+    return None if numbers is None else [int(n) for n in numbers]
 
 
 def broadcast_shape(shapes: Sequence[Sequence[Any]]) -> Shape:
     """The shape of the result of an operation element by element."""
-    found = broadcast(*shapes)
-    if found is None:
+    shape = broadcast(*shapes)
+    if shape is None:
         raise Misfit(f"{' and '.join(map(str, shapes))} do not fit together")
-    return found
+    return shape
 
 
 def check_memory(shape: Shape) -> None:
@@ -82,18 +82,18 @@ class ByNumpy(Function):
         """Results that lie element by element under the operands have their shape; others are tried."""
         recipe, graph = arguments[-1], inputs[0].graph
         if recipe.call.op in _numpy.BY_ELEMENT:
-            found = cls.trial(arguments, graph.sizes.numbers)
+            computed = cls.trial(arguments, graph.sizes.numbers)
             shape = broadcast_shape([x.shape for x in recipe.tensors if x is not None])
-            return [Tensor(graph, shape, FLOAT32 if found.dtype.kind == "f" else INT64)], False
+            return [Tensor(graph, shape, FLOAT32 if computed.dtype.kind == "f" else INT64)], False
         try:
             return super()._outputs(arguments, inputs)
         except (Misfit, ValueError, IndexError):  # of a trial: other operands are for the sizes of this recording alone
             for size in {str(n): n for x in inputs for n in x.shape if isinstance(n, Size)}.values():
                 int(size)
-            found = cls.trial(arguments, graph.sizes.numbers)
-            listed = found if isinstance(found, tuple) else (found,)
+            computed = cls.trial(arguments, graph.sizes.numbers)
+            listed = computed if isinstance(computed, tuple) else (computed,)
             outputs = [Tensor(graph, one.shape, FLOAT32 if one.dtype.kind == "f" else INT64) for one in listed]
-            return outputs, isinstance(found, tuple)
+            return outputs, isinstance(computed, tuple)
 
 
 class Recipe:

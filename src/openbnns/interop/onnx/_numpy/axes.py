@@ -69,10 +69,10 @@ for _name, _function in _REDUCTIONS.items():
 def _position(call: Call, x: Array) -> Any:
     axis, find = call.integer("axis", 0), np.argmax if call.op == "ArgMax" else np.argmin
     if call.integer("select_last_index", 0):
-        found = x.shape[axis] - 1 - find(np.flip(x, axis), axis)
+        places = x.shape[axis] - 1 - find(np.flip(x, axis), axis)
     else:
-        found = find(x, axis)
-    return np.expand_dims(found, axis) if call.integer("keepdims", 1) else found
+        places = find(x, axis)
+    return np.expand_dims(places, axis) if call.integer("keepdims", 1) else places
 
 
 @register("Hardmax")

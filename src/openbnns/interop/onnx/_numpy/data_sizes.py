@@ -14,8 +14,8 @@ from ._table import register
 
 @register("NonZero")
 def _non_zero(call: Call, x: Array) -> Any:
-    found = np.nonzero(np.atleast_1d(x))
-    return np.stack(found)[: x.ndim].astype(np.int64)
+    places = np.nonzero(np.atleast_1d(x))
+    return np.stack(places)[: x.ndim].astype(np.int64)
 
 
 @register("Compress")
@@ -54,7 +54,7 @@ def _suppressed(
     else:
         low, high = np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])
     areas = np.prod(high - low, -1)
-    found = []
+    kept = []
     for sample in range(samples):
         for number in range(classes):
             own = scores[sample, number]
@@ -64,7 +64,7 @@ def _suppressed(
             taken = 0
             while len(left) and taken < limit:
                 best, left = left[0], left[1:]
-                found.append((sample, number, best))
+                kept.append((sample, number, best))
                 taken += 1
                 sides = np.minimum(high[sample, best], high[sample, left]) - np.maximum(
                     low[sample, best], low[sample, left]
@@ -73,4 +73,4 @@ def _suppressed(
                 union = areas[sample, best] + areas[sample, left] - shared
                 with np.errstate(all="ignore"):
                     left = left[~(shared / union > threshold)]
-    return np.array(found, np.int64).reshape(-1, 3)
+    return np.array(kept, np.int64).reshape(-1, 3)

@@ -119,17 +119,17 @@ def slices(
     steps = [1] * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise Misfit("starts, ends, axes and steps differ in number")
-    found = [slice(None)] * len(shape)
+    cuts = [slice(None)] * len(shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if not -len(shape) <= axis < len(shape) or step == 0:
             raise Misfit(f"axis {axis} or step {step} is not possible for {tuple(shape)}")
         if isinstance(shape[axis], Size) and step > 0:
-            found[axis] = slice(start, None if isinstance(end, int) and end >= _FAR else end, step)
+            cuts[axis] = slice(start, None if isinstance(end, int) and end >= _FAR else end, step)
             continue
         size, start, end = int(shape[axis]), int(start), int(end)
         first, last, _ = slice(start, max(end, -(2**62)), step).indices(size)
-        found[axis] = slice(first, None if step < 0 and last < 0 else last, step)
-    return tuple(found)
+        cuts[axis] = slice(first, None if step < 0 and last < 0 else last, step)
+    return tuple(cuts)
 
 
 @register("Gather")
@@ -223,17 +223,17 @@ def _trilu(call: Call, x: Array, k: Array | None = None) -> Any:
 
 @register("Constant")
 def _constant(call: Call) -> Any:
-    found = [name for name in call.node.attributes if name.startswith("value")]
-    if len(found) != 1:
+    names = [name for name in call.node.attributes if name.startswith("value")]
+    if len(names) != 1:
         raise Misfit("a constant has one value")
-    value = call.attribute(found[0])
-    if found[0] == "value":
+    value = call.attribute(names[0])
+    if names[0] == "value":
         return call.tensor("value")
-    if found[0] in ("value_float", "value_floats"):
+    if names[0] in ("value_float", "value_floats"):
         return np.array(value, np.float32)
-    if found[0] in ("value_int", "value_ints"):
+    if names[0] in ("value_int", "value_ints"):
         return np.array(value, np.int64)
-    raise Misfit(f"{found[0]} is not a constant of numbers")
+    raise Misfit(f"{names[0]} is not a constant of numbers")
 
 
 @register("ConstantOfShape")

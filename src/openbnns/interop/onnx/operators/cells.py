@@ -111,9 +111,10 @@ def _check(call: Call, x: ForeignTensor, count: int) -> None:
         raise Misfit(f"weights for {call.cells[0].weight.shape[1]} features do not fit {x.shape}")
 
 
-def _results(sequence: _Sequence, call: Call, found: list[list[Tensor]]) -> tuple[ForeignTensor, ...]:
-    y = sequence.outputs([one[0] for one in found])
-    return (y, *(sequence.states([one[i] for one in found]) for i in range(1, len(found[0]))))[: max(1, call.outputs)]
+def _results(sequence: _Sequence, call: Call, outputs: list[list[Tensor]]) -> tuple[ForeignTensor, ...]:
+    y = sequence.outputs([one[0] for one in outputs])
+    states = (sequence.states([one[i] for one in outputs]) for i in range(1, len(outputs[0])))
+    return (y, *states)[: max(1, call.outputs)]
 
 
 @operator(SEQUENCES, "LSTM")
@@ -126,19 +127,19 @@ def lstm(
     sequence = _Sequence(call, x)
     _check(call, x, len(ways))
     value, until = sequence.value, sequence.lengths(lengths)
-    found = []
+    outputs = []
     for number, (cells, reverse) in enumerate(zip(call.cells, ways, strict=True)):
         states = [sequence.initial(state, number, len(ways), cells.hidden) for state in (hidden, cell)]
         if peepholes is not None and not (peepholes.constant and not peepholes.held.any()):
-            found.append(_peeping(sequence, cells, reverse, until, states, peepholes, number))
+            outputs.append(_peeping(sequence, cells, reverse, until, states, peepholes, number))
             continue
         operation = operations.Lstm(
             value.graph, value, (cells.weight, cells.recurrent), list(cells.biases), reverse=reverse,
             initial=_begin(value, states, cells.hidden), lengths=until,
         )  # fmt: skip
         value.graph.append(operation)
-        found.append(operation.outputs[:3])
-    return _results(sequence, call, found)
+        outputs.append(operation.outputs[:3])
+    return _results(sequence, call, outputs)
 
 
 def _begin(value: Tensor, states: list[Tensor | None], hidden: int) -> list[InitialState]:
@@ -157,19 +158,19 @@ def recurrent(
     sequence = _Sequence(call, x)
     _check(call, x, len(ways))
     value, until = sequence.value, sequence.lengths(lengths)
-    found = []
+    outputs = []
     for number, (cells, reverse) in enumerate(zip(call.cells, ways, strict=True)):
         state = sequence.initial(hidden, number, len(ways), cells.hidden)
         if call.op == "GRU" and not call.integer("linear_before_reset", 0):
-            found.append(_resetting_first(sequence, cells, reverse, until, state))
+            outputs.append(_resetting_first(sequence, cells, reverse, until, state))
             continue
         operation = operations.Recurrent(
             value.graph, value, _kind(call, number), (cells.weight, cells.recurrent), list(cells.biases),
             reverse=reverse, initial=_begin(value, [state], cells.hidden), lengths=until,
         )  # fmt: skip
         value.graph.append(operation)
-        found.append(operation.outputs[:2])
-    return _results(sequence, call, found)
+        outputs.append(operation.outputs[:2])
+    return _results(sequence, call, outputs)
 
 
 def _kind(call: Call, number: int) -> str:

@@ -56,8 +56,8 @@ def repeat(call: Call, *given: Any) -> Any:
         call.steps.next()
         goes_on, *rest = call.run_graph(body, [ForeignTensor(np.array(step, np.int64)), goes_on, *carried])
         carried = rest[: len(state)]
-        for found, part in zip(collected, rest[len(state) :], strict=True):
-            found.append(part)
+        for stack, part in zip(collected, rest[len(state) :], strict=True):
+            stack.append(part)
         step += 1
     ports = body.outputs[1 + len(state) :]
     return (*carried, *(_stacked(parts, 0, port) for parts, port in zip(collected, ports, strict=True)))
@@ -91,8 +91,8 @@ def scan(call: Call, *given: ForeignTensor) -> Any:
         ]
         results = call.run_graph(body, [*state, *parts])
         state = results[: len(state)]
-        for found, part in zip(collected, results[len(state) :], strict=True):
-            found.append(part)
+        for stack, part in zip(collected, results[len(state) :], strict=True):
+            stack.append(part)
     ports = body.outputs[len(state) :]
     pairs = zip(collected, places, turned, ports, strict=True)
     return (*state, *(_stacked(parts[::-1] if back else parts, place, port) for parts, place, back, port in pairs))
@@ -143,8 +143,8 @@ def construct(call: Call, *given: ForeignTensor) -> TensorList:
 @operator(LISTS, "SequenceAt")
 def at(call: Call, given: Any, position: ForeignTensor) -> ForeignTensor:
     listed = _listed(given)
-    found: ForeignTensor = listed[_place(position, len(listed), 0, len(listed) - 1)]
-    return found
+    element: ForeignTensor = listed[_place(position, len(listed), 0, len(listed) - 1)]
+    return element
 
 
 @operator(LISTS, "SequenceInsert")
@@ -201,7 +201,7 @@ def split_to_list(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = No
         parts = given
     if sum(parts) != total or min(parts, default=0) < 0:
         raise Misfit(f"parts of {parts} do not make up {total}")
-    found, start = [], 0
+    elements, start = [], 0
     for size in parts:
         call.steps.next()
         part = ForeignTensor(
@@ -209,9 +209,9 @@ def split_to_list(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = No
             if x.constant
             else F.narrow(x.value, axis, start, size), x.kind
         )  # fmt: skip
-        found.append(part if keeps else in_shape(part, [n for i, n in enumerate(part.shape) if i != axis]))
+        elements.append(part if keeps else in_shape(part, [n for i, n in enumerate(part.shape) if i != axis]))
         start += size
-    return TensorList(found)
+    return TensorList(elements)
 
 
 @operator(LISTS, "Optional", "OptionalGetElement")

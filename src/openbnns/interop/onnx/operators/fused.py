@@ -46,8 +46,8 @@ def _activated(call: Call, value: Tensor) -> Tensor:
             numbers.append(call.number(f"activation_{letter}", 0.0))
     plain: dict[str, Any] = {"Relu": F.relu, "Tanh": F.tanh, "Sigmoid": F.sigmoid, "HardSwish": F.hardswish, "": None}
     if name in plain:
-        found: Tensor = value if plain[name] is None else plain[name](value)
-        return found
+        activated: Tensor = value if plain[name] is None else plain[name](value)
+        return activated
     if name == "LeakyRelu":
         leaky: Tensor = F.leaky_relu(value, numbers[0] if numbers else 0.01)
         return leaky
@@ -92,8 +92,8 @@ def _turned(value: Tensor, last: bool, batch: bool) -> Tensor:
     """The matrices of a tensor; with ``batch`` its first axis stands in front of their columns."""
     if batch and value.ndim > 2:
         value = F.permute(value, *range(1, value.ndim - 1), 0, value.ndim - 1)
-    found: Tensor = F.transpose(value, -1, -2) if last and value.ndim > 1 else value
-    return found
+    turned: Tensor = F.transpose(value, -1, -2) if last and value.ndim > 1 else value
+    return turned
 
 
 # Activations.
@@ -128,8 +128,8 @@ add(FUSED, f"{_DOMAIN}LayerNormalization", layer_normalization)
 @operator(FUSED, "SimplifiedLayerNormalization", f"{_DOMAIN}SimplifiedLayerNormalization")
 def simplified(call: Call, x: ForeignTensor, scale: ForeignTensor) -> ForeignTensor:
     call.ignored("stash_type")
-    found: ForeignTensor = rms_normalization(call, x, scale)
-    return found
+    normalized: ForeignTensor = rms_normalization(call, x, scale)
+    return normalized
 
 
 @fused("SkipLayerNormalization")
@@ -163,8 +163,8 @@ def _skipped(x: ForeignTensor, skip: ForeignTensor, bias: ForeignTensor | None) 
 
 def _scaled(y: Any, scale: ForeignTensor, shift: ForeignTensor | None) -> Tensor:
     y = F.mul(y, scale.numbers)
-    found: Tensor = y if shift is None else F.add(y, shift.numbers)
-    return found
+    scaled: Tensor = y if shift is None else F.add(y, shift.numbers)
+    return scaled
 
 
 @fused("EmbedLayerNormalization")
@@ -236,8 +236,8 @@ def _attended(
     if mask is not None:
         added = _sum(added, _masked(mask, k, lowest, lengths_alone))
     scores = F.add(F.mul(F.matmul(q, F.transpose(k, -1, -2)), scale), added)
-    found: Tensor = F.matmul(F.softmax(scores, -1), v)
-    return found
+    attended: Tensor = F.matmul(F.softmax(scores, -1), v)
+    return attended
 
 
 def _sum(a: Any, b: Any) -> Any:
@@ -437,8 +437,8 @@ def _turned_by(value: Tensor, cosines: ForeignTensor, sines: ForeignTensor, firs
     a, b = F.narrow(value, 3, 0, half), F.narrow(value, 3, half, half)
     parts = [F.sub(F.mul(a, cos), F.mul(b, sin)), F.add(F.mul(a, sin), F.mul(b, cos))]
     rest = int(value.shape[3]) - 2 * half
-    found: Tensor = F.cat([*parts, F.narrow(value, 3, 2 * half, rest)] if rest else parts, 3)
-    return found
+    turned: Tensor = F.cat([*parts, F.narrow(value, 3, 2 * half, rest)] if rest else parts, 3)
+    return turned
 
 
 # Weights of a few bits.

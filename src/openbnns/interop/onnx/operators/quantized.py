@@ -105,8 +105,8 @@ def _product(
     a: ForeignTensor, zero: ForeignTensor | None, b: ForeignTensor, other_zero: ForeignTensor | None
 ) -> Tensor:
     left, right = _shifted(a, zero, max(0, a.rank - 2)), _shifted(b, other_zero, b.rank - 1)
-    found: Tensor = F.matmul(left.numbers, right.numbers)
-    return found
+    product: Tensor = F.matmul(left.numbers, right.numbers)
+    return product
 
 
 # Quantized numbers in, quantized numbers out. Sums of products are whole numbers, which one factor scales.

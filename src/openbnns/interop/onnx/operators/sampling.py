@@ -62,8 +62,8 @@ def grid_sample(call: Call, x: ForeignTensor, grid: ForeignTensor) -> ForeignTen
 def _pixels(flat: Tensor, index: Tensor, channels: AnySize) -> Tensor:
     samples, count = index.shape
     places = F.expand(F.detach(index).long().reshape((samples, 1, count)), samples, channels, count)
-    found: Tensor = F.gather(flat, 2, places)
-    return found
+    pixels: Tensor = F.gather(flat, 2, places)
+    return pixels
 
 
 def _taps(numbers: Tensor, n: int, mode: str, edges: str, corners: bool) -> Taps:
@@ -121,8 +121,8 @@ def _inside(numbers: Tensor, n: int, edges: str, corners: bool) -> Tensor:
         rest = F.sub(away, F.mul(turns, span))
         odd = F.detach(F.sub(turns, F.mul(F.floor(F.div(turns, 2.0)), 2.0)))
         numbers = F.add(F.add(rest, low), F.mul(odd, F.sub(high - low, F.mul(rest, 2.0))))
-    found: Tensor = F.clamp(numbers, 0.0, float(n - 1))
-    return found
+    clamped: Tensor = F.clamp(numbers, 0.0, float(n - 1))
+    return clamped
 
 
 class RegionAlign(Function):

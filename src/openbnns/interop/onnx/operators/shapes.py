@@ -234,10 +234,10 @@ def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> A
     parts = _numpy.split_sizes(call, x.shape[axis], given)
     shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in parts]
     if any(isinstance(n, Size) for n in parts):
-        found = iter([F.narrow(x.numbers, axis, i * n, n) for i, n in enumerate(parts)])
+        pieces = iter([F.narrow(x.numbers, axis, i * n, n) for i, n in enumerate(parts)])
     else:
-        found = iter(F.split(x.numbers, [n for n in parts if n], axis))
-    return tuple(ForeignTensor(next(found)) if n else _nothing(x, s) for n, s in zip(parts, shapes, strict=True))
+        pieces = iter(F.split(x.numbers, [n for n in parts if n], axis))
+    return tuple(ForeignTensor(next(pieces)) if n else _nothing(x, s) for n, s in zip(parts, shapes, strict=True))
 
 
 @operator(PARTS, "Gather")
@@ -331,8 +331,8 @@ def gather_nd(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
         return _nothing(x, (*indices.shape[:-1], *x.shape[batch + width :]))
     places, behind = _flat_places(x, indices, batch, width), x.shape[batch + width :]
     rows = _as_one(x, batch + width)
-    found = F.index_select(rows, 0, places.reshape((product(places.shape),)))
-    return ForeignTensor(found.reshape((*indices.shape[:-1], *behind)), x.kind)
+    gathered = F.index_select(rows, 0, places.reshape((product(places.shape),)))
+    return ForeignTensor(gathered.reshape((*indices.shape[:-1], *behind)), x.kind)
 
 
 def _as_one(x: ForeignTensor, count: int) -> Tensor:

@@ -38,8 +38,8 @@ def _complex(value: Tensor) -> Tensor:
     """Real numbers with imaginary parts, which are 0."""
     if is_same(value.shape[-1], 2):
         return value
-    found: Tensor = F.cat([value, F.mul(value, 0.0)], -1)
-    return found
+    paired: Tensor = F.cat([value, F.mul(value, 0.0)], -1)
+    return paired
 
 
 @operator(SIGNALS, "STFT")

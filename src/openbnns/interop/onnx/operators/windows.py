@@ -59,14 +59,14 @@ def _windows(call: Call, image: Sequence[AnySize], kernel: Sequence[int], most: 
         raise Misfit(f"kernel {given}, strides {stride} and dilations {dilation} must be 1 or more")
     if min(pads) < 0:
         raise Misfit(f"negative pads {pads} have no counterpart here")
-    found = Windows(given, stride, dilation, tuple((pads[i], pads[i + axes]) for i in range(axes)))
+    windows = Windows(given, stride, dilation, tuple((pads[i], pads[i + axes]) for i in range(axes)))
     auto = call.text("auto_pad", "NOTSET")
     if auto in ("NOTSET", "VALID"):
-        return found
+        return windows
     if auto not in ("SAME_UPPER", "SAME_LOWER"):
         raise Misfit(f"auto_pad={auto!r} has no counterpart here")
     edges = []
-    for n, extent, s in zip(image, found.extents, stride, strict=True):
+    for n, extent, s in zip(image, windows.extents, stride, strict=True):
         total = int(max(0, (-(-n // s) - 1) * s + extent - n))
         less, more = total // 2, total - total // 2
         edges.append((less, more) if auto == "SAME_UPPER" else (more, less))
