@@ -78,23 +78,23 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
 
 
 def _inspected(model: coreml.Model, path: str) -> Inspection:
-    found = Inspection(path, model.kind, model.specification_version)
+    inspection = Inspection(path, model.kind, model.specification_version)
     if model.program is not None:
-        found.functions = [_function(function) for function in model.program.functions.values()]
-        return found
+        inspection.functions = [_function(function) for function in model.program.functions.values()]
+        return inspection
     for i, part in enumerate(model.parts):
         inner = _inspected(part, f"{path}: part {i}")
         for function in inner.functions:
             function.name = f"{function.name} of part {i}"
-        found.functions += inner.functions
-        found.problems += inner.problems
+        inspection.functions += inner.functions
+        inspection.problems += inner.problems
     if not model.parts:
         try:
             for stage in stages_of(model, None, None, path):
                 stage.prepare()
         except ValueError as error:
-            found.problems.append(str(error))
-    return found
+            inspection.problems.append(str(error))
+    return inspection
 
 
 def _function(function: Function) -> FunctionFacts:

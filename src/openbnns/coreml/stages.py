@@ -105,10 +105,10 @@ class ProgramStage:
                 inputs[argument.name] = _default(feature, self._who)
         if executable.states and state is None:
             raise ValueError(f"{self._who}: the model has states. Pass state=model.make_state().")
-        found = executable.run(inputs, state)
+        outputs = executable.run(inputs, state)
         wide = self.precision == "float32"
         return {
-            name: _output(name, value, self._outputs.get(name), self._who, wide=wide) for name, value in found.items()
+            name: _output(name, value, self._outputs.get(name), self._who, wide=wide) for name, value in outputs.items()
         }
 
 
@@ -145,15 +145,15 @@ class NetworkStage:
             samples.append(array if isinstance(self._features[name].type, ImageFeature) else array[None])
         results = self._network.module(*samples)
         listed = results if isinstance(results, tuple) else (results,)
-        found: dict[str, Any] = {name: y[0] for name, y in zip(self._network.outputs, listed, strict=True)}
+        outputs: dict[str, Any] = {name: y[0] for name, y in zip(self._network.outputs, listed, strict=True)}
         label, probabilities = self.about.predicted_feature, self.about.predicted_probabilities
         if label:
             classes = self._network.classes
-            scores = found[self._network.outputs[0]].reshape(-1)
-            found[label] = classes[int(np.argmax(scores))]
-            found[probabilities] = dict(zip(classes, scores.tolist(), strict=True))
+            scores = outputs[self._network.outputs[0]].reshape(-1)
+            outputs[label] = classes[int(np.argmax(scores))]
+            outputs[probabilities] = dict(zip(classes, scores.tolist(), strict=True))
         kinds = {feature.name: feature.type for feature in self.about.outputs}
-        return {name: _output(name, found[name], kind, self._who) for name, kind in kinds.items()}
+        return {name: _output(name, outputs[name], kind, self._who) for name, kind in kinds.items()}
 
 
 class SuppressionStage:

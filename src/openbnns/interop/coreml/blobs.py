@@ -65,8 +65,8 @@ class Weights:
             )
         element, shape = ELEMENTS[type.element], type.shape
         if code != element.blob:
-            found = BY_BLOB[code].name if code in BY_BLOB else f"elements of the unknown type {code}"
-            raise CoreMLError(f"{where} are {found}, but the program says {type}.")
+            stored = BY_BLOB[code].name if code in BY_BLOB else f"elements of the unknown type {code}"
+            raise CoreMLError(f"{where} are {stored}, but the program says {type}.")
         sizes = [n for n in shape or () if n is not None]
         if shape is None or len(sizes) < len(shape):
             raise CoreMLError(f"{where} have the type {type}, but constants need a whole shape.")

@@ -49,8 +49,8 @@ def make_context(
     [3.0, 4.0, 5.0]
     """
     builder = Builder()
-    found = function(builder)
-    outputs = [found] if isinstance(found, Tensor) else found
+    returned = function(builder)
+    outputs = [returned] if isinstance(returned, Tensor) else returned
     tensors = outputs.values() if isinstance(outputs, Mapping) else outputs
     if not tensors or not all(isinstance(tensor, Tensor) for tensor in tensors):
         raise TypeError("make_context: the function must give tensors of its builder, at least one.")
@@ -164,10 +164,12 @@ class Builder:
         probes = _probed(kind, arguments, list(read.values()), list(zip(names, elements, strict=True)))
         if all(tensor.constant is not None for tensor in read.values()):
             return [self.constant_of(each[0], element=element) for element, each in zip(elements, probes, strict=True)]
-        found = [Tensor(self, name, element, each) for name, element, each in zip(names, elements, probes, strict=True)]
-        ports = [NamedType(tensor.name, tensor.type) for tensor in found]
+        tensors = [
+            Tensor(self, name, element, each) for name, element, each in zip(names, elements, probes, strict=True)
+        ]
+        ports = [NamedType(tensor.name, tensor.type) for tensor in tensors]
         self._operations.append(Operation(kind, arguments, ports))
-        return found
+        return tensors
 
     def with_update(self, tensor: Tensor, place: Any, update: Operand) -> Tensor:
         """A copy of a tensor with a changed part. A state that the tensor stands for goes on with the copy."""
@@ -224,8 +226,8 @@ def _probed(
     results = []
     for trial in range(2 if changing else 1):
         with np.errstate(all="ignore"):
-            found = executable.run({t.name: t.probes[trial] for t in read if t.constant is None})
-        results.append([np.asarray(found[port.name]) for port in ports])
+            computed = executable.run({t.name: t.probes[trial] for t in read if t.constant is None})
+        results.append([np.asarray(computed[port.name]) for port in ports])
     return [(results[0][i], results[-1][i]) for i in range(len(ports))]
 
 
@@ -516,8 +518,8 @@ class Tensor:
 
     def softplus(self, alpha: float = 1.0) -> Tensor:
         """alpha log(1 + exp(x))."""
-        found = self._with("softplus")
-        return found if alpha == 1 else found * alpha
+        result = self._with("softplus")
+        return result if alpha == 1 else result * alpha
 
     def softsign(self) -> Tensor:
         return self._with("softsign")
@@ -688,10 +690,10 @@ class Tensor:
         """The product of matrices, or of stacks of them; of two vectors it is one number."""
         second = self._of(other)
         if self.rank == second.rank == 1:
-            found = (self * second).sum([0], keep_dimensions=True)
+            product = (self * second).sum([0], keep_dimensions=True)
         else:
-            found = self._with("matmul", y=second, transpose_x=bool(transpose), transpose_y=bool(transpose_other))
-        return found if bias is None else found + bias
+            product = self._with("matmul", y=second, transpose_x=bool(transpose), transpose_y=bool(transpose_other))
+        return product if bias is None else product + bias
 
     def _padded(self, padding: str | Sequence[int]) -> dict[str, Any]:
         if isinstance(padding, str):
@@ -738,13 +740,13 @@ class Tensor:
             "groups": group_count,
             **self._padded(padding),
         }
-        found = self._with("conv_transpose", **inputs)
+        result = self._with("conv_transpose", **inputs)
         if output_padding_values is None or not any(output_padding_values):
-            return found
-        longer = [n + more for n, more in zip(found.shape[2:], output_padding_values, strict=True)]
-        if min(found.shape[2:]) < 0:
+            return result
+        longer = [n + more for n, more in zip(result.shape[2:], output_padding_values, strict=True)]
+        if min(result.shape[2:]) < 0:
             raise ValueError("Tensor.conv_transpose: output_padding_values need known sizes, but some are open.")
-        return self._with("conv_transpose", output_shape=[*found.shape[:2], *longer], **inputs)
+        return self._with("conv_transpose", output_shape=[*result.shape[:2], *longer], **inputs)
 
     def pooling(
         self,
@@ -805,10 +807,10 @@ class Tensor:
     def channel_norm(self, weight: Operand = None, bias: Operand = None, *, epsilon: float = EPSILON) -> Tensor:
         """Values normalized over axis 1, at every other place by itself."""
         centred = self - self.mean([1], keep_dimensions=True)
-        found = centred * (centred * centred).mean([1], keep_dimensions=True).rsqrt(epsilon)
+        normalized = centred * (centred * centred).mean([1], keep_dimensions=True).rsqrt(epsilon)
         along = (-1, *(1,) * (self.rank - 2))
-        found = found if weight is None else found * self._of(weight).reshape(along)
-        return found if bias is None else found + self._of(bias).reshape(along)
+        normalized = normalized if weight is None else normalized * self._of(weight).reshape(along)
+        return normalized if bias is None else normalized + self._of(bias).reshape(along)
 
     def rms_norm(self, scale: Operand, *, epsilon: float = EPSILON) -> Tensor:
         """x / sqrt(mean of x^2 + epsilon) * scale, over the axes that the scale has."""

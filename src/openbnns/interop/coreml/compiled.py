@@ -181,11 +181,11 @@ def _signature(function: Function, description: Description | None, debug: bool,
     for port in function.inputs:
         held = port.type.wrapped if isinstance(port.type, StateType) else port.type
         intent = "inout" if isinstance(port.type, StateType) else "in"
-        found = _argument(port.name, held, intent, f"{where}: input {port.name!r}")
+        argument = _argument(port.name, held, intent, f"{where}: input {port.name!r}")
         default = defaults.get(port.name)
-        if default is not None and len(default) == len(found.shape):
-            found = replace(found, default=default, ranges=ranges.get(port.name, ()))
-        arguments.append(found)
+        if default is not None and len(default) == len(argument.shape):
+            argument = replace(argument, default=default, ranges=ranges.get(port.name, ()))
+        arguments.append(argument)
     places = {}
     if debug:
         operations = [each for each in function.walk() if each.place is not None]
@@ -251,10 +251,10 @@ def _block(parts: list[Any], allocate: Allocate) -> memoryview:
 
 
 def _checksum(*parts: Any) -> int:
-    found = 0
+    checksum = 0
     for part in parts:
-        found = zlib.crc32(part, found)
-    return found
+        checksum = zlib.crc32(part, checksum)
+    return checksum
 
 
 # Reading.

@@ -109,11 +109,11 @@ def lut_to_dense(indices: Array, lut: Array, vector_axis: int | None = None) -> 
     for axis, (n, m) in enumerate(zip(indices.shape, groups, strict=True)):
         place = np.arange(n) * m // max(n, 1)
         table = table * m + place.reshape([-1 if a == axis else 1 for a in range(indices.ndim)])
-    found = lut.reshape(-1, entries, length)[table, indices.astype(np.int64)]
+    entry_values = lut.reshape(-1, entries, length)[table, indices.astype(np.int64)]
     if length == 1 or vector_axis is None:
-        return found[..., 0]
+        return entry_values[..., 0]
     axis = vector_axis % indices.ndim
-    moved = np.moveaxis(found, -1, axis + 1)
+    moved = np.moveaxis(entry_values, -1, axis + 1)
     shape = list(indices.shape)
     shape[axis] *= length
     return np.ascontiguousarray(moved).reshape(shape)
@@ -151,9 +151,9 @@ def _spread(values: Array, where: Array) -> Array:
         raise CoreMLError(
             f"constexpr_sparse_to_dense: the mask has {set_bits} ones, but there are {values.size} values."
         )
-    found = np.zeros(where.shape, values.dtype)
-    found[where] = values
-    return found
+    dense = np.zeros(where.shape, values.dtype)
+    dense[where] = values
+    return dense
 
 
 def lut_to_sparse(
@@ -186,8 +186,8 @@ def decompressed(kind: str, inputs: Mapping[str, Any]) -> tuple[Array, ...]:
     if "shape" in given:
         given["shape"] = tuple(int(n) for n in np.asarray(given["shape"]).reshape(-1))
     function = _FUNCTIONS[f"packed {kind}" if "shape" in given else kind]
-    found = function(**given)
-    return found if isinstance(found, tuple) else (found,)
+    results = function(**given)
+    return results if isinstance(results, tuple) else (results,)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {

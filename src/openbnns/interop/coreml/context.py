@@ -179,13 +179,13 @@ class Context:
             for argument, value in pairs:
                 if argument.intent == "out" and value is not None:
                     run.check_output(argument, value, who)
-            found = self.run(run, inputs, who)
+            results = self.run(run, inputs, who)
             outputs = []
             for argument, value in pairs:
                 if argument.intent == "out":
                     if value is not None:
-                        value[...] = found[argument.name]
-                    outputs.append(found[argument.name] if value is None else value)
+                        value[...] = results[argument.name]
+                    outputs.append(results[argument.name] if value is None else value)
             return outputs
 
     def streaming_advance(self, count: int, function: str | None = None) -> None:
@@ -313,11 +313,11 @@ class _Run:
                 f"{who}: got {len(shapes)} shapes, but function {self.signature.name!r} has {len(self.arguments)} arguments: "
                 f"{names}. Pass one for each; rank 0 stands for the shape of the model."
             )
-        found: dict[str, Shape] = {}
+        resolved: dict[str, Shape] = {}
         for argument, given in zip(self.signature.arguments, shapes, strict=True):
             if argument.intent != "out":
-                found[argument.name] = self._resolved(argument, given, who)
-        before, self._shapes = self._shapes, found
+                resolved[argument.name] = self._resolved(argument, given, who)
+        before, self._shapes = self._shapes, resolved
         try:
             self._infer(who)
         except Problem:
@@ -413,15 +413,15 @@ class _Run:
         if bounding:
             executable = Executable(_with_outputs(self.function, [*self.function.block.outputs, *bounding]))
         try:
-            found = executable.run(self._zeros("in"), self._held(self._zeros("inout")))
+            computed = executable.run(self._zeros("in"), self._held(self._zeros("inout")))
         except ValueError as error:
             raise Problem(f"{who}: the function cannot run with these shapes: {error}") from None
         for argument in outputs:
             kind, bound = decided[argument.name]
             if kind == Sizes.EXACT:
-                self._shapes[argument.name] = found[argument.name].shape
+                self._shapes[argument.name] = computed[argument.name].shape
             elif bound:
-                self._shapes[argument.name] = found[bound].size, found[bound].ndim
+                self._shapes[argument.name] = computed[bound].size, computed[bound].ndim
 
     def _zeros(self, intent: str) -> dict[str, Array]:
         return {a.name: np.zeros(self._shapes[a.name], self.dtype(a)) for a in self.inputs if a.intent == intent}
@@ -475,12 +475,12 @@ class _Run:
         states = {name: array for name, array in inputs.items() if self.arguments[name].intent == "inout"}
         values = {name: array for name, array in inputs.items() if name not in states}
         executable, watched = (self.executable, []) if report is None else self._watched()
-        found = executable.run(values, self._held(states), lent=lent)
+        computed = executable.run(values, self._held(states), lent=lent)
         if report is not None:
-            self._check(found, watched, report)
+            self._check(computed, watched, report)
         for ring in self._rings:
-            ring.move(states, found, self.advance)
-        outputs = {a.name: found[a.name] for a in self.signature.arguments if a.intent == "out"}
+            ring.move(states, computed, self.advance)
+        outputs = {a.name: computed[a.name] for a in self.signature.arguments if a.intent == "out"}
         self._shapes.update((name, array.shape) for name, array in outputs.items())
         return outputs
 
@@ -517,9 +517,9 @@ class _Run:
             self._watching = Executable(_with_outputs(self.function, names)), extra
         return self._watching
 
-    def _check(self, found: Mapping[str, Array], watched: list[tuple[str, str]], report: Log) -> None:
+    def _check(self, computed: Mapping[str, Array], watched: list[tuple[str, str]], report: Log) -> None:
         for name, operation in watched:
-            array = np.asarray(found[name])
+            array = np.asarray(computed[name])
             nans, infinities = int(np.isnan(array).sum()), int(np.isinf(array).sum())
             if nans or infinities:
                 place = self.signature.places.get(name)
@@ -562,8 +562,8 @@ class _Ring:
     update: str
     is_open: bool
 
-    def move(self, states: dict[str, Array], found: Mapping[str, Array], advance: int) -> None:
-        state, value, update = states[self.state], found[self.value], found[self.update]
+    def move(self, states: dict[str, Array], computed: Mapping[str, Array], advance: int) -> None:
+        state, value, update = states[self.state], computed[self.value], computed[self.update]
         longer = [axis for axis in range(state.ndim) if value.shape[axis] != state.shape[axis]]
         if longer:  # joined on: the oldest entries leave
             state[...] = value[
@@ -609,10 +609,10 @@ def _same_rank(argument: Argument, shape: Shape, who: str) -> None:
 
 def _filled(argument: Argument, given: Sequence[int] | None) -> list[int | None]:
     """The sizes of an argument: as given, or the default, or as the program says."""
-    found: list[int | None] = []
+    sizes: list[int | None] = []
     for axis, declared in enumerate(argument.shape):
         size: int | None = int(given[axis]) if given is not None else 0
         if size == 0:
             size = declared if declared is not None else argument.default[axis] if argument.default else None
-        found.append(size)
-    return found
+        sizes.append(size)
+    return sizes

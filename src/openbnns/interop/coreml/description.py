@@ -138,25 +138,25 @@ def read_description(message: Message) -> Description:
     """The description of a model."""
     about = message.message(100)
     user = {entry.text(1): entry.text(2) for entry in about.messages(100)}
-    found = Description(
+    description = Description(
         functions=[
             _features(FunctionDescription(entry.text(1)), entry, _OF_FUNCTION) for entry in message.messages(20)
         ],
         default_function=message.text(21),
         metadata=Metadata(about.text(1), about.text(2), about.text(3), about.text(4), user),
     )
-    _features(found, message, _OF_MODEL)
-    return found
+    _features(description, message, _OF_MODEL)
+    return description
 
 
-def _features(found: FunctionDescription, message: Message, numbers: _Numbers) -> FunctionDescription:
-    kinds = ("an input", found.inputs), ("an output", found.outputs), ("a state", found.states)
+def _features(description: FunctionDescription, message: Message, numbers: _Numbers) -> FunctionDescription:
+    kinds = ("an input", description.inputs), ("an output", description.outputs), ("a state", description.states)
     for number, (what, into) in zip(numbers[0], kinds, strict=True):
         into += [_feature(entry) for entry in message.messages(number, what)]
         if len({feature.name for feature in into}) < len(into):
             raise message.damage(f"{what} has the name of another one")
-    found.predicted_feature, found.predicted_probabilities = (message.text(number) for number in numbers[1])
-    return found
+    description.predicted_feature, description.predicted_probabilities = (message.text(number) for number in numbers[1])
+    return description
 
 
 def _feature(message: Message) -> Feature:
@@ -250,14 +250,14 @@ def write_description(description: Description) -> bytes:
     return encode([*fields, (100, encode([*texts, *user]))])
 
 
-def _feature_fields(found: FunctionDescription, numbers: _Numbers) -> list[Field]:
+def _feature_fields(description: FunctionDescription, numbers: _Numbers) -> list[Field]:
     fields: list[Field] = []
-    for number, features in zip(numbers[0], (found.inputs, found.outputs, found.states), strict=True):
+    for number, features in zip(numbers[0], (description.inputs, description.outputs, description.states), strict=True):
         for feature in features:
             kind: list[Field] = [_feature_field(feature.type), *([(1000, True)] if feature.optional else [])]
             about: list[Field] = [(2, feature.description)] if feature.description else []
             fields.append((number, encode([(1, feature.name), *about, (3, encode(kind))])))
-    predicted = zip(numbers[1], (found.predicted_feature, found.predicted_probabilities), strict=True)
+    predicted = zip(numbers[1], (description.predicted_feature, description.predicted_probabilities), strict=True)
     return [*fields, *((number, name) for number, name in predicted if name)]
 
 
@@ -321,17 +321,17 @@ def description_of(program: Program, who: str = "the program") -> Description:
 def _described(function: Function, who: str) -> FunctionDescription:
     where = f"{function.place or who}: function {function.name!r}"
     defaults, ranges, enumerated = flexible_shapes(function, where)
-    found = FunctionDescription(function.name)
+    description = FunctionDescription(function.name)
     for port in function.inputs:
         kind = _feature_of(port.type, f"{where}: input {port.name!r}")
         if isinstance(kind, ArrayFeature) and port.name in defaults:
             shapes = enumerated.get(port.name, ())
             kind = ArrayFeature(defaults[port.name], kind.element, shapes, ranges.get(port.name, ()))
-        into = found.states if isinstance(kind, StateFeature) else found.inputs
+        into = description.states if isinstance(kind, StateFeature) else description.inputs
         into.append(Feature(port.name, kind))
     for port in function.output_types():
-        found.outputs.append(Feature(port.name, _feature_of(port.type, f"{where}: output {port.name!r}")))
-    return found
+        description.outputs.append(Feature(port.name, _feature_of(port.type, f"{where}: output {port.name!r}")))
+    return description
 
 
 def _feature_of(type: ValueType, who: str) -> FeatureType:
@@ -423,26 +423,31 @@ def read_metadata(text: str, who: str) -> Description:
     """The description in the ``metadata.json`` of a compiled model, which says less than the one that is compiled in."""
     try:
         (held,) = json.loads(text)
-        found = Description(
+        description = Description(
             default_function=held.get("defaultFunctionName", ""),
             metadata=Metadata(
                 held.get("shortDescription", ""), held.get("version", ""), held.get("author", ""), held.get("license", ""),
                 {str(key): str(entry) for key, entry in held.get("userDefinedMetadata", {}).items()},
             ),
         )  # fmt: skip
-        _schemas(found, held)
+        _schemas(description, held)
         for entry in held.get("functions") or []:
             function = FunctionDescription(str(entry["name"]))
             _schemas(function, entry)
-            found.functions.append(function)
-        found.predicted_feature = str(held.get("classLabelName") or held.get("predictedFeatureName") or "")
-        return found
+            description.functions.append(function)
+        description.predicted_feature = str(held.get("classLabelName") or held.get("predictedFeatureName") or "")
+        return description
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CoreMLError(f"{who}: does not describe a compiled model ({type(error).__name__}: {error}).") from None
 
 
-def _schemas(found: FunctionDescription, held: Any) -> None:
-    for key, into in (("inputSchema", found.inputs), ("outputSchema", found.outputs), ("stateSchema", found.states)):
+def _schemas(description: FunctionDescription, held: Any) -> None:
+    schemas = {
+        "inputSchema": description.inputs,
+        "outputSchema": description.outputs,
+        "stateSchema": description.states,
+    }
+    for key, into in schemas.items():
         into += [
             Feature(
                 str(entry["name"]),

@@ -143,12 +143,12 @@ class Executable:
                 raise ValueError(
                     f"{self._who}: there is no input {name!r}. It takes {_listed(names)}.{did_you_mean(name, names)}"
                 )
-        found = {}
+        arrays = {}
         for argument in self.inputs:
             if argument.name not in inputs:
                 raise ValueError(f"{self._who}: the input {argument.name!r} is missing. It takes {_listed(names)}.")
-            found[argument.name] = _checked_array(argument, inputs[argument.name], self._who)
-        return found
+            arrays[argument.name] = _checked_array(argument, inputs[argument.name], self._who)
+        return arrays
 
     def _given_out(self, result: Any, port: Argument, lent: bool) -> Any:
         kind = port.dtype
@@ -218,8 +218,8 @@ class _Line:
     @property
     def reads(self) -> set[str]:
         """The names of values that it needs."""
-        found = {one.name for value in self.inputs.values() for one in _each(value) if isinstance(one, Reference)}
-        return found.union(*(block.outside for block in self.blocks))
+        names = {one.name for value in self.inputs.values() for one in _each(value) if isinstance(one, Reference)}
+        return names.union(*(block.outside for block in self.blocks))
 
 
 def _each(value: Bound | tuple[Constant | Reference, ...]) -> tuple[Bound, ...]:
@@ -256,8 +256,8 @@ class _Steps:
         known = operation.type in RECORDED or operation.type in AT_ONCE or operation.type in _CONTROL
         if not known:
             where = f"{operation.place}: " if operation.place else ""
-            found = f"{where}{operation}: the operation {operation.type} cannot be run here."
-            raise CoreMLError(found, operation.place, unsupported=True)
+            message = f"{where}{operation}: the operation {operation.type} cannot be run here."
+            raise CoreMLError(message, operation.place, unsupported=True)
 
     def _read_outside(self) -> set[str]:
         own = {port.name for port in self.block.inputs} | set(self.expressions)
@@ -364,8 +364,8 @@ class _Steps:
         call = Call(kind, line.opset, len(operation.outputs))
         if kind in AT_ONCE:
             given = {name: self._argument(value, line.rules[name], values) for name, value in line.inputs.items()}
-            found = AT_ONCE[kind](call, **given)
-            return found if isinstance(found, tuple) else (found,)
+            results = AT_ONCE[kind](call, **given)
+            return results if isinstance(results, tuple) else (results,)
         tensors = {name: self._tensors(value, values) for name, value in line.inputs.items()}
 
         def body() -> list[ForeignTensor]:
@@ -500,8 +500,8 @@ class _Part:
         if array.dtype.kind != "f" or not array.ndim or array.size < 2 or not np.isfinite(array).all():
             return None
         kind = line.operation.type
-        found: Array = in_our_order(kind, array) if kind in ORDERS else array
-        return found
+        ordered: Array = in_our_order(kind, array) if kind in ORDERS else array
+        return ordered
 
     def run(self, values: dict[str, Any], lent: bool) -> None:
         if not self.results:
@@ -509,10 +509,10 @@ class _Part:
         arrays = [np.asarray(values[port.name]) for port in self.ports]
         if not arrays or any(array.size == 0 for array in arrays):
             held = {port.name: tensor_of(array) for port, array in zip(self.ports, arrays, strict=True)}
-            found = computed_at_once(lambda: self.record(held, {}, at_once=True))
+            computed = computed_at_once(lambda: self.record(held, {}, at_once=True))
         else:
-            found = self.network.computed(arrays, lent=lent)
-        for (name, type), array in zip(self.results, found, strict=True):
+            computed = self.network.computed(arrays, lent=lent)
+        for (name, type), array in zip(self.results, computed, strict=True):
             values[name] = _stored(array, type, self.steps.owner.precision, copies=not lent)
 
     def record(
@@ -611,9 +611,9 @@ def network_of(function: Function, title: str, batch: int | None) -> tuple[Recor
     plan = executable.body.plan
     if executable.states or len(plan) != 1 or not isinstance(plan[0], _Part):
         alone = sorted({line.operation.type for line in plan if isinstance(line, _Line)})
-        found = ", ".join(["states"] if executable.states else alone) or "nothing to compute"
+        obstacles = ", ".join(["states"] if executable.states else alone) or "nothing to compute"
         raise CoreMLError(
-            f"{title}: a network can be made of what is recorded as a whole, but the program has {found}."
+            f"{title}: a network can be made of what is recorded as a whole, but the program has {obstacles}."
         )
     part = plan[0]
     part.hold_weights(trained=True)

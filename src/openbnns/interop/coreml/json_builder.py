@@ -46,11 +46,11 @@ class JsonBuilder:
         try:
             arguments = {key: self._argument(key, value) for key, value in operation.get("arguments", {}).items()}
             if "tensor" in operation:
-                found = self._of_tensor(name, self.tensor(operation["tensor"]), arguments)
+                made = self._of_tensor(name, self.tensor(operation["tensor"]), arguments)
             elif name == "constant":
-                found = self._constant(data, **arguments)
+                made = self._constant(data, **arguments)
             elif name in ("argument", "concatenate"):
-                found = getattr(self.builder, name)(**arguments)
+                made = getattr(self.builder, name)(**arguments)
             else:
                 raise ValueError(f"{name!r} needs a tensor that it belongs to, or does not exist.")
         except (ValueError, TypeError, IndexError) as error:
@@ -58,7 +58,7 @@ class JsonBuilder:
         except KeyError as key:
             raise ValueError(f"{name}: {key} is missing among the arguments.") from key
         first = len(self.tensors)
-        self.tensors += found if isinstance(found, tuple) else (found,)
+        self.tensors += made if isinstance(made, tuple) else (made,)
         return first
 
     def _of_tensor(self, name: str, tensor: Tensor, arguments: dict[str, Any]) -> Any:
@@ -67,12 +67,12 @@ class JsonBuilder:
             return tensor[place] if name == "slice" else self.builder.with_update(tensor, place, arguments["update"])
         if name == "cast":
             return tensor.cast(arguments["data_type"])
-        found = _OPERATORS.get(name) or _METHODS.get(name)
-        if found is None:
+        function = _OPERATORS.get(name) or _METHODS.get(name)
+        if function is None:
             raise ValueError(
                 "there is no such operation. bnns.h lists the operators; others are methods of graph.Tensor."
             )
-        return found(tensor, *arguments.values()) if name in _OPERATORS else found(tensor, **arguments)
+        return function(tensor, *arguments.values()) if name in _OPERATORS else function(tensor, **arguments)
 
     def _constant(self, data: Buffer, data_type: np.dtype[Any], shape: list[int], name: str | None = None) -> Tensor:
         values = np.frombuffer(data, data_type)

@@ -83,12 +83,12 @@ class _Reader:
         return Operation(kind, inputs, outputs, blocks, self._attributes(message, 5))
 
     def _arguments(self, message: Message) -> tuple[Argument, ...]:
-        found: list[Argument] = []
+        arguments: list[Argument] = []
         for binding in message.messages(1):
             if binding.has(1) == binding.has(2):
                 raise binding.damage("an argument is neither a name nor a value")
-            found.append(binding.text(1) if binding.has(1) else self.value(binding.message(2), 0))
-        return tuple(found)
+            arguments.append(binding.text(1) if binding.has(1) else self.value(binding.message(2), 0))
+        return tuple(arguments)
 
     def _ports(self, message: Message, number: int) -> list[NamedType]:
         return [
@@ -113,10 +113,10 @@ class _Reader:
     def _type(self, data: memoryview, who: str, depth: int) -> ValueType:
         key = bytes(data) if len(data) <= 256 else b""
         if not key or key not in self._types:
-            found = self._new_type(Message(data, who), depth)
+            type = self._new_type(Message(data, who), depth)
             if not key:
-                return found
-            self._types[key] = found
+                return type
+            self._types[key] = type
         return self._types[key]
 
     def _new_type(self, message: Message, depth: int) -> ValueType:
@@ -246,9 +246,9 @@ def _tensor(type: TensorType, message: Message) -> Constant:
 
 
 def _objects(texts: list[str]) -> Array:
-    found = np.empty(len(texts), object)
-    found[:] = texts
-    return found
+    objects = np.empty(len(texts), object)
+    objects[:] = texts
+    return objects
 
 
 def _numbers(field: int, message: Message, element: Element) -> Array:

@@ -238,9 +238,9 @@ def _describes(description: Description, program: Program) -> bool:
 def _compiled_description(folder: Path) -> tuple[Description | None, int]:
     """The description of a compiled model and its specification version; 0 if nothing says it."""
     if (folder / "coremldata.bin").exists():
-        found = _coremldata(_mapped(folder / "coremldata.bin", _MOST_JSON), str(folder / "coremldata.bin"))
-        if found is not None:
-            return found
+        metadata = _coremldata(_mapped(folder / "coremldata.bin", _MOST_JSON), str(folder / "coremldata.bin"))
+        if metadata is not None:
+            return metadata
     if (folder / "metadata.json").exists():
         return read_metadata(_text(folder / "metadata.json", _MOST_JSON), str(folder / "metadata.json")), 0
     return None, 0

@@ -65,11 +65,11 @@ class OperationKind:
     def inputs(self, opset: str) -> tuple[Input, ...]:
         """The inputs in an opset: those of the newest form that is not newer."""
         number = opset_number(opset)
-        found: tuple[Input, ...] = next(iter(self.forms.values()))
+        best: tuple[Input, ...] = next(iter(self.forms.values()))
         for first, inputs in self.forms.items():
             if opset_number(first) <= number:
-                found = inputs
-        return found
+                best = inputs
+        return best
 
 
 def opset_number(opset: str) -> int:

@@ -115,25 +115,25 @@ def bind(operation: Operation, scope: Scope) -> dict[str, Bound | tuple[Constant
             raise CoreMLError(f"{who} has an input {name!r}, but {kind.name} takes {', '.join(known) or 'none'}.")
     if len(operation.blocks) != len(kind.blocks):
         raise CoreMLError(f"{who} has {len(operation.blocks)} blocks, but {kind.name} takes {len(kind.blocks)}.")
-    found: dict[str, Bound | tuple[Constant | Reference, ...]] = {}
+    bound: dict[str, Bound | tuple[Constant | Reference, ...]] = {}
     for given in inputs:
         values = tuple(scope.value(argument) for argument in arguments.get(given.name, ()))
         for value in values:
             _check(value, given, who)
         if given.several:
-            found[given.name] = values
+            bound[given.name] = values
         elif len(values) > 1:
             raise CoreMLError(f"{who}: the input {given.name} has {len(values)} values, but takes one.")
         elif values:
-            found[given.name] = values[0]
+            bound[given.name] = values[0]
         elif given.optional:
-            found[given.name] = None
+            bound[given.name] = None
         else:
             raise CoreMLError(f"{who} needs the input {given.name!r}.")
     for given in inputs:
-        if found[given.name] is None and given.default is not None:
-            found[given.name] = _default(given, found, who)
-    return found
+        if bound[given.name] is None and given.default is not None:
+            bound[given.name] = _default(given, bound, who)
+    return bound
 
 
 def _check(value: Constant | Reference, given: Input, who: str) -> None:
@@ -144,47 +144,47 @@ def _check(value: Constant | Reference, given: Input, who: str) -> None:
         raise CoreMLError(f"{who}: the input {given.name} is {type}, but must be one of {', '.join(given.types)}.")
 
 
-def _default(given: Input, found: Mapping[str, Bound | tuple[Constant | Reference, ...]], who: str) -> Constant:
+def _default(given: Input, bound: Mapping[str, Bound | tuple[Constant | Reference, ...]], who: str) -> Constant:
     rule = given.default
     if isinstance(rule, PerAxis):
-        shape = _shape("x", found, who)
+        shape = _shape("x", bound, who)
         return constant(np.full(rule.count * max(len(shape) - 2, 0), rule.value, np.int32))
     if isinstance(rule, AllAxes):
-        return constant(np.arange(len(_shape(rule.of, found, who)), dtype=np.int32))
+        return constant(np.arange(len(_shape(rule.of, bound, who)), dtype=np.int32))
     if isinstance(rule, (Counted, Zeros)):
         of = rule.of if isinstance(rule, Counted) else rule.like
-        shape = _shape(of, found, who)
+        shape = _shape(of, bound, who)
         if not shape or shape[0] is None:
             raise CoreMLError(
                 f"{who} leaves out {given.name}, whose default depends on the size of {of}, which is not known."
             )
         if isinstance(rule, Counted):
             return constant(np.arange(shape[0], dtype=np.int32))
-        return constant(np.zeros(shape[0], ELEMENTS[_element(of, found) or "fp32"].numpy))
+        return constant(np.zeros(shape[0], ELEMENTS[_element(of, bound) or "fp32"].numpy))
     if isinstance(rule, str):
         return constant(rule)
     element = "bool" if isinstance(rule, bool) else None
     if isinstance(rule, float):
-        element = _element("x", found)  # numbers have the type of what they are computed with
+        element = _element("x", bound)  # numbers have the type of what they are computed with
         element = element if element in given.types else "fp32"
     return constant(rule, element)
 
 
-def _type(name: str, found: Mapping[str, Bound | tuple[Constant | Reference, ...]]) -> TensorType | None:
-    value = found.get(name)
+def _type(name: str, bound: Mapping[str, Bound | tuple[Constant | Reference, ...]]) -> TensorType | None:
+    value = bound.get(name)
     held = value.type if isinstance(value, (Constant, Reference)) else None
     return held if isinstance(held, TensorType) else None
 
 
-def _element(name: str, found: Mapping[str, Bound | tuple[Constant | Reference, ...]]) -> str | None:
-    held = _type(name, found)
+def _element(name: str, bound: Mapping[str, Bound | tuple[Constant | Reference, ...]]) -> str | None:
+    held = _type(name, bound)
     return held.element if held else None
 
 
 def _shape(
-    name: str, found: Mapping[str, Bound | tuple[Constant | Reference, ...]], who: str
+    name: str, bound: Mapping[str, Bound | tuple[Constant | Reference, ...]], who: str
 ) -> tuple[int | None, ...]:
-    held = _type(name, found)
+    held = _type(name, bound)
     if held is None or held.shape is None:
         raise CoreMLError(f"{who} leaves out inputs whose defaults depend on the shape of {name}, which is not known.")
     return held.shape

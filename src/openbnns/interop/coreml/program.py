@@ -197,8 +197,8 @@ def constant(value: Any, element: str | None = None) -> Constant:
         low = -(2 ** (kind.bits - 1)) if kind.name == "int4" else 0
         high = low + 2**kind.bits - 1
         if array.size and (array.min() < low or array.max() > high):
-            found = f"{array.min()} to {array.max()}"
-            raise ValueError(f"{kind.name} holds numbers from {low} to {high}, got {found}.")
+            extent = f"{array.min()} to {array.max()}"
+            raise ValueError(f"{kind.name} holds numbers from {low} to {high}, got {extent}.")
         return Constant(TensorType(kind.name, array.shape), packed(array.astype(np.int16) & 255, kind.bits))
     if kind.stored != kind.numpy:
         raise TypeError(f"constants of type {kind.name} can be read, but not made. Use fp16 or fp32.")
@@ -335,8 +335,8 @@ def _check_block(block: Block, known: set[str], where: str) -> None:
         for name, arguments in operation.inputs.items():
             for argument in arguments:
                 if isinstance(argument, str) and argument not in known:
-                    found = f"{here} reads {argument!r} as {name}, which nothing before it computes."
-                    raise CoreMLError(found, operation.place)
+                    message = f"{here} reads {argument!r} as {name}, which nothing before it computes."
+                    raise CoreMLError(message, operation.place)
         if operation.type == "const" and (len(operation.outputs) != 1 or "val" not in operation.attributes):
             raise CoreMLError(f"{here}: a const has one output and an attribute val.", operation.place)
         for inner in operation.blocks:

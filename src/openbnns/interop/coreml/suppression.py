@@ -60,5 +60,5 @@ def _overlaps(box: Array, others: Array) -> Array:
                  np.minimum(box[:2] + box[2:] / 2, others[:, :2] + others[:, 2:] / 2))  # fmt: skip
     common = np.clip(high - low, 0, None).prod(1)
     union = box[2:].prod() + others[:, 2:].prod(1) - common
-    found: Array = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
-    return found
+    shares: Array = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+    return shares

@@ -81,11 +81,11 @@ class _Parser:
     # Tokens.
 
     def _advance(self) -> None:
-        found = self._match(self.source, self.end)
-        assert found is not None and found.lastgroup is not None
-        self.kind = found.lastgroup
-        self.word = found[self.kind]
-        self.start, self.end = found.start(self.kind), found.end()
+        match = self._match(self.source, self.end)
+        assert match is not None and match.lastgroup is not None
+        self.kind = match.lastgroup
+        self.word = match[self.kind]
+        self.start, self.end = match.start(self.kind), match.end()
 
     def place(self, start: int | None = None) -> Place:
         at = self.start if start is None else start
@@ -125,13 +125,13 @@ class _Parser:
 
     def _list(self, entry: Callable[[], _T], close: str) -> list[_T]:
         """Entries with commas between them, up to and with a closing mark."""
-        found: list[_T] = []
+        entries: list[_T] = []
         if self._accept(close):
-            return found
+            return entries
         while True:
-            found.append(entry())
+            entries.append(entry())
             if self._accept(close):
-                return found
+                return entries
             if not self._accept(","):
                 raise self.error(f"expected ',' or {close!r}, got {self._shown()}")
 
@@ -178,14 +178,14 @@ class _Parser:
         return NamedType(type=self._type(0), name=self._name("a name"))
 
     def _attributes(self) -> dict[str, Constant]:
-        found: dict[str, Constant] = {}
+        attributes: dict[str, Constant] = {}
         if not self._accept("["):
-            return found
+            return attributes
         for name, start, constant in self._list(self._attribute, "]"):
-            if name in found:
+            if name in attributes:
                 raise self.error(f"there are two attributes {name!r}", start)
-            found[name] = constant
-        return found
+            attributes[name] = constant
+        return attributes
 
     def _attribute(self) -> tuple[str, int, Constant]:
         start = self.start
@@ -272,16 +272,16 @@ class _Parser:
         if word not in _GENERIC:
             raise self.error(f"{word!r} is not a type", start)
         self._expect("<")
-        found: ValueType
+        type: ValueType
         if word == "tensor":
             element = self._element()
             self._expect(",")
             self._expect("[")
             if self._accept("..."):
                 self._expect("]")
-                found = TensorType(element, None)
+                type = TensorType(element, None)
             else:
-                found = checked_tensor(element, tuple(self._list(self._size, "]")), str(self.place(start)))
+                type = checked_tensor(element, tuple(self._list(self._size, "]")), str(self.place(start)))
         elif word == "tensor_buffer":
             element, lists = self._element(), []
             for key in ("shape", "strides", "interleave_factors"):
@@ -290,21 +290,21 @@ class _Parser:
                 self._expect("=")
                 self._expect("[")
                 lists.append(tuple(self._list(self._size, "]")))
-            found = BufferType(element, *lists)
+            type = BufferType(element, *lists)
         elif word == "list":
             entry = self._type(depth + 1)
             self._expect(",")
-            found = ListType(entry, self._size())
+            type = ListType(entry, self._size())
         elif word == "tuple":
             return TupleType(tuple(self._list(lambda: self._type(depth + 1), ">")))
         elif word == "dict":
             key_type = self._type(depth + 1)
             self._expect(",")
-            found = DictionaryType(key_type, self._type(depth + 1))
+            type = DictionaryType(key_type, self._type(depth + 1))
         else:
-            found = StateType(self._type(depth + 1))
+            type = StateType(self._type(depth + 1))
         self._expect(">")
-        return found
+        return type
 
     def _element(self) -> str:
         start = self.start
@@ -377,13 +377,13 @@ class _Parser:
             return Constant(type, tuple(entries))
         if isinstance(type, TupleType):
             self._expect("(")
-            found: list[Constant] = []
+            literals: list[Constant] = []
             for i, entry in enumerate(type.entries):
                 if i:
                     self._expect(",")
-                found.append(self._literal(entry, depth + 1))
+                literals.append(self._literal(entry, depth + 1))
             self._expect(")")
-            return Constant(type, tuple(found))
+            return Constant(type, tuple(literals))
         raise self.error(f"no constant can have the type {type}")
 
     def _opened(self, *marks: str) -> str:
@@ -495,8 +495,8 @@ _GENERIC = ("tensor", "tensor_buffer", "list", "tuple", "dict", "state")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[1], found[1])
+def _unescaped(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[1], match[1])
 
 
 def _limits(element: Element) -> tuple[int, int]:
@@ -508,6 +508,6 @@ def _limits(element: Element) -> tuple[int, int]:
 
 
 def _objects(values: list[Any], shape: tuple[int, ...]) -> Array:
-    found = np.empty(math.prod(shape), object)
-    found[:] = values
-    return found.reshape(shape)
+    objects = np.empty(math.prod(shape), object)
+    objects[:] = values
+    return objects.reshape(shape)

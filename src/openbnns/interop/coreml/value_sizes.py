@@ -40,7 +40,7 @@ def sizes_by_values(function: Function) -> dict[str, tuple[Sizes, str]]:
         if operation.type == "shape":
             data = worst > Sizes.EXACT
             worst = Sizes.EXACT
-        found = (worst, "")
+        verdict = (worst, "")
         asked = [
             name
             for given in _SIZES_FROM.get(operation.type, ())
@@ -48,13 +48,13 @@ def sizes_by_values(function: Function) -> dict[str, tuple[Sizes, str]]:
             if isinstance(name, str) and name in from_data
         ]
         if asked or worst == Sizes.BOUNDED:  # what is made of a bounded value may have another bound
-            found = (Sizes.OPEN, "")
+            verdict = (Sizes.OPEN, "")
         elif operation.type == "non_zero":
-            found = (Sizes.BOUNDED, names[0]) if worst == Sizes.EXACT else (Sizes.OPEN, "")
+            verdict = (Sizes.BOUNDED, names[0]) if worst == Sizes.EXACT else (Sizes.OPEN, "")
         elif operation.blocks or OPERATIONS[operation.type].family == "control_flow":
-            found = (Sizes.OPEN, "")
+            verdict = (Sizes.OPEN, "")
         for port in operation.outputs:
-            sizes[port.name] = found if _is_open(port.type) else (Sizes.EXACT, "")
+            sizes[port.name] = verdict if _is_open(port.type) else (Sizes.EXACT, "")
             if data:
                 from_data.add(port.name)
     return {name: sizes.get(name, (Sizes.EXACT, "")) for name in function.block.outputs}
@@ -66,10 +66,10 @@ def _is_open(type: ValueType) -> bool:
 
 def _read_inside(operation: Operation) -> list[str]:
     """The names that the blocks of an operation read."""
-    found: list[str] = []
+    names: list[str] = []
     for block in operation.blocks:
         for inner in block.operations:
-            found += [name for given in inner.inputs.values() for name in given if isinstance(name, str)]
-            found += _read_inside(inner)
-        found += block.outputs
-    return found
+            names += [name for given in inner.inputs.values() for name in given if isinstance(name, str)]
+            names += _read_inside(inner)
+        names += block.outputs
+    return names

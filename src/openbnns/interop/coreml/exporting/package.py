@@ -110,8 +110,10 @@ class _Writing:
             raise NotInCoreML(list(problems))
         b.name_next("result")
         if self.labels:
-            found = b("softmax", x=b.get(self.graph.output), axis=-1)
-            return b.classify(found if b.element == "fp32" else b("cast", x=found, dtype="fp32"), self.labels), rows
+            probabilities = b("softmax", x=b.get(self.graph.output), axis=-1)
+            if b.element != "fp32":
+                probabilities = b("cast", x=probabilities, dtype="fp32")
+            return b.classify(probabilities, self.labels), rows
         count = len(self.graph.outputs)
         made = [f"output_{i}" for i in range(count)] if count > 1 else ["output"]
         names = getattr(self.network, "_results", None) or made
@@ -140,16 +142,17 @@ class _Writing:
             return str(b("cast", x=y, dtype="fp32", called=name).name)
         return str(b("identity", x=y, called=name).name)
 
-    def _described(self, found: Description) -> Description:
+    def _described(self, description: Description) -> Description:
         """The description of the program with the sizes that inputs may have, and what the model file says."""
-        for i, (feature, value) in enumerate(zip(found.inputs, self.graph.inputs, strict=True)):
+        for i, (feature, value) in enumerate(zip(description.inputs, self.graph.inputs, strict=True)):
             limits = [self._range(n, axis) for axis, n in enumerate(value.shape)]
             if isinstance(feature.type, ArrayFeature) and any(low != high for _, (low, high) in limits):
                 kind = ArrayFeature(tuple(n for n, _ in limits), feature.type.element, (), tuple(r for _, r in limits))
-                found.inputs[i] = Feature(feature.name, kind)
+                description.inputs[i] = Feature(feature.name, kind)
         if self.labels:
-            found.predicted_feature, found.predicted_probabilities = (feature.name for feature in found.outputs)
-        card, about = self.card, found.metadata
+            label, probabilities = description.outputs
+            description.predicted_feature, description.predicted_probabilities = label.name, probabilities.name
+        card, about = self.card, description.metadata
         about.description = f"{type(self.network).__name__}, written by OpenBNNS"
         if card.preparation is not None:
             about.user_defined["openbnns.preparation"] = " ".join(card.preparation.said())
@@ -157,7 +160,7 @@ class _Writing:
                 about.user_defined["openbnns.features"] = "\n".join(card.preparation.formulas())
         if card.task is not None:
             about.user_defined["openbnns.task"] = card.task
-        return found
+        return description
 
     def _range(self, size: Any, axis: int) -> tuple[int, Range]:
         """The default of a size of an input, and its limits."""

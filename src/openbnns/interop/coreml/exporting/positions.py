@@ -195,6 +195,8 @@ def _cumulative(b: ProgramBuilder, op: Cumulative) -> None:
 @writes(Sort)
 def _sort(b: ProgramBuilder, op: Sort) -> None:
     (count,) = b.numbers([op.output.shape[op.axis]], "numbers are sorted along an axis of a known size")
-    found = b("topk", x=b.get(op.inputs[0]), k=np.int32(count), axis=op.axis, ascending=not op.descending, outputs=2)
-    for value, var in zip(op.outputs, found, strict=True):
+    variables = b(
+        "topk", x=b.get(op.inputs[0]), k=np.int32(count), axis=op.axis, ascending=not op.descending, outputs=2
+    )
+    for value, var in zip(op.outputs, variables, strict=True):
         b.set(value, var)

@@ -281,8 +281,8 @@ class ProgramBuilder:
             leaf = value.leaf
             if isinstance(leaf, Size):
                 number = self.size(leaf)
-                found = np.float32(number) if isinstance(number, int) else self.floats(self._count(number))
-                self.set(value, found)
+                scalar = np.float32(number) if isinstance(number, int) else self.floats(self._count(number))
+                self.set(value, scalar)
             elif isinstance(leaf, Parameter):
                 self.set(value, self.weight(leaf))
             elif leaf is not None:
@@ -345,8 +345,8 @@ class ProgramBuilder:
         for factors, number in expression.terms:
             term: Any = np.int32(number)
             for factor in factors:
-                found = self._factor(factor)
-                term = found if isinstance(term, np.int32) and term == 1 else self("mul", x=found, y=term)
+                variable = self._factor(factor)
+                term = variable if isinstance(term, np.int32) and term == 1 else self("mul", x=variable, y=term)
             total = term if total is None else self("add", x=term if factors else total, y=total if factors else term)
         return total
 

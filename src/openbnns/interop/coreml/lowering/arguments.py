@@ -18,8 +18,8 @@ from ..program import Constant, TensorType
 
 def setting_of(constant: Constant) -> Any:
     """A constant in Python's own terms; lists for arrays."""
-    found = constant.python
-    return found.tolist() if isinstance(found, np.ndarray) else found
+    value = constant.python
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def tensor_of(array: Any) -> ForeignTensor:
@@ -43,21 +43,21 @@ def _is_setting(rule: Input, constant: Constant) -> bool:
 
 def settings(rules: Mapping[str, Input], tensors: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs as the functions of operations take them: constants that are settings in Python's terms, tensors else."""
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for name, held in tensors.items():
         if isinstance(held, Constant):
-            found[name] = setting_of(held) if _is_setting(rules[name], held) else tensor_of(held.array)
+            given[name] = setting_of(held) if _is_setting(rules[name], held) else tensor_of(held.array)
         elif isinstance(held, list):
-            found[name] = [tensor_of(one.array) if isinstance(one, Constant) else one for one in held]
+            given[name] = [tensor_of(one.array) if isinstance(one, Constant) else one for one in held]
         else:
-            found[name] = held
-    return found
+            given[name] = held
+    return given
 
 
 def listed_results(results: Any) -> list[ForeignTensor]:
     """The results of an operation, none of which takes too much memory."""
-    found = list(results) if isinstance(results, tuple) else [results]
-    for tensor in found:
+    tensors = list(results) if isinstance(results, tuple) else [results]
+    for tensor in tensors:
         count = math.prod(number_of(n) for n in tensor.shape)
         memory_limit.check(4 * count, f"a tensor of shape {tensor.shape}", Misfit)
-    return found
+    return tensors

@@ -156,8 +156,8 @@ def crop_resize(
         outside = (rows < 0) | (rows > height - 1) | (columns < 0) | (columns > width - 1)
         patches = [np.where(outside, pad_value, _points(x[i], rows, columns, None)) for i in images]
         results.append(np.stack(patches))
-    found = np.stack(results)
-    return found if roi is not None else found[:, 0]
+    crops = np.stack(results)
+    return crops if roi is not None else crops[:, 0]
 
 
 def _within(low: float, high: float, count: int, mode: str) -> Array:
@@ -173,13 +173,13 @@ def affine(
     down = np.linspace(-1, 1, output_height) if output_height > 1 else np.array([-1.0])
     across = np.linspace(-1, 1, output_width) if output_width > 1 else np.array([-1.0])
     rows, columns = np.meshgrid(down, across, indexing="ij")
-    found = []
+    images = []
     for image, matrix in zip(x, np.broadcast_to(transform_matrix, (len(x), 6)).astype(np.float64), strict=True):
         at_x = matrix[0] * columns + matrix[1] * rows + matrix[2]
         at_y = matrix[3] * columns + matrix[4] * rows + matrix[5]
         height, width = image.shape[1:]
-        found.append(_points(image, (at_y + 1) / 2 * (height - 1), (at_x + 1) / 2 * (width - 1), padding_value))
-    return np.stack(found)
+        images.append(_points(image, (at_y + 1) / 2 * (height - 1), (at_x + 1) / 2 * (width - 1), padding_value))
+    return np.stack(images)
 
 
 @at_once("resample")
@@ -188,7 +188,7 @@ def resample(
     coordinates_mode: str, align_corners: bool,
 ) -> Array:  # fmt: skip
     height, width = x.shape[2:]
-    found = []
+    images = []
     for image, points in zip(x, coordinates.astype(np.float64), strict=True):
         columns = _unnormalized(points[..., 0], width, coordinates_mode, align_corners)
         rows = _unnormalized(points[..., 1], height, coordinates_mode, align_corners)
@@ -198,8 +198,8 @@ def resample(
             columns = _reflected(columns, width, padding_mode, align_corners)
         if sampling_mode == "nearest":
             rows, columns = np.rint(rows), np.rint(columns)
-        found.append(_points(image, rows, columns, outside))
-    return np.stack(found)
+        images.append(_points(image, rows, columns, outside))
+    return np.stack(images)
 
 
 def _unnormalized(places: Array, size: int, mode: str, align_corners: bool) -> Array:

@@ -98,14 +98,14 @@ def lstm(
     acts = [_function(name) for name in (recurrent_activation, cell_activation, activation)]
     peepholes = [peephole, peephole_back]
     states = [[_parts(state, len(ways))[i] for state in (initial_h, initial_c)] for i in range(len(ways))]
-    found = []
+    unrolled = []
     for one, reverse, seen, state in zip(cells, ways, peepholes, states, strict=False):
-        found.append(_unrolled(x, one, reverse, state, _lstm_step(one, acts, seen, clip)))
+        unrolled.append(_unrolled(x, one, reverse, state, _lstm_step(one, acts, seen, clip)))
     ordered = [
         outputs[::-1] if reverse and len(ways) > 1 else outputs
-        for (outputs, _), reverse in zip(found, ways, strict=True)
+        for (outputs, _), reverse in zip(unrolled, ways, strict=True)
     ]
-    last = [ForeignTensor(_side_by_side([state[i] for _, state in found])) for i in range(2)]
+    last = [ForeignTensor(_side_by_side([state[i] for _, state in unrolled])) for i in range(2)]
     if not output_sequence:
         return ForeignTensor(last[0].numbers.reshape((1, *last[0].shape))), *last
     return ForeignTensor(_side_by_side([F.stack(outputs, 0) for outputs in ordered])), *last

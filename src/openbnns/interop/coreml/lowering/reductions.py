@@ -54,8 +54,8 @@ def topk(
     count = int(k.array.item()) if isinstance(k, ForeignTensor) else k
     if count == -1:
         count = int(x.shape[x.axis(axis)])
-    found = call.onnx("TopK", x, whole([count]), axis=axis, largest=int(not ascending), outputs=2)
-    return found if call.outputs > 1 else found[0]
+    results = call.onnx("TopK", x, whole([count]), axis=axis, largest=int(not ascending), outputs=2)
+    return results if call.outputs > 1 else results[0]
 
 
 # Elements by number.
@@ -79,9 +79,9 @@ def gather(
     first = whole(np.arange(int(samples)) * int(size))
     flat = ForeignTensor(reshaped(indices, (samples, product(indices.shape[batch_dims:]))), indices.kind)
     flat = call.onnx("Add", call.onnx("Mod", flat, whole(int(size))), call.onnx("Unsqueeze", first, whole([1])))
-    found = call.onnx("Gather", table, flat, axis=0)
+    picked = call.onnx("Gather", table, flat, axis=0)
     count = indices.rank - batch_dims
-    apart = ForeignTensor(reshaped(found, (*indices.shape, *inner, *outer)), x.kind)
+    apart = ForeignTensor(reshaped(picked, (*indices.shape, *inner, *outer)), x.kind)
     order = [
         *range(batch_dims),
         *range(batch_dims + count, batch_dims + count + len(inner)),

@@ -71,17 +71,17 @@ def positions(n: float, m: int, mode: str) -> Any:
     """Where ``m`` samples of an axis of ``n`` entries lie, for a sampling mode of Core ML; some may lie outside."""
     numbers = np.arange(m, dtype=np.float64)
     if mode == "UNALIGN_CORNERS":
-        found = (numbers + 0.5) * (n / m) - 0.5
+        places = (numbers + 0.5) * (n / m) - 0.5
     elif mode == "DEFAULT":
-        found = numbers * ((n - n / m) / (m - 1) if m > 1 else 0.0)
+        places = numbers * ((n - n / m) / (m - 1) if m > 1 else 0.0)
     elif mode == "OFFSET_CORNERS":
         step = (n - 1) / m
-        found = 0.5 * step + numbers * step
+        places = 0.5 * step + numbers * step
     elif m > 1:
-        found = numbers * ((n - 1) / (m - 1))
+        places = numbers * ((n - 1) / (m - 1))
     else:
-        found = np.full(m, 0.0 if mode == "STRICT_ALIGN_CORNERS" else (n - 1) / 2)
-    return found
+        places = np.full(m, 0.0 if mode == "STRICT_ALIGN_CORNERS" else (n - 1) / 2)
+    return places
 
 
 def _resized(call: Call, x: ForeignTensor, sizes: list[Any], mode: str, nearest: Any = None) -> Any:

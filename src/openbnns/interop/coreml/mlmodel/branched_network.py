@@ -43,8 +43,8 @@ class CoreMLNetwork(Module):
                 assert step.function is not None
                 result = step.function(*given)
             values[step.output] = result
-        found = [values[name] for name in self._names_out]
-        return found[0] if len(found) == 1 else tuple(found)
+        results = [values[name] for name in self._names_out]
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 @dataclass

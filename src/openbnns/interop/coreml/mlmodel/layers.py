@@ -75,12 +75,12 @@ def _padding(
     if not message.has(same):
         return _borders(message.message(valid), 1)
     heavy_first = message.message(same).integer(1) == 1
-    found = []
+    amounts = []
     for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
         total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
         small, large = total // 2, total - total // 2
-        found.append((large, small) if heavy_first else (small, large))
-    return found
+        amounts.append((large, small) if heavy_first else (small, large))
+    return amounts
 
 
 def _behind_padding(step: Step, edges: list[tuple[int, int]], module: Module, value: float = 0.0) -> None:

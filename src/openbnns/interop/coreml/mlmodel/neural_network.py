@@ -159,11 +159,11 @@ class _Reading:
 
     def _path(self, wish: str) -> str:
         plain = "_".join(re.findall(r"\w+", wish, flags=re.ASCII)).strip("_") or "layer"
-        found, number = plain, 2
-        while found in self._taken or hasattr(Module, found):
-            found, number = f"{plain}_{number}", number + 1
-        self._taken.add(found)
-        return found
+        path, number = plain, 2
+        while path in self._taken or hasattr(Module, path):
+            path, number = f"{plain}_{number}", number + 1
+        self._taken.add(path)
+        return path
 
     def _read(self, layer: Message) -> None:
         name = layer.text(1) or f"layer {len(self.steps)}"
@@ -191,7 +191,7 @@ class _Reading:
 
 
 def _input_shapes(description: Message) -> list[tuple[str, Shape]]:
-    found = []
+    shapes = []
     for message in description.messages(1, "an input"):
         kind = message.message(3, "type")
         if kind.has(4):
@@ -204,7 +204,7 @@ def _input_shapes(description: Message) -> list[tuple[str, Shape]]:
         if not shape or min(shape) < 1 or len(shape) not in (1, 3):
             raise message.damage(f"an input has shape {shape}, but (channels,) or (channels, height, width) is needed")
         memory_limit.check(4 * math.prod(shape), f"{message.who}: an input of shape {shape}", DamagedFile)
-        found.append((message.text(1), shape))
-    if not found:
+        shapes.append((message.text(1), shape))
+    if not shapes:
         raise description.damage("there are no inputs")
-    return found
+    return shapes
