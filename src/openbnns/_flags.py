@@ -38,11 +38,11 @@ def with_flags(body: Any, call: _Function) -> _Function:
                 continue
             value = given[place] if by_position else named[name]
             if value is not True and value is not False:
-                found = flag(value, f"{type(given[0]).__name__ if method else body.__name__}: {name}")
+                flag_value = flag(value, f"{type(given[0]).__name__ if method else body.__name__}: {name}")
                 if by_position:
-                    given = (*given[:place], found, *given[place + 1 :])
+                    given = (*given[:place], flag_value, *given[place + 1 :])
                 else:
-                    named[name] = found
+                    named[name] = flag_value
         return call(*given, **named)
 
     return checked  # type: ignore[return-value]

@@ -68,8 +68,8 @@ def attach(
         raise AttributeError(f"module {package!r} has no attribute {name!r}{nearest(name)}")
 
     def __getattr__(name: str) -> Any:
-        found = here[name] = find(name)
-        return found
+        value = here[name] = find(name)
+        return value
 
     def __dir__() -> list[str]:
         return listed([*public(), *(name for name in here if name.startswith("__"))])

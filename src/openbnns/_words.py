@@ -60,13 +60,13 @@ class Caller:
         """This face's name for an argument; list elements and fields use the name of the argument that they belong to."""
         end = len(argument) if self.names else 0  # C calls everything by its own name
         while end > 0:
-            found = self.names.get(argument[:end])
-            if found is not None:
-                return found + argument[end:]
+            written = self.names.get(argument[:end])
+            if written is not None:
+                return written + argument[end:]
             end = max(argument.rfind(".", 0, end), argument.rfind("[", 0, end))
         return argument
 
     def part(self, argument: str) -> Caller:
         """Who speaks about the fields of an argument that is a struct, such as one layer of a fused one."""
-        found = self.parts.get(argument)
-        return Caller(self(argument), self.names, null=self.null) if found is None else found
+        caller = self.parts.get(argument)
+        return Caller(self(argument), self.names, null=self.null) if caller is None else caller

@@ -53,8 +53,8 @@ def sizes_of(value: Any) -> Sizes | None:
         return None
     rank = LAYOUTS[int(layout)].rank
     packed = getattr(value, "is_packed", False)
-    found = Sizes(int(layout), tuple(value.size)[:rank], (0,) * rank if packed else tuple(value.stride)[:rank])
-    return found if 0 < prod(found.size) <= _LARGEST else None
+    sizes = Sizes(int(layout), tuple(value.size)[:rank], (0,) * rank if packed else tuple(value.stride)[:rank])
+    return sizes if 0 < prod(sizes.size) <= _LARGEST else None
 
 
 def with_sizes(value: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
@@ -68,8 +68,8 @@ def with_sizes(value: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
 
 def _as_written(name: str, value: Any) -> str:
     """How to write a tensor, in the words of its face."""
-    found = sizes_of(value)
-    return f"{name}.size {found.size}" if found is not None and hasattr(value, "data") else f"{name}={value!r}"
+    sizes = sizes_of(value)
+    return f"{name}.size {sizes.size}" if sizes is not None and hasattr(value, "data") else f"{name}={value!r}"
 
 
 def _names(names: Sequence[str]) -> str:
@@ -111,14 +111,14 @@ def of_creation(
     def fits(variant: _Variant) -> bool:
         return all(map(_memory_matches, (known | variant.changed).values())) and valid(variant.changed)
 
-    found = [v for kind in (_swapped, _strides_in_bytes, _reversed) for v in kind(known) if fits(v)]
-    found = found or [v for v in _sides_exchanged(known) if fits(v)]
-    if problem.cure and all(_changes_memory_only(v) for v in found):  # an earlier cure may miss the point
+    variants = [v for kind in (_swapped, _strides_in_bytes, _reversed) for v in kind(known) if fits(v)]
+    variants = variants or [v for v in _sides_exchanged(known) if fits(v)]
+    if problem.cure and all(_changes_memory_only(v) for v in variants):  # an earlier cure may miss the point
         odd = [v for v in _odd_one_out(known) if fits(v)]
-        found += odd if len(odd) == 1 else []
-    if not found:
+        variants += odd if len(odd) == 1 else []
+    if not variants:
         return problem
-    return problem.cured_by(" Or: ".join(f"{v.text}: the call is valid with {_changes(v)}." for v in found))
+    return problem.cured_by(" Or: ".join(f"{v.text}: the call is valid with {_changes(v)}." for v in variants))
 
 
 def _changes_memory_only(variant: _Variant) -> bool:
@@ -143,9 +143,9 @@ def _strides_in_bytes(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
     """Strides of all tensors, or of one, that count bytes."""
     divided = {}
     for name, value in tensors.items():
-        found, item = sizes_of(value), _item_bytes(value)
-        if found is not None and item > 1 and any(found.stride) and not any(step % item for step in found.stride):
-            divided[name] = with_sizes(value, found.size, [step // item for step in found.stride])
+        sizes, item = sizes_of(value), _item_bytes(value)
+        if sizes is not None and item > 1 and any(sizes.stride) and not any(step % item for step in sizes.stride):
+            divided[name] = with_sizes(value, sizes.size, [step // item for step in sizes.stride])
     for names in [[name] for name in divided] + ([list(divided)] if len(divided) > 1 else []):
         strides = _names([f"{name}.stride {sizes_of(divided[name]).stride}" for name in names])  # type: ignore[union-attr]
         text = f"The strides of {_names(names)} look like bytes, but strides count elements ({strides})"
@@ -162,9 +162,9 @@ def _reversed(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
     """Sizes in reverse order: of all tensors without memory, of all tensors, or of one."""
     turned = {}
     for name, value in tensors.items():
-        found = sizes_of(value)
-        if found is not None and found.size != found.size[::-1] and not any(found.stride):
-            turned[name] = with_sizes(value, found.size[::-1], found.stride)
+        sizes = sizes_of(value)
+        if sizes is not None and sizes.size != sizes.size[::-1] and not any(sizes.stride):
+            turned[name] = with_sizes(value, sizes.size[::-1], sizes.stride)
     bare = [name for name in turned if getattr(turned[name], "data", None) is None]
     groups = [group for group in (bare, list(turned)) if len(group) > 1] + [[name] for name in turned]
     for k, names in enumerate(groups):
@@ -182,41 +182,41 @@ def _order(values: Sequence[Any]) -> str:
 def _sides_exchanged(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
     """Width and height of an image exchanged."""
     for name, value in tensors.items():
-        found = sizes_of(value)
-        if found is not None and LAYOUTS[found.layout].name == "ImageCHW" and found.size[0] != found.size[1]:
-            width, height, channels = found.size
+        sizes = sizes_of(value)
+        if sizes is not None and LAYOUTS[sizes.layout].name == "ImageCHW" and sizes.size[0] != sizes.size[1]:
+            width, height, channels = sizes.size
             text = f"Width and height of {name} look exchanged (ImageCHW has {_ORDER['ImageCHW']})"
-            yield _Variant({name: with_sizes(value, (height, width, channels), found.stride)}, text)
+            yield _Variant({name: with_sizes(value, (height, width, channels), sizes.stride)}, text)
 
 
 def _odd_one_out(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
     """A tensor that contradicts the others, but agrees if one of its sizes is replaced by one of theirs."""
     for name, value in tensors.items():
-        found = sizes_of(value)
-        if found is None or any(found.stride):
+        sizes = sizes_of(value)
+        if sizes is None or any(sizes.stride):
             continue
         others = {n for other, tensor in tensors.items() if other != name for n in _lengths(tensor)}
-        for k, old in enumerate(found.size):
+        for k, old in enumerate(sizes.size):
             for new in sorted(others - {old}):
-                size = (*found.size[:k], new, *found.size[k + 1 :])
-                yield _Variant({name: with_sizes(value, size, found.stride)}, f"All but {name} fit together")
+                size = (*sizes.size[:k], new, *sizes.size[k + 1 :])
+                yield _Variant({name: with_sizes(value, size, sizes.stride)}, f"All but {name} fit together")
 
 
 def _lengths(value: Any) -> tuple[int, ...]:
-    found = sizes_of(value)
-    return tuple(n for n in value.shape if n > 0) if found is None else found.size
+    sizes = sizes_of(value)
+    return tuple(n for n in value.shape if n > 0) if sizes is None else sizes.size
 
 
 def descriptors_in(struct: Any, prefix: str = "") -> dict[str, Any]:
     """All descriptors of a parameter struct and of the structs inside it, by their C names."""
-    found: dict[str, Any] = {}
+    descriptors: dict[str, Any] = {}
     for name in getattr(struct, "_kinds", ()):
         value = getattr(struct, name)
         if hasattr(value, "size") and hasattr(value, "layout"):
-            found[prefix + name] = value
+            descriptors[prefix + name] = value
         elif hasattr(value, "_kinds"):
-            found |= descriptors_in(value, f"{prefix}{name}.")
-    return found
+            descriptors |= descriptors_in(value, f"{prefix}{name}.")
+    return descriptors
 
 
 def with_descriptors(struct: Any, changed: Mapping[str, Any]) -> Any:
@@ -281,16 +281,16 @@ def _exchanged(batch: int, tensors: Sequence[Given]) -> str:
             continue
         if a.described:
             one, two = _view_of(a), _view_of(b)
-            found = one is not None and two is not None and (one.size, two.size) == (b.view.size, a.view.size)
+            exchanged = one is not None and two is not None and (one.size, two.size) == (b.view.size, a.view.size)
         else:
             one_bytes, two_bytes = a.nbytes(), b.nbytes()
-            found = (
+            exchanged = (
                 one_bytes is not None
                 and two_bytes is not None
                 and any(a.holds(two_bytes, batch, s) for s in (0, a.stride, b.stride))
                 and any(b.holds(one_bytes, batch, s) for s in (0, a.stride, b.stride))
             )
-        if found:
+        if exchanged:
             return (
                 f"{a.name} and {b.name} look exchanged: what is passed as {a.name} fits {_samples(batch, b.view)}, and what "
                 f"is passed as {b.name} fits {_samples(batch, a.view)}. Pass each in the other's place."
@@ -311,18 +311,18 @@ def _samples(batch: int, view: View) -> str:
 
 def _bytes_between_samples(batch: int, tensors: Sequence[Given]) -> str:
     """Batch strides that count bytes."""
-    found = []
+    suspects = []
     for t in tensors:
         nbytes, item = t.nbytes(), t.view.element.bits // 8
         if batch == 1 or nbytes is None or item < 2 or t.stride == 0 or t.stride % item:
             continue
         if nbytes < t.needed(batch, t.stride) and t.holds(nbytes, batch, t.stride // item):
-            found.append((f"{t.name}_stride", t.stride, t.stride // item))
-    if not found:
+            suspects.append((f"{t.name}_stride", t.stride, t.stride // item))
+    if not suspects:
         return ""
-    given = _names([f"{name} {stride}" for name, stride, _ in found])
-    cure = _names([f"{name} {elements}" for name, _, elements in found])
-    verb = "looks" if len(found) == 1 else "look"
+    given = _names([f"{name} {stride}" for name, stride, _ in suspects])
+    cure = _names([f"{name} {elements}" for name, _, elements in suspects])
+    verb = "looks" if len(suspects) == 1 else "look"
     return f"{given} {verb} like bytes, but strides count elements. Pass {cure}, or 0 for packed samples."
 
 

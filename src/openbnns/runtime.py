@@ -107,9 +107,9 @@ def _instructions() -> str:
     core = engines._core
     if core is None:
         return "unknown (no compiled core)"
-    found = core.cpu_instructions()
-    text = ", ".join(found) or "those of every CPU of its kind"
-    if "AMX" in found and core.instruction_set() != "amx":
+    available = core.cpu_instructions()
+    text = ", ".join(available) or "those of every CPU of its kind"
+    if "AMX" in available and core.instruction_set() != "amx":
         off = "off; OPENBNNS_ISA=amx uses it" if core.system_has_amx() else "the system does not permit it"
         text += f" ({off})"
     return text

@@ -158,12 +158,12 @@ def _with_samples(filter: Filter, call: str, caller: Caller, tensors: Given, cho
         record = filter.declared(call, filter.choose(call, choice, caller))
     except (Problem, TypeError):  # the call itself reports it
         return []
-    found = []
+    given = []
     for name, (data, stride) in tensors.items():
         argument = None if record is None else record.by_name.get(name)
         if argument is not None and argument.tensor is not None and argument.batched and argument.strided:
-            found.append(diagnosis.Given(name, argument.tensor.view, data, stride))
-    return found
+            given.append(diagnosis.Given(name, argument.tensor.view, data, stride))
+    return given
 
 
 def _function(entry: _Entry) -> Callable[..., int]:

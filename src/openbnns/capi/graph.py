@@ -610,11 +610,11 @@ def BNNSGraphTensorFillStrides(graph: bnns_graph_t, function: Text, argument: Te
     who = "BNNSGraphTensorFillStrides"
     with reported(who):
         signature, held = signature_of(graph, function, who), _tensor(tensor, who)
-        found = signature.arguments[Context.position(signature, text_of(argument, who, "argument"), who)]
+        entry = signature.arguments[Context.position(signature, text_of(argument, who, "argument"), who)]
         shape = held.shape[: held.rank]
-        if held.rank != len(found.shape) or min(shape, default=0) < 0:
+        if held.rank != len(entry.shape) or min(shape, default=0) < 0:
             raise Problem(
-                f"{who}: tensor has rank {held.rank} and shape {list(shape)}, but {found.name} has rank {len(found.shape)}. Set "
+                f"{who}: tensor has rank {held.rank} and shape {list(shape)}, but {entry.name} has rank {len(entry.shape)}. Set "
                 "rank and all sizes first."
             )
         held.stride = list(contiguous(shape))

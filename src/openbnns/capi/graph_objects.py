@@ -241,10 +241,10 @@ def reported(
         failed.append(Problem(f"{who}: {error}", unsupported=getattr(error, "unsupported", False)))
     if not failed and not destroys:
         succeeded(None)
-    for found in failed:
-        record(found)
+    for failure in failed:
+        record(failure)
         if messages is not None:
-            messages().send(UNSUPPORTED if found.unsupported else ERROR, found.message, where)
+            messages().send(UNSUPPORTED if failure.unsupported else ERROR, failure.message, where)
 
 
 # Memory.
@@ -269,8 +269,8 @@ def bytes_of(data: Any, given: int, needed: int, dtype: np.dtype[Any], who: str,
     if writable and not array.flags.writeable:
         raise Problem(f"{who}: {name} is written, but its array is read-only. Pass a writable one.")
     if array.nbytes < needed or 0 < given < needed:
-        found = min(array.nbytes, given or array.nbytes)
-        raise Problem(f"{who}: {name} has {found} bytes, but takes {needed}.")
+        available = min(array.nbytes, given or array.nbytes)
+        raise Problem(f"{who}: {name} has {available} bytes, but takes {needed}.")
     return array.reshape(-1).view(np.uint8)[:needed]
 
 
@@ -324,8 +324,8 @@ def execute(handle: GraphContext, function: str | None, arguments: Sequence[Any]
             given.set(run.state(a.name, who))
     else:
         inputs |= {a.name: given.input() for a, given in states}
-    found = handle.context.run(run, inputs, who, lent=True)
-    writes = [given.output(np.ascontiguousarray(found[a.name])) for a, given in pairs if a.intent == "out"]
+    results = handle.context.run(run, inputs, who, lent=True)
+    writes = [given.output(np.ascontiguousarray(results[a.name])) for a, given in pairs if a.intent == "out"]
     for write in writes:  # only when all of them fit
         write()
 
@@ -358,15 +358,15 @@ class _Pointers:
         )
         return data.view(self.dtype).reshape(shape)
 
-    def output(self, found: Any) -> Callable[[], None]:
+    def output(self, result: Any) -> Callable[[], None]:
         if self.given.data_ptr is None:
-            held, data = self.handle.memory_of(self.run.signature.name, self.argument.name, found.nbytes, self.who)
-            self.given.data_ptr = held if isinstance(held, int) else data.view(self.dtype).reshape(found.shape)
-            self.given.data_ptr_size = found.nbytes
-            target = data.view(self.dtype).reshape(found.shape)
+            held, data = self.handle.memory_of(self.run.signature.name, self.argument.name, result.nbytes, self.who)
+            self.given.data_ptr = held if isinstance(held, int) else data.view(self.dtype).reshape(result.shape)
+            self.given.data_ptr_size = result.nbytes
+            target = data.view(self.dtype).reshape(result.shape)
         else:
-            target = self._view(found.shape, True)
-        return lambda: np.copyto(target, found)
+            target = self._view(result.shape, True)
+        return lambda: np.copyto(target, result)
 
     def set(self, state: Any) -> None:
         self.given.data_ptr, self.given.data_ptr_size = state, state.nbytes
@@ -418,24 +418,24 @@ class _Tensors:
         steps = tuple(s * self.dtype.itemsize for s in strides)
         return np.ndarray(shape, self.dtype, data, strides=steps)
 
-    def output(self, found: Any) -> Callable[[], None]:
+    def output(self, result: Any) -> Callable[[], None]:
         tensor = self.tensor
-        if found.ndim > MAXIMUM_RANK:
+        if result.ndim > MAXIMUM_RANK:
             raise Problem(
-                f"{self.who}: {self.argument.name} has {found.ndim} axes; tensors have {MAXIMUM_RANK} at most."
+                f"{self.who}: {self.argument.name} has {result.ndim} axes; tensors have {MAXIMUM_RANK} at most."
             )
         if tensor.data is None:
-            held, data = self.handle.memory_of(self.run.signature.name, self.argument.name, found.nbytes, self.who)
-            target = data.view(self.dtype).reshape(found.shape)
+            held, data = self.handle.memory_of(self.run.signature.name, self.argument.name, result.nbytes, self.who)
+            target = data.view(self.dtype).reshape(result.shape)
             tensor.data = held if isinstance(held, int) else target
-            tensor.data_size_in_bytes = found.nbytes
+            tensor.data_size_in_bytes = result.nbytes
         else:
-            target = self._view(found.shape, True)
+            target = self._view(result.shape, True)
 
         def write() -> None:
-            np.copyto(target, found)
-            describe(tensor, self.argument, found.shape)
-            tensor.stride = [step // found.itemsize for step in target.strides]
+            np.copyto(target, result)
+            describe(tensor, self.argument, result.shape)
+            tensor.stride = [step // result.itemsize for step in target.strides]
 
         return write
 

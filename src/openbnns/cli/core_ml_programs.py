@@ -34,15 +34,15 @@ def inspect(path: Path, options: argparse.Namespace) -> int:
     """Print what a model takes, gives and holds; fails if it cannot run."""
     from ..coreml import inspect
 
-    found = inspect(path)
+    inspection = inspect(path)
     if options.json:
-        print_json({**asdict(found), "runs": found.runs})
+        print_json({**asdict(inspection), "runs": inspection.runs})
     elif not options.quiet:
-        for line in found.lines():
+        for line in inspection.lines():
             print(line)
-        if found.runs:
+        if inspection.runs:
             print(f"runs here: openbnns predict {options.model} DATA")
-    return OK if found.runs else FAILED
+    return OK if inspection.runs else FAILED
 
 
 def predict(options: argparse.Namespace) -> int:
@@ -52,15 +52,15 @@ def predict(options: argparse.Namespace) -> int:
     if options.output is not None and options.output.suffix.lower() != ".npz":
         raise ValueError(f"{options.output}: outputs of a Core ML model are arrays. Give a name that ends in .npz.")
     model = MLModel(options.model)
-    found = model.predict(_inputs(Path(options.data), list(model.input_description)))
+    outputs = model.predict(_inputs(Path(options.data), list(model.input_description)))
     if options.output is not None:
-        _write(options.output, found)
+        _write(options.output, outputs)
     if options.json:
         print_json(
-            {"model": str(options.model), "data": options.data, "outputs": {k: _plain(v) for k, v in found.items()}}
+            {"model": str(options.model), "data": options.data, "outputs": {k: _plain(v) for k, v in outputs.items()}}
         )
     elif not options.quiet:
-        for name, value in found.items():
+        for name, value in outputs.items():
             about = f" {value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else ""
             print(f"{name}{about}: written to {options.output}" if options.output else f"{name}{about}:\n{value}")
     return OK

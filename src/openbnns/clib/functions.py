@@ -120,8 +120,8 @@ def _clip_by_global_norm(dest: Address, src: Address, count: int, max_norm: floa
 
 
 def _get_pointer(result: int, filter: Any, target: int) -> None:
-    found = capi.BNNSGetPointer(filter, target)
-    reading.write_descriptor(result, found, 0 if found.data is None else found.data.ctypes.data)
+    descriptor = capi.BNNSGetPointer(filter, target)
+    reading.write_descriptor(result, descriptor, 0 if descriptor.data is None else descriptor.data.ctypes.data)
 
 
 _malloc = ctypes.CDLL(None).malloc

@@ -135,16 +135,16 @@ def _names(target: Callable[..., int], with_function: bool) -> Callable[..., int
     def run(address: Address, size: int, *rest: Any) -> int:
         *function, count, names = rest
         graph = _graph(address, size)
-        found: list[Any] = [None] * min(count, _MOST_ARGUMENTS)
+        values: list[Any] = [None] * min(count, _MOST_ARGUMENTS)
         given = [text_at(each) for each in function]
-        status = target(graph, *given, len(found), None if names is None else found)
+        status = target(graph, *given, len(values), None if names is None else values)
         if status == 0:
             compiled = behind.graph_of(graph, target.__name__)
             if with_function:
                 places = {argument.name: argument.at for argument in compiled.function(given[0]).arguments}
             else:
                 places = {name: signature.at for name, signature in compiled.functions.items()}
-            written = [address + places[name] for name in found if name is not None]
+            written = [address + places[name] for name in values if name is not None]
             ctypes.memmove(names, struct.pack(f"={len(written)}Q", *written), 8 * len(written))
         return status
 
@@ -152,22 +152,22 @@ def _names(target: Callable[..., int], with_function: bool) -> Callable[..., int
 
 
 def _intents(address: Address, size: int, function: Address, count: int, intents: Any) -> int:
-    found = [0] * min(count, _MOST_ARGUMENTS)
-    given = None if intents is None else found
-    status = capi.BNNSGraphGetArgumentIntents(_graph(address, size), text_at(function), len(found), given)
+    values = [0] * min(count, _MOST_ARGUMENTS)
+    given = None if intents is None else values
+    status = capi.BNNSGraphGetArgumentIntents(_graph(address, size), text_at(function), len(values), given)
     if status == 0:
-        written = [int(intent) for intent in found if intent]
+        written = [int(intent) for intent in values if intent]
         ctypes.memmove(intents, struct.pack(f"={len(written)}I", *written), 4 * len(written))
     return status
 
 
 def _interleave(address: Address, size: int, function: Address, count: int, factors: Any, counts: Any) -> int:
     length = min(count, _MOST_ARGUMENTS)
-    found: tuple[list[Any], list[Any]] = [1] * length, [1] * length
-    given: list[Any] = [None if place is None else each for place, each in zip((factors, counts), found, strict=True)]
+    values: tuple[list[Any], list[Any]] = [1] * length, [1] * length
+    given: list[Any] = [None if place is None else each for place, each in zip((factors, counts), values, strict=True)]
     status = capi.BNNSGraphGetArgumentInterleaveFactors(_graph(address, size), text_at(function), length, *given)
     if status == 0:
-        written = sum(factor is None for factor in found[0])
+        written = sum(factor is None for factor in values[0])
         for place in (factors, counts):
             ctypes.memset(place, 0, 8 * written)  # NULL and 0
     return status
@@ -214,13 +214,13 @@ def _make_context(address: Address, size: int) -> Any:
 
 
 def _make_streaming(address: Address, size: int, function: Address, count: int, states: Address) -> Any:
-    found = None
+    initial = None
     if states is not None:
         number = count if count <= _MOST_ARGUMENTS else 0
-        found = [read_tensor(states + i * _TENSOR.size) for i in range(number)]
-        for state in found:
+        initial = [read_tensor(states + i * _TENSOR.size) for i in range(number)]
+        for state in initial:
             state.name = text_at(state.name)
-    made = capi.BNNSGraphContextMakeStreaming(_graph(address, size), text_at(function), count, found).data
+    made = capi.BNNSGraphContextMakeStreaming(_graph(address, size), text_at(function), count, initial).data
     if made is not None:
         made.address = address
     return made

@@ -153,8 +153,8 @@ def _numbers(address: Address, count: int, code: str) -> list[int] | None:
 
 def pointers(address: Address, count: int) -> list[Address] | None:
     """An array of pointers."""
-    found = _numbers(address, count, "Q")
-    return None if found is None else [word or None for word in found]
+    addresses = _numbers(address, count, "Q")
+    return None if addresses is None else [word or None for word in addresses]
 
 
 def sizes(address: Address, count: int) -> list[int] | None:
@@ -170,8 +170,8 @@ def numbers32(address: Address, count: int) -> list[int] | None:
 def descriptors(address: Address, count: int) -> list[Any] | None:
     """An array of pointers to descriptors."""
     read = reader("BNNSNDArrayDescriptor")
-    found = pointers(address, count)
-    return None if found is None else [read(each) for each in found]
+    addresses = pointers(address, count)
+    return None if addresses is None else [read(each) for each in addresses]
 
 
 def size_at(address: Address) -> Any:

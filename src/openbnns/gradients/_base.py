@@ -53,10 +53,10 @@ class Subject:
         self.held = self.parameters_of(self.backward_call)
 
     def _declared(self, call: str, choice: Any) -> Call:
-        found = self.filter.declared(call, self.filter.choose(call, choice, CALLER))
-        if found is None:
+        record = self.filter.declared(call, self.filter.choose(call, choice, CALLER))
+        if record is None:
             raise self.filter.refusal(call, CALLER)
-        return found
+        return record
 
     # What a family may override.
 
@@ -68,8 +68,8 @@ class Subject:
 
     def parameters_of(self, backward: Call) -> dict[str, Parameter]:
         """The parameters with a gradient."""
-        found = {a.gradient_of: a.tensor for a in backward.arguments if a.writes}
-        return {self.name(name): p for name, p in found.items() if isinstance(p, Parameter)}
+        tensors = {a.gradient_of: a.tensor for a in backward.arguments if a.writes}
+        return {self.name(name): p for name, p in tensors.items() if isinstance(p, Parameter)}
 
     def numbers(self, tensor: str, shape: tuple[int, ...], random: np.random.Generator) -> Array:
         """Random numbers for an input, in the domain of the function."""

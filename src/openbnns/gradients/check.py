@@ -138,10 +138,10 @@ class _Check:
         for _ in range(directions):
             for attempt in range(ATTEMPTS):
                 values = (fixed if inputs is not None else self.subject.draw(self.random)) | self.subject.parameters()
-                found = self._compare(values)
-                if inputs is not None or not any(row.note for row in found) or attempt == ATTEMPTS - 1:
+                compared = self._compare(values)
+                if inputs is not None or not any(row.note for row in compared) or attempt == ATTEMPTS - 1:
                     break
-            for row in found:
+            for row in compared:
                 rows.setdefault(row.name, []).append(row)
         return [row for group in rows.values() for row in group]
 

@@ -72,17 +72,17 @@ class Message:
 
     def integers(self, number: int) -> list[int]:
         """Repeated numbers, packed or one by one."""
-        found: list[int] = []
+        numbers: list[int] = []
         for value in self.fields.get(number, []):
             if isinstance(value, int):
-                found.append(value)
+                numbers.append(value)
                 continue
             packed, place = Message.__new__(Message), 0
             packed.data, packed.who = value, self.who
             while place < len(value):
                 entry, place = packed._varint(place)
-                found.append(entry)
-        return found
+                numbers.append(entry)
+        return numbers
 
     def number(self, number: int, default: float = 0.0) -> float:
         """A float or a double."""
@@ -107,12 +107,12 @@ class Message:
         return ([Message(memoryview(b""), self.who), *self.messages(number, what)])[-1]
 
     def messages(self, number: int, what: str = "") -> list[Message]:
-        found = []
+        listed = []
         for value in self.fields.get(number, []):
             if isinstance(value, int):
                 raise self.damage(f"field {number} is not a message")
-            found.append(Message(value, f"{self.who}: {what}" if what else self.who))
-        return found
+            listed.append(Message(value, f"{self.who}: {what}" if what else self.who))
+        return listed
 
     def floats(self, number: int) -> Array:
         """Repeated floats, packed or one by one."""
@@ -149,12 +149,12 @@ Field = tuple[int, "int | float | str | bytes | memoryview"]
 def varint(value: int) -> bytes:
     """A number in as few bytes as it needs, ten if it is negative."""
     value &= 2**64 - 1
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def encode(fields: Iterable[Field]) -> bytes:

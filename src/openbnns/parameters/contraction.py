@@ -129,8 +129,8 @@ class _Reader:
         self.at = 0
 
     def fail(self, at: int, problem: str, cure: str) -> NoReturn:
-        found = repr(self.text[at]) if at < len(self.text) else "the end"
-        raise ValueError(f"tensor contraction {self.text!r}, character {at + 1} ({found}): {problem}. {cure}")
+        character = repr(self.text[at]) if at < len(self.text) else "the end"
+        raise ValueError(f"tensor contraction {self.text!r}, character {at + 1} ({character}): {problem}. {cure}")
 
     def operand(self) -> Operand:
         self._skip_spaces()
@@ -287,10 +287,10 @@ class Axes:
                 self.sizes[number], self._owner[number] = size, operand
 
     def _check_output(self, out_shape: tuple[int, ...]) -> None:
-        found, expected = (max(map(_star_count, numbers)) for numbers in ([self.output], self.left))
-        if found != expected:
+        stars, expected = (max(map(_star_count, numbers)) for numbers in ([self.output], self.left))
+        if stars != expected:
             raise ValueError(
-                f"tensor contraction {self.expression.text!r}: `*` stands for {expected} axes on the left, but for {found} "
+                f"tensor contraction {self.expression.text!r}: `*` stands for {expected} axes on the left, but for {stars} "
                 f"in the output, whose shape is {out_shape[1:]} for one sample. Make their numbers equal."
             )
         for number, size in zip(self.output, out_shape, strict=True):

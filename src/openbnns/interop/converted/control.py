@@ -57,12 +57,12 @@ def read_numbers(x: ForeignTensor, what: str, example: int = _EXAMPLE) -> list[A
     if count > _MOST_READ:
         raise Misfit(f"{what} is computed from the inputs and has {count} elements; {_MOST_READ} are the most")
     first = len(graph.sizes.computed)
-    found = [graph.computed_size(example) for _ in range(count)]
+    sizes = [graph.computed_size(example) for _ in range(count)]
     names = graph.sizes.computed[first:]
     output = Tensor(graph, (count,), INT64)
     places = {name: (0, None, i) for i, name in enumerate(names)}
     graph.append(operations.SizedByData(_Numbers, [value], [value], [output], places))
-    return found
+    return sizes
 
 
 def sized_by_data(
@@ -141,15 +141,15 @@ def _both(
         own = {name: ForeignTensor(graph.input(x.shape, x.held.dtype), x.kind) for name, x in changing.items()}
         try:
             with recording(graph):
-                found = list(way({**captured, **own}))
-                values = [x.value if x.kind != "f" else x.numbers for x in found]
+                tensors = list(way({**captured, **own}))
+                values = [x.value if x.kind != "f" else x.numbers for x in tensors]
         except (InBranch, *NODE_ERRORS):  # it may be taken for other numbers only: those that a recording knows
             return None
         if isinstance(outer, NetworkGraph) and isinstance(graph, NetworkGraph):
             outer.asked_for_mode |= graph.asked_for_mode
         graph.close(values)
         graphs.append(graph)
-        results.append([(v.shape, x.kind, v.dtype) for x, v in zip(found, values, strict=True)])
+        results.append([(v.shape, x.kind, v.dtype) for x, v in zip(tensors, values, strict=True)])
     if len(results[0]) != len(results[1]) or any(map(_differ, *results)):
         return None
     outputs = [Tensor(outer, shape, dtype) for shape, _, dtype in results[0]]

@@ -66,7 +66,7 @@ class Recorded(ForeignPart):
 
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
         """The shapes of inputs with free sizes in place of the numbers that the program leaves open."""
-        found: list[Sequence[AnySize]] = []
+        all_sizes: list[Sequence[AnySize]] = []
         for port, shape in zip(self._ports, shapes, strict=True):
             sizes: list[AnySize] = []
             for axis, number in enumerate(shape):
@@ -78,8 +78,8 @@ class Recorded(ForeignPart):
                     continue
                 free.numbers[name] = number
                 sizes.append(free.size(name))
-            found.append(sizes)
-        return found
+            all_sizes.append(sizes)
+        return all_sizes
 
     def _input_array(self, x: Any, index: int) -> Array:
         array = np.asarray(x)
@@ -103,5 +103,5 @@ def computed_at_once(body: Callable[[], list[ForeignTensor]]) -> list[Array]:
         program = Program(graph, {}, training=False)
         program.forward()
         computed = [array.copy() for array in program.outputs]
-    found = iter(computed)
-    return [x.held if value is None else next(found) for x, value in zip(results, values, strict=True)]
+    arrays = iter(computed)
+    return [x.held if value is None else next(arrays) for x, value in zip(results, values, strict=True)]

@@ -69,8 +69,8 @@ class ForeignTensor:
             parts = [F.mul(graph.own_constant(np.ones((), np.float32)), n) for n in self.held.ravel()]
             sizes: Tensor = F.stack(parts).reshape(self.shape)
             return sizes
-        found: Tensor = graph.value(self.held)
-        return found
+        tensor: Tensor = graph.value(self.held)
+        return tensor
 
     @property
     def numbers(self) -> Tensor:

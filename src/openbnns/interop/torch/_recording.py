@@ -356,12 +356,12 @@ class Recorder:
 
     def _above(self, tensor: Any) -> list[tuple[_View, Ref]]:
         """The tensors of which one that is about to change is a part, as they are before that."""
-        found = []
+        views = []
         view = self._views.get(id(tensor))
         while view is not None:
-            found.append((view, self._ref(view.parent)))
+            views.append((view, self._ref(view.parent)))
             view = self._views.get(id(view.parent))
-        return found
+        return views
 
     def _change(self, view: _View, parent: Ref) -> None:
         """Put a part that has changed in its place."""
@@ -418,7 +418,7 @@ class Recorder:
 
     def _has_gradient_of_steps(self, function: Any, apply: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         torch = self.torch
-        found: list[list[Any]] = []
+        trials: list[list[Any]] = []
         for run in (apply, lambda *a, **k: _by_steps(torch, function, a, k)):
             leaves = [
                 x.detach().clone().requires_grad_(x.is_floating_point()) if isinstance(x, torch.Tensor) else x
@@ -436,15 +436,15 @@ class Recorder:
             generator = torch.Generator().manual_seed(1)
             pairs = [(y, torch.randn(y.shape, generator=generator).to(y.dtype)) for y in results if y.requires_grad]
             if not pairs or not wanted:
-                found.append([])
+                trials.append([])
                 continue
             gradients = torch.autograd.grad([y for y, _ in pairs], wanted, [c for _, c in pairs], allow_unused=True)
-            found.append([torch.zeros_like(x) if g is None else g for g, x in zip(gradients, wanted, strict=True)])
-        if len(found[0]) != len(found[1]):
+            trials.append([torch.zeros_like(x) if g is None else g for g, x in zip(gradients, wanted, strict=True)])
+        if len(trials[0]) != len(trials[1]):
             return False
         return all(
             bool((a - b).abs().max() <= 1e-4 * b.abs().max().clamp_min(1e-6)) if a.numel() else True
-            for a, b in zip(*found, strict=True)
+            for a, b in zip(*trials, strict=True)
         )
 
     def _set_attribute(self, function: Any, tensor: Any, value: Any) -> None:
@@ -587,8 +587,8 @@ class Recorder:
     def _ingredients(self, given: Any) -> Any:
         """Arguments with recipes, or arrays, in place of tensors."""
         if isinstance(given, self.torch.Tensor):
-            found = self._recipe(given)
-            return Recipe("", (), {}, array_of(given), _letter(given)) if found is None else found
+            recipe = self._recipe(given)
+            return Recipe("", (), {}, array_of(given), _letter(given)) if recipe is None else recipe
         if isinstance(given, (tuple, list)):
             parts = [self._ingredients(part) for part in given]
             return parts if isinstance(given, list) else tuple(parts)

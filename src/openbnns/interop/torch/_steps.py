@@ -323,14 +323,14 @@ def _joined(given: Sequence[Any], resolve: Callable[..., Any]) -> Any:
 def _by_size(place: Place | None) -> Callable[..., Any]:
     def resolve(*given: Any) -> Any:
         whole = all(isinstance(n, int) and not isinstance(n, bool) for n in given)
-        found = _expression(given) if whole else None
-        if found is None:
+        expression = _expression(given) if whole else None
+        if expression is None:
             shown = ", ".join(f"{n!r} for {size}" for n, size in zip(given, SIZES, strict=True))
             raise refusal(
                 f"a number depends on the size of the batch ({shown} samples) in a way that cannot be told", place,
                 "Sums and products of sizes can be; with others use mean() in place of sum() / N, and the like.",
             )  # fmt: skip
-        return found
+        return expression
 
     return resolve
 

@@ -105,20 +105,20 @@ class _Reading:
         return self.archive.read(info)
 
     def state(self) -> dict[str, Array]:
-        found = followed(self._member(f"{self.folder}data.pkl", _LARGEST_PICKLE))
-        if isinstance(found, Mapping) and not any(isinstance(one, _Tensor) for one in found.values()):
-            found = next((found[key] for key in _CHECKPOINTS if isinstance(found.get(key), Mapping)), found)
-        if not isinstance(found, Mapping):
+        held = followed(self._member(f"{self.folder}data.pkl", _LARGEST_PICKLE))
+        if isinstance(held, Mapping) and not any(isinstance(one, _Tensor) for one in held.values()):
+            held = next((held[key] for key in _CHECKPOINTS if isinstance(held.get(key), Mapping)), held)
+        if not isinstance(held, Mapping):
             raise DamagedFile(
-                f"{self.path}: holds a {_named(found)}, not a state_dict. Save torch.save(module.state_dict(), path)."
+                f"{self.path}: holds a {_named(held)}, not a state_dict. Save torch.save(module.state_dict(), path)."
             )
-        others = [f"{name} is a {_named(one)}" for name, one in found.items() if not isinstance(one, _Tensor)]
+        others = [f"{name} is a {_named(one)}" for name, one in held.items() if not isinstance(one, _Tensor)]
         if others:
             raise DamagedFile(
                 f"{self.path}: holds no state_dict, since {', '.join(others[:3])}{' ...' * (len(others) > 3)}. Save "
                 "torch.save(module.state_dict(), path)."
             )
-        return {str(name): self._array(tensor, f"{self.path}: {name}") for name, tensor in found.items()}
+        return {str(name): self._array(tensor, f"{self.path}: {name}") for name, tensor in held.items()}
 
     def _array(self, tensor: _Tensor, who: str) -> Array:
         numbers = self._numbers(tensor.storage)
@@ -188,17 +188,17 @@ class _Machine:
         """The objects pushed since the last mark, removed from the stack."""
         for place in range(len(self.stack) - 1, -1, -1):
             if self.stack[place] is _MARK:
-                found = self.stack[place + 1 :]
+                entries = self.stack[place + 1 :]
                 del self.stack[place:]
-                return found
+                return entries
         raise ValueError("its pickle has no mark")
 
     def _last(self, count: int) -> tuple[Any, ...]:
         if len(self.stack) < count:
             raise ValueError("its pickle takes more than it has")
-        found = tuple(self.stack[-count:])
+        entries = tuple(self.stack[-count:])
         del self.stack[-count:]
-        return found
+        return entries
 
     def on_proto(self, _: Any) -> None:
         """The version of the pickle, which does not matter."""
