@@ -11,7 +11,6 @@ import pytest
 
 from openbnns import nn
 from openbnns.interop.torch._supported import table
-from openbnns.nn import functional
 
 PAGE = Path(__file__).parents[2] / "docs" / "from_torch.md"
 
@@ -51,12 +50,3 @@ def test_the_documentation_lists_what_is_supported() -> None:
 def test_layers_have_pytorchs_names() -> None:
     for name in nn.pytorch.supported()["modules"]:
         assert hasattr(nn, name.removeprefix("nn."))
-
-
-def test_most_functions_of_ours_are_there() -> None:
-    """Functions with PyTorch's names that cannot be reached from it need a reason."""
-    names = {name.rpartition(".")[2] for group in nn.pytorch.supported().values() for name in group}
-    inside = {"index": "x[...]", "cosine_embedding_loss": "three inputs"}
-    inside |= dict.fromkeys(("zeros", "ones", "full"), "constants of the record, by their numbers")
-    inside |= dict.fromkeys(("zeros_like", "ones_like", "full_like"), "constants of the record too")
-    assert set(functional.__all__) - names - {"__getitem__"} == set(inside)

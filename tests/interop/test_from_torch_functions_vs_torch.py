@@ -593,3 +593,13 @@ def test_every_function_is_tried() -> None:
         net = nn.from_torch(Expression(function), inputs if len(inputs) > 1 else inputs[0])
         seen |= {step.target for step in net._steps if step.kind == "function"}
     assert sorted(set(FUNCTIONS) - seen - OPERATORS) == []
+
+
+def test_most_functions_of_ours_are_there() -> None:
+    """Functions that PyTorch has, too, but that cannot be reached from it need a reason."""
+    names = {name.rpartition(".")[2] for group in nn.pytorch.supported().values() for name in group}
+    inside = {"cosine_embedding_loss": "three inputs"}
+    inside |= dict.fromkeys(("zeros", "ones", "full"), "constants of the record, by their numbers")
+    inside |= dict.fromkeys(("zeros_like", "ones_like", "full_like"), "constants of the record too")
+    theirs = {name for name in nn.functional.__all__ if hasattr(torch, name) or hasattr(torch.nn.functional, name)}
+    assert theirs - names == set(inside)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..graph import functions, operations
 from ..graph.checks import Pair, per_axis
-from ..graph.functions import unwindowed, windows_along
+from ..graph.functions.windows import unwindowed, windows_along
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, are_at_least, number_of
 from ..graph.tensor import Array, Tensor

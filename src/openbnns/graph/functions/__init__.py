@@ -1,220 +1,41 @@
 """Functions of tensors, with PyTorch's names; each records operations, or runs at once on arrays."""
 
-from .activations import (
-    celu,
-    elu,
-    gelu,
-    glu,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    log_softmax,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    selu,
-    sigmoid,
-    silu,
-    softmax,
-    softmin,
-    softplus,
-    softshrink,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
-)
-from .arrangements import (
-    cat,
-    chunk,
-    concat,
-    diag_embed,
-    diagonal,
-    diff,
-    flip,
-    repeat_interleave,
-    roll,
-    rot90,
-    split,
-    stack,
-    tensor_split,
-    tril,
-    triu,
-    unbind,
-)
-from .attention import scaled_dot_product_attention
-from .creation import arange, full, full_like, ones, ones_like, zeros, zeros_like
-from .elementwise import (
-    abs,
-    acos,
-    acosh,
-    add,
-    addcmul,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    ceil,
-    clamp,
-    clamp_max,
-    clamp_min,
-    clip,
-    cos,
-    cosh,
-    detach,
-    div,
-    eq,
-    erf,
-    erfc,
-    exp,
-    exp2,
-    expm1,
-    floor,
-    floor_divide,
-    fmod,
-    frac,
-    ge,
-    gt,
-    hypot,
-    isfinite,
-    isinf,
-    isnan,
-    le,
-    lerp,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    lt,
-    masked_fill,
-    maximum,
-    minimum,
-    mul,
-    nan_to_num,
-    ne,
-    neg,
-    pow,
-    reciprocal,
-    remainder,
-    round,
-    rsqrt,
-    sign,
-    sin,
-    sinc,
-    sinh,
-    sqrt,
-    square,
-    sub,
-    tan,
-    trunc,
-    where,
-)
-from .elementwise import as_integers as as_integers
-from .elementwise import as_numbers as as_numbers
-from .elementwise import of_masks as of_masks
-from .fourier import fft, fft2, ifft, ifft2, irfft, irfft2, rfft, rfft2
-from .indexing import (
-    embedding,
-    gather,
-    index,
-    index_add,
-    index_select,
-    narrow,
-    one_hot,
-    scatter,
-    scatter_add,
-    select,
-    take_along_dim,
-)
-from .losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    cross_entropy,
-    hinge_embedding_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    smooth_l1_loss,
-)
-from .products import bmm, cdist, cross, einsum, linear, matmul, outer
-from .random_numbers import bernoulli, dropout, rand, rand_like, randn, randn_like, randperm
-from .reductions import (
-    all,
-    amax,
-    amin,
-    any,
-    argmax,
-    argmin,
-    argsort,
-    cosine_similarity,
-    cumprod,
-    cumsum,
-    logsumexp,
-    max,
-    mean,
-    min,
-    norm,
-    normalize,
-    pairwise_distance,
-    prod,
-    sort,
-    std,
-    sum,
-    topk,
-    trace,
-    var,
-)
-from .shapes import (
-    expand,
-    flatten,
-    meshgrid,
-    moveaxis,
-    movedim,
-    permute,
-    repeat,
-    reshape,
-    squeeze,
-    swapdims,
-    transpose,
-    unflatten,
-    unsqueeze,
-)
-from .windows import fold, unfold
-from .windows import unwindowed as unwindowed
-from .windows import windows as windows
-from .windows import windows_along as windows_along
+# ruff: noqa: F403
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "abs", "acos", "acosh", "add", "addcmul", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "asin",
-    "asinh", "atan", "atan2", "atanh", "bernoulli", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bmm", "cat",
-    "cdist", "ceil", "celu", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "concat", "cos", "cosh",
-    "cosine_embedding_loss", "cosine_similarity", "cross", "cross_entropy", "cumprod", "cumsum", "detach", "diag_embed",
-    "diagonal", "diff", "div", "dropout", "einsum", "elu", "embedding", "eq", "erf", "erfc", "exp", "exp2", "expand", "expm1",
-    "fft", "fft2", "flatten", "flip", "floor", "floor_divide", "fmod", "fold", "frac", "full", "full_like", "gather", "ge",
-    "gelu", "glu", "gt", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "hypot",
-    "ifft", "ifft2", "index", "index_add", "index_select", "irfft", "irfft2", "isfinite", "isinf", "isnan", "kl_div",
-    "l1_loss", "le", "leaky_relu", "lerp", "linear", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logsigmoid", "logsumexp", "lt", "masked_fill", "matmul",
-    "max", "maximum", "mean", "meshgrid", "min", "minimum", "mish", "moveaxis", "movedim", "mse_loss", "mul", "nan_to_num",
-    "narrow", "ne", "neg", "nll_loss", "norm", "normalize", "one_hot", "ones", "ones_like", "outer", "pairwise_distance",
-    "permute", "pow", "prelu", "prod", "rand", "rand_like", "randn", "randn_like", "randperm", "reciprocal", "relu", "relu6",
-    "remainder", "repeat", "repeat_interleave", "reshape", "rfft", "rfft2", "roll", "rot90", "round", "rsqrt",
-    "scaled_dot_product_attention", "scatter", "scatter_add", "select", "selu", "sigmoid", "sign", "silu", "sin", "sinc",
-    "sinh", "smooth_l1_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square",
-    "squeeze", "stack", "std", "sub", "sum", "swapdims", "take_along_dim", "tan", "tanh", "tanhshrink", "tensor_split",
-    "threshold", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "unflatten", "unfold", "unsqueeze", "var",
-    "where", "zeros", "zeros_like",
-]  # fmt: skip
+from . import (
+    activations,
+    arrangements,
+    attention,
+    creation,
+    elementwise,
+    fourier,
+    indexing,
+    losses,
+    products,
+    random_numbers,
+    reductions,
+    shapes,
+    windows,
+)
+from .activations import *
+from .arrangements import *
+from .attention import *
+from .creation import *
+from .elementwise import *
+from .fourier import *
+from .indexing import *
+from .losses import *
+from .products import *
+from .random_numbers import *
+from .reductions import *
+from .shapes import *
+from .windows import *
+
+_MODULES = (
+    activations, arrangements, attention, creation, elementwise, fourier, indexing, losses, products, random_numbers, reductions,
+    shapes, windows,
+)  # fmt: skip
+NAMES = sorted(name for module in _MODULES for name in module.__all__)
+if not TYPE_CHECKING:  # type checkers follow star imports, but hide names that a computed list might leave out
+    __all__ = NAMES

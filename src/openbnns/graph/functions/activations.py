@@ -14,6 +14,12 @@ from .arrangements import chunk
 from .base import TensorLike, axis_of, function, numbers
 from .elementwise import mul, sub
 
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax",
+    "logsigmoid", "mish", "prelu", "relu", "relu6", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus",
+    "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+]  # fmt: skip
+
 _F = ActivationFunction
 
 

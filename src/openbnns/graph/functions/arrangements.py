@@ -18,6 +18,11 @@ from .elementwise import eq, ge, le, mul, sub, where
 from .indexing import index_select, narrow
 from .shapes import expand, movedim, permute, transpose, unsqueeze
 
+__all__ = [
+    "cat", "chunk", "concat", "diag_embed", "diagonal", "diff", "flip", "repeat_interleave", "roll", "rot90", "split",
+    "stack", "tensor_split", "tril", "triu", "unbind",
+]  # fmt: skip
+
 
 @function
 def cat(tensors: Sequence[TensorLike], dim: int = 0) -> Any:

@@ -18,6 +18,8 @@ from .products import matmul, product
 from .random_numbers import dropout
 from .shapes import permute, transpose
 
+__all__ = ["scaled_dot_product_attention"]
+
 _WHO = "scaled_dot_product_attention"
 
 

@@ -14,6 +14,8 @@ from ..tensor import Tensor
 from .base import TensorLike, creating, function, open_graph, value
 from .shapes import expand
 
+__all__ = ["arange", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
+
 
 def sizes_of(given: Sequence[Any], who: str) -> tuple[AnySize, ...]:
     """Sizes that stand one behind the other, or as one tuple."""

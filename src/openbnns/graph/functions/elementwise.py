@@ -15,6 +15,15 @@ from ..sizes import Size, is_same_shape
 from ..tensor import FUNCTIONS, Array, Tensor
 from .base import TensorLike, function, numbers, value
 
+__all__ = [
+    "abs", "acos", "acosh", "add", "addcmul", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clamp", "clamp_max",
+    "clamp_min", "clip", "cos", "cosh", "detach", "div", "eq", "erf", "erfc", "exp", "exp2", "expm1", "floor",
+    "floor_divide", "fmod", "frac", "ge", "gt", "hypot", "isfinite", "isinf", "isnan", "le", "lerp", "log", "log10",
+    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "masked_fill",
+    "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "pow", "reciprocal", "remainder", "round", "rsqrt", "sign",
+    "sin", "sinc", "sinh", "sqrt", "square", "sub", "tan", "trunc", "where",
+]  # fmt: skip
+
 _ONE, _TWO = ArithmeticUnaryFunction, ArithmeticBinaryFunction
 _POWERS = {2: _ONE.SQUARE, 0.5: _ONE.SQUARE_ROOT, -1: _ONE.RECIPROCAL, -0.5: _ONE.RECIPROCAL_SQUARE_ROOT}
 

@@ -14,6 +14,8 @@ from ..sizes import AnySize, Size, is_same
 from ..tensor import Tensor
 from .base import TensorLike, function, numbers
 
+__all__ = ["fft", "fft2", "ifft", "ifft2", "irfft", "irfft2", "rfft", "rfft2"]
+
 Norm = Literal["backward", "ortho", "forward"]
 
 

@@ -17,6 +17,11 @@ from .creation import arange
 from .elementwise import add, detach, eq, mul, where
 from .shapes import expand, unsqueeze
 
+__all__ = [
+    "embedding", "gather", "index", "index_add", "index_select", "narrow", "one_hot", "scatter", "scatter_add",
+    "select", "take_along_dim",
+]  # fmt: skip
+
 
 @function
 def narrow(input: TensorLike, dim: int, start: int, length: int) -> Any:

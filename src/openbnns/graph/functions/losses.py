@@ -19,6 +19,11 @@ from .elementwise import abs, add, clamp, detach, div, exp, log, mul, neg, sqrt,
 from .reductions import mean, sum
 from .shapes import permute
 
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss",
+]  # fmt: skip
+
 Reduction = Literal["none", "sum", "mean"]
 
 

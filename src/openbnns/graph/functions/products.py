@@ -16,6 +16,8 @@ from .indexing import index_select
 from .reductions import norm
 from .shapes import transpose, unsqueeze
 
+__all__ = ["bmm", "cdist", "cross", "einsum", "linear", "matmul", "outer"]
+
 
 @function
 def matmul(input: TensorLike, other: TensorLike) -> Any:

@@ -14,6 +14,8 @@ from .creation import sizes_of
 from .elementwise import lt
 from .reductions import argsort
 
+__all__ = ["bernoulli", "dropout", "rand", "rand_like", "randn", "randn_like", "randperm"]
+
 
 def _random(sizes: Sequence[AnySize], *, normal: bool) -> Tensor:
     graph = open_graph()

@@ -13,6 +13,11 @@ from .arrangements import diagonal
 from .base import TensorLike, axes_of, axis_of, function, numbers, value
 from .elementwise import abs, add, clamp, div, mul, ne, sqrt, square, sub
 
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "cosine_similarity", "cumprod", "cumsum", "logsumexp",
+    "max", "mean", "min", "norm", "normalize", "pairwise_distance", "prod", "sort", "std", "sum", "topk", "trace", "var",
+]  # fmt: skip
+
 
 def _reduced(f: ReductionFunction, input: TensorLike, dim: Any, keepdim: bool, who: str) -> Tensor:
     x = numbers(input, who)

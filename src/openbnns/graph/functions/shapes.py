@@ -10,6 +10,11 @@ from ..sizes import Size, is_same, is_same_shape, product
 from ..tensor import Tensor
 from .base import TensorLike, axes_of, axis_of, function, value
 
+__all__ = [
+    "expand", "flatten", "meshgrid", "moveaxis", "movedim", "permute", "repeat", "reshape", "squeeze", "swapdims",
+    "transpose", "unflatten", "unsqueeze",
+]  # fmt: skip
+
 
 @function
 def reshape(input: TensorLike, *shape: Any) -> Any:

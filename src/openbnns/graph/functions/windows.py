@@ -16,6 +16,8 @@ from .base import TensorLike, axis_of, function, numbers, value
 from .indexing import index_select
 from .shapes import movedim, permute
 
+__all__ = ["fold", "unfold"]
+
 
 def windows_along(x: Tensor, axis: int, size: int, stride: int, dilation: int = 1) -> Tensor:
     """An axis as two: the entries of a window, and the windows."""

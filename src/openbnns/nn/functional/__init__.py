@@ -18,53 +18,14 @@ at once.
 
 from ..._listing import of_module as _of_module
 from ..._spelling import nearest as _nearest
-from ...graph.functions import *  # noqa: F403  (``__all__`` says which)
-from ...graph.functions import __all__ as _of_tensors
+from ...graph.functions import *  # noqa: F403
+from ...graph.functions import NAMES as _NAMES
 from ...graph.tensor import DEPENDS_ON_NUMBERS as _DEPENDS_ON_NUMBERS
 from ...graph.tensor import document as _document
-from ._layers import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    batch_norm,
-    channel_shuffle,
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    group_norm,
-    instance_norm,
-    interpolate,
-    layer_norm,
-    lp_pool1d,
-    lp_pool2d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-    max_unpool1d,
-    max_unpool2d,
-    pad,
-    pixel_shuffle,
-    pixel_unshuffle,
-    rms_norm,
-)
+from . import _layers
+from ._layers import *  # noqa: F403
 
-__all__ = [
-    *_of_tensors,
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "channel_shuffle", "conv1d", "conv2d",
-    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "group_norm", "instance_norm", "interpolate",
-    "layer_norm", "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "pad",
-    "pixel_shuffle", "pixel_unshuffle", "rms_norm",
-]  # fmt: skip
+__all__ = [*_NAMES, *_layers.__all__]
 
 __dir__ = _of_module(__name__)
 

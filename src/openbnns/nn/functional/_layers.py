@@ -49,6 +49,14 @@ from ..pooling import (
 )
 from ..resize import ChannelShuffle, PixelShuffle, PixelUnshuffle, Upsample
 
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "group_norm", "instance_norm", "interpolate",
+    "layer_norm", "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "pad",
+    "pixel_shuffle", "pixel_unshuffle", "rms_norm",
+]  # fmt: skip
+
 
 def _given_shape(weight: Any, rank: int, who: str, axes: str) -> tuple[int, ...]:
     """The shape of weights that a function was given."""

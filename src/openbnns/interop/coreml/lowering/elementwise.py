@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.functions import as_integers
+from ....graph.functions.elementwise import as_integers
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, kind_of
 from ..elements import ELEMENTS

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.functions import as_integers
+from ....graph.functions.elementwise import as_integers
 from ....graph.sizes import Size
 from ....nn import functional as F
 from ...converted.functions import COMPARISONS, WHOLE, Compare, Not, WholeNumbers
