@@ -109,13 +109,13 @@ def test_values_are_told_apart_by_identity() -> None:
 
     def body(x: nn.Value) -> Any:
         y = x * 2
-        seen.update(in_set=(x in {x, y}, x in {y}), found={x: 1}[x], none=(x == None, x != None, x == "x"))  # noqa: E711
+        seen.update(in_set=(x in {x, y}, x in {y}), looked_up={x: 1}[x], none=(x == None, x != None, x == "x"))  # noqa: E711
         with pytest.raises(TypeError, match="cannot branch on numbers"):
             bool(x == y)
         return (x == y) + (x != y)
 
     np.testing.assert_array_equal(Applied(body)(X), np.ones_like(X))
-    assert seen == {"in_set": (True, False), "found": 1, "none": (False, True, False)}
+    assert seen == {"in_set": (True, False), "looked_up": 1, "none": (False, True, False)}
     p = nn.Parameter(ROW)
     assert (p == p) is True and (p == nn.Parameter(ROW)) is False and (p == ROW).all() and (p != 0).all()
     assert p in [nn.Parameter(ROW), p] and len({p, p}) == 1 and p != None  # noqa: E711

@@ -23,6 +23,10 @@ PHRASES = {
 }
 
 
+VAGUE = {"found"}
+"""Names that say nothing of what they hold: a result has a name of its own, in tests `actual` beside `expected`."""
+
+
 def docstrings(text: str) -> Iterator[tuple[int, str]]:
     """Strings that are statements, with their lines: docstrings of modules, classes, functions and attributes."""
     for node in ast.walk(ast.parse(text)):
@@ -48,10 +52,24 @@ def complaints(path: Path) -> list[str]:
     return faults
 
 
+def names(text: str) -> Iterator[tuple[int, str]]:
+    """Names that are bound or passed, with their lines: of variables, arguments, attributes, imports and exceptions."""
+    for node in ast.walk(ast.parse(text)):
+        for field in ("id", "arg", "attr", "asname", "name"):
+            if isinstance(name := getattr(node, field, None), str):
+                yield getattr(node, "lineno", 0), name
+
+
 def test_texts_are_plain() -> None:
     files = [path for folder in FOLDERS for path in sorted(folder.rglob("*.py"))]
     assert len(files) > 300
     assert not [complaint for path in files for complaint in complaints(path)]
+
+
+def test_names_say_what_they_hold() -> None:
+    for path in [path for folder in (*FOLDERS, REPOSITORY / "tests") for path in sorted(folder.rglob("*.py"))]:
+        vague = [place for place in names(path.read_text(encoding="utf-8")) if place[1] in VAGUE]
+        assert not vague, f"{path.relative_to(REPOSITORY)}: {vague}: name the thing, or `actual` beside `expected`"
 
 
 def test_docstrings_of_tests_say_what_they_are_about() -> None:
