@@ -7,20 +7,15 @@ from collections.abc import Iterable
 from textwrap import indent
 from typing import Any
 
-import numpy as np
-
 from .code_parts import (
     GROUPS,
     Address,
-    Batch,
     BNNSCall,
     BufferPlace,
     Cache,
-    CacheName,
     Constant,
     Copy,
     Filter,
-    FilterName,
     Heading,
     Items,
     Labels,
@@ -30,39 +25,9 @@ from .code_parts import (
     StructValue,
     Text,
 )
-from .code_writer import Ways, Writer, in_lines, in_words, moved, quoted
+from .code_writer import Language, Writer, moved, quoted
 
-_WIDTH = 110
 _SIZE_MAX = 2**64 - 1
-_TYPES = {
-    "float32": "float",
-    "int64": "int64_t",
-    "uint64": "size_t",
-    "bool": "bool",
-    "uint8": "uint8_t",
-    "int32": "int32_t",
-}
-
-
-def type_of(dtype: np.dtype[Any]) -> str:
-    return _TYPES[dtype.name]
-
-
-def expression(value: Any) -> str:
-    """A value as an expression, or in braces."""
-    return in_words(value, "NULL", _WAYS)
-
-
-def number(value: float) -> str:
-    if math.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
-    return "NAN" if math.isnan(value) else f"{np.float32(value)!s}f"
-
-
-def _place(place: BufferPlace) -> str:
-    buffer = place.buffer
-    name = buffer.name if buffer.group == "argument" else f"net->{buffer.group}.{buffer.name}"
-    return name if not place.offset else f"{name} + {place.offset}"
 
 
 def _without_zeros(entries: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -71,13 +36,12 @@ def _without_zeros(entries: tuple[Any, ...]) -> tuple[Any, ...]:
     return entries[:used]
 
 
+def _array(entries: tuple[Any, ...]) -> str:
+    return f"{{{', '.join(map(C.expression, _without_zeros(entries)))}}}"
+
+
 def _is_zero(entry: Any) -> bool:
     return not entry.fields if isinstance(entry, StructValue) else entry in (0, 0.0, None)
-
-
-def _cache_name(value: CacheName) -> str:
-    ending = "_bytes" if value.size or value.address else ""
-    return f"{'&' if value.address else ''}net->caches.{value.name}{ending}"
 
 
 def _struct(value: StructValue) -> str:
@@ -87,28 +51,41 @@ def _struct(value: StructValue) -> str:
 def _field(name: str, value: Any) -> str:
     """The value of a field. The memory of a descriptor is not constant in C, even if it is only read."""
     if isinstance(value, BufferPlace) and value.buffer.constant:
-        return f"(void *)({_place(value)})" if value.offset else f"(void *){_place(value)}"
+        return f"(void *)({expression(value)})" if value.offset else f"(void *){expression(value)}"
     return expression(value)
 
 
-_WAYS: Ways = {
-    float: number,
-    int: lambda value: "SIZE_MAX" if value == _SIZE_MAX else str(value),
-    Constant: lambda value: " | ".join(value.names) or "0",
-    Text: lambda value: f'"{value.text}"',
-    BufferPlace: _place,
-    Batch: lambda value: "BATCH" if value.factor == 1 else f"{value.factor} * BATCH",
-    FilterName: lambda value: f"net->filters.{value.name}",
-    CacheName: _cache_name,
-    tuple: lambda value: f"{{{', '.join(map(expression, _without_zeros(value)))}}}",
-    StructValue: _struct,
-}
+C = Language(
+    width=110,
+    types={
+        "float32": "float",
+        "int64": "int64_t",
+        "uint64": "size_t",
+        "bool": "bool",
+        "uint8": "uint8_t",
+        "int32": "int32_t",
+    },
+    null="NULL",
+    infinity="INFINITY",
+    nan="NAN",
+    single="f",
+    batch="BATCH",
+    members={"buffer": "net->{}.", "filter": "net->filters.", "cache": "net->caches."},
+    expressions={
+        int: lambda value: "SIZE_MAX" if value == _SIZE_MAX else str(value),
+        Constant: lambda value: " | ".join(value.names) or "0",
+        Text: lambda value: f'"{value.text}"',
+        tuple: _array,
+        StructValue: _struct,
+    },
+)
+type_of, expression, wrapped = C.type_of, C.expression, C.wrapped
 
 
 def declaration(type_name: str, name: str, value: StructValue) -> str:
     """A local variable, on one line if it is short, else with one field on each."""
     line = f"{type_name} {name} = {expression(value)};"
-    if len(line) <= _WIDTH:
+    if len(line) <= C.width:
         return line
     return "\n".join([f"{type_name} {name} = {{", *_field_lines(value, "    "), "};"])
 
@@ -117,7 +94,7 @@ def _field_lines(value: StructValue, margin: str) -> list[str]:
     lines = []
     for name, entry in value.fields:
         line = f"{margin}.{name} = {_field(name, entry)},"
-        if len(line) <= _WIDTH or not isinstance(entry, StructValue):
+        if len(line) <= C.width or not isinstance(entry, StructValue):
             lines.append(line)
         else:
             lines += [f"{margin}.{name} = {{", *_field_lines(entry, margin + "    "), f"{margin}}},"]
@@ -129,11 +106,6 @@ def rendered_call(function: str, arguments: list[tuple[str, Any]], before: str, 
     lines: list[str] = []
     texts = [_argument(name, value, lines) for name, value in arguments]
     return [*lines, *wrapped(f"{before}{function}(", texts, f"){after}")]
-
-
-def wrapped(before: str, texts: list[str], after: str) -> list[str]:
-    """Texts with commas between them, on as many lines as it takes."""
-    return in_lines(before, texts, after, _WIDTH)
 
 
 def _argument(name: str, value: Any, lines: list[str]) -> str:

@@ -2,36 +2,91 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from .code_parts import BNNSCall, Cache, Copy, Heading, Labels, NetworkSource, Program, Step
+import numpy as np
 
-Ways = Mapping[type, Callable[[Any], str]]
+from .code_parts import (
+    Batch,
+    BNNSCall,
+    BufferPlace,
+    Cache,
+    CacheName,
+    Copy,
+    FilterName,
+    Heading,
+    Labels,
+    NetworkSource,
+    Program,
+    Step,
+)
 
 
-def in_words(value: Any, null: str, ways: Ways) -> str:
-    """A value as an expression: what the language has for its type."""
-    if value is None:
-        return null
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    for kind in type(value).__mro__:
-        if kind in ways:
-            return ways[kind](value)
-    raise TypeError(f"no expression for {value!r}")
+@dataclass(frozen=True)
+class Language:
+    """The words of a language for the values in calls of BNNS."""
 
+    width: int
+    """Characters in a line."""
+    types: Mapping[str, str]
+    """Types of elements by NumPy's names."""
+    null: str
+    infinity: str
+    nan: str
+    single: str
+    """The ending of numbers in single precision."""
+    batch: str
+    members: Mapping[str, str]
+    """What stands before the name of a member of the network, by its kind: "buffer", with a place for the group, "filter" and
+    "cache"."""
+    expressions: Mapping[type, Callable[[Any], str]]
+    """The expressions for further kinds of values."""
 
-def in_lines(before: str, texts: list[str], after: str, width: int) -> list[str]:
-    """Texts with commas between them, on as many lines as it takes."""
-    lines, line = [], before
-    for i, text in enumerate(texts):
-        piece = text + (", " if i + 1 < len(texts) else after)
-        if len(line) + len(piece.rstrip()) > width and line.strip():
-            lines.append(line.rstrip())
-            line = "    "
-        line += piece
-    return [*lines, line + (after if not texts else "")]
+    def type_of(self, dtype: np.dtype[Any]) -> str:
+        return self.types[dtype.name]
+
+    def expression(self, value: Any) -> str:
+        """A value as an expression."""
+        if value is None:
+            return self.null
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, float):
+            return self._number(value)
+        if isinstance(value, BufferPlace):
+            buffer = value.buffer
+            member = "" if buffer.group == "argument" else self.members["buffer"].format(buffer.group)
+            return f"{member}{buffer.name}" + (f" + {value.offset}" if value.offset else "")
+        if isinstance(value, Batch):
+            return self.batch if value.factor == 1 else f"{value.factor} * {self.batch}"
+        if isinstance(value, FilterName):
+            return f"{self.members['filter']}{value.name}"
+        if isinstance(value, CacheName):
+            ending = "_bytes" if value.size or value.address else ""
+            return f"{'&' if value.address else ''}{self.members['cache']}{value.name}{ending}"
+        for kind in type(value).__mro__:
+            if kind in self.expressions:
+                return self.expressions[kind](value)
+        raise TypeError(f"no expression for {value!r}")
+
+    def _number(self, value: float) -> str:
+        if math.isinf(value):
+            return self.infinity if value > 0 else f"-{self.infinity}"
+        return self.nan if math.isnan(value) else f"{np.float32(value)!s}{self.single}"
+
+    def wrapped(self, before: str, texts: list[str], after: str) -> list[str]:
+        """Texts with commas between them, on as many lines as it takes."""
+        lines, line = [], before
+        for i, text in enumerate(texts):
+            piece = text + (", " if i + 1 < len(texts) else after)
+            if len(line) + len(piece.rstrip()) > self.width and line.strip():
+                lines.append(line.rstrip())
+                line = "    "
+            line += piece
+        return [*lines, line + (after if not texts else "")]
 
 
 def quoted(text: str) -> str:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from .code_parts import (
     GROUPS,
     Address,
-    Batch,
     BNNSCall,
     BufferPlace,
     Cache,
-    CacheName,
     Constant,
     Copy,
     Filter,
-    FilterName,
     Heading,
     Items,
     Labels,
@@ -28,11 +22,9 @@ from .code_parts import (
     StructValue,
     Text,
 )
-from .code_writer import Ways, Writer, in_lines, in_words, moved, quoted
+from .code_writer import Language, Writer, moved, quoted
 from .errors import Refused
 
-_WIDTH = 118
-_TYPES = {"float32": "Float", "int64": "Int64", "uint64": "UInt", "bool": "Bool", "uint8": "UInt8", "int32": "Int32"}
 # Fields that hold bits of an enum as a plain number.
 _PLAIN_FLAGS = {"BNNSFlags": "UInt32", "BNNSLayerFlags": "UInt32"}
 _ENTRIES = {
@@ -49,21 +41,6 @@ _MAY_BE_NULL = {
 }
 
 
-def type_of(dtype: np.dtype[Any]) -> str:
-    return _TYPES[dtype.name]
-
-
-def expression(value: Any) -> str:
-    """A value as an expression."""
-    return in_words(value, "nil", _WAYS)
-
-
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "Float.infinity" if value > 0 else "-Float.infinity"
-    return "Float.nan" if math.isnan(value) else str(np.float32(value))
-
-
 def _constant(value: Constant) -> str:
     if value.kind in _PLAIN_FLAGS:
         return " | ".join(f"{_PLAIN_FLAGS[value.kind]}({name}.rawValue)" for name in value.names)
@@ -76,28 +53,27 @@ def _text(value: Text) -> str:
     raise Refused("text in structs has no form in Swift here")
 
 
-def _place(value: BufferPlace) -> str:
-    buffer = value.buffer
-    name = buffer.name if buffer.group == "argument" else f"{buffer.group}_{buffer.name}"
-    return name if not value.offset else f"{name} + {value.offset}"
+def _tuple(entries: tuple[Any, ...]) -> str:
+    return f"({', '.join(map(SWIFT.expression, entries))})"
 
 
-def _cache_name(value: CacheName) -> str:
-    ending = "_bytes" if value.size or value.address else ""
-    return f"{'&' if value.address else ''}cache_{value.name}{ending}"
-
-
-_WAYS: Ways = {
-    float: _number,
-    int: lambda value: "Int.max" if value > 2**63 - 1 else str(value),
-    Constant: _constant,
-    Text: _text,
-    BufferPlace: _place,
-    Batch: lambda value: "Self.batch" if value.factor == 1 else f"{value.factor} * Self.batch",
-    FilterName: lambda value: f"filter_{value.name}",
-    CacheName: _cache_name,
-    tuple: lambda value: f"({', '.join(map(expression, value))})",
-}
+SWIFT = Language(
+    width=118,
+    types={"float32": "Float", "int64": "Int64", "uint64": "UInt", "bool": "Bool", "uint8": "UInt8", "int32": "Int32"},
+    null="nil",
+    infinity="Float.infinity",
+    nan="Float.nan",
+    single="",
+    batch="Self.batch",
+    members={"buffer": "{}_", "filter": "filter_", "cache": "cache_"},
+    expressions={
+        int: lambda value: "Int.max" if value > 2**63 - 1 else str(value),
+        Constant: _constant,
+        Text: _text,
+        tuple: _tuple,
+    },
+)
+type_of, expression, wrapped = SWIFT.type_of, SWIFT.expression, SWIFT.wrapped
 
 
 def struct_lines(name: str, value: StructValue) -> list[str]:
@@ -130,11 +106,6 @@ def rendered_call(function: str, arguments: list[tuple[str, Any]], before: str, 
     null = _MAY_BE_NULL.get(function, ())
     texts = [_argument(f"{name}_", value, lines, name.rstrip("_") in null) for name, value in arguments]
     return [*lines, *wrapped(f"{before}{function}(", texts, f"){after}")]
-
-
-def wrapped(before: str, texts: list[str], after: str) -> list[str]:
-    """Texts with commas between them, on as many lines as it takes."""
-    return in_lines(before, texts, after, _WIDTH)
 
 
 def _argument(name: str, value: Any, lines: list[str], may_be_null: bool) -> str:
