@@ -48,7 +48,7 @@ def test_a_wrong_engine_is_one_line(module: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "known", "found"),
+    ("word", "known", "suggestion"),
     [
         ("age", ["usage", "wages"], None), ("id", ["idea", "mid_term"], None), ("ag", ["age"], "age"), ("cnm", ["cnn"], "cnn"),
         ("kins", ["kind"], "kind"), ("colour", ["color"], "color"), ("trian", ["train"], "train"), ("AGE", ["age"], "age"),

@@ -87,12 +87,12 @@ def arithmetic() -> Results:
         input_a=shape, input_b=shape, input_c=shape, function=bn.ArithmeticTernaryFunction.MULTIPLY_ADD
     )
     y = ternary.apply(a, b, c)
-    found3 = ternary.apply_backward(a, b, c, y, dy)
+    thirds = ternary.apply_backward(a, b, c, y, dy)
     yield from (
         ("ternary", y),
-        ("ternary.da", found3.input_a),
-        ("ternary.db", found3.input_b),
-        ("ternary.dc", found3.input_c),
+        ("ternary.da", thirds.input_a),
+        ("ternary.db", thirds.input_b),
+        ("ternary.dc", thirds.input_c),
     )
 
 

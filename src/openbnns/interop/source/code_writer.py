@@ -40,8 +40,7 @@ class Language:
     """The ending of numbers in single precision."""
     batch: str
     members: Mapping[str, str]
-    """What stands before the name of a member of the network, by its kind: "buffer", with a place for the group, "filter" and
-    "cache"."""
+    """Prefixes of the names of the network's members, by their kinds: "buffer", with a place for the group, "filter", "cache"."""
     expressions: Mapping[type, Callable[[Any], str]]
     """The expressions for further kinds of values."""
 
