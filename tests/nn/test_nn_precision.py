@@ -37,7 +37,7 @@ def close(got: Array, expected: Array) -> bool:
 
 
 def bfloat16(network: nn.Module) -> nn.Module:
-    network._precision = engines.check_precision("bfloat16", "test")
+    network._compute_with("test", None, "bfloat16")
     return network
 
 

@@ -158,6 +158,33 @@ class TestNetworks:
             bn.set_accuracy("fast")
         assert not any(same(ours, fast)[:2])
 
+    def test_random_choices(self) -> None:
+        """The accuracy of the process, of the network and of a block around the call change between calls, in any order."""
+        random, net = np.random.RandomState(5), network().eval()
+        x = random.standard_normal((2, 32, 16, 16)).astype(np.float32)
+        expected = {}
+        for accuracy in ("fast", "exact"):
+            with engines.using_arithmetic(engines.Arithmetic(accuracy)):
+                expected[accuracy] = network().eval()(x)
+        assert not np.array_equal(expected["fast"], expected["exact"])
+        own = None
+        try:
+            for _ in range(60):
+                if random.rand() < 0.5:
+                    bn.set_accuracy(["fast", "exact"][random.randint(2)])
+                if random.rand() < 0.2:
+                    own = ["fast", "exact"][random.randint(2)]
+                    net._compute_with("test", own, None)
+                around = (
+                    engines.arithmetic()
+                    if random.rand() < 0.7
+                    else engines.Arithmetic(["fast", "exact"][random.randint(2)])
+                )
+                with engines.using_arithmetic(around):
+                    np.testing.assert_array_equal(net(x), expected[own or around.accuracy])
+        finally:
+            bn.set_accuracy("fast")
+
     def test_trainer_mistakes(self) -> None:
         with pytest.raises(ValueError, match=r"Trainer: there is no accuracy 'high'\. Choose 'fast' or 'exact'"):
             nn.Trainer(network(), "mse", accuracy="high")

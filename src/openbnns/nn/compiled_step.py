@@ -338,8 +338,7 @@ def compile_step(
     """See ``Module.compile_step``."""
     size = whole_number(batch_size, f"{_WHO}: batch_size", 1)
     chosen: Optimizer = choose(optimizer, NAMED, Optimizer, f"{_WHO}: optimizer")
-    if precision is not None:
-        network._precision = engines.check_precision(precision, _WHO)
+    network._compute_with(_WHO, None, precision)
     return CompiledStep(network, loss, chosen, size, loss_weights)
 
 

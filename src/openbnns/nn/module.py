@@ -79,7 +79,9 @@ def _nothing_built() -> dict[str, Any]:
     return {
         "_built": None,  # the first recording of the present version
         "_recordings": [],  # recordings of the present version, the latest at the end
-        "_recordings_by_shapes": {},  # the same by training and shapes of the inputs, as long as no mode changes
+        # The same by training and shapes of the inputs, as long as no mode and no choice of arithmetic changes, each with the
+        # arithmetic around the call that it was looked up for.
+        "_recordings_by_shapes": {},
         "_forward_version": object(),  # replaced as soon as something changes that ``forward`` may have read
         "_latest": None,  # the latest pass in training mode, until its backward pass
         "_overtaken": weakref.WeakKeyDictionary(),  # threads whose pass in training mode another one has ended
@@ -150,7 +152,7 @@ class Module:
     _arena: Arena
     _calls: list[Any]
     _recordings: list[Recording]
-    _recordings_by_shapes: dict[tuple[bool, Shapes], Recording]
+    _recordings_by_shapes: dict[tuple[bool, Shapes], tuple[engines.Arithmetic, Recording]]
     _forward_version: object
     _holders: dict[int, weakref.ref[Module]]
 
@@ -635,11 +637,17 @@ class Module:
         recording_of(self, self._training, tuple((_SOME_SAMPLES, *sample) for sample in samples), number)
         return self
 
-    def _arithmetic(self) -> engines.Arithmetic:
-        around = engines.arithmetic()
-        if self._accuracy is None and self._precision == around.precision:
-            return around
-        return engines.Arithmetic(self._accuracy or around.accuracy, self._precision)
+    def _compute_with(self, who: str, accuracy: str | None, precision: str | None) -> None:
+        """Choose the accuracy of its filters, the precision of their products, or both; None leaves it as it is."""
+        if accuracy is not None:
+            self._accuracy = engines.check_accuracy(accuracy, who)
+        if precision is not None:
+            self._precision = engines.check_precision(precision, who)
+        self.__dict__["_recordings_by_shapes"] = {}  # they are those of the former choice
+
+    def _arithmetic(self, surrounding: engines.Arithmetic) -> engines.Arithmetic:
+        """The arithmetic of its filters where that of the process, or of a block around the call, is ``surrounding``."""
+        return engines.Arithmetic(self._accuracy or surrounding.accuracy, self._precision)
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
         """The message for inputs that a network, built for others, does not take."""
@@ -693,8 +701,9 @@ class Module:
                 return self.forward(*map(graph.value, inputs), **{name: graph.value(x) for name, x in named.items()})
         if not named and not self._training and inputs and type(inputs[0]) is np.ndarray and inputs[0].ndim:
             shapes = (inputs[0].shape,)
-            recording = self._recordings_by_shapes.get((False, shapes))
-            if recording is not None and recording.arithmetic == self._arithmetic():
+            known = self._recordings_by_shapes.get((False, shapes))
+            if known is not None and known[0] == engines.arithmetic():
+                recording = known[1]
                 program = recording.idle(shapes)
                 if program is not None:
                     if program.fits(inputs):

@@ -273,12 +273,13 @@ def recording_of(network: Module, training: bool, shapes: Shapes | None = None, 
 
     Without ``shapes`` they are those that the network was built with; ``seed`` is for the parameters that are made.
     """
-    by_shapes, arithmetic = network._recordings_by_shapes, network._arithmetic()
+    by_shapes, surrounding = network._recordings_by_shapes, engines.arithmetic()
     if shapes is None:
         shapes = input_shapes(network)
-    known = by_shapes.get((training, shapes))
-    if known is not None and known.arithmetic == arithmetic:
-        return known
+    looked_up = by_shapes.get((training, shapes))
+    if looked_up is not None and looked_up[0] == surrounding:
+        return looked_up[1]
+    arithmetic = network._arithmetic(surrounding)
     with making:
         for module in network.modules():
             module._held_by(network)
@@ -306,7 +307,7 @@ def recording_of(network: Module, training: bool, shapes: Shapes | None = None, 
     if network._training == training:
         if len(by_shapes) >= _KNOWN_SHAPES:
             by_shapes.clear()
-        by_shapes[training, shapes] = known  # not read any more if something has changed meanwhile
+        by_shapes[training, shapes] = surrounding, known  # not read any more if something has changed meanwhile
     return known
 
 
@@ -383,7 +384,7 @@ def separate_graph(
     """
     with making:
         graph, outputs, structure = trace(network, shapes, training=training, batch_normalization=batch_normalization)
-        graph.arithmetic = network._arithmetic()
+        graph.arithmetic = network._arithmetic(engines.arithmetic())
         with engines.using_arithmetic(graph.arithmetic):
             graph.finish(outputs)
     return graph, structure

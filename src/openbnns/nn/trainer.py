@@ -143,10 +143,7 @@ class Trainer(Listed):
             got = f"the class {network.__name__}. Call it" if made else type(network).__name__
             raise TypeError(f"Trainer: network must be an openbnns.nn.Module, not {got}.")
         self.network = network
-        if accuracy is not None:
-            network._accuracy = engines.check_accuracy(accuracy, "Trainer")
-        if precision is not None:
-            network._precision = engines.check_precision(precision, "Trainer")
+        network._compute_with("Trainer", accuracy, precision)
         keys, losses = read_losses(loss)
         self.loss: Any = joined(keys, losses)
         self.loss_weights = loss_weights
