@@ -433,3 +433,34 @@ def test_numbers_that_become_whole_are_written(tmp_path: Path) -> None:
     net.to_onnx(tmp_path / "again.onnx")
     np.testing.assert_array_equal(by_reference(tmp_path / "again.onnx", [x])[0], weight[x.astype(int)])
     np.testing.assert_array_equal(nn.from_onnx(tmp_path / "again.onnx")(x), net(x))
+
+
+_OLD_NODES = {
+    "Slice": (9, "int64", {"axes": [1], "starts": [1], "ends": [3]}),
+    "Squeeze": (12, "int64", {"axes": [2]}),
+    "Unsqueeze": (12, "int64", {"axes": [1]}),
+    "Split": (12, "int64", {"axis": 1, "split": [1, 3]}),
+    "ReduceSum": (12, "int64", {"axes": [1], "keepdims": 0}),
+    "ReduceMax": (17, "int64", {"axes": [1], "keepdims": 0}),
+    "Hardmax": (12, "float32", {}),
+}
+
+
+@pytest.mark.parametrize("op", _OLD_NODES)
+def test_nodes_of_old_opsets_are_written_in_their_newest_form(op: str, tmp_path: Path) -> None:
+    """Whole numbers and masks, which nodes of the file that was read compute: what is an input now was an attribute."""
+    opset, dtype, attributes = _OLD_NODES[op]
+    x = np.random.RandomState(3).permutation(12).reshape(3, 4, 1).astype(dtype)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(x.dtype)
+    outputs = ["y", "z"][: 2 if op == "Split" else 1]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node(op, ["x"], outputs, **attributes)], "graph",
+        [onnx.helper.make_tensor_value_info("x", kind, ["N", 4, 1])],
+        [onnx.helper.make_tensor_value_info(name, kind, None) for name in outputs],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8)
+    onnx.save(model, tmp_path / "old.onnx")
+    net = nn.from_onnx(tmp_path / "old.onnx")
+    net.to_onnx(tmp_path / "new.onnx")
+    for found, expected in zip(by_reference(tmp_path / "new.onnx", [x]), as_list(net(x)), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from ....graph import operations
+from ....graph.tensor import Tensor
 from ...converted.functions import Compare, Forbid, Not
+from .._call import Call
 from .._graph_file import GraphFile
 from ..tensor import ByNumpy, Recipe
 from ._registry import NoForm, writes
@@ -222,11 +224,32 @@ def _node_again(file: GraphFile, operation: operations.CustomFunction, recipe: R
         key: file.onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
         for key, value in recipe.call.node.attributes.items()
     }
-    made = file.several(recipe.call.op, given, len(operation.outputs), **attributes)
+    made = _in_newer_form(file, recipe.call, given, operation.outputs, attributes)
     return [
         file.node("Cast", name, to=kinds.FLOAT if value.dtype == np.float32 else kinds.INT64)
         for name, value in zip(made, operation.outputs, strict=True)
     ]
+
+
+# What are inputs now were attributes of operators of these names, up to an opset.
+_ONCE_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "Slice": ("starts", "ends", "axes"), "Squeeze": ("axes",), "Unsqueeze": ("axes",), "Split": ("split",),
+} | {f"Reduce{name}": ("axes",) for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare")}  # fmt: skip
+
+
+def _in_newer_form(
+    file: GraphFile, call: Call, given: list[str], outputs: Sequence[Tensor], attributes: dict[str, Any]
+) -> list[str]:
+    """A node whose file may have an older opset than the one that is written."""
+    if call.op == "Hardmax" and call.opset < 13:  # over all axes from this one on
+        rows = file.node("Flatten", *given, axis=call.integer("axis", 1))
+        return [file.reshaped(file.node("Hardmax", rows, axis=1), outputs[0].shape)]
+    for name in _ONCE_ATTRIBUTES.get(call.op, ()):
+        if name in attributes:
+            given = [*given, file.integers(attributes.pop(name))]
+    if call.op == "Split" and len(given) == 1:
+        attributes["num_outputs"] = len(outputs)
+    return file.several({"Scatter": "ScatterElements"}.get(call.op, call.op), given, len(outputs), **attributes)
 
 
 def _forbidden(file: GraphFile, x: str, dtype: Any, allowed: bool) -> str:
