@@ -464,3 +464,16 @@ def test_nodes_of_old_opsets_are_written_in_their_newest_form(op: str, tmp_path:
     net.to_onnx(tmp_path / "new.onnx")
     for found, expected in zip(by_reference(tmp_path / "new.onnx", [x]), as_list(net(x)), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_determinants_are_written(tmp_path: Path) -> None:
+    kind = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Det", ["x"], ["y"])], "graph",
+        [onnx.helper.make_tensor_value_info("x", kind, ["N", 3, 3])], [onnx.helper.make_tensor_value_info("y", kind, ["N"])],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 11)], ir_version=8)
+    onnx.save(model, tmp_path / "read.onnx")
+    nn.from_onnx(tmp_path / "read.onnx").to_onnx(tmp_path / "written.onnx")
+    x = np.random.RandomState(0).standard_normal((5, 3, 3)).astype(np.float32)
+    np.testing.assert_allclose(by_reference(tmp_path / "written.onnx", [x])[0], np.linalg.det(x), 1e-5)

@@ -14,6 +14,7 @@ from ....graph.tensor import Tensor
 from ...converted.functions import Compare, Forbid, Not
 from .._call import Call
 from .._graph_file import GraphFile
+from ..operators.sampling import Determinant
 from ..tensor import ByNumpy, Recipe
 from ._registry import NoForm, writes
 
@@ -192,6 +193,8 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
     if operation.function is Not:
         zero = file.node("Equal", given[0], file.constant(np.zeros((), operation.inputs[0].dtype)))
         return file.node("Cast", zero, to=kinds.INT64)
+    if operation.function is Determinant:
+        return file.node("Det", *given)
     if operation.function is Forbid:
         return _forbidden(file, given[0], operation.inputs[0].dtype, allowed=False)
     if operation.function is Compare:
