@@ -563,3 +563,19 @@ def test_a_single_number_in_bfloat16(tmp_path: Path) -> None:
     onnx.save(model, path)
     x = floats(4, 3)
     np.testing.assert_array_equal(nn.from_onnx(path)(x), 2 * x)
+
+
+def test_the_first_resize_rounds_up_where_fewer_entries_are_left(tmp_path: Path) -> None:
+    """The example of opset 10 itself, and what onnxruntime gives."""
+    kind = onnx.TensorProto.FLOAT
+    for scale, length, expected in ((0.6, 4, [0, 2]), (0.7, 5, [0, 2, 3]), (1.5, 3, [0, 0, 1, 2])):
+        graph = onnx.helper.make_graph(
+            [onnx.helper.make_node("Resize", ["x", "scales"], ["y"], mode="nearest")], "graph",
+            [onnx.helper.make_tensor_value_info("x", kind, ["N", 2, 1, length])],
+            [onnx.helper.make_tensor_value_info("y", kind, None)],
+            [onnx.numpy_helper.from_array(np.array([1, 1, 1, scale], np.float32), "scales")],
+        )  # fmt: skip
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 10)], ir_version=8)
+        onnx.save(model, tmp_path / "m.onnx")
+        x = np.random.RandomState(length).standard_normal((3, 2, 1, length)).astype(np.float32)
+        np.testing.assert_array_equal(nn.from_onnx(tmp_path / "m.onnx")(x), x[..., expected])

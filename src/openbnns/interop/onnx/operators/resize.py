@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -111,8 +111,10 @@ def _coordinates(call: Call) -> str:
     return call.text("coordinate_transformation_mode", "half_pixel" if call.opset > 10 else "asymmetric")
 
 
-def _rounding(call: Call) -> str:
-    return call.text("nearest_mode", "round_prefer_floor" if call.opset > 10 else "floor")
+def _rounding(call: Call, axes: Sequence[_Axis]) -> str:
+    """How positions become entries; the first version of Resize rounds up where fewer are left."""
+    smaller = any(axis.scale is not None and axis.scale < 1 for axis in axes)
+    return call.text("nearest_mode", "round_prefer_floor" if call.opset > 10 else "ceil" if smaller else "floor")
 
 
 def _axes(
@@ -186,7 +188,7 @@ def _native(call: Call, x: ForeignTensor, mode: str, axes: list[_Axis], shape: l
         return None
     coordinates = _coordinates(call)
     if mode == "nearest":
-        rounding = _rounding(call)
+        rounding = _rounding(call, axes)
         centred = (
             coordinates == "half_pixel" and rounding.startswith("round") and all(axis.is_multiple for axis in axes)
         )
@@ -236,7 +238,7 @@ _ROUNDING: dict[str, Callable[[Any], Any]] = {
 
 
 def _nearest(call: Call, axis: _Axis) -> Array:
-    name = _rounding(call)
+    name = _rounding(call, [axis])
     if name not in _ROUNDING:
         raise Misfit(f"nearest_mode={name!r} has no counterpart here")
     places: Array = _ROUNDING[name](_positions(call, axis)).astype(np.int64)
@@ -253,7 +255,7 @@ def _weights(call: Call, axis: _Axis, mode: str) -> tuple[Array, Array]:
         outside = (positions < 0) | (positions > n - 1)
     matrix = np.zeros((m, n))
     if mode == "nearest":
-        places = _ROUNDING[_rounding(call)](positions).astype(np.int64).clip(0, n - 1)
+        places = _ROUNDING[_rounding(call, [axis])](positions).astype(np.int64).clip(0, n - 1)
         matrix[np.arange(m), places] = 1
         return matrix.astype(np.float32), outside
     assert axis.scale is not None
