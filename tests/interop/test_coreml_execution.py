@@ -33,6 +33,37 @@ def run(function: coreml.Function, precision: Any = None, **inputs: Any) -> dict
     return coreml.Executable(function, precision).run(inputs)
 
 
+def convolution_of_bytes(weights: str, kind: str = "linear") -> coreml.Function:
+    """A convolution of two channels with weights of four bits, a scale for each output channel, and one bias."""
+    body = f"""tensor<fp32, [1, 2, 3]> y = conv_quantized(x = x, weight = tensor<uint8, [2, 2, 2]>({weights}), nbits = int32(4),
+        quantization_type = string("{kind}"), quant_scale = tensor<fp32, [2]>([0.5, 2]), quant_bias = tensor<fp32, [1]>([-3]),
+        bias = tensor<uint8, [2]>([1, 200]), pad_type = string("custom"), pad = tensor<int32, [2]>([1, 0]));"""
+    return program(body, "tensor<fp32, [1, 2, 3]> x", "y")
+
+
+def test_a_convolution_of_bytes_is_one_of_its_numbers() -> None:
+    weights = np.random.default_rng(5).integers(0, 16, (2, 2, 2))
+    x = np.random.default_rng(6).normal(size=(1, 2, 3)).astype(np.float32)
+    held = weights * np.array([0.5, 2]).reshape(2, 1, 1) - 3
+    seen = np.pad(x, ((0, 0), (0, 0), (1, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(seen, 2, -1)  # (N, I, T, K)
+    expected = np.einsum("nitk,oik->not", windows, held) + np.array([1, 200]).reshape(2, 1)
+    found = run(convolution_of_bytes(str(weights.tolist())), x=x)["y"]
+    np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "kind", "message"),
+    [
+        ("[[[1, 16], [0, 0]], [[0, 0], [0, 0]]]", "linear", "weights are from 0 to 16, which 4 bits do not hold"),
+        ("[[[1, 5], [0, 0]], [[0, 0], [0, 0]]]", "lut", "quantization_type is 'lut', but no input holds a table"),
+    ],
+)
+def test_a_convolution_of_bytes_has_bounds(weights: str, kind: str, message: str) -> None:
+    with pytest.raises(coreml.CoreMLError, match=f"conv_quantized 'y': {message}"):
+        run(convolution_of_bytes(weights, kind), x=np.ones((1, 2, 3), np.float32))
+
+
 # The suite of coremltools.
 
 # Cases that come out in another way, each with the reason, by parts of their names.

@@ -137,6 +137,12 @@ def _function(function: Function) -> FunctionFacts:
         for port in function.output_types()
         if not isinstance(port.type, TensorType) or port.type.element == "string"
     ]
+    facts.warnings += [
+        f"{operation}: the state is reset before its product with the weights. coremltools' tests expect this of Macs, "
+        "Apple's page on the operation has it the other way round; with reset_after there is no doubt"
+        for operation in function.walk()
+        if operation.type == "gru" and "reset_after" not in operation.inputs
+    ]
     return facts
 
 

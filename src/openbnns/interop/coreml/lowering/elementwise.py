@@ -239,9 +239,9 @@ def in_kind(x: ForeignTensor, kind: str) -> ForeignTensor:
 def quantize(
     call: Call, input: ForeignTensor, zero_point: Any, scale: Any, axis: int | None, output_dtype: str
 ) -> ForeignTensor:
-    shifted = F.round(F.div(input.numbers, _along(scale, input, axis)))
+    shifted = F.round(F.div(input.numbers, by_entry(scale, input, axis)))
     if zero_point is not None:
-        shifted = F.add(shifted, _along(zero_point, input, axis))
+        shifted = F.add(shifted, by_entry(zero_point, input, axis))
     least, most = (0.0, 255.0) if output_dtype == "uint8" else (-128.0, 127.0)
     return ForeignTensor(F.clamp(shifted, least, most))
 
@@ -250,12 +250,12 @@ def quantize(
 def dequantize(call: Call, input: ForeignTensor, zero_point: Any, scale: Any, axis: int | None) -> ForeignTensor:
     value = input.numbers
     if zero_point is not None:
-        value = F.sub(value, _along(zero_point, input, axis))
-    return ForeignTensor(F.mul(value, _along(scale, input, axis)))
+        value = F.sub(value, by_entry(zero_point, input, axis))
+    return ForeignTensor(F.mul(value, by_entry(scale, input, axis)))
 
 
-def _along(given: Any, x: ForeignTensor, axis: int | None) -> Any:
-    """A number, or one for every entry along an axis."""
+def by_entry(given: Any, x: ForeignTensor, axis: int | None) -> Any:
+    """A number, or one for every entry along an axis, to meet the elements of a tensor."""
     array = np.asarray(given.array if isinstance(given, ForeignTensor) else given, np.float32)
     if array.ndim == 0:
         return array

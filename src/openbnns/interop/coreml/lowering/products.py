@@ -9,7 +9,8 @@ import numpy as np
 from ....graph.parameter import Parameter
 from ....graph.sizes import product
 from ....nn import functional as F
-from ...converted.tensors import ForeignTensor
+from ...converted.tensors import ForeignTensor, Misfit
+from .elementwise import by_entry
 from .table import Call, operation
 
 _AUTO = {"valid": "VALID", "same": "SAME_UPPER", "same_lower": "SAME_LOWER", "custom": "NOTSET"}
@@ -66,6 +67,22 @@ def conv(
     return call.onnx(
         "Conv", x, weight, bias, strides=strides, dilations=dilations, group=groups, auto_pad=_AUTO[pad_type], **pads
     )
+
+
+@operation("conv_quantized")
+def conv_quantized(
+    call: Call, x: ForeignTensor, weight: ForeignTensor, bias: Any, quantization_type: str, nbits: int, quant_scale: Any,
+    quant_bias: Any, **geometry: Any,
+) -> Any:  # fmt: skip
+    """A convolution with weights ``q * quant_scale + quant_bias``, both numbers or one for every output channel."""
+    if quantization_type != "linear":
+        raise Misfit(f"quantization_type is {quantization_type!r}, but no input holds a table. 'linear' can be computed")
+    numbers = weight.array.astype(np.float32)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < 2**nbits:
+        raise Misfit(f"weights are from {numbers.min():g} to {numbers.max():g}, which {nbits} bits do not hold")
+    held = ForeignTensor(numbers * by_entry(quant_scale, weight, 0) + by_entry(quant_bias, weight, 0))
+    shift = None if bias is None else ForeignTensor(np.asarray(bias, np.float32))
+    return conv(call, x, held, shift, **geometry)
 
 
 @operation("conv_transpose")
