@@ -119,6 +119,15 @@ struct SumValues {
   OPENBNNS_INLINE double single(int64_t i) const { return factor * static_cast<double>(sum[i]) + added.single(i); }
 };
 
+struct ScaledSums {
+  const int32_t* sum;
+  const double *factor, *term;
+  OPENBNNS_INLINE DoubleVec at(int64_t i) const {
+    return load_doubles(factor + i) * load_doubles(sum + i) + load_doubles(term + i);
+  }
+  OPENBNNS_INLINE double single(int64_t i) const { return factor[i] * static_cast<double>(sum[i]) + term[i]; }
+};
+
 constexpr int kTogether = 32;  // become bytes at a time: by fours, that would take as long as the rest
 typedef IntVec WordsTogether[kTogether / kWidth];
 
@@ -362,6 +371,10 @@ void encode(const Element& element, const float* values, int64_t count, void* to
 template <class Sum>
 void encode_sums(const Element& element, const Sum* sums, double factor, const double* terms, int64_t count, void* to) {
   encode_source(element, SumValues<Sum, Terms>{sums, factor, {terms}}, count, to);
+}
+void encode_sums(const Element& element, const int32_t* sums, const double* factors, const double* terms, int64_t count,
+                 void* to) {
+  encode_source(element, ScaledSums{sums, factors, terms}, count, to);
 }
 template <class Sum>
 void encode_sums(const Element& element, const Sum* sums, double factor, double term, int64_t count, void* to) {

@@ -24,6 +24,9 @@ void encode(const Element& element, const float* values, int64_t count, void* to
 // The same of the values factor * sums[i] + terms[i], in double; sums are int32, or floats that are integers.
 template <class Sum>
 void encode_sums(const Element& element, const Sum* sums, double factor, const double* terms, int64_t count, void* to);
+// With a factor for each.
+void encode_sums(const Element& element, const int32_t* sums, const double* factors, const double* terms, int64_t count,
+                 void* to);
 // With one term for all.
 template <class Sum>
 void encode_sums(const Element& element, const Sum* sums, double factor, double term, int64_t count, void* to);

@@ -40,6 +40,7 @@ struct MatrixProduct {
   // are floats, or exact if A and B are bytes (see stored_product.h).
   Element a_element = {}, b_element = {}, c_element = {};
   float alpha = 1;  // of products with such operands only: a factor on the sums; excludes the biases
+  const float* b_scales = nullptr;  // [n], of the columns of B beside its scale, for exact sums; null: 1
 
   // With kBFloat16Pairs, operands of float32 are rounded where they are packed; products that do not pack keep them.
   // For operands of other types sums_of() chooses, before B is packed.

@@ -83,21 +83,33 @@ void set_terms(const MatrixProduct& p, const MatrixProduct& given, Finish& finis
                b_bias = bias_of(given.b_element, false, p.sums);
   const auto k = static_cast<double>(p.k);
   finish.factor = a_scale * b_scale;
-  // doubles of rows and columns, and room for sums
-  auto* terms = reinterpret_cast<double*>(scratch(kStoredTerms, static_cast<size_t>(3 * (p.m + p.n))));
-  auto* sums = reinterpret_cast<int32_t*>(terms + p.m + p.n);
+  // doubles of rows and columns, room for sums, and factors
+  const int64_t lines = p.m + p.n;
+  auto* terms =
+      reinterpret_cast<double*>(scratch(kStoredTerms, static_cast<size_t>(4 * lines + (p.b_scales ? 2 * p.n : 0))));
+  auto* sums = reinterpret_cast<int32_t*>(terms + lines);
   double* column_term = terms + p.m;
   const int32_t* column_sums = sums;
   if (a_bias != 0 && p.packed_b)
     column_sums = reinterpret_cast<const int32_t*>(p.packed_b + packed_b_floats(p.n, steps_of(p)));
   else if (a_bias != 0)
     sum_columns(given, sums, threads);
+  finish.column_term = column_term;
+  if (p.b_scales) {
+    double* factor = terms + 2 * lines;
+    for (int64_t j = 0; j < p.n; j++) {
+      factor[j] = column_factor(finish.factor, p.b_scales[j]);
+      column_term[j] = p.column_bias ? static_cast<double>(p.column_bias[j]) : 0.0;
+      if (a_bias != 0) column_term[j] += factor[j] * (a_bias / a_scale * column_sums[j]);
+    }
+    finish.column_factor = factor;
+    return;
+  }
   for (int64_t j = 0; j < p.n; j++) {
     double term = p.column_bias ? static_cast<double>(p.column_bias[j]) : 0.0;
     if (a_bias != 0) term += a_bias * (b_scale * column_sums[j] + k * b_bias);
     column_term[j] = term;
   }
-  finish.column_term = column_term;
   if (b_bias != 0 || p.row_bias) {
     if (b_bias != 0) sum_lines(given.a_element, given.a, given.lda, !given.transpose_a, p.m, p.k, sums, threads);
     const int64_t offset = shift_of(given.a_element, true, p.sums) * p.k;
@@ -164,11 +176,16 @@ void convert_row(const MatrixProduct& p, int64_t row, int64_t column, int64_t co
         for (int64_t j = 0; j < count; j++) terms[j] = (term[j] + row_term) + (exact && f.adds ? old[j] : 0.0);
         term = terms;
       }
+      const double* factor = f.column_factor ? f.column_factor + whole_column + i : nullptr;
       if (exact) {
-        encode_sums(f.element, sums, f.factor, term, count, to);
+        if (factor)
+          encode_sums(f.element, sums, factor, term, count, to);
+        else
+          encode_sums(f.element, sums, f.factor, term, count, to);
         continue;
       }
-      for (int64_t j = 0; j < count; j++) values[j] = static_cast<float>(f.factor * sums[j] + term[j]);
+      for (int64_t j = 0; j < count; j++)
+        values[j] = static_cast<float>((factor ? factor[j] : f.factor) * sums[j] + term[j]);
     }
     if (p.activation) activation_forward(*p.activation, values, values, count, count);
     if (f.adds)

@@ -9,6 +9,9 @@
 //   sum ab = a_scale b_scale sum A'B' + a_scale b_bias sum A' + a_bias (b_scale sum B' + k b_bias)
 //
 // in double, from int32 sums.
+//
+// With a scale for every column of B, whose bytes have no bias then, the factor a_scale b_scale is rounded to float32.
+// Its products with sums, of up to 29 bits, are exact: results have the same bits with fused multiply-adds and without.
 #pragma once
 #include "gemm/gemm.h"
 
@@ -24,7 +27,8 @@ struct Finish {
   bool adds = false;  // to what `to` holds
   // of exact sums
   double factor = 1;
-  const double* row_term = nullptr;  // null: 0
+  const double* column_factor = nullptr;  // null: `factor` for all
+  const double* row_term = nullptr;       // null: 0
   const double* column_term = nullptr;
 };
 
@@ -63,6 +67,11 @@ inline int shift_of(const Element& element, bool left, SumKind sums) {
 // An operand stands for scale * integer + bias_of(), given these integers.
 inline double bias_of(const Element& element, bool left, SumKind sums) {
   return static_cast<double>(element.bias) - shift_of(element, left, sums) * static_cast<double>(element.scale);
+}
+
+// Of the sums of a column, or of an output channel, whose weights have a scale of their own.
+inline double column_factor(double factor, float scale) {
+  return static_cast<double>(static_cast<float>(factor * static_cast<double>(scale)));
 }
 
 // sums[j] = the sum over k of the integers of column j of op(B), as the kernels take them.

@@ -131,6 +131,7 @@ def convolution(
     b: Element,
     y: Element,
     bfloat16: bool,
+    w_scales: bytes,
     activation: ActivationSpec,
 ) -> Plan: ...
 def crop_resize(
@@ -172,6 +173,7 @@ def fully_connected(
     b: Element,
     y: Element,
     bfloat16: bool,
+    w_scales: bytes,
     activation: ActivationSpec,
 ) -> Plan: ...
 def fused(*, first: Plan, arithmetic: bool, normalization: NormalizationShape, activation: ActivationSpec) -> Plan: ...
@@ -291,6 +293,7 @@ def transposed_convolution(
     b: Element,
     y: Element,
     bfloat16: bool,
+    w_scales: bytes,
     activation: ActivationSpec,
 ) -> Plan: ...
 def pooled(plan: Plan) -> Plan | None: ...

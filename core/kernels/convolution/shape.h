@@ -23,8 +23,11 @@ struct ConvolutionShape {
       false;  // sums of products as they are, in short chains: no transforms that save multiplications (Winograd)
   Element x = {}, w = {}, b = {}, y = {};  // what these are stored as; float32 for all but forward convolutions
   bool bfloat16 = false;                   // operands of matrix products may be rounded to BFloat16
+  Table<float> w_scales = {};  // one for each output channel, beside that of w; for bytes x and w of Int8 without bias;
+                               // empty: 1
   OPENBNNS_FIELDS(in_channels, in_height, in_width, out_channels, out_height, out_width, kernel_height, kernel_width,
-                  stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left, groups, exact, x, w, b, y, bfloat16)
+                  stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left, groups, exact, x, w, b, y, bfloat16,
+                  w_scales)
 };
 
 }  // namespace openbnns

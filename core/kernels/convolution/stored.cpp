@@ -369,7 +369,6 @@ class StoredConvolution : public Plan {
       uint8_t *placed = bytes(kInputBand, windows_->plane_bytes()), *line = bytes(kStoredA, count);
       auto* sums = reinterpret_cast<int32_t*>(bytes(kStoredSums, 4 * count));
       const bool one_term = of_samples.has_one_term();
-      ByteBlocks blocks(s_.y, terms().factor(), windows_->turns());
       StoredResults results = of_samples;
       results.sums = reinterpret_cast<const float*>(sums);
       windows_->clear(placed);
@@ -382,6 +381,7 @@ class StoredConvolution : public Plan {
         for (int64_t o = group * outputs_; o < (group + 1) * outputs_; o++) {
           results.first_channel = o;
           results.y = moved(of_samples.y, s_.y, n * call.stride[Y] + o * out_plane_);
+          ByteBlocks blocks(s_.y, terms().factor(o), windows_->turns());
           const bool to_bytes = one_term && blocks.take(results.one_term(o));
           windows_->sum(placed, weights + o * windows_->row_groups(), sums, to_bytes ? &blocks : nullptr, line);
           if (to_bytes) {
@@ -477,8 +477,9 @@ bool covers(const ConvolutionShape& s, const ActivationSpec& f) {
 
 std::unique_ptr<Plan> make_stored_convolution(const ConvolutionShape& s, const ActivationSpec& activation) {
   if (!covers(s, activation)) return std::make_unique<StoredConvolution>(s, activation);
-  return make_fully_connected({s.in_channels * s.in_height * s.in_width, s.out_channels, s.x, s.w, s.b, s.y},
-                              activation);
+  return make_fully_connected(
+      {s.in_channels * s.in_height * s.in_width, s.out_channels, s.x, s.w, s.b, s.y, s.bfloat16, s.w_scales},
+      activation);
 }
 
 }  // namespace OPENBNNS_ISA

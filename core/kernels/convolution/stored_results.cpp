@@ -114,6 +114,7 @@ double ExactTerms::term(const int32_t* weight_sums, int64_t channel, Taps rows, 
   const int64_t width = s_.kernel_width + 1;
   const int32_t *low = table + rows.begin * width, *high = table + rows.end * width;
   const int32_t sum = high[columns.end] - low[columns.end] - high[columns.begin] + low[columns.begin];
+  if (!s_.w_scales.empty()) return bias + factor(channel) * (x_bias_ / x_scale_ * sum);
   const int64_t cells = inputs() * (rows.end - rows.begin) * (columns.end - columns.begin);
   return bias + x_bias_ * (w_scale_ * sum + w_bias_ * static_cast<double>(cells));
 }
@@ -136,7 +137,7 @@ int64_t StoredResults::rows_together() const { return std::max<int64_t>(1, kToge
 template <class Sum>
 void StoredResults::finish_exact(const Sum* from, int64_t n, int64_t channel, void* to) const {
   const int64_t whole_channel = first_channel + channel, rows = rows_together();
-  const double start = bias ? static_cast<double>(bias[whole_channel]) : 0.0, factor = terms->factor();
+  const double start = bias ? static_cast<double>(bias[whole_channel]) : 0.0, factor = terms->factor(whole_channel);
   const int32_t* windows = window_sums ? window_sums + (n * groups + whole_channel / group_channels) * plane : nullptr;
   if (terms->are_alike() && !windows && !activation)
     return encode_sums(element, from, factor, terms->common_term(weight_sums, whole_channel, start), plane, to);
@@ -164,7 +165,7 @@ template <class Sum>
 void StoredResults::finish_bytes(const Sum* from, int64_t whole_channel, double start, void* to) const {
   const int64_t rows = rows_together();
   float* added = scratch(kStoredPlane, static_cast<size_t>(rows * width));
-  SingleSums single(element, terms->factor());
+  SingleSums single(element, terms->factor(whole_channel));
   for (int64_t row = 0; row < plane / width; row += rows) {
     const int64_t first = row * width, end = std::min(first + rows * width, plane);
     terms->terms_of_rows(
@@ -175,7 +176,8 @@ void StoredResults::finish_bytes(const Sum* from, int64_t whole_channel, double 
       double exact[SingleSums::kDoubtful];
       const int64_t doubtful = std::min(SingleSums::kDoubtful, end - i);
       for (int64_t j = 0; j < doubtful; j++) exact[j] = terms->term_of_cell(weight_sums, whole_channel, i + j, start);
-      if (doubtful > 0) encode_sums(element, from + i, terms->factor(), exact, doubtful, moved(to, element, i));
+      if (doubtful > 0)
+        encode_sums(element, from + i, terms->factor(whole_channel), exact, doubtful, moved(to, element, i));
       i += doubtful;
     }
   }

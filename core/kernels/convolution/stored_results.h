@@ -16,11 +16,17 @@ namespace OPENBNNS_ISA {
 //
 //   x = x_scale X + x_bias, w = w_scale W + w_bias:
 //   sum xw = x_scale w_scale sum XW + x_bias (w_scale sum W + w_bias sum 1) + x_scale w_bias sum X
+//
+// Where output channels have scales of their own, w_bias is 0 and factors are as in gemm/stored_product.h.
 class ExactTerms {
  public:
   [[gnu::cold]] ExactTerms(const ConvolutionShape& s, SumKind sums);
 
-  double factor() const { return x_scale_ * w_scale_; }  // of sum XW
+  // Of sum XW of an output channel.
+  double factor(int64_t channel) const {
+    const double factor = x_scale_ * w_scale_;
+    return s_.w_scales.empty() ? factor : column_factor(factor, s_.w_scales[static_cast<size_t>(channel)]);
+  }
 
   bool needs_weight_sums() const { return x_bias_ != 0; }
   int64_t weight_sums_count() const { return s_.out_channels * table_size(); }

@@ -135,6 +135,7 @@ class FullyConnected : public Plan, private JointPlan {
     p.b_element = shape_.w;
     p.sums = is_stored(p) ? sums_of(p) : sums_of_rounded(shape_.bfloat16);
     p.column_bias = bias(call);
+    if (!shape_.w_scales.empty()) p.b_scales = shape_.w_scales.data();
     return p;
   }
 

@@ -30,7 +30,7 @@ from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
 from ._activation_rules import native_activation, resolve_fused
 from .base import UnaryFilter
-from .fully_connected import bias_view, resolve_bias
+from .fully_connected import bias_view, native_scales, resolve_bias, resolve_scales, scaled
 
 if TYPE_CHECKING:
     from .. import _core
@@ -140,6 +140,7 @@ class KernelFilter(UnaryFilter):
     kernel: tuple[int, int]
     groups = 1
     exact: bool  # plain sums only, as the accuracy setting at creation demands
+    weights_scales: NDArray[Any] | None = None  # one for each output channel, of weights of Int8
     _formulas: tuple[Callable[..., NDArray[Any]], Callable[..., dict[str, NDArray[Any]]]]  # forward and backward
 
     def _finish(self, p: BNNSLayerParametersConvolution, who: Caller) -> None:
@@ -165,13 +166,13 @@ class KernelFilter(UnaryFilter):
             dilation_y=dilation_y, dilation_x=dilation_x, pad_up=self.window.padding[0], pad_left=self.window.padding[2],
             groups=self.groups, exact=self.exact, bfloat16=self.rounds_products, activation=native_activation(f),
             x=stored.native_element_of(x), w=stored.native_element_of(w), b=stored.native_element_of(b),
-            y=stored.native_element_of(y),
+            y=stored.native_element_of(y), w_scales=native_scales(self.weights_scales),
         )  # fmt: skip
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
     ) -> NDArray[Any]:
-        return self._formulas[0](x, w, b, f, self.geometry)
+        return self._formulas[0](x, w if w is None else scaled(w, self.weights_scales), b, f, self.geometry)
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
@@ -189,7 +190,12 @@ class Convolution(KernelFilter):
     family = "convolution"
 
     def __init__(
-        self, p: BNNSLayerParametersConvolution, filter_params: BNNSFilterParameters | None, who: Caller
+        self,
+        p: BNNSLayerParametersConvolution,
+        filter_params: BNNSFilterParameters | None,
+        who: Caller,
+        *,
+        weights_scales: Any = None,
     ) -> None:
         super().__init__(filter_params, who)
         x, y = resolve_image(p.i_desc, who("i_desc")), resolve_image(p.o_desc, who("o_desc"))
@@ -206,6 +212,8 @@ class Convolution(KernelFilter):
         self.input = Operand(x, x.memory_axes, stored=as_stored)
         self.output = Operand(y, y.memory_axes, stored=as_stored)
         self.weights = self.hold(w, axes, who("w_desc.data"), p.w_desc.data, stored=as_stored)
+        products = w.count // y.size[2]
+        self.weights_scales = resolve_scales(weights_scales, x, w, products, y.size[2], who)
         self._finish(p, who)
 
     def _check_channels(self, x: View, y: View, w: View, axes: tuple[int, int, int, int], who: Caller) -> None:

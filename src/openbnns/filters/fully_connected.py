@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .. import _core
 
 # Axes (output, input) of size[] in each weights layout.
+_LONGEST_EXACT_SUM = 65536  # products, as in core/gemm/stored_product.h
 _WEIGHT_AXES = {"RowMajorMatrix": (1, 0), "ColumnMajorMatrix": (0, 1), "2DFirstMajor": (0, 1), "2DLastMajor": (0, 1)}
 
 
@@ -39,7 +41,12 @@ class FullyConnected(UnaryFilter):
     family = "fully connected"
 
     def __init__(
-        self, p: BNNSLayerParametersFullyConnected, filter_params: BNNSFilterParameters | None, who: Caller
+        self,
+        p: BNNSLayerParametersFullyConnected,
+        filter_params: BNNSFilterParameters | None,
+        who: Caller,
+        *,
+        weights_scales: Any = None,
     ) -> None:
         super().__init__(filter_params, who)
         x, y = resolve_both(p, who)
@@ -55,6 +62,7 @@ class FullyConnected(UnaryFilter):
         self.output = Operand(y, y.memory_axes, flat=True, stored=as_stored)
         self.weights = self.hold(w, axes, weights.field("data"), values, stored=as_stored)
         self.bias = resolve_bias(self, p.bias, self.outputs, who, stored=as_stored)
+        self.weights_scales = resolve_scales(weights_scales, x, w, self.inputs, self.outputs, who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
         self.build_plan()
@@ -93,14 +101,14 @@ class FullyConnected(UnaryFilter):
         x, w, b, y = map(stored.native_element_of, (self.input, self.weights, self.bias, self.output))
         return engines._core.fully_connected(
             inputs=self.inputs, outputs=self.outputs, x=x, w=w, b=b, y=y, bfloat16=self.rounds_products,
-            activation=native_activation(f),
+            w_scales=native_scales(self.weights_scales), activation=native_activation(f),
         )  # fmt: skip
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
     ) -> NDArray[Any]:
         assert w is not None
-        return reference.forward(x, w, b, f)
+        return reference.forward(x, scaled(w, self.weights_scales), b, f)
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
@@ -108,6 +116,42 @@ class FullyConnected(UnaryFilter):
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         assert w is not None
         return reference.backward(x, y, dy, w, self.activation, wanted, z=self.reference_z(x, w, b))
+
+
+def resolve_scales(given: Any, x: View, w: View, products: int, outputs: int, who: Caller) -> NDArray[Any] | None:
+    """The scales of int8 weights, one for each output (channel); ``products`` are those of a sum."""
+    if given is None:
+        return None
+    scales = np.array(given, np.float32)
+    if scales.shape != (outputs,) or not (np.isfinite(scales) & (scales > 0)).all():
+        raise Problem(
+            f"{who('weights_scales')} has shape {scales.shape}, but one positive number for each of the {outputs} outputs is "
+            "needed. Pass such a vector."
+        )
+    if x.element.name not in ("Int8", "UInt8") or w.element.name != "Int8" or w.bias:
+        raise Problem(
+            f"{who('weights_scales')} needs an input of Int8 or UInt8 and weights of Int8 without data_bias, but the input is "
+            f"{x.element.name} and the weights are {w.element.name}{f' with data_bias {w.bias:g}' if w.bias else ''}. Leave it "
+            "out, and multiply the weights.",
+            kind=TypeError,
+        )
+    if products > _LONGEST_EXACT_SUM:
+        raise Problem(
+            f"{who('weights_scales')} is for exact sums of at most {_LONGEST_EXACT_SUM} products, but a sum has {products}. "
+            "Leave it out, and use weights of Float32.",
+            unsupported=True,
+        )
+    return scales
+
+
+def native_scales(scales: NDArray[Any] | None) -> bytes:
+    """The scales as native plans take them."""
+    return b"" if scales is None else scales.tobytes()
+
+
+def scaled(w: NDArray[Any], scales: NDArray[Any] | None) -> NDArray[Any]:
+    """Weights multiplied by the scales of their outputs, which the first axis counts."""
+    return w if scales is None else w * scales.reshape(-1, *(1,) * (w.ndim - 1))
 
 
 def resolve_bias(

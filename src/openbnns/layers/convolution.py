@@ -44,6 +44,9 @@ class ConvolutionLayer(UnaryLayer):
     and ``bias`` are copied, unless ``filter_parameters`` has ``BNNSFlagsUseClientPtr``: then the layer reads the arrays
     at each call, so that training may change them in place.
 
+    With ``weights_scales``, one positive number for each output channel, int8 weights stand for their products with these
+    numbers; the input is a descriptor of Int8 or UInt8 then. Sums are those of integers, and exact.
+
     >>> import numpy as np
     >>> from openbnns import *
     >>> layer = ConvolutionLayer(input=Shape.image_chw(8, 6, 3), weights=np.ones((4, 3, 3, 3), np.float32))
@@ -77,6 +80,7 @@ class ConvolutionLayer(UnaryLayer):
         group_count: int = 1,
         stride: Sequence[int] | int = (1, 1),
         dilation_stride: Sequence[int] | int = (1, 1),
+        weights_scales: Any = None,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         activation = ActivationFunction.identity() if activation is None else activation
@@ -89,7 +93,15 @@ class ConvolutionLayer(UnaryLayer):
                 padding=padding, groups=group_count, stride=stride, dilation_stride=dilation_stride,
             )  # fmt: skip
             p.activation = activation.bnns_activation
-            return (TransposedConvolution if transposed else Convolution)(p, filter_parameters, who)
+            if not transposed:
+                return Convolution(p, filter_parameters, who, weights_scales=weights_scales)
+            if weights_scales is not None:
+                raise Problem(
+                    f"{who('weights_scales')} is for ConvolutionType.STANDARD: transposed convolutions are computed in Float32. "
+                    "Leave it out, and multiply the weights.",
+                    unsupported=True,
+                )
+            return TransposedConvolution(p, filter_parameters, who)
 
         self._create(make, filter_parameters, activation)
         self._summarize(activation)

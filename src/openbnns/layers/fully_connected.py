@@ -30,6 +30,9 @@ class FullyConnectedLayer(ConvolutionLayer):
     ``weights`` and ``bias`` are copied, unless ``filter_parameters`` has ``BNNSFlagsUseClientPtr``: then the layer
     reads the arrays at each call, so that training may change them in place.
 
+    With ``weights_scales``, one positive number for each output, int8 weights stand for their products with these numbers;
+    the input is a descriptor of Int8 or UInt8 then. Sums are those of integers, and exact.
+
     >>> import numpy as np
     >>> from openbnns import *
     >>> layer = FullyConnectedLayer(weights=np.ones((2, 3), np.float32), bias=np.array([0, 1], np.float32))
@@ -50,6 +53,7 @@ class FullyConnectedLayer(ConvolutionLayer):
         output: Any = None,
         bias: Any = None,
         activation: ActivationFunction | None = None,
+        weights_scales: Any = None,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         activation = ActivationFunction.identity() if activation is None else activation
@@ -57,7 +61,7 @@ class FullyConnectedLayer(ConvolutionLayer):
         def make(who: Caller) -> FullyConnected:
             p = describe_fully_connected(who, who, client_pointer(filter_parameters), input, output, weights, bias)
             p.activation = activation.bnns_activation
-            return FullyConnected(p, filter_parameters, who)
+            return FullyConnected(p, filter_parameters, who, weights_scales=weights_scales)
 
         self._create(make, filter_parameters, activation)
         self._summarize(activation)
