@@ -12,6 +12,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "bindings/byte_calls.h"
 #include "bindings/call_list.h"
 #include "bindings/choosing.h"
 #include "bindings/clipping_call.h"
@@ -196,6 +197,7 @@ NB_MODULE(core, m) {
   bind_optimizer(m);
   bind_clipping(m);
   bind_tensor(m);
+  bind_byte_calls(m);
   bind_exchange(m);
   bind_known_calls(m);
   bind_call_list(m);
@@ -236,6 +238,7 @@ NB_MODULE(core, m) {
 #endif
   m.def("system_has_amx", &system_has_amx);
   m.def("multiplies_bfloat16", [] { return kernels().multiplies_bfloat16(); });
+  m.def("multiplies_bytes", [] { return kernels().multiplies_bytes(); });
   m.def(
       "peak_gflop",
       [](int64_t iterations, int threads) {

@@ -197,6 +197,7 @@ void convert_row(const MatrixProduct& p, int64_t row, int64_t column, int64_t co
 }  // namespace
 
 bool multiplies_bfloat16() { return has_bfloat16_sums(); }
+bool multiplies_bytes() { return has_quad_sums(); }
 
 SumKind sums_of_rounded(bool to_bfloat16) {
   return to_bfloat16 && has_bfloat16_sums() ? SumKind::kBFloat16Pairs : SumKind::kFloats;

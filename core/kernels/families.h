@@ -22,6 +22,7 @@
 #include "kernels/padding/shape.h"
 #include "kernels/permute/shape.h"
 #include "kernels/pooling/shape.h"
+#include "kernels/quantization/bytes.h"
 #include "kernels/quantization/shape.h"
 #include "kernels/random_numbers/shape.h"
 #include "kernels/recurrent/shape.h"
@@ -56,6 +57,7 @@
   PLAN(Plan, reduction, const ReductionShape&)                                                        \
   PLAN(Plan, resize, const ResizeShape&)                                                              \
   PLAN(Plan, transposed_convolution, const ConvolutionShape&, const ActivationSpec&)                  \
+  FUNCTION(void, add_bytes, const ByteSum& s, int threads)                                            \
   FUNCTION(void, band_part, const BandShape& s, const char* x, char* y, int threads)                  \
   /* the sum of the squares of every `block` elements of x */                                          \
   FUNCTION(void, block_squares, const float* x, double* sums, int64_t count, int64_t block,           \
@@ -69,6 +71,7 @@
            double use_norm, int threads)                                                              \
   FUNCTION(void, compare, ComparedType type, Comparison operation, bool inverted, const void* a,      \
            const void* b, uint8_t* y, int64_t count, int threads)                                     \
+  FUNCTION(void, convert_numbers, const Conversion& c, int threads)                                   \
   /* the number of the first index that is not in 0 .. limit - 1, or -1 */                            \
   FUNCTION(int64_t, first_outside, const int64_t* indices, int64_t count, int64_t limit)              \
   FUNCTION(void, gather, const Selection& s, int threads)                                             \
@@ -84,11 +87,14 @@
   FUNCTION(bool, uses_amx, void)                                                                      \
   /* whether products of BFloat16 are multiplied as such: faster than float32 */                       \
   FUNCTION(bool, multiplies_bfloat16, void)                                                           \
+  /* whether bytes are multiplied four at a time (VNNI) */                                             \
+  FUNCTION(bool, multiplies_bytes, void)                                                              \
   FUNCTION(void, nearest_neighbors, const NeighborSearch& s, int threads)                             \
   FUNCTION(void, optimizer_step, const OptimizerRule& rule, const OptimizerTensor* tensors,           \
            int64_t count, int threads)                                                                \
   /* GFLOP done by a register-only multiply-add loop, for benchmarks */                               \
   FUNCTION(double, peak_gflop, int64_t iterations)                                                    \
+  FUNCTION(void, pool_bytes, const BytePooling& s, int threads)                                       \
   FUNCTION(void, random_fill, const RandomFill& fill, int threads)                                    \
   FUNCTION(void, scatter, const Selection& s, Scattering kind, int threads)                           \
   FUNCTION(void, strided_copy, const StridedCopy& copy, int threads)                                  \
