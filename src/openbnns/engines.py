@@ -32,6 +32,8 @@ EXACT = "exact"
 
 FLOAT32 = "float32"
 BFLOAT16 = "bfloat16"
+INT8 = "int8"
+INFERENCE_PRECISIONS = (FLOAT32, BFLOAT16, INT8)
 
 
 class Arithmetic(NamedTuple):
@@ -191,6 +193,11 @@ def check_precision(name: str, who: str, choices: tuple[str, ...] = (FLOAT32, BF
     """The name of a precision that this CPU has instructions for, checked."""
     if not isinstance(name, str):
         raise TypeError(f"{who}: precision must be a string, not {type(name).__name__}.")
+    if name == INT8 and name not in choices:
+        raise ValueError(
+            f"{who}: precision 'int8' is for inference, and gradients need 'float32' or 'bfloat16'. Train with one of these, "
+            "then call net.compile_inference(batch_size, precision='int8', calibration=samples)."
+        )
     if name not in choices:
         *first, last = map(repr, choices)
         raise ValueError(f"{who}: there is no precision {name!r}. Choose {', '.join(first)} or {last}.")

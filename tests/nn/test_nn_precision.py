@@ -170,12 +170,16 @@ def test_digits_are_learned(tmp_path: Path) -> None:
 
 def test_refused_names() -> None:
     net = nn.Linear(2, 2)
-    for make in (
-        lambda precision: nn.Trainer(net, precision=precision),
-        lambda precision: net.compile_step("mse", "sgd", 2, precision=precision),
-        lambda precision: net.build((2,)).compile_inference(2, precision=precision),
+    training = "'float32' or 'bfloat16'"
+    for make, names in (
+        (lambda precision: nn.Trainer(net, precision=precision), training),
+        (lambda precision: net.compile_step("mse", "sgd", 2, precision=precision), training),
+        (
+            lambda precision: net.build((2,)).compile_inference(2, precision=precision),
+            "'float32', 'bfloat16' or 'int8'",
+        ),
     ):
-        with pytest.raises(ValueError, match=r"there is no precision 'half'. Choose 'float32' or 'bfloat16'"):
+        with pytest.raises(ValueError, match=rf"there is no precision 'half'. Choose {names}"):
             make("half")
         with pytest.raises(TypeError, match="precision must be a string, not int"):
             make(16)

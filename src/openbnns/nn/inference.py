@@ -12,10 +12,12 @@ import numpy as np
 from .. import engines
 from .._plural import plural
 from ..graph.checks import whole_number
+from ..graph.graph import Graph
 from ..graph.program import Program
 from ..graph.structure import Structure, flatten
 from ..graph.tensor import Array
 from .module import Module
+from .quantized_inference import Quantization, check_options, quantize
 from .recording import Recording, forget_recordings, input_shapes, recording_of
 
 _WHO = "compile_inference"
@@ -51,9 +53,23 @@ class CompiledInference:
     (True, [[10.0]])
     """
 
-    def __init__(self, network: Module, batch_size: int, precision: str = engines.FLOAT32) -> None:
+    quantization: Quantization | None = None
+    """With precision "int8": which layers are computed from bytes, the accuracy lost and the time gained."""
+
+    def __init__(
+        self,
+        network: Module,
+        batch_size: int,
+        precision: str = engines.FLOAT32,
+        calibration: Any = None,
+        float32_layers: str = "auto",
+    ) -> None:
         self.batch_size, self.precision = batch_size, precision
-        self._frozen = _frozen_copy(network, precision)
+        of_bytes = precision == engines.INT8
+        self._frozen = _frozen_copy(network, engines.FLOAT32 if of_bytes else precision)
+        self._quantized: Graph | None = None
+        if of_bytes:
+            self._quantized, self.quantization = quantize(self._frozen, batch_size, calibration, float32_layers)
         self._weights = 0 if engines._core is None else engines._core.new_weights_version()
         self._making = Lock()
         self._own = local()
@@ -115,8 +131,8 @@ class CompiledInference:
                             f"{_WHO}: the shape of samples is not known yet. Build the network, or call this on a batch, first."
                         )
                     self._build(given)
-                sizes = self._recording.graph.sizes_for(self.batch_size)
-                program = Program(self._recording.graph, sizes, training=False)
+                graph = self._recording.graph if self._quantized is None else self._quantized
+                program = Program(graph, graph.sizes_for(self.batch_size), training=False)
             self._own.structure = self._structure
             self._own.shown = self._structure.fill(program.outputs)
             self._own.program = program
@@ -167,12 +183,15 @@ class CompiledInference:
         return targets
 
 
-def compile_inference(network: Module, batch_size: Any, precision: str | None) -> CompiledInference:
+def compile_inference(
+    network: Module, batch_size: Any, precision: str | None, calibration: Any, float32_layers: str
+) -> CompiledInference:
     """See ``Module.compile_inference``."""
     size = whole_number(batch_size, f"{_WHO}: batch_size", 1)
-    return CompiledInference(
-        network, size, network._precision if precision is None else engines.check_precision(precision, _WHO)
-    )
+    chosen = network._precision if precision is None else precision
+    engines.check_precision(chosen, _WHO, engines.INFERENCE_PRECISIONS)
+    check_options(chosen, calibration, float32_layers)
+    return CompiledInference(network, size, chosen, calibration, float32_layers)
 
 
 def _frozen_copy(network: Module, precision: str) -> Module:

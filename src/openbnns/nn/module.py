@@ -950,13 +950,23 @@ class Module:
 
     @spelled
     def compile_inference(
-        self, batch_size: int, *, precision: Literal["float32", "bfloat16"] | None = None
+        self,
+        batch_size: int,
+        *,
+        precision: Literal["float32", "bfloat16", "int8"] | None = None,
+        calibration: Any = None,
+        float32_layers: Literal["auto", "none", "first", "last", "both"] = "auto",
     ) -> CompiledInference:
         """The network as it is now, for inference on batches of this size as one native call: ``y = infer(x)``.
 
         Parameters and statistics are copied, and frozen: nothing that happens to the network later changes the result. See
         :class:`~openbnns.nn.inference.CompiledInference`. ``precision`` is that of its products (:class:`Trainer`), by default
         the network's.
+
+        With "int8", linear layers, convolutions and products with constant matrices multiply bytes, and ``calibration`` are the
+        samples that tell the ranges of their inputs: an array, or a tuple of one for each input. ``float32_layers`` are the ends
+        of the network that stay in float32, by default those that accuracy on these samples asks for. See
+        ``infer.quantization`` and docs/quantization.md.
 
         >>> import numpy as np
         >>> from openbnns import nn
@@ -968,7 +978,7 @@ class Module:
         """
         from .inference import compile_inference
 
-        return compile_inference(self, batch_size, precision)
+        return compile_inference(self, batch_size, precision, calibration, float32_layers)
 
     @spelled
     def profile(self, *inputs: Any, repeats: int | None = None) -> Profile:

@@ -53,3 +53,8 @@ def native_items(view: View) -> dict[str, Any]:
         return {}
     assert view.element.numpy is not None
     return {"item_formats": _FORMATS[view.element.name], "item_bytes": view.element.numpy.itemsize}
+
+
+def native_uint8(scale: float, bias: float) -> _core.Element:
+    """The description of unsigned bytes with this scale and bias."""
+    return engines._core.Element(type=_NUMBERS["UInt8"], scale=scale, bias=bias, bias_before_scale=False)
