@@ -42,6 +42,7 @@ import overhead
 import page
 import pooling
 import precision
+import quantized_inference
 import recording
 import sweep
 import tensors
@@ -78,6 +79,7 @@ FIGURES = (
     memory,
     training,
     precision,
+    quantized_inference,
     inference,
     mpi,
     recording,

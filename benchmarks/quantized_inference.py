@@ -1,0 +1,125 @@
+"""How fast is inference on bytes, next to onnxruntime's statically quantized model and to ours in float32?
+
+Our networks are exported to ONNX and quantized by ``onnxruntime.quantization.quantize_static`` on the same samples, with scales
+per channel, in both of its forms; the faster one counts. The differences of outputs from float32 are compared, too.
+
+python benchmarks/quantized_inference.py            all of them, on two threads
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness import Figure, Settings, use_threads
+from inference import resnet, vgg
+from openbnns import _core, nn
+from timing import QUIET, Step, alternate, sampler
+
+CLASSES = 10
+SAMPLES = 64  # for calibration
+LARGEST_DIFFERENCE = 0.1
+Made = tuple[Any, tuple[int, ...]]
+
+
+def mlp() -> Made:
+    layers = nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, CLASSES)
+    return nn.Sequential(*layers), (256, 784)
+
+
+def images(make: Callable[[Any], tuple[Any, Any]]) -> Made:
+    import torch
+
+    return make(torch)[0], (32, 3, 32, 32)
+
+
+NETWORKS: dict[str, Callable[[], Made]] = {
+    "MLP 784-1024-1024-10 batch 256": mlp,
+    "VGG-like 32x32 batch 32": partial(images, vgg),
+    "ResNet-18 32x32 batch 32": partial(images, resnet),
+}
+
+
+def figures() -> dict[str, Callable[[Settings], Figure]]:
+    if not _core.multiplies_bytes():
+        return {}
+    return {f"int8/{name}": partial(_inference, f"int8/{name}", make) for name, make in NETWORKS.items()}
+
+
+def _inference(name: str, make: Callable[[], Made], settings: Settings) -> Figure:
+    network, shape = make()
+    random = np.random.default_rng(0)
+    x = random.standard_normal(shape, dtype=np.float32)
+    samples = random.standard_normal((SAMPLES, *shape[1:]), dtype=np.float32)
+    network.build(shape[1:], seed=1).eval()
+    use_threads(settings.threads)
+    exact = network.compile_inference(shape[0])
+    ours = network.compile_inference(shape[0], precision="int8", calibration=samples, float32_layers="none")
+    steps: dict[str, Step] = {"ours": lambda: ours(x), "float32": lambda: exact(x)}
+    steps |= _sessions(network, x, samples, settings.threads)
+    wanted = exact(x)
+    lost = {side: float(np.linalg.norm(step() - wanted) / np.linalg.norm(wanted)) for side, step in steps.items()}
+    for side, difference in lost.items():
+        if not difference < LARGEST_DIFFERENCE:
+            raise AssertionError(f"{name}: outputs of {side} differ from those in float32 by {difference:.2%}")
+    times, disturbed = alternate([sampler(step) for step in steps.values()], settings.seconds)
+    medians = dict(zip(steps, map(statistics.median, times), strict=True))
+    peer = min(("QDQ", "QOperator"), key=medians.__getitem__)
+    column = list(steps).index(peer)
+    ratio = statistics.median(b / a for a, b in zip(times[0], times[column], strict=True))
+    note = f"ours {medians['ours'] * 1e3:.2f} ms ({lost['ours']:.1%} off), onnxruntime {peer} "
+    note += f"{medians[peer] * 1e3:.2f} ms ({lost[peer]:.1%} off), ours in float32 {medians['float32'] * 1e3:.2f} ms"
+    if disturbed > QUIET:
+        note += f", others took {disturbed:.0%} of the machine"
+    target = 1.0 if settings.judged and disturbed <= QUIET else None
+    return Figure(
+        name, ratio, "x onnxruntime", target, note=note, ours=medians["ours"], peers={"onnxruntime": medians[peer]}
+    )
+
+
+def _sessions(network: Any, x: Any, samples: Any, threads: int) -> dict[str, Step]:
+    """onnxruntime's quantized models of both forms, by name."""
+    import onnxruntime
+    from onnxruntime import quantization
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self, name: str) -> None:
+            whole = len(samples) // len(x) * len(x) or len(samples)
+            batches = np.split(samples[:whole], max(1, whole // len(x)))
+            self._left = iter([{name: np.resize(batch, x.shape)} for batch in batches])
+
+        def get_next(self) -> Any:
+            return next(self._left, None)
+
+    def session(path: Path) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+    made: dict[str, Step] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Path(folder) / "network.onnx"
+        network.to_onnx(exported)
+        name = session(exported).get_inputs()[0].name
+        for form in ("QDQ", "QOperator"):
+            path = Path(folder) / f"{form}.onnx"
+            quantization.quantize_static(
+                exported, path, Reader(name), quant_format=quantization.QuantFormat[form], per_channel=True,
+                activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8,
+            )  # fmt: skip
+            run = session(path).run
+            made[form] = lambda run=run: run(None, {name: x})[0]  # type: ignore[misc]
+    return made
+
+
+if __name__ == "__main__":
+    for name, measure in figures().items():
+        figure = measure(Settings())
+        print(f"{name:40s} {figure.value:5.2f} {figure.unit}    {figure.note}")
