@@ -65,8 +65,8 @@ class Scaling:
     def encode(self, values: Array) -> Array:
         """Bytes for numbers, to the nearest, ties to even."""
         with np.errstate(invalid="ignore"):
-            found = np.rint((values.astype(np.float64) - self.bias) / self.scale)
-        stored: Array = np.clip(np.nan_to_num(found, nan=self.zero_point), 0, _STEPS).astype(np.uint8)
+            steps = np.rint((values.astype(np.float64) - self.bias) / self.scale)
+        stored: Array = np.clip(np.nan_to_num(steps, nan=self.zero_point), 0, _STEPS).astype(np.uint8)
         return stored
 
     def decode(self, stored: Array) -> Array:
