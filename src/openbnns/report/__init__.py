@@ -7,22 +7,18 @@ stays text, and colours follow the light or dark setting of the reader. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Concatenate, ParamSpec
 
-from ..graph.tensor import Array
 from ..nn.files.safetensors import write_atomically
 from .explanation import Explanation, explain
 from .markup import Panel, Section, table
 from .page import render
-from .run_facts import Facts, Task, collect
+from .run_facts import Facts, collect
 from .sections.ranks import rank_sections
-
-if TYPE_CHECKING:
-    from ..nn.data.sample_origin import Origin
-    from ..nn.module import Module
-    from ..nn.profiling import Profile
 
 __all__ = [
     "Explanation",
@@ -37,33 +33,29 @@ __all__ = [
     "write",
 ]
 
+_Given = ParamSpec("_Given")
 
-def write(
-    path: str | Path,
-    *,
-    title: str,
-    network: Module | None,
-    settings: Mapping[str, Any],
-    command: str,
-    history: Sequence[Mapping[str, Any]] = (),
-    test: Mapping[str, float] | None = None,
-    samples: Array | None = None,
-    outputs: Array | None = None,
-    targets: Array | None = None,
-    class_names: Sequence[str] = (),
-    epoch: int | None = None,
-    notes: Sequence[str] = (),
-    parts: Mapping[str, Array] | None = None,
-    reference: Array | None = None,
-    task: Task | None = None,
-    columns: Sequence[tuple[str, str]] = (),
-    profile: Profile | bool = True,
-    images: bool | None = None,
-    probabilities: bool | None = None,
-    origin: Origin | None = None,
-    explanation: Explanation | None = None,
-    sections: Iterable[Section] = (),
-) -> None:
+
+def _with_arguments_of(
+    collect: Callable[_Given, Facts],
+) -> Callable[[Callable[[str | Path, Facts], None]], Callable[Concatenate[str | Path, _Given], None]]:
+    """A decorator: a function of a path and facts takes what the facts are collected from instead."""
+
+    def decorate(write: Callable[[str | Path, Facts], None]) -> Callable[Concatenate[str | Path, _Given], None]:
+        @wraps(write)
+        def decorated(path: str | Path, /, *arguments: _Given.args, **given: _Given.kwargs) -> None:
+            write(path, collect(*arguments, **given))
+
+        path, _ = signature(write).parameters.values()
+        whole = signature(collect).replace(return_annotation="None")
+        decorated.__signature__ = whole.replace(parameters=[path, *whole.parameters.values()])  # type: ignore[attr-defined]
+        return decorated
+
+    return decorate
+
+
+@_with_arguments_of(collect)
+def write(path: str | Path, facts: Facts) -> None:
     """Write the page of a training run, or of an evaluation if there is no ``history``.
 
     ``outputs`` are what the network gives for the test ``samples``, scores or probabilities of classes, labels or numbers, and
@@ -97,10 +89,4 @@ def write(
     >>> os.path.getsize(path) < 100_000
     True
     """
-    facts = collect(
-        title=title, network=network, settings=settings, command=command, history=history, test=test, samples=samples,
-        outputs=outputs, targets=targets, class_names=class_names, epoch=epoch, notes=notes, parts=parts, reference=reference,
-        task=task, columns=columns, profile=profile, images=images, probabilities=probabilities,
-        origin=origin, explanation=explanation,
-    )  # fmt: skip
-    write_atomically(path, render(facts, sections).encode())
+    write_atomically(path, render(facts).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 
 from .markup import Markup, Panel, Section, join, tag
@@ -23,10 +23,10 @@ _ORDER = (
 """The makers of the sections, from top to bottom; the setup comes last, after additional sections."""
 
 
-def render(facts: Facts, sections: Iterable[Section] = ()) -> str:
+def render(facts: Facts) -> str:
     """The page as text."""
     made = [section for make in _ORDER if (section := make(facts)) is not None]
-    made += [*sections, setup.section(facts)]
+    made += [*facts.sections, setup.section(facts)]
     kind = "Training report" if facts.history else "Evaluation report"
     return document(kind, facts.title, results.lead(facts), made, f"Written by OpenBNNS on {facts.written}.")
 

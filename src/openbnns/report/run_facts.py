@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,7 @@ from ..nn.recording import input_shapes, recorded_graph, recording_of
 from . import scores
 from .explanation import Explanation, saliency
 from .machine import describe
+from .markup import Section
 from .thumbnails import are_images, data_url, pixels
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class Facts:
     doubted: tuple[Mistake, ...] = ()
     """Samples whose labels look wrong: the network is sure of another class."""
     explanation: Explanation | None = None
+    sections: tuple[Section, ...] = ()
+    """Further parts of the page."""
     layers: tuple[Layer, ...] = ()
     inputs: tuple[tuple[int, ...], ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -152,7 +155,7 @@ def collect(
     probabilities: bool | None = None,
     origin: Origin | None = None,
     explanation: Explanation | None = None,
-    seconds_since_1970: float | None = None,
+    sections: Iterable[Section] = (),
 ) -> Facts:
     """See :func:`openbnns.report.write`."""
     if task is not None and task not in TASKS:
@@ -183,14 +186,9 @@ def collect(
         kinds={} if network is None else {path: type(module).__name__ for path, module in network.named_modules()},
         parameters=0 if network is None else sum(p.size for p in network.parameters()),
         profile=_profiled(network, samples, settings, profile), notes=tuple(notes), machine=describe(),
-        written=_moment(seconds_since_1970), explanation=explanation, **scored,
+        written=f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}", explanation=explanation,
+        sections=tuple(sections), **scored,
     )  # fmt: skip
-
-
-def _moment(seconds: float | None) -> str:
-    zone = datetime.timezone.utc
-    now = datetime.datetime.now(zone) if seconds is None else datetime.datetime.fromtimestamp(seconds, zone)
-    return now.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _guess(outputs: Array, targets: Array) -> Task | None:
