@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .. import GradientClipping, engines
+from .. import GradientClipping
 from .._listing import Listed
 from .._spelling import elsewhere, spelled
 from ..graph.checks import whole_number

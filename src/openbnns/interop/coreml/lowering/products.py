@@ -76,7 +76,9 @@ def conv_quantized(
 ) -> Any:  # fmt: skip
     """A convolution with weights ``q * quant_scale + quant_bias``, both numbers or one for every output channel."""
     if quantization_type != "linear":
-        raise Misfit(f"quantization_type is {quantization_type!r}, but no input holds a table. 'linear' can be computed")
+        raise Misfit(
+            f"quantization_type is {quantization_type!r}, but no input holds a table. 'linear' can be computed"
+        )
     numbers = weight.array.astype(np.float32)
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < 2**nbits:
         raise Misfit(f"weights are from {numbers.min():g} to {numbers.max():g}, which {nbits} bits do not hold")
