@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.parameters.activation import Activation, Function
+from openbnns.parameters.activation import Activation, ActivationKind
 from openbnns.reference.activation import Array
 
 
@@ -64,7 +64,7 @@ def away_from(x: Array, *kinks: float) -> Array:
 
 def activation_name(value: Any) -> str | None:
     """Name of an activation in the id of a test."""
-    return Function(value.function).name.lower() if isinstance(value, Activation) else None
+    return ActivationKind(value.function).name.lower() if isinstance(value, Activation) else None
 
 
 def normalized(h: Array, beta: Array, gamma: Array, epsilon: float = 1e-3) -> Array:

@@ -9,7 +9,7 @@ import pytest
 
 from differences import activation_name, assert_gradient, away_from, generator
 from openbnns.parameters.activation import FROM_OUTPUT, IDENTITY, Activation
-from openbnns.parameters.activation import Function as A
+from openbnns.parameters.activation import ActivationKind as A
 from openbnns.reference import activation
 
 Array = activation.Array

@@ -8,9 +8,9 @@ import pytest
 
 from differences import activation_name, assert_gradient, away_from, generator
 from openbnns.parameters.activation import IDENTITY, Activation
-from openbnns.parameters.activation import Function as A
+from openbnns.parameters.activation import ActivationKind as A
 from openbnns.parameters.arithmetic import NEEDS_OPERANDS, Needs
-from openbnns.parameters.arithmetic import Function as Op
+from openbnns.parameters.arithmetic import ArithmeticKind as Op
 from openbnns.reference import activation, arithmetic
 
 Array = activation.Array

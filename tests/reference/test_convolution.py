@@ -9,7 +9,7 @@ import pytest
 
 from differences import activation_name, assert_gradient, generator
 from openbnns.parameters.activation import IDENTITY, Activation
-from openbnns.parameters.activation import Function as A
+from openbnns.parameters.activation import ActivationKind as A
 from openbnns.parameters.convolution import Geometry
 from openbnns.reference import activation, convolution, fully_connected
 

@@ -11,8 +11,8 @@ import pytest
 
 from differences import activation_name, assert_close, assert_gradient, generator, normal
 from openbnns.parameters.activation import IDENTITY, Activation
-from openbnns.parameters.activation import Function as A
-from openbnns.parameters.arithmetic import Function as Op
+from openbnns.parameters.activation import ActivationKind as A
+from openbnns.parameters.arithmetic import ArithmeticKind as Op
 from openbnns.parameters.convolution import Geometry
 from openbnns.parameters.normalization import Kind, Normalization
 from openbnns.reference import fused, normalization

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, away_from, generator
-from openbnns.parameters.loss import Function as L
 from openbnns.parameters.loss import Loss, Reduction, Yolo
+from openbnns.parameters.loss import LossKind as L
 from openbnns.reference import activation, loss
 
 Array = activation.Array

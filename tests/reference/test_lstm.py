@@ -9,7 +9,7 @@ import pytest
 
 from differences import assert_gradient, generator
 from openbnns.parameters.activation import Activation
-from openbnns.parameters.activation import Function as A
+from openbnns.parameters.activation import ActivationKind as A
 from openbnns.parameters.lstm import DEFAULT_ACTIVATIONS, GATES, Activations
 from openbnns.reference import activation, lstm
 from openbnns.reference.activation import Array

@@ -13,7 +13,7 @@ import pytest
 
 from differences import assert_adjoint, generator
 from openbnns.parameters.moves import Operator, Shuffle
-from openbnns.parameters.reduction import Function as R
+from openbnns.parameters.reduction import ReductionKind as R
 from openbnns.reference import moves, nearest_neighbors, selection
 
 # ---------------------------------------------------------------------------------------------------------------------

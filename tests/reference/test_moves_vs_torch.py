@@ -13,7 +13,7 @@ from openbnns.parameters.crop_resize import Box, Sampling, Settings
 from openbnns.parameters.moves import Shuffle
 from openbnns.parameters.optimizer import Adam, Preparation, Regularization, RMSProp, SGDMomentum
 from openbnns.parameters.padding import Mode
-from openbnns.parameters.reduction import Function as R
+from openbnns.parameters.reduction import ReductionKind as R
 from openbnns.parameters.resize import Method
 from openbnns.reference import (
     clipping,

@@ -16,7 +16,7 @@ import pytest
 
 from differences import activation_name, assert_close, assert_gradient, generator, normal
 from openbnns.parameters.activation import IDENTITY, Activation
-from openbnns.parameters.activation import Function as A
+from openbnns.parameters.activation import ActivationKind as A
 from openbnns.parameters.normalization import Kind, Normalization
 from openbnns.reference import normalization
 from openbnns.reference.activation import Array

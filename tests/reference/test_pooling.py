@@ -8,9 +8,9 @@ import pytest
 
 from differences import activation_name, assert_gradient, generator
 from openbnns.parameters.activation import IDENTITY, Activation
-from openbnns.parameters.activation import Function as A
+from openbnns.parameters.activation import ActivationKind as A
 from openbnns.parameters.pooling import NO_CELL, Geometry
-from openbnns.parameters.pooling import Function as P
+from openbnns.parameters.pooling import PoolingKind as P
 from openbnns.reference import activation, pooling
 
 Array = activation.Array

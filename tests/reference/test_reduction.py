@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from differences import assert_gradient, generator
-from openbnns.parameters.reduction import Function as R
+from openbnns.parameters.reduction import ReductionKind as R
 from openbnns.reference import reduction
 
 Array = npt.NDArray[np.float64]

@@ -8,13 +8,13 @@ import pytest
 
 from autograd import close, differentiate
 from openbnns.parameters.activation import FROM_OUTPUT, IDENTITY, Activation
-from openbnns.parameters.activation import Function as A
-from openbnns.parameters.arithmetic import Function as Op
+from openbnns.parameters.activation import ActivationKind as A
+from openbnns.parameters.arithmetic import ArithmeticKind as Op
 from openbnns.parameters.convolution import Geometry
-from openbnns.parameters.loss import Function as L
 from openbnns.parameters.loss import Loss, Reduction
-from openbnns.parameters.pooling import Function as P
+from openbnns.parameters.loss import LossKind as L
 from openbnns.parameters.pooling import Geometry as PoolingGeometry
+from openbnns.parameters.pooling import PoolingKind as P
 from openbnns.reference import activation, arithmetic, convolution, loss, pooling
 
 torch = pytest.importorskip("torch")

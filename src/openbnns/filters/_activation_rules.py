@@ -13,27 +13,27 @@ from .. import compat, engines
 from .._words import Caller
 from ..abi.enums import BNNSActivationFunction
 from ..errors import Problem
-from ..parameters.activation import FROM_OUTPUT, Activation, Function
+from ..parameters.activation import FROM_OUTPUT, Activation, ActivationKind
 
 if TYPE_CHECKING:
     from .. import _core
 
-_FUNCTIONS = frozenset(map(int, Function))
+_FUNCTIONS = frozenset(map(int, ActivationKind))
 _FLOAT = struct.Struct("f")
 
 # Functions that cannot be fused into another filter.
 _STANDALONE_ONLY = {
-    Function.INTEGER_LINEAR_SATURATE,
-    Function.INTEGER_LINEAR_SATURATE_PER_CHANNEL,
-    Function.GUMBEL,
-    Function.GUMBEL_MAX,
+    ActivationKind.INTEGER_LINEAR_SATURATE,
+    ActivationKind.INTEGER_LINEAR_SATURATE_PER_CHANNEL,
+    ActivationKind.GUMBEL,
+    ActivationKind.GUMBEL_MAX,
 }
 
 
 def function_name(function: int) -> str:
     """``Tanh`` for 4; the number itself when there is no such function."""
     try:
-        return Function(function).name if function == Function.HARD_SWISH else _c_name(function)
+        return ActivationKind(function).name if function == ActivationKind.HARD_SWISH else _c_name(function)
     except ValueError:
         return str(int(function))
 
@@ -52,15 +52,17 @@ def resolve_fused(activation: Any, who: Caller, field: str = "activation") -> Ac
             f"Create it on its own, with {who.name('BNNSFilterCreateLayerActivation')}.",
             unsupported=True,
         )
-    if function == Function.PRELU_PER_CHANNEL:  # creation replicates alpha to every channel; fused, it stays that way
-        function = int(Function.LEAKY_RECTIFIED_LINEAR)
+    if (
+        function == ActivationKind.PRELU_PER_CHANNEL
+    ):  # creation replicates alpha to every channel; fused, it stays that way
+        function = int(ActivationKind.LEAKY_RECTIFIED_LINEAR)
         return Activation(function, as_float32(activation.alpha), 0.0)
     return make_activation(function, activation)
 
 
 def make_activation(function: int, activation: Any) -> Activation:
     """A function with its parameters, read according to the compat switches in force."""
-    right_slope = compat.switches.kink_derivative_from_right and function == Function.RECTIFIED_LINEAR
+    right_slope = compat.switches.kink_derivative_from_right and function == ActivationKind.RECTIFIED_LINEAR
     return Activation(function, as_float32(activation.alpha), as_float32(activation.beta), right_slope=right_slope)
 
 
@@ -77,7 +79,9 @@ def check_function(function: Any, who: str) -> int:
     """The number of a known activation function."""
     number = int(function)
     if number not in _FUNCTIONS:
-        raise Problem(f"{who} is {number}, which is not a BNNSActivationFunction. Use one of 0 to {max(Function)}.")
+        raise Problem(
+            f"{who} is {number}, which is not a BNNSActivationFunction. Use one of 0 to {max(ActivationKind)}."
+        )
     return number
 
 
@@ -90,7 +94,7 @@ def check_trainable(f: Activation, caller: str, original: int | None = None) -> 
             "be taken from the layer's output. Make it a separate activation, which keeps its input.",
             unsupported=True,
         )
-    needs_positive_alpha = (Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR)
+    needs_positive_alpha = (ActivationKind.LEAKY_RECTIFIED_LINEAR, ActivationKind.CLAMPED_LEAKY_RECTIFIED_LINEAR)
     if function in needs_positive_alpha and not f.alpha > 0:
         raise Problem(
             f"{caller}: the fused activation {function_name(function)} has alpha {f.alpha:g}; in training alpha must be "
@@ -101,14 +105,14 @@ def check_trainable(f: Activation, caller: str, original: int | None = None) -> 
 
 def needs_input(f: Activation) -> bool:
     """True if the derivative cannot be computed without the input: ELU with a negative alpha."""
-    return f.function == Function.ELU and f.alpha < 0
+    return f.function == ActivationKind.ELU and f.alpha < 0
 
 
 def output_determines_slope(f: Activation) -> bool:
     """True if the output alone determines the derivative; if not, it comes from z, recomputed from the layer's input."""
-    if f.function == Function.GELU_APPROXIMATION_SIGMOID or f.right_slope or needs_input(f):
+    if f.function == ActivationKind.GELU_APPROXIMATION_SIGMOID or f.right_slope or needs_input(f):
         return False
-    return not (f.function == Function.THRESHOLD and f.beta > f.alpha)
+    return not (f.function == ActivationKind.THRESHOLD and f.beta > f.alpha)
 
 
 def native_activation(f: Activation, seed: int = 0) -> _core.ActivationSpec:
@@ -121,7 +125,7 @@ def native_slope(f: Activation) -> _core.ActivationSpec:
 
     ReLU with slope 1 at 0 (``right_slope``) has the derivative of LeakyRectifiedLinear with alpha 0.
     """
-    return native_activation(Activation(Function.LEAKY_RECTIFIED_LINEAR) if f.right_slope else f)
+    return native_activation(Activation(ActivationKind.LEAKY_RECTIFIED_LINEAR) if f.right_slope else f)
 
 
 def gradient_from_input(f: Activation, z: NDArray[Any], dy: NDArray[Any], threads: int) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, B
 from ..calls.run import run_staged
 from ..calls.signature import Call, Need, need
 from ..errors import Problem
-from ..parameters.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
+from ..parameters.activation import AXIS_WISE, FROM_OUTPUT, Activation, ActivationKind
 from ..reference import activation as reference
 from ..tensors import staging
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
@@ -34,14 +34,17 @@ from .base import DX, DY, GRADIENTS, UnaryFilter, W, X, Y
 if TYPE_CHECKING:
     from .. import _core
 
-_INTEGER = (Function.INTEGER_LINEAR_SATURATE, Function.INTEGER_LINEAR_SATURATE_PER_CHANNEL)
-_TRAINABLE_ALPHA = (Function.LEAKY_RECTIFIED_LINEAR, Function.PRELU_PER_CHANNEL)
+_INTEGER = (ActivationKind.INTEGER_LINEAR_SATURATE, ActivationKind.INTEGER_LINEAR_SATURATE_PER_CHANNEL)
+_TRAINABLE_ALPHA = (ActivationKind.LEAKY_RECTIFIED_LINEAR, ActivationKind.PRELU_PER_CHANNEL)
 # Functions whose derivative the output alone determines: those that can be trained when fused, and two more.
-_OUTPUT_SUFFICES = FROM_OUTPUT | {Function.SCALED_TANH, Function.RELU6}
+_OUTPUT_SUFFICES = FROM_OUTPUT | {ActivationKind.SCALED_TANH, ActivationKind.RELU6}
 # Functions for which that depends on alpha, which the caller may edit later.
 _OUTPUT_SUFFICES_BY_ALPHA = (
-    Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR, Function.ELU, Function.THRESHOLD,
-)  # fmt: skip
+    ActivationKind.LEAKY_RECTIFIED_LINEAR,
+    ActivationKind.CLAMPED_LEAKY_RECTIFIED_LINEAR,
+    ActivationKind.ELU,
+    ActivationKind.THRESHOLD,
+)
 _VECTOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
 
 
@@ -105,14 +108,14 @@ class ActivationFilter(UnaryFilter):
             raise Problem(
                 f"{describe_both(x, y, who)}. {function_name(self.activation.function)} needs {need} on both sides."
             )
-        if self.activation.function == Function.PRELU_PER_CHANNEL:
+        if self.activation.function == ActivationKind.PRELU_PER_CHANNEL:
             self._require_channels(x, who)
         self.input = Operand(x, x.memory_axes, flat=not same_shape)
         self.output = Operand(y, y.memory_axes, flat=not same_shape)
 
     def _set_values(self, x: View) -> None:
         f = self.activation
-        if f.function == Function.PRELU_PER_CHANNEL:
+        if f.function == ActivationKind.PRELU_PER_CHANNEL:
             values = np.full(x.size[2], f.alpha, np.float32)
             self.values = AlphaValues(values, x.size[2], self.memory)
         else:
@@ -127,7 +130,7 @@ class ActivationFilter(UnaryFilter):
                 "sides.",
                 kind=TypeError,
             )
-        if self.activation.function == Function.INTEGER_LINEAR_SATURATE:
+        if self.activation.function == ActivationKind.INTEGER_LINEAR_SATURATE:
             self.integer = [np.array([int(v)], np.int64) for v in (a.iscale, a.ioffset, a.ishift)]
         else:
             self._require_channels(x, who)
@@ -169,7 +172,7 @@ class ActivationFilter(UnaryFilter):
         )
 
     def _channels(self) -> int:
-        return self.input.shape[0] if self.activation.function == Function.PRELU_PER_CHANNEL else 0
+        return self.input.shape[0] if self.activation.function == ActivationKind.PRELU_PER_CHANNEL else 0
 
     def _block(self) -> tuple[int, int, int]:
         """(outer, length, inner) around the chosen axes, if they are neighbours in memory."""
@@ -189,7 +192,7 @@ class ActivationFilter(UnaryFilter):
 
         GumbelMax is never regular: its kernel writes one maximum per row, and the output repeats it.
         """
-        if self.activation.function == Function.GUMBEL_MAX:
+        if self.activation.function == ActivationKind.GUMBEL_MAX:
             return False
         return self.activation.function not in AXIS_WISE or (
             self.axes[0] > 0 and self.axes[-1] - self.axes[0] == len(self.axes) - 1
@@ -198,11 +201,11 @@ class ActivationFilter(UnaryFilter):
     @property
     def repeatable(self) -> bool:
         """True if a call may be recorded and repeated: nothing random, and no parameters but alpha and beta."""
-        return self.activation.function not in (*_INTEGER, Function.GUMBEL, Function.GUMBEL_MAX)
+        return self.activation.function not in (*_INTEGER, ActivationKind.GUMBEL, ActivationKind.GUMBEL_MAX)
 
     @property
     def _is_conversion(self) -> bool:
-        return self.activation.function == Function.IDENTITY and not (
+        return self.activation.function == ActivationKind.IDENTITY and not (
             self.input.view.element is self.output.view.element is FLOAT32
         )
 
@@ -210,7 +213,7 @@ class ActivationFilter(UnaryFilter):
     def _copies_integers(self) -> bool:
         """True for conversions between integer types with equal scale and bias, which need no (inexact) real numbers."""
         x, y = self.input.view, self.output.view
-        both = self.activation.function == Function.IDENTITY and x.element.is_integer and y.element.is_integer
+        both = self.activation.function == ActivationKind.IDENTITY and x.element.is_integer and y.element.is_integer
         return both and (x.scale, x.bias) == (y.scale, y.bias) and (x.bias == 0.0 or not y.bias_before_scale)
 
     def build_plan(self) -> None:
@@ -222,7 +225,9 @@ class ActivationFilter(UnaryFilter):
         return [(W, self.values.address, self.values.fixed.nbytes)]
 
     def trains_fast(self) -> bool:
-        return self.activation.function not in (*_INTEGER, Function.GUMBEL_MAX) and not self.activation.right_slope
+        return (
+            self.activation.function not in (*_INTEGER, ActivationKind.GUMBEL_MAX) and not self.activation.right_slope
+        )
 
     def input_needs(self) -> tuple[Need, ...]:
         from_output = self._output_suffices() and self.activation.function not in _OUTPUT_SUFFICES_BY_ALPHA
@@ -234,11 +239,11 @@ class ActivationFilter(UnaryFilter):
 
     def _output_suffices(self) -> bool:
         f = self.current()
-        if f.function in (Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR):
+        if f.function in (ActivationKind.LEAKY_RECTIFIED_LINEAR, ActivationKind.CLAMPED_LEAKY_RECTIFIED_LINEAR):
             return f.alpha > 0
-        if f.function == Function.ELU:
+        if f.function == ActivationKind.ELU:
             return f.alpha >= 0
-        if f.function == Function.THRESHOLD:
+        if f.function == ActivationKind.THRESHOLD:
             return f.beta <= f.alpha
         return f.function in _OUTPUT_SUFFICES
 
@@ -247,7 +252,7 @@ class ActivationFilter(UnaryFilter):
     def current(self) -> Activation:
         """The function with the values that the caller may have edited through BNNSGetPointer."""
         values = self.values.read(np.float64)
-        if self.activation.function == Function.PRELU_PER_CHANNEL:
+        if self.activation.function == ActivationKind.PRELU_PER_CHANNEL:
             return Activation(
                 self.activation.function, self.activation.alpha, self.activation.beta, channel_alpha=values
             )
@@ -315,7 +320,7 @@ class ActivationFilter(UnaryFilter):
     def _forward_irregular(self, x: Bound, y: Bound) -> None:
         numbers = x.read(np.float32)
         rows = self._folded(numbers)
-        columns = 1 if self.activation.function == Function.GUMBEL_MAX else rows.shape[1]
+        columns = 1 if self.activation.function == ActivationKind.GUMBEL_MAX else rows.shape[1]
         result = np.empty((len(rows), columns), np.float32)
         seed = (self.seed + next(self.draws)) % (1 << 64)  # every call draws new numbers
         plan = _plan_of_rows(rows, native_activation(self.activation, seed))
@@ -327,7 +332,7 @@ class ActivationFilter(UnaryFilter):
     ) -> NDArray[Any]:
         f = self.current()
         uniform = None
-        if f.function in (Function.GUMBEL, Function.GUMBEL_MAX):
+        if f.function in (ActivationKind.GUMBEL, ActivationKind.GUMBEL_MAX):
             uniform = np.random.default_rng().uniform(np.nextafter(0.0, 1.0), 1.0, x.shape)
         y = reference.forward(f, x, self.axes, uniform)
         return np.broadcast_to(y, x.shape)
@@ -336,18 +341,22 @@ class ActivationFilter(UnaryFilter):
         if not call.backward:
             return
         f = self.activation.function
-        if f in _INTEGER or f == Function.GUMBEL_MAX:
+        if f in _INTEGER or f == ActivationKind.GUMBEL_MAX:
             raise Problem(
                 f"{caller}: {function_name(f)} has no gradient. It works in inference only.", unsupported=True
             )
-        if "in" in bound or f == Function.GUMBEL:
+        if "in" in bound or f == ActivationKind.GUMBEL:
             return
         if not self._output_suffices():
             raise Problem(
                 f"{caller('in')} is {caller.null}, but the derivative of {function_name(f)} cannot be taken from the output. "
                 "Pass the forward input."
             )
-        if "out" not in bound and f not in (Function.IDENTITY, Function.LINEAR, Function.LINEAR_WITH_BIAS):
+        if "out" not in bound and f not in (
+            ActivationKind.IDENTITY,
+            ActivationKind.LINEAR,
+            ActivationKind.LINEAR_WITH_BIAS,
+        ):
             raise Problem(
                 f"{caller('in')} and {caller.name('out')} are both {caller.null}, but the derivative of "
                 f"{function_name(f)} needs one of them. Pass the forward input."
@@ -382,7 +391,7 @@ class ActivationFilter(UnaryFilter):
     def pointer(self, which: int) -> BNNSNDArrayDescriptor:
         """A Float32 Vector descriptor that aliases alpha (0) or beta (1) inside the filter."""
         assert self.values.fixed is not None
-        if self.activation.function == Function.PRELU_PER_CHANNEL:
+        if self.activation.function == ActivationKind.PRELU_PER_CHANNEL:
             data = self.values.fixed if which == 0 else self.values.fixed[:0]
         else:
             data = self.values.fixed[which : which + 1]

@@ -32,7 +32,7 @@ from ..calls.run import run_plan, run_staged, write_results
 from ..calls.signature import Argument, Call, ListOf, Need, need
 from ..errors import Problem
 from ..parameters.activation import AXIS_WISE, IDENTITY, Activation
-from ..parameters.arithmetic import NEEDS_OPERANDS, Function, Needs
+from ..parameters.arithmetic import NEEDS_OPERANDS, ArithmeticKind, Needs
 from ..reference import arithmetic as reference
 from ..tensors import descriptors
 from ..tensors.operands import Bound, Operand, check_count
@@ -53,19 +53,13 @@ if TYPE_CHECKING:
 # Slots of a plan, as in core/runtime/plan.h.
 A0, A1, A2, OUT, DA0, DA1, DA2, DOUT = range(8)
 
-_TERNARY = (Function.MULTIPLY_ADD, Function.SELECT)
+_TERNARY = (ArithmeticKind.MULTIPLY_ADD, ArithmeticKind.SELECT)
 _BINARY = (
-    Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.DIVIDE, Function.POW, Function.MULTIPLY_NO_NAN,
-    Function.DIVIDE_NO_NAN, Function.MINIMUM, Function.MAXIMUM, Function.FLOOR_DIVIDE, Function.TRUNC_DIVIDE,
-    Function.TRUNC_REMAINDER,
+    ArithmeticKind.ADD, ArithmeticKind.SUBTRACT, ArithmeticKind.MULTIPLY, ArithmeticKind.DIVIDE, ArithmeticKind.POW,
+    ArithmeticKind.MULTIPLY_NO_NAN, ArithmeticKind.DIVIDE_NO_NAN, ArithmeticKind.MINIMUM, ArithmeticKind.MAXIMUM,
+    ArithmeticKind.FLOOR_DIVIDE, ArithmeticKind.TRUNC_DIVIDE, ArithmeticKind.TRUNC_REMAINDER,
 )  # fmt: skip
 _BLOCKS: dict[int, type[Any]] = {1: BNNSArithmeticUnary, 2: BNNSArithmeticBinary, 3: BNNSArithmeticTernary}
-
-# Functions whose backward may work in place: the first group always, the second without an activation.
-_IN_PLACE = (Function.ADD, Function.SUBTRACT, Function.CEIL, Function.FLOOR, Function.ROUND)
-_IN_PLACE_IDENTITY = (
-    Function.SQUARE_ROOT, Function.RECIPROCAL_SQUARE_ROOT, Function.TANH, Function.EXP, Function.EXP2,
-)  # fmt: skip
 
 
 def operand_count(function: int) -> int:
@@ -75,7 +69,7 @@ def operand_count(function: int) -> int:
 
 def block_of(function: int) -> type[Any] | None:
     """The struct that holds the operands of a function; ``None`` for a function that does not exist."""
-    return _BLOCKS[operand_count(function)] if function in set(Function) else None
+    return _BLOCKS[operand_count(function)] if function in set(ArithmeticKind) else None
 
 
 def function_name(function: int) -> str:
@@ -94,7 +88,9 @@ class Arithmetic(Filter):
         self, p: BNNSLayerParametersArithmetic, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
-        self.function = chosen(p.arithmetic_function, Function, "BNNSArithmeticFunction", who, "arithmetic_function")
+        self.function = chosen(
+            p.arithmetic_function, ArithmeticKind, "BNNSArithmeticFunction", who, "arithmetic_function"
+        )
         self.count = operand_count(self.function)
         block = self._check_block(p.arithmetic_function_fields, who)
         names = ["in"] if self.count == 1 else [f"in{i + 1}" for i in range(self.count)]
@@ -109,7 +105,10 @@ class Arithmetic(Filter):
             None if r == BNNSDescriptorType.BNNSSample else d.data for d, r in zip(fields, self.roles, strict=True)
         ]
         self._check_shapes(names, who)
-        self.splits_ties = compat.switches.minmax_tie_split and self.function in (Function.MINIMUM, Function.MAXIMUM)
+        self.splits_ties = compat.switches.minmax_tie_split and self.function in (
+            ArithmeticKind.MINIMUM,
+            ArithmeticKind.MAXIMUM,
+        )
         self.plan: _core.Plan | None = None
         if engines._core is not None:
             self.plan = self._make_plan(self.activation)
@@ -291,7 +290,8 @@ class Arithmetic(Filter):
     @property
     def backward_in_place(self) -> bool:
         """True if an operand's gradient may be written over ``out_delta``."""
-        return self.function in _IN_PLACE or (self.function in _IN_PLACE_IDENTITY and self.activation.function == 0)
+        needs = NEEDS_OPERANDS[self.function]
+        return needs is Needs.NOTHING or (needs is Needs.OUTPUT and self.activation.function == 0)
 
     # Rules that no record holds.
 

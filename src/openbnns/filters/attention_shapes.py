@@ -101,7 +101,7 @@ def canonical_order(axis_of: dict[str, int], canonical: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class AttentionTensor:
     """A tensor of the filter as described at creation; ``order`` lists the axes of ``size[]`` in canonical order."""
 
     view: View
@@ -130,7 +130,7 @@ class Agreement:
         return self._known[letter][1]
 
 
-def describe_tensors(p: BNNSLayerParametersMultiheadAttention, who: Caller) -> tuple[dict[str, Tensor], Sizes]:
+def describe_tensors(p: BNNSLayerParametersMultiheadAttention, who: Caller) -> tuple[dict[str, AttentionTensor], Sizes]:
     """All tensors that the struct has, and the sizes they agree on."""
     agreement, tensors = Agreement(who), {}
     descriptions = {
@@ -147,7 +147,7 @@ def describe_tensors(p: BNNSLayerParametersMultiheadAttention, who: Caller) -> t
     for name, (descriptor, source) in descriptions.items():
         logical, canonical = AXES[name]
         view, axis_of = resolve(descriptor, logical, who(source))
-        tensors[name] = Tensor(view, canonical_order(axis_of, canonical))
+        tensors[name] = AttentionTensor(view, canonical_order(axis_of, canonical))
         for position, letter in enumerate(logical):
             if letter != "C":
                 size, entry = view.size[axis_of[letter]], _entry(view, axis_of[letter], position)

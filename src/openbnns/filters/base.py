@@ -27,7 +27,7 @@ from ..calls.form import Arguments
 from ..calls.run import TrainingLost, run_plan, run_staged
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
-from ..parameters.activation import IDENTITY, Activation, Function
+from ..parameters.activation import IDENTITY, Activation, ActivationKind
 from ..tensors.descriptors import FLOAT32, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, check_batch
 from ._activation_rules import check_trainable, function_name, gradient_from_input, needs_input, output_determines_slope
@@ -364,7 +364,7 @@ class UnaryFilter(Filter):
 
     def output_needs(self) -> tuple[Need, ...]:
         """Why a backward call may need the forward output."""
-        if self.activation.function == Function.IDENTITY:
+        if self.activation.function == ActivationKind.IDENTITY:
             return ()
         because = "the fused activation is differentiated from the forward output"
         return (need(GRADIENTS, because, optional=False),)

@@ -17,7 +17,7 @@ from .._plural import plural
 from .._words import Caller
 from ..abi.enums import BNNSNormType
 from ..errors import Problem
-from ..parameters.activation import Activation, Function
+from ..parameters.activation import Activation, ActivationKind
 from ..reference import clipping as reference
 from ..tensors.descriptors import PACKED_LAYOUTS, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries, integer, resolve_delta
@@ -42,7 +42,7 @@ def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: An
     if not engines.is_native():
         y.write(reference.clip_by_value(x.read(np.float64), low, high))
         return
-    clamp = native_activation(Activation(Function.CLAMP, low, high))
+    clamp = native_activation(Activation(ActivationKind.CLAMP, low, high))
     plan = engines._core.activation(outer=1, length=x.view.count, inner=1, channels=0, activation=clamp)
     _run_elementwise(plan, x, y)
 

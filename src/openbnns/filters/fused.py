@@ -30,7 +30,7 @@ from ..abi.structs import BNNSFilterParameters
 from ..calls.run import run_staged, write_results
 from ..calls.signature import Argument, Call, ListOf, Need, need
 from ..errors import Problem
-from ..parameters.activation import Function as ActivationKind
+from ..parameters.activation import ActivationKind
 from ..parameters.arithmetic import NEEDS_OPERANDS, Needs
 from ..reference import fused as reference
 from ..reference import normalization

@@ -39,7 +39,7 @@ from ..abi.structs import (
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call
 from ..errors import Problem
-from ..parameters.loss import PER_SAMPLE, Function, Reduction, Yolo
+from ..parameters.loss import PER_SAMPLE, LossKind, Reduction, Yolo
 from ..parameters.loss import Loss as LossSettings
 from ..reference import loss as reference
 from ..tensors import descriptors
@@ -66,10 +66,10 @@ STRUCTS: tuple[type[Any], ...] = LossStruct.__args__
 """The structs that describe a loss."""
 
 _STRUCT_OF: dict[int, type[Any]] = {
-    Function.SOFTMAX_CROSS_ENTROPY: BNNSLayerParametersLossSoftmaxCrossEntropy,
-    Function.SIGMOID_CROSS_ENTROPY: BNNSLayerParametersLossSigmoidCrossEntropy,
-    Function.HUBER: BNNSLayerParametersLossHuber,
-    Function.YOLO: BNNSLayerParametersLossYolo,
+    LossKind.SOFTMAX_CROSS_ENTROPY: BNNSLayerParametersLossSoftmaxCrossEntropy,
+    LossKind.SIGMOID_CROSS_ENTROPY: BNNSLayerParametersLossSigmoidCrossEntropy,
+    LossKind.HUBER: BNNSLayerParametersLossHuber,
+    LossKind.YOLO: BNNSLayerParametersLossYolo,
 }
 
 LOG_EPSILON = 1e-7
@@ -194,8 +194,8 @@ class Loss(Filter):
     # Creation.
 
     def _check_function(self, p: Any, who: Caller) -> int:
-        known = f"one of 1 to {max(Function)}, for example BNNSLossFunctionMeanSquareError"
-        function = chosen(p.function, Function, "BNNSLossFunction", who, "function", known)
+        known = f"one of 1 to {max(LossKind)}, for example BNNSLossFunctionMeanSquareError"
+        function = chosen(p.function, LossKind, "BNNSLossFunction", who, "function", known)
         expected = struct_of(function)
         if type(p) is not expected:
             raise Problem(
@@ -207,7 +207,7 @@ class Loss(Filter):
     def _check_reduction(self, reduction: int, who: Caller) -> int:
         known = "None (0), Sum (1), WeightedMean (2), Mean (3) or NonZeroWeightMean (4)"
         chosen(reduction, Reduction, "BNNSLossReductionFunction", who, "reduction", known)
-        if self.function == Function.YOLO and reduction != Reduction.SUM:
+        if self.function == LossKind.YOLO and reduction != Reduction.SUM:
             raise Problem(
                 f"{who('reduction')} is {reduction_name(reduction)}, but Yolo sums over everything. Use "
                 f"{who.name('BNNSLossReductionSum')}."
@@ -228,21 +228,21 @@ class Loss(Filter):
             divide_by_classes=compat.switches.softmax_loss_class_factor,
             plain_cosine_gradient=compat.switches.cosine_gradient_plain,
         )
-        if self.function in (Function.SOFTMAX_CROSS_ENTROPY, Function.SIGMOID_CROSS_ENTROPY):
+        if self.function in (LossKind.SOFTMAX_CROSS_ENTROPY, LossKind.SIGMOID_CROSS_ENTROPY):
             smooth = as_float32(p.label_smooth)
             if not 0.0 <= smooth <= 1.0:
                 raise Problem(f"{who('label_smooth')} is {smooth:g}. Smoothing lies between 0 (none) and 1.")
             if smooth == 1.0:
                 _strict.full_smoothing(who("label_smooth"))
             return replace(settings, label_smooth=smooth)
-        if self.function == Function.HUBER:
+        if self.function == LossKind.HUBER:
             delta = as_float32(p.huber_delta)
             if not delta > 0.0:
                 raise Problem(
                     f"{who('huber_delta')} is {delta:g}. It is the error where the loss turns linear: use a positive one."
                 )
             return replace(settings, huber_delta=delta)
-        return replace(settings, **self._yolo(p, who)) if self.function == Function.YOLO else settings
+        return replace(settings, **self._yolo(p, who)) if self.function == LossKind.YOLO else settings
 
     def _yolo(self, p: BNNSLayerParametersLossYolo, who: Caller) -> dict[str, Any]:
         rows, columns, anchors = p.number_of_grid_rows, p.number_of_grid_columns, p.number_of_anchor_boxes
@@ -332,9 +332,9 @@ class Loss(Filter):
     @property
     def weights_per_sample(self) -> int:
         """Weights per sample, where a call has more than one for everything; 0 if it cannot have more."""
-        if self.function == Function.YOLO:
+        if self.function == LossKind.YOLO:
             return 0
-        return 1 if self.function == Function.SOFTMAX_CROSS_ENTROPY else self.width
+        return 1 if self.function == LossKind.SOFTMAX_CROSS_ENTROPY else self.width
 
     # The calls.
 
@@ -372,7 +372,7 @@ class Loss(Filter):
     def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
         if caller.wants_results or not _strict.active():
             return  # networks leave samples out in this way
-        if self.function == Function.SOFTMAX_CROSS_ENTROPY and "labels" in bound:
+        if self.function == LossKind.SOFTMAX_CROSS_ENTROPY and "labels" in bound:
             empty = int((bound["labels"].read(np.float64).reshape(batch, -1) == 0).all(axis=1).sum()) if batch else 0
             if empty:
                 _strict.labels_of_nothing(caller.function, empty, batch)

@@ -23,7 +23,7 @@ from .._words import Caller, Named
 from ..abi.enums import BNNSLayerFlags
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 from ..errors import Problem
-from ..parameters.activation import Activation, Function
+from ..parameters.activation import Activation, ActivationKind
 from ..parameters.lstm import DEFAULT_ACTIVATIONS, Activations
 from ..parameters.lstm import GATES as LSTM_GATES
 from ..parameters.random_numbers import Stream
@@ -47,9 +47,9 @@ from .lstm_tensors import (
     W0,
     W1,
     B,
+    LSTMTensor,
     P,
     Sizes,
-    Tensor,
     U,
     X,
     Y,
@@ -127,7 +127,7 @@ class LSTM(Filter):
     def _make_plan(self) -> _core.LstmPlan:
         s, given = self.sizes, self.activations
         if given is None:
-            gate, cell = Activation(Function.SIGMOID), Activation(Function.TANH)
+            gate, cell = Activation(ActivationKind.SIGMOID), Activation(ActivationKind.TANH)
             given = (gate, gate, cell, gate, cell)
         return engines._core.lstm(
             steps=s.steps, batch=s.batch, inputs=s.inputs, hidden=s.hidden, layers=s.layers, directions=s.directions,
@@ -148,7 +148,7 @@ class LSTM(Filter):
 
     # Tensors of a call.
 
-    def _resolve(self, index: int, descriptor: Any, who: str) -> Tensor:
+    def _resolve(self, index: int, descriptor: Any, who: str) -> LSTMTensor:
         return resolve(descriptor, self.shapes[index], f"{who}{NAMES[index]}")
 
     def _inputs(self, p: BNNSLayerParametersLSTM, who: Named) -> dict[int, Bound]:

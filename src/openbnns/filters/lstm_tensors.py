@@ -82,7 +82,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class LSTMTensor:
     """One tensor as described: ``order`` lists the axes of size[] so that memory has the order of ``shape``."""
 
     view: View
@@ -108,7 +108,7 @@ def read(bound: Bound, dtype: type[np.floating[Any]]) -> NDArray[Any]:
     return np.ascontiguousarray(bound.read(dtype)[0])
 
 
-def resolve(descriptor: Any, shape: tuple[int, ...], who: str) -> Tensor:
+def resolve(descriptor: Any, shape: tuple[int, ...], who: str) -> LSTMTensor:
     """The tensor of this shape that a descriptor describes, with the sizes that it leaves out filled in."""
     code = int(descriptor.layout)
     if code == 0 and not any(descriptor.size) and not any(descriptor.stride):
@@ -134,7 +134,7 @@ def resolve(descriptor: Any, shape: tuple[int, ...], who: str) -> Tensor:
         size[axis] = n
     view = descriptors.resolve(_with(descriptor, code, size), who)
     order = (1, 2, 0) if batch_first else view.memory_axes
-    return Tensor(view, order, shape)
+    return LSTMTensor(view, order, shape)
 
 
 def _fill(given: list[int], shape: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -21,7 +21,7 @@ from ..calls.signature import Call
 from ..errors import Problem
 from ..parameters.activation import IDENTITY, Activation
 from ..parameters.moves import Operator, Shuffle
-from ..parameters.reduction import Function as Reduction
+from ..parameters.reduction import ReductionKind
 from ..reference import moves as reference
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, integer, resolve_delta
@@ -195,7 +195,7 @@ def tile_backward(caller: Caller, in_delta: Any, out_delta: Any, filter_params: 
     result = np.empty((1, *dx.shape), np.float32) if target is None else target
     size = [n for large, small in zip(dy.shape, dx.shape, strict=True) for n in (large // small, small)]
     plan = engines._core.reduction(
-        function=int(Reduction.SUM), rank=len(size), size=size, inside=[True, False] * len(dx.shape), epsilon=0.0,
+        function=int(ReductionKind.SUM), rank=len(size), size=size, inside=[True, False] * len(dx.shape), epsilon=0.0,
         wide_positions=False, position_modulus=0,
     )  # fmt: skip
     accumulate = 1 << Y if target is not None and dx.accumulate else 0

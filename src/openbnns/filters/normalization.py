@@ -33,7 +33,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
-from ..parameters.activation import ELEMENTWISE, Function
+from ..parameters.activation import ELEMENTWISE, ActivationKind
 from ..parameters.normalization import Kind
 from ..parameters.normalization import Normalization as NormalizationSettings
 from ..reference import normalization as reference
@@ -351,7 +351,7 @@ class Normalization(Filter):
     def _backward_arguments(self) -> tuple[Argument, ...]:
         results = ("in_delta", "beta_delta", "gamma_delta")
         needs: tuple[Need, ...] = ()
-        if self.activation.function != Function.IDENTITY:
+        if self.activation.function != ActivationKind.IDENTITY:
             because = "the fused activation is differentiated from the forward output"
             needs = (need(results, because, optional=False),)
         in_place = frozenset({"out_delta", "out"})

@@ -343,7 +343,7 @@ def run_checked(
 
 
 @dataclass(frozen=True)
-class _Tensor:
+class _PackedTensor:
     """A packed tensor of a step: its elements in the order of memory."""
 
     name: str  # of the argument
@@ -359,7 +359,7 @@ class _Tensor:
         self.bound.write(values.reshape(1, -1))
 
 
-def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, output: bool) -> list[_Tensor]:
+def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, output: bool) -> list[_PackedTensor]:
     if tensors is None:
         if count == 0:
             return []
@@ -370,7 +370,7 @@ def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, o
     return [_tensor(caller, f"{name}[{i}]", tensors[i], output=output) for i in range(count)]
 
 
-def _tensor(caller: Caller, name: str, descriptor: Any, *, output: bool) -> _Tensor:
+def _tensor(caller: Caller, name: str, descriptor: Any, *, output: bool) -> _PackedTensor:
     require_descriptor(caller, name, descriptor)
     who = caller(name)
     view = resolve(descriptor, who)
@@ -383,7 +383,7 @@ def _tensor(caller: Caller, name: str, descriptor: Any, *, output: bool) -> _Ten
     require_data(caller, name, descriptor, view)
     flat = flat_view(view.count)
     bound = bind(flat, (0,), (view.count,), who.field("data"), descriptor.data, 1, 0, output=output)
-    return _Tensor(name, (view.layout.code, view.size), view.count, bound, describe(view))
+    return _PackedTensor(name, (view.layout.code, view.size), view.count, bound, describe(view))
 
 
 def flat_view(count: int) -> View:
@@ -394,7 +394,7 @@ def flat_view(count: int) -> View:
     return View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], FLOAT32, (count,), (1,))
 
 
-def _is_special(tensor: _Tensor) -> bool:
+def _is_special(tensor: _PackedTensor) -> bool:
     """True if the layout stores elements reversed or in blocks, so that only equal layouts have the same order."""
     from ..tensors.descriptors import LAYOUTS
 
@@ -402,7 +402,7 @@ def _is_special(tensor: _Tensor) -> bool:
     return bool(layout.flipped) or layout.blocked32
 
 
-def _check_alike(caller: Caller, parameter: _Tensor, other: _Tensor) -> None:
+def _check_alike(caller: Caller, parameter: _PackedTensor, other: _PackedTensor) -> None:
     if other.form == parameter.form:
         return
     same_layout = other.form[0] == parameter.form[0]
@@ -414,7 +414,7 @@ def _check_alike(caller: Caller, parameter: _Tensor, other: _Tensor) -> None:
     )
 
 
-def _keep_states_apart(caller: Caller, written: Sequence[_Tensor]) -> None:
+def _keep_states_apart(caller: Caller, written: Sequence[_PackedTensor]) -> None:
     """Refuse parameters and accumulators that share memory: each is read before it is written, by later steps as well."""
     for first, second in sharing({t.name: t.bound for t in written}).items():
         raise Problem(

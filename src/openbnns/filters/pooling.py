@@ -32,7 +32,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPooling
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
 from ..parameters.activation import IDENTITY, Activation
-from ..parameters.pooling import Function, Geometry
+from ..parameters.pooling import Geometry, PoolingKind
 from ..reference import pooling as reference
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import native_activation, output_determines_slope, resolve_fused
@@ -56,7 +56,7 @@ class Pooling(UnaryFilter):
 
     def __init__(self, p: BNNSLayerParametersPooling, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
-        self.function = chosen(p.pooling_function, Function, "BNNSPoolingFunction", who, "pooling_function")
+        self.function = chosen(p.pooling_function, PoolingKind, "BNNSPoolingFunction", who, "pooling_function")
         x, y = resolve_image(p.i_desc, who("i_desc")), resolve_image(p.o_desc, who("o_desc"))
         if x.size[2] != y.size[2]:
             raise Problem(
@@ -89,11 +89,11 @@ class Pooling(UnaryFilter):
 
     @property
     def unpools(self) -> bool:
-        return self.function == Function.UN_MAX
+        return self.function == PoolingKind.UN_MAX
 
     @property
     def has_indices(self) -> bool:
-        return self.function in (Function.MAX, Function.UN_MAX)
+        return self.function in (PoolingKind.MAX, PoolingKind.UN_MAX)
 
     @property
     def name(self) -> str:
@@ -127,9 +127,9 @@ class Pooling(UnaryFilter):
 
     def input_needs(self) -> tuple[Need, ...]:
         needs = super().input_needs()
-        if self.function in (Function.MAX, Function.L2_NORM):
+        if self.function in (PoolingKind.MAX, PoolingKind.L2_NORM):
             because = f"the input gradient of {self.name} pooling needs the forward input"
-            needs += (need({"in_delta"}, because, {"indices"} if self.function == Function.MAX else ()),)
+            needs += (need({"in_delta"}, because, {"indices"} if self.function == PoolingKind.MAX else ()),)
         return needs
 
     # Native runs.

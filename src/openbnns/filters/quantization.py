@@ -22,7 +22,7 @@ from .._words import Caller, Named
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 from ..calls.signature import Argument, Call
 from ..errors import Problem
-from ..parameters.quantization import Function
+from ..parameters.quantization import QuantizerKind
 from ..reference import quantization as reference
 from ..tensors import descriptors, staging
 from ..tensors.descriptors import FLOAT32, View, describe
@@ -60,7 +60,7 @@ class Quantization(Filter):
         super().__init__(filter_params, who)
         self.client_pointer |= direct
         known = "BNNSQuantizerFunctionQuantize (0) or BNNSQuantizerFunctionDequantize (1)"
-        self.function = chosen(p.function, Function, "BNNSQuantizerFunction", who, "function", known)
+        self.function = chosen(p.function, QuantizerKind, "BNNSQuantizerFunction", who, "function", known)
         x, y = _plain(p.i_desc, who("i_desc")), _plain(p.o_desc, who("o_desc"))
         self._check_types(y, who)
         self.axis = _resolve_axis(x, int(p.axis_mask), who)
@@ -70,7 +70,7 @@ class Quantization(Filter):
 
     @property
     def quantizes(self) -> bool:
-        return self.function == Function.QUANTIZE
+        return self.function == QuantizerKind.QUANTIZE
 
     def parameters(self) -> list[Parameter]:
         return [p for p in (self.scale, self.bias) if p is not None]

@@ -20,7 +20,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
 from ..parameters.activation import IDENTITY, Activation
-from ..parameters.reduction import Function
+from ..parameters.reduction import ReductionKind
 from ..reference import reduction as reference
 from ..reference.reduction import DIFFERENTIABLE, WEIGHTED
 from ..tensors import descriptors
@@ -35,8 +35,8 @@ from .direct import is_plain_integer
 if TYPE_CHECKING:
     from .. import _core
 
-_POSITIONS = (Function.ARG_MAX, Function.ARG_MIN)
-_LINEAR = (Function.SUM, Function.MEAN, Function.MEAN_NON_ZERO)  # dy/dx does not depend on x
+_POSITIONS = (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN)
+_LINEAR = (ReductionKind.SUM, ReductionKind.MEAN, ReductionKind.MEAN_NON_ZERO)  # dy/dx does not depend on x
 
 
 def function_name(function: int) -> str:
@@ -188,9 +188,9 @@ def _check_holds_positions(view: View, count: int, who: str) -> None:
 
 
 def _checked_function(function: int, who: Caller) -> int:
-    if function == Function.NONE:
+    if function == ReductionKind.NONE:
         raise Problem(f"{who('reduce_func')} is None, which reduces nothing; it is a mode of BNNSScatter.")
-    return chosen(function, Function, "BNNSReduceFunction", who, "reduce_func", "0 to 16, except None (15)")
+    return chosen(function, ReductionKind, "BNNSReduceFunction", who, "reduce_func", "0 to 16, except None (15)")
 
 
 def _check_shapes(x: View, y: View, who: Caller) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .. import engines
 from .._words import Caller
 from ..errors import Problem
-from ..parameters.reduction import Function as Reduction
+from ..parameters.reduction import ReductionKind
 from ..reference import selection as reference
 from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, check_batch, check_count, integer
@@ -83,7 +83,9 @@ def scatter(caller: Caller, axis: Any, op: Any, input: Any, indices: Any, output
     """y[.., indices[j], ..] = x[.., j, ..], or += with Sum, along one axis; other places keep their values."""
     threads = threads_of(caller, filter_params)
     function = _scatter_function(caller, op)
-    if threads == 0 and _selected(_WRITE if function == Reduction.NONE else _ADD_FLOATS, axis, output, input, indices):
+    if threads == 0 and _selected(
+        _WRITE if function == ReductionKind.NONE else _ADD_FLOATS, axis, output, input, indices
+    ):
         return
     x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
     y = tensor(caller, "output", output, output=True)
@@ -227,7 +229,7 @@ def _check_range(caller: Caller, numbers: NDArray[np.int64], limit: int, axis: i
 
 def _scatter_function(caller: Caller, op: Any) -> int:
     function = integer(op, caller("op"))
-    if function not in (Reduction.NONE, Reduction.SUM):
+    if function not in (ReductionKind.NONE, ReductionKind.SUM):
         raise Problem(
             f"{caller('op')} is {function}. Scatter overwrites with BNNSReduceFunctionNone (15) and adds with "
             "BNNSReduceFunctionSum (6); there are no others."
@@ -257,7 +259,7 @@ def _gather_into(y: Bound, stored: NDArray[Any], along: _Along, sources: tuple[B
 
 def _scatter_into(function: int, x: Bound, y: Bound, along: _Along, idx: Bound, threads: int) -> None:
     """Combine x into y: elements as they are, or sums in float32 (in int64 for integers without scale and bias)."""
-    if function == Reduction.NONE:
+    if function == ReductionKind.NONE:
         kind, source = _WRITE, contiguous(stored_as(x, y.view), threads)
         old = y.direct_raw()
     elif is_plain_integer(x.view) and is_plain_integer(y.view):

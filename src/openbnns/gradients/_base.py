@@ -142,9 +142,9 @@ class Subject:
         tensors: dict[str, Any] = {}
         for a in self.forward_call.arguments:
             if a.tensor is not None and (a.name in numbers or (a.writes and not a.described)):
-                tensor = Tensor(a.tensor, batch if a.batched else 1)
+                tensor = OperandMemory(a.tensor, batch if a.batched else 1)
                 tensors[a.name] = tensor.fill(numbers[a.name]) if a.name in numbers else tensor.memory
-        output_gradient = Tensor(self.output.tensor, len(cotangent))
+        output_gradient = OperandMemory(self.output.tensor, len(cotangent))
         output_gradient.fill(cotangent.reshape(len(cotangent), *output_gradient.operand.shape))
         gradients = {}
         given = {name: tensors[name] for name in self.backward_call.by_name.keys() & tensors.keys()}
@@ -153,7 +153,7 @@ class Subject:
             if a.gradient_of and not a.writes:
                 given[a.name] = output_gradient.descriptor()
             elif a.tensor is not None and (name in self.inputs or name in self.held):
-                gradients[name] = Tensor(self.held.get(name, a.tensor), batch if a.batched else 1)
+                gradients[name] = OperandMemory(self.held.get(name, a.tensor), batch if a.batched else 1)
                 given[a.name] = gradients[name].descriptor()
         with self.filter.unchanged():
             self.perform(self.forward_call, *self.calls[0], batch, tensors)
@@ -198,7 +198,7 @@ class Exact(Bound):
         self.write(stored)
 
 
-class Tensor:
+class OperandMemory:
     """Memory of an operand in the layout its filter expects."""
 
     def __init__(self, operand: Operand | Parameter | None, batch: int) -> None:

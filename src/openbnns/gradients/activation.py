@@ -12,7 +12,7 @@ from ..filters.base import Filter
 from ..layers.activation import ActivationLayer
 from ..layers.base import Layer
 from ..layers.types import ActivationFunction, Shape
-from ..parameters.activation import Function
+from ..parameters.activation import ActivationKind
 from ._base import Array, Subject
 from ._random import Random
 
@@ -25,7 +25,7 @@ class ActivationSubject(Subject):
 
     def __init__(self, filter: Filter) -> None:
         super().__init__(filter)
-        if self.filter.activation.function in (Function.GUMBEL, Function.GUMBEL_MAX):
+        if self.filter.activation.function in (ActivationKind.GUMBEL, ActivationKind.GUMBEL_MAX):
             raise Problem(
                 "gradcheck: the Gumbel functions draw new random numbers at each call, so there is no single gradient."
             )

@@ -8,22 +8,22 @@ from ..filters.arithmetic import Arithmetic
 from ..layers.arithmetic import BinaryArithmeticLayer
 from ..layers.base import Layer
 from ..layers.types import ArithmeticBinaryFunction, DescriptorType, Shape
-from ..parameters.arithmetic import Function
+from ..parameters.arithmetic import ArithmeticKind
 from ._base import Array, Subject
 from ._random import Random
 
 # Magnitudes of the operands of functions that are not smooth everywhere, and whether they may be negative.
 _DOMAINS: dict[int, tuple[float, float, bool]] = {
-    Function.SQUARE_ROOT: (0.3, 2.0, False),
-    Function.RECIPROCAL_SQUARE_ROOT: (0.3, 2.0, False),
-    Function.LOG: (0.3, 2.0, False),
-    Function.LOG2: (0.3, 2.0, False),
-    Function.POW: (0.3, 2.0, False),
-    Function.ACOSH: (1.2, 3.0, False),
-    Function.ASIN: (0.05, 0.8, True),
-    Function.ACOS: (0.05, 0.8, True),
-    Function.ATANH: (0.05, 0.8, True),
-    Function.TAN: (0.05, 1.0, True),
+    ArithmeticKind.SQUARE_ROOT: (0.3, 2.0, False),
+    ArithmeticKind.RECIPROCAL_SQUARE_ROOT: (0.3, 2.0, False),
+    ArithmeticKind.LOG: (0.3, 2.0, False),
+    ArithmeticKind.LOG2: (0.3, 2.0, False),
+    ArithmeticKind.POW: (0.3, 2.0, False),
+    ArithmeticKind.ACOSH: (1.2, 3.0, False),
+    ArithmeticKind.ASIN: (0.05, 0.8, True),
+    ArithmeticKind.ACOS: (0.05, 0.8, True),
+    ArithmeticKind.ATANH: (0.05, 0.8, True),
+    ArithmeticKind.TAN: (0.05, 1.0, True),
 }
 
 

@@ -10,7 +10,7 @@ from ..filters.loss import Loss
 from ..layers.base import Layer
 from ..layers.loss import LossLayer
 from ..layers.types import LossFunction, LossReduction, Shape
-from ..parameters.loss import Function
+from ..parameters.loss import LossKind
 from ._base import Array, Subject
 from ._random import Random
 
@@ -31,10 +31,10 @@ class LossSubject(Subject):
     def numbers(self, tensor: str, shape: tuple[int, ...], random: np.random.Generator) -> Array:
         function = self.filter.function
         if tensor == "in":
-            return random.uniform(0.1, 0.9, shape) if function == Function.LOG else random.standard_normal(shape)
-        if function in (Function.HINGE, Function.CATEGORICAL_CROSS_ENTROPY):
+            return random.uniform(0.1, 0.9, shape) if function == LossKind.LOG else random.standard_normal(shape)
+        if function in (LossKind.HINGE, LossKind.CATEGORICAL_CROSS_ENTROPY):
             return random.integers(0, 2, shape).astype(np.float64)
-        return self._boxes(shape[0], random) if function == Function.YOLO else random.uniform(0.0, 1.0, shape)
+        return self._boxes(shape[0], random) if function == LossKind.YOLO else random.uniform(0.0, 1.0, shape)
 
     def _boxes(self, batch: int, random: np.random.Generator) -> Array:
         """One object in about half of the cells, repeated for every anchor."""
@@ -47,7 +47,7 @@ class LossSubject(Subject):
 
     def moved(self, values: dict[str, Array]) -> dict[str, Array]:
         """The cosine distance is for unit vectors, and its gradient is taken along the sphere."""
-        if self.filter.function != Function.COSINE_DISTANCE:
+        if self.filter.function != LossKind.COSINE_DISTANCE:
             return values
         return {name: v / np.linalg.norm(v, axis=1, keepdims=True) for name, v in values.items()}
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Function(IntEnum):
+class ActivationKind(IntEnum):
     """The numbers of BNNSActivationFunction."""
 
     IDENTITY = 0
@@ -65,39 +65,39 @@ class Activation:
     right_slope: bool = False
 
 
-IDENTITY: Final = Activation(Function.IDENTITY)
+IDENTITY: Final = Activation(ActivationKind.IDENTITY)
 
-AXIS_WISE: Final = frozenset({Function.SOFTMAX, Function.LOG_SOFTMAX, Function.GUMBEL_MAX})
+AXIS_WISE: Final = frozenset({ActivationKind.SOFTMAX, ActivationKind.LOG_SOFTMAX, ActivationKind.GUMBEL_MAX})
 """Functions whose outputs depend on all inputs along some axes."""
 
-ELEMENTWISE: Final[frozenset[int]] = frozenset(Function) - AXIS_WISE
+ELEMENTWISE: Final[frozenset[int]] = frozenset(ActivationKind) - AXIS_WISE
 """Functions whose every output depends on one input only."""
 
 FROM_OUTPUT: Final[frozenset[int]] = frozenset(
     {
-        Function.IDENTITY,
-        Function.RECTIFIED_LINEAR,
-        Function.LEAKY_RECTIFIED_LINEAR,
-        Function.SIGMOID,
-        Function.LOG_SIGMOID,
-        Function.TANH,
-        Function.LINEAR,
-        Function.CLAMP,
-        Function.SOFTMAX,
-        Function.HARD_SIGMOID,
-        Function.SOFTPLUS,
-        Function.SOFTSIGN,
-        Function.ELU,
-        Function.SELU,
-        Function.CELU,
-        Function.CLAMPED_LEAKY_RECTIFIED_LINEAR,
-        Function.LINEAR_WITH_BIAS,
-        Function.LOG_SOFTMAX,
-        Function.HARD_SHRINK,
-        Function.SOFT_SHRINK,
-        Function.TANH_SHRINK,
-        Function.THRESHOLD,
-        Function.GELU_APPROXIMATION_SIGMOID,
+        ActivationKind.IDENTITY,
+        ActivationKind.RECTIFIED_LINEAR,
+        ActivationKind.LEAKY_RECTIFIED_LINEAR,
+        ActivationKind.SIGMOID,
+        ActivationKind.LOG_SIGMOID,
+        ActivationKind.TANH,
+        ActivationKind.LINEAR,
+        ActivationKind.CLAMP,
+        ActivationKind.SOFTMAX,
+        ActivationKind.HARD_SIGMOID,
+        ActivationKind.SOFTPLUS,
+        ActivationKind.SOFTSIGN,
+        ActivationKind.ELU,
+        ActivationKind.SELU,
+        ActivationKind.CELU,
+        ActivationKind.CLAMPED_LEAKY_RECTIFIED_LINEAR,
+        ActivationKind.LINEAR_WITH_BIAS,
+        ActivationKind.LOG_SOFTMAX,
+        ActivationKind.HARD_SHRINK,
+        ActivationKind.SOFT_SHRINK,
+        ActivationKind.TANH_SHRINK,
+        ActivationKind.THRESHOLD,
+        ActivationKind.GELU_APPROXIMATION_SIGMOID,
     }
 )
 """Functions that may be fused into a layer that trains: their derivative is taken from y."""

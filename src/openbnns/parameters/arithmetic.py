@@ -6,7 +6,7 @@ from enum import Enum, IntEnum
 from typing import Final
 
 
-class Function(IntEnum):
+class ArithmeticKind(IntEnum):
     """The numbers of BNNSArithmeticFunction."""
 
     ADD = 0
@@ -60,18 +60,19 @@ class Needs(Enum):
     OPERANDS = "the operands"
 
 
-_NEED_NOTHING = frozenset({Function.ADD, Function.SUBTRACT, Function.CEIL, Function.FLOOR, Function.ROUND})
-
-_NEED_OUTPUT = frozenset(
-    {Function.SQUARE_ROOT, Function.RECIPROCAL_SQUARE_ROOT, Function.TANH, Function.EXP, Function.EXP2}
-)
-
+_NEED_NOTHING = (
+    ArithmeticKind.ADD, ArithmeticKind.SUBTRACT, ArithmeticKind.CEIL, ArithmeticKind.FLOOR, ArithmeticKind.ROUND
+)  # fmt: skip
+_NEED_OUTPUT = (
+    ArithmeticKind.SQUARE_ROOT, ArithmeticKind.RECIPROCAL_SQUARE_ROOT, ArithmeticKind.TANH, ArithmeticKind.EXP,
+    ArithmeticKind.EXP2,
+)  # fmt: skip
 NEEDS_OPERANDS: Final[dict[int, Needs]] = {
     function: Needs.NOTHING
     if function in _NEED_NOTHING
     else Needs.OUTPUT
     if function in _NEED_OUTPUT
     else Needs.OPERANDS
-    for function in Function
+    for function in ArithmeticKind
 }
 """The needs of each function's backward pass, and so the operands that BNNS lets the caller leave out."""

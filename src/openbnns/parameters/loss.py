@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Function(IntEnum):
+class LossKind(IntEnum):
     """The numbers of BNNSLossFunction."""
 
     SOFTMAX_CROSS_ENTROPY = 1
@@ -76,6 +76,6 @@ class Loss:
 
 
 PER_SAMPLE: Final[frozenset[int]] = frozenset(
-    {Function.SOFTMAX_CROSS_ENTROPY, Function.COSINE_DISTANCE, Function.CATEGORICAL_CROSS_ENTROPY}
+    {LossKind.SOFTMAX_CROSS_ENTROPY, LossKind.COSINE_DISTANCE, LossKind.CATEGORICAL_CROSS_ENTROPY}
 )
 """Losses with one value per sample instead of one per element."""

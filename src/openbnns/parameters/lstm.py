@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from .activation import Activation, Function
+from .activation import Activation, ActivationKind
 
 GATES: Final = ("input", "forget", "candidate", "output")
 """The gates i, f, g, o by the names that they have in `Cell` and in gradients."""
 
-_SIGMOID = Activation(Function.SIGMOID)
-_TANH = Activation(Function.TANH)
+_SIGMOID = Activation(ActivationKind.SIGMOID)
+_TANH = Activation(ActivationKind.TANH)
 
 
 @dataclass(frozen=True)

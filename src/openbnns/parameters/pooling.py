@@ -12,7 +12,7 @@ NO_CELL: Final = -1
 """Max index of a window whose winner is not a cell of the image; as an unsigned number, the largest index."""
 
 
-class Function(IntEnum):
+class PoolingKind(IntEnum):
     """The numbers of BNNSPoolingFunction."""
 
     MAX = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Function(IntEnum):
+class QuantizerKind(IntEnum):
     """The numbers of BNNSQuantizerFunction."""
 
     QUANTIZE = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Function(IntEnum):
+class ReductionKind(IntEnum):
     """The numbers of BNNSReduceFunction; Any and All are other names for two of them."""
 
     MAX = 0

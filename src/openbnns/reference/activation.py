@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..parameters.activation import FROM_OUTPUT, Activation, Function
+from ..parameters.activation import FROM_OUTPUT, Activation, ActivationKind
 
 Array = npt.NDArray[np.float64]
 
@@ -26,7 +26,9 @@ SELU_SCALE: Final = 1.0507009873554805
 SELU_ALPHA: Final = 1.6732632423543772
 GELU_SIGMOID_SLOPE: Final = 1.702
 
-_CONSTANT_SLOPE = frozenset({Function.IDENTITY, Function.LINEAR, Function.LINEAR_WITH_BIAS, Function.GUMBEL})
+_CONSTANT_SLOPE = frozenset(
+    {ActivationKind.IDENTITY, ActivationKind.LINEAR, ActivationKind.LINEAR_WITH_BIAS, ActivationKind.GUMBEL}
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -43,13 +45,13 @@ def forward(f: Activation, x: Array, axes: tuple[int, ...] = (-1,), uniform: Arr
     """
     x = np.asarray(x, dtype=np.float64)
     match f.function:
-        case Function.SOFTMAX:
+        case ActivationKind.SOFTMAX:
             return np.exp(log_softmax(x, axes))
-        case Function.LOG_SOFTMAX:
+        case ActivationKind.LOG_SOFTMAX:
             return log_softmax(x, axes)
-        case Function.GUMBEL:
+        case ActivationKind.GUMBEL:
             return _gumbel_noise(f, x, uniform)
-        case Function.GUMBEL_MAX:
+        case ActivationKind.GUMBEL_MAX:
             best: Array = np.max(x + _gumbel_noise(f, x, uniform), axis=axes, keepdims=True)
             return best
         case _:
@@ -67,12 +69,12 @@ def backward(
     """
     dy = np.asarray(dy, dtype=np.float64)
     match f.function:
-        case Function.GUMBEL_MAX:
+        case ActivationKind.GUMBEL_MAX:
             raise ValueError("activation.backward: GumbelMax has no gradient.")
-        case Function.SOFTMAX:
+        case ActivationKind.SOFTMAX:
             y = forward(f, x, axes) if x is not None else _given(f, y)
             return y * (dy - _sum_over(dy * y, axes))
-        case Function.LOG_SOFTMAX:
+        case ActivationKind.LOG_SOFTMAX:
             y = forward(f, x, axes) if x is not None else _given(f, y)
             return dy - np.exp(y) * _sum_over(dy, axes)
         case _:
@@ -84,8 +86,8 @@ def fused_backward(f: Activation, dy: Array, y: Array | None, z: Array | None = 
 
     GELUApproximationSigmoid is not one-to-one, so z is preferred for it; without z see _gelu_sigmoid_slope_from_output.
     """
-    exact_from_output = f.function in FROM_OUTPUT - {Function.GELU_APPROXIMATION_SIGMOID} and not f.right_slope
-    if f.function == Function.ELU and f.alpha < 0.0:
+    exact_from_output = f.function in FROM_OUTPUT - {ActivationKind.GELU_APPROXIMATION_SIGMOID} and not f.right_slope
+    if f.function == ActivationKind.ELU and f.alpha < 0.0:
         exact_from_output = False
     if z is not None and (y is None or not exact_from_output):
         return backward(f, dy, x=z)
@@ -96,9 +98,9 @@ def alpha_gradient(f: Activation, x: Array, dy: Array) -> float | Array:
     """d_alpha = sum of x * dy over the elements with x < 0: a float, or one value per channel (axis 1) for PReLU."""
     terms = np.where(x < 0.0, x * dy, 0.0)
     match f.function:
-        case Function.LEAKY_RECTIFIED_LINEAR:
+        case ActivationKind.LEAKY_RECTIFIED_LINEAR:
             return float(np.sum(terms))
-        case Function.PRELU_PER_CHANNEL:
+        case ActivationKind.PRELU_PER_CHANNEL:
             return np.asarray(np.sum(terms, axis=tuple(axis for axis in range(x.ndim) if axis != 1)))
         case _:
             raise ValueError(
@@ -198,7 +200,7 @@ def _formula(f: Activation) -> _Formula:
 
 def _slope(f: Activation, dy: Array, x: Array | None, y: Array | None) -> Array:
     """f' at every element, in the shape of dy."""
-    if f.function == Function.GUMBEL:
+    if f.function == ActivationKind.GUMBEL:
         return np.zeros_like(dy)
     formula = _formula(f)
     if f.function in _CONSTANT_SLOPE:
@@ -341,143 +343,143 @@ def _gelu_sigmoid_slope_from_output(f: Activation, y: Array) -> Array:
 
 
 _FORMULAS: Final[dict[int, _Formula]] = {
-    Function.IDENTITY: _Formula(
+    ActivationKind.IDENTITY: _Formula(
         lambda f, x: x.copy(),
         lambda f, x: np.ones_like(x),
     ),
-    Function.RECTIFIED_LINEAR: _Formula(
+    ActivationKind.RECTIFIED_LINEAR: _Formula(
         lambda f, x: np.maximum(x, 0.0),
         lambda f, x: _one_where(x >= 0.0 if f.right_slope else x > 0.0),
         lambda f, y: _one_where(y > 0.0),
     ),
-    Function.LEAKY_RECTIFIED_LINEAR: _Formula(
+    ActivationKind.LEAKY_RECTIFIED_LINEAR: _Formula(
         _leaky,
         lambda f, x: np.where(x < 0.0, f.alpha, 1.0),
         _leaky_slope_from_output,
     ),
-    Function.SIGMOID: _Formula(
+    ActivationKind.SIGMOID: _Formula(
         lambda f, x: sigmoid(x),
         lambda f, x: sigmoid(x) * sigmoid(-x),
         lambda f, y: y * (1.0 - y),
     ),
-    Function.TANH: _Formula(
+    ActivationKind.TANH: _Formula(
         lambda f, x: np.tanh(x),
         lambda f, x: 1.0 - np.tanh(x) ** 2,
         lambda f, y: 1.0 - y * y,
     ),
-    Function.SCALED_TANH: _Formula(
+    ActivationKind.SCALED_TANH: _Formula(
         lambda f, x: f.alpha * np.tanh(f.beta * x),
         lambda f, x: f.alpha * f.beta * (1.0 - np.tanh(f.beta * x) ** 2),
         _scaled_tanh_slope_from_output,
     ),
-    Function.ABS: _Formula(
+    ActivationKind.ABS: _Formula(
         lambda f, x: np.abs(x),
         lambda f, x: np.sign(x),
     ),
-    Function.LINEAR: _Formula(
+    ActivationKind.LINEAR: _Formula(
         lambda f, x: f.alpha * x,
         lambda f, x: np.full_like(x, f.alpha),
     ),
-    Function.CLAMP: _Formula(
+    ActivationKind.CLAMP: _Formula(
         lambda f, x: np.minimum(np.maximum(x, f.alpha), f.beta),
         lambda f, x: _one_where((f.alpha < x) & (x < f.beta)),
         lambda f, y: _one_where((f.alpha < y) & (y < f.beta)),
     ),
-    Function.GELU_APPROXIMATION: _Formula(
+    ActivationKind.GELU_APPROXIMATION: _Formula(
         lambda f, x: zero_wins(0.5 * (1.0 + _gelu_tanh(f, x)), x),
         _gelu_tanh_slope,
     ),
-    Function.HARD_SIGMOID: _Formula(
+    ActivationKind.HARD_SIGMOID: _Formula(
         lambda f, x: np.maximum(0.0, np.minimum(1.0, f.alpha * x + f.beta)),
         lambda f, x: np.where((f.alpha * x + f.beta > 0.0) & (f.alpha * x + f.beta < 1.0), f.alpha, 0.0),
         lambda f, y: np.where((y > 0.0) & (y < 1.0), f.alpha, 0.0),
     ),
-    Function.SOFTPLUS: _Formula(
+    ActivationKind.SOFTPLUS: _Formula(
         lambda f, x: f.alpha * softplus(f.beta * x),
         lambda f, x: f.alpha * f.beta * sigmoid(f.beta * x),
         _softplus_slope_from_output,
     ),
-    Function.SOFTSIGN: _Formula(
+    ActivationKind.SOFTSIGN: _Formula(
         _softsign,
         lambda f, x: 1.0 / (1.0 + np.abs(x)) ** 2,
         lambda f, y: (1.0 - np.abs(y)) ** 2,
     ),
-    Function.ELU: _Formula(
+    ActivationKind.ELU: _Formula(
         lambda f, x: np.where(x < 0.0, f.alpha * np.expm1(np.minimum(x, 0.0)), x),
         lambda f, x: np.where(x < 0.0, f.alpha * np.exp(np.minimum(x, 0.0)), 1.0),
         _elu_slope_from_output,
     ),
-    Function.CLAMPED_LEAKY_RECTIFIED_LINEAR: _Formula(
+    ActivationKind.CLAMPED_LEAKY_RECTIFIED_LINEAR: _Formula(
         lambda f, x: np.minimum(_leaky(f, x), f.beta),
         _clamped_leaky_slope,
         lambda f, y: np.where(y >= f.beta, 0.0, _leaky_slope_from_output(f, y)),
     ),
-    Function.LINEAR_WITH_BIAS: _Formula(
+    ActivationKind.LINEAR_WITH_BIAS: _Formula(
         lambda f, x: f.alpha * x + f.beta,
         lambda f, x: np.full_like(x, f.alpha),
     ),
-    Function.LOG_SIGMOID: _Formula(
+    ActivationKind.LOG_SIGMOID: _Formula(
         lambda f, x: -softplus(-x),
         lambda f, x: sigmoid(-x),
         lambda f, y: -np.expm1(y),
     ),
-    Function.SELU: _Formula(
+    ActivationKind.SELU: _Formula(
         lambda f, x: SELU_SCALE * np.where(x < 0.0, SELU_ALPHA * np.expm1(np.minimum(x, 0.0)), x),
         lambda f, x: SELU_SCALE * np.where(x < 0.0, SELU_ALPHA * np.exp(np.minimum(x, 0.0)), 1.0),
         lambda f, y: np.where(y < 0.0, y + SELU_SCALE * SELU_ALPHA, SELU_SCALE),
     ),
-    Function.CELU: _Formula(
+    ActivationKind.CELU: _Formula(
         lambda f, x: np.where(x < 0.0, f.alpha * np.expm1(np.minimum(x, 0.0) / f.alpha), x),
         lambda f, x: np.where(x < 0.0, np.exp(np.minimum(x, 0.0) / f.alpha), 1.0),
         _celu_slope_from_output,
     ),
-    Function.HARD_SHRINK: _Formula(
+    ActivationKind.HARD_SHRINK: _Formula(
         lambda f, x: np.where(np.abs(x) < abs(f.alpha), 0.0, x),
         lambda f, x: _one_where(np.abs(x) >= abs(f.alpha)),
         lambda f, y: _one_where(y != 0.0),
     ),
-    Function.SOFT_SHRINK: _Formula(
+    ActivationKind.SOFT_SHRINK: _Formula(
         lambda f, x: np.where(np.abs(x) < abs(f.alpha), 0.0, x - np.copysign(f.alpha, x)),
         lambda f, x: _one_where(np.abs(x) > abs(f.alpha)),  # 0 at the kink itself, as in PyTorch and as from the output
         lambda f, y: _one_where(y != 0.0),
     ),
-    Function.TANH_SHRINK: _Formula(
+    ActivationKind.TANH_SHRINK: _Formula(
         lambda f, x: x - np.tanh(x),
         lambda f, x: np.tanh(x) ** 2,
         _tanh_shrink_slope_from_output,
     ),
-    Function.THRESHOLD: _Formula(
+    ActivationKind.THRESHOLD: _Formula(
         lambda f, x: np.where(x <= f.alpha, f.beta, x),
         lambda f, x: _one_where(x > f.alpha),
         # y = beta > alpha means "replaced", save for the one point x = beta.
         lambda f, y: _one_where((y > f.alpha) & (y != f.beta)),
     ),
-    Function.PRELU_PER_CHANNEL: _Formula(
+    ActivationKind.PRELU_PER_CHANNEL: _Formula(
         lambda f, x: np.where(x < 0.0, zero_wins(_channel_alpha(f, x), x), x),
         lambda f, x: np.where(x < 0.0, _channel_alpha(f, x), 1.0),
     ),
-    Function.HARD_SWISH: _Formula(
+    ActivationKind.HARD_SWISH: _Formula(
         lambda f, x: zero_wins(np.minimum(np.maximum(x + 3.0, 0.0), 6.0) / 6.0, x),
         lambda f, x: np.where(x <= -3.0, 0.0, np.where(x >= 3.0, 1.0, (2.0 * x + 3.0) / 6.0)),
     ),
-    Function.SILU: _Formula(
+    ActivationKind.SILU: _Formula(
         lambda f, x: _swish(x, 1.0),
         lambda f, x: _swish_slope(x, 1.0),
     ),
-    Function.RELU6: _Formula(
+    ActivationKind.RELU6: _Formula(
         lambda f, x: np.minimum(np.maximum(x, 0.0), 6.0),
         lambda f, x: _one_where((x > 0.0) & (x < 6.0)),
         lambda f, y: _one_where((y > 0.0) & (y < 6.0)),
     ),
-    Function.ERF: _Formula(
+    ActivationKind.ERF: _Formula(
         lambda f, x: erf(x),
         lambda f, x: erf_slope(x),
     ),
-    Function.GELU: _Formula(
+    ActivationKind.GELU: _Formula(
         lambda f, x: zero_wins(_normal_distribution(x), x),
         _gelu_slope,
     ),
-    Function.GELU_APPROXIMATION_SIGMOID: _Formula(
+    ActivationKind.GELU_APPROXIMATION_SIGMOID: _Formula(
         lambda f, x: _swish(x, GELU_SIGMOID_SLOPE),
         lambda f, x: _swish_slope(x, GELU_SIGMOID_SLOPE),
         _gelu_sigmoid_slope_from_output,

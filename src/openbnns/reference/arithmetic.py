@@ -15,9 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from .._plural import plural
-from ..parameters.activation import Activation
-from ..parameters.activation import Function as ActivationFunction
-from ..parameters.arithmetic import NEEDS_OPERANDS, Function, Needs
+from ..parameters.activation import Activation, ActivationKind
+from ..parameters.arithmetic import NEEDS_OPERANDS, ArithmeticKind, Needs
 from . import activation
 from .activation import Array
 
@@ -60,7 +59,7 @@ def backward(
             continue
         shape = operand.shape if operand is not None else shapes[k] if shapes is not None else dy.shape
         gradient = operation.gradients[k](dz, z, *operands)
-        if split_ties and function in (Function.MINIMUM, Function.MAXIMUM):
+        if split_ties and function in (ArithmeticKind.MINIMUM, ArithmeticKind.MAXIMUM):
             gradient = np.where(operands[0] == operands[1], 0.5 * dz, gradient)
         gradients.append(sum_to_shape(gradient, dz.shape, shape))
     return gradients
@@ -80,11 +79,11 @@ def _result(
     """z, if it can be found."""
     if all(operand is not None for operand in operands):
         return operation.forward(*operands)
-    z = y if f.function == ActivationFunction.IDENTITY else None
+    z = y if f.function == ActivationKind.IDENTITY else None
     needs = NEEDS_OPERANDS[function]
     if needs is Needs.OPERANDS or (needs is Needs.OUTPUT and z is None):
         raise ValueError(
-            f"arithmetic.backward: {Function(function).name} needs {needs.value} to find its gradients"
+            f"arithmetic.backward: {ArithmeticKind(function).name} needs {needs.value} to find its gradients"
             f"{' (the output only if no activation is fused)' if needs is Needs.OUTPUT else ''}; got None."
         )
     return z
@@ -102,11 +101,12 @@ class _Operation:
 
 def _operation(function: int, operands: Sequence[Any]) -> _Operation:
     if function not in _OPERATIONS:
-        raise ValueError(f"arithmetic: there is no function {function}; the functions are 0 to {max(Function)}.")
+        raise ValueError(f"arithmetic: there is no function {function}; the functions are 0 to {max(ArithmeticKind)}.")
     operation = _OPERATIONS[function]
     if len(operands) != len(operation.gradients):
         raise ValueError(
-            f"arithmetic: {Function(function).name} takes {plural(len(operation.gradients), 'operand')}; got {len(operands)}."
+            f"arithmetic: {ArithmeticKind(function).name} takes {plural(len(operation.gradients), 'operand')}; "
+            f"got {len(operands)}."
         )
     return operation
 
@@ -154,71 +154,71 @@ def _first_is_maximum(a: Array, b: Array) -> Any:
 
 
 _OPERATIONS: Final[dict[int, _Operation]] = {
-    Function.ADD: _Operation(
+    ArithmeticKind.ADD: _Operation(
         lambda a, b: a + b,
         (lambda dz, z, a, b: dz, lambda dz, z, a, b: dz),
     ),
-    Function.SUBTRACT: _Operation(
+    ArithmeticKind.SUBTRACT: _Operation(
         lambda a, b: a - b,
         (lambda dz, z, a, b: dz, lambda dz, z, a, b: -dz),
     ),
-    Function.MULTIPLY: _Operation(
+    ArithmeticKind.MULTIPLY: _Operation(
         lambda a, b: a * b,
         (lambda dz, z, a, b: dz * b, lambda dz, z, a, b: dz * a),
     ),
-    Function.DIVIDE: _Operation(
+    ArithmeticKind.DIVIDE: _Operation(
         lambda a, b: a / b,
         (lambda dz, z, a, b: dz / b, lambda dz, z, a, b: -dz * a / (b * b)),
     ),
-    Function.SQUARE_ROOT: _unary(np.sqrt, lambda x, z: 0.5 / z),
-    Function.RECIPROCAL_SQUARE_ROOT: _unary(lambda x: 1.0 / np.sqrt(x), lambda x, z: -0.5 * z**3),
-    Function.CEIL: _Operation(np.ceil, (_zero,)),
-    Function.FLOOR: _Operation(np.floor, (_zero,)),
-    Function.ROUND: _Operation(np.rint, (_zero,)),  # ties to even
-    Function.SIN: _unary(np.sin, lambda x, z: np.cos(x)),
-    Function.COS: _unary(np.cos, lambda x, z: -np.sin(x)),
-    Function.TAN: _unary(np.tan, lambda x, z: 1.0 + z * z),
-    Function.ASIN: _unary(np.arcsin, lambda x, z: 1.0 / np.sqrt(1.0 - x * x)),
-    Function.ACOS: _unary(np.arccos, lambda x, z: -1.0 / np.sqrt(1.0 - x * x)),
-    Function.ATAN: _unary(np.arctan, lambda x, z: 1.0 / (1.0 + x * x)),
-    Function.SINH: _unary(np.sinh, lambda x, z: np.cosh(x)),
-    Function.COSH: _unary(np.cosh, lambda x, z: np.sinh(x)),
-    Function.TANH: _unary(np.tanh, lambda x, z: 1.0 - z * z),
-    Function.ASINH: _unary(np.arcsinh, lambda x, z: 1.0 / np.sqrt(x * x + 1.0)),
-    Function.ACOSH: _unary(np.arccosh, lambda x, z: 1.0 / np.sqrt(x * x - 1.0)),
-    Function.ATANH: _unary(np.arctanh, lambda x, z: 1.0 / (1.0 - x * x)),
-    Function.POW: _Operation(np.power, (_power_base_gradient, _power_exponent_gradient)),
-    Function.EXP: _unary(np.exp, lambda x, z: z),
-    Function.EXP2: _unary(np.exp2, lambda x, z: z * math.log(2.0)),
-    Function.LOG: _unary(np.log, lambda x, z: 1.0 / x),
-    Function.LOG2: _unary(np.log2, lambda x, z: 1.0 / (x * math.log(2.0))),
-    Function.MULTIPLY_NO_NAN: _Operation(
+    ArithmeticKind.SQUARE_ROOT: _unary(np.sqrt, lambda x, z: 0.5 / z),
+    ArithmeticKind.RECIPROCAL_SQUARE_ROOT: _unary(lambda x: 1.0 / np.sqrt(x), lambda x, z: -0.5 * z**3),
+    ArithmeticKind.CEIL: _Operation(np.ceil, (_zero,)),
+    ArithmeticKind.FLOOR: _Operation(np.floor, (_zero,)),
+    ArithmeticKind.ROUND: _Operation(np.rint, (_zero,)),  # ties to even
+    ArithmeticKind.SIN: _unary(np.sin, lambda x, z: np.cos(x)),
+    ArithmeticKind.COS: _unary(np.cos, lambda x, z: -np.sin(x)),
+    ArithmeticKind.TAN: _unary(np.tan, lambda x, z: 1.0 + z * z),
+    ArithmeticKind.ASIN: _unary(np.arcsin, lambda x, z: 1.0 / np.sqrt(1.0 - x * x)),
+    ArithmeticKind.ACOS: _unary(np.arccos, lambda x, z: -1.0 / np.sqrt(1.0 - x * x)),
+    ArithmeticKind.ATAN: _unary(np.arctan, lambda x, z: 1.0 / (1.0 + x * x)),
+    ArithmeticKind.SINH: _unary(np.sinh, lambda x, z: np.cosh(x)),
+    ArithmeticKind.COSH: _unary(np.cosh, lambda x, z: np.sinh(x)),
+    ArithmeticKind.TANH: _unary(np.tanh, lambda x, z: 1.0 - z * z),
+    ArithmeticKind.ASINH: _unary(np.arcsinh, lambda x, z: 1.0 / np.sqrt(x * x + 1.0)),
+    ArithmeticKind.ACOSH: _unary(np.arccosh, lambda x, z: 1.0 / np.sqrt(x * x - 1.0)),
+    ArithmeticKind.ATANH: _unary(np.arctanh, lambda x, z: 1.0 / (1.0 - x * x)),
+    ArithmeticKind.POW: _Operation(np.power, (_power_base_gradient, _power_exponent_gradient)),
+    ArithmeticKind.EXP: _unary(np.exp, lambda x, z: z),
+    ArithmeticKind.EXP2: _unary(np.exp2, lambda x, z: z * math.log(2.0)),
+    ArithmeticKind.LOG: _unary(np.log, lambda x, z: 1.0 / x),
+    ArithmeticKind.LOG2: _unary(np.log2, lambda x, z: 1.0 / (x * math.log(2.0))),
+    ArithmeticKind.MULTIPLY_NO_NAN: _Operation(
         _multiply_no_nan,
         (lambda dz, z, a, b: _multiply_no_nan(dz, b), lambda dz, z, a, b: _multiply_no_nan(a, dz)),
     ),
-    Function.DIVIDE_NO_NAN: _Operation(
+    ArithmeticKind.DIVIDE_NO_NAN: _Operation(
         _divide_no_nan,
         (lambda dz, z, a, b: _divide_no_nan(dz, b), lambda dz, z, a, b: _divide_no_nan(-dz * a / b, b)),
     ),
-    Function.MULTIPLY_ADD: _Operation(
+    ArithmeticKind.MULTIPLY_ADD: _Operation(
         lambda a, b, c: a * b + c,
         (lambda dz, z, a, b, c: dz * b, lambda dz, z, a, b, c: dz * a, lambda dz, z, a, b, c: dz),
     ),
-    Function.MINIMUM: _Operation(
+    ArithmeticKind.MINIMUM: _Operation(
         np.minimum,
         (
             lambda dz, z, a, b: np.where(_first_is_minimum(a, b), dz, 0.0),
             lambda dz, z, a, b: np.where(_first_is_minimum(a, b), 0.0, dz),
         ),
     ),
-    Function.MAXIMUM: _Operation(
+    ArithmeticKind.MAXIMUM: _Operation(
         np.maximum,
         (
             lambda dz, z, a, b: np.where(_first_is_maximum(a, b), dz, 0.0),
             lambda dz, z, a, b: np.where(_first_is_maximum(a, b), 0.0, dz),
         ),
     ),
-    Function.SELECT: _Operation(
+    ArithmeticKind.SELECT: _Operation(
         _select,
         (
             _zero,  # a condition has no slope
@@ -226,18 +226,18 @@ _OPERATIONS: Final[dict[int, _Operation]] = {
             lambda dz, z, a, b, c: np.where(a != 0.0, 0.0, dz),
         ),
     ),
-    Function.ABS: _unary(np.abs, lambda x, z: np.sign(x)),
-    Function.SIGN: _Operation(np.sign, (_zero,)),
-    Function.NEGATE: _unary(np.negative, lambda x, z: -1.0),
-    Function.RECIPROCAL: _unary(lambda x: 1.0 / x, lambda x, z: -z * z),
-    Function.SQUARE: _unary(np.square, lambda x, z: 2.0 * x),
-    Function.FLOOR_DIVIDE: _Operation(lambda a, b: np.floor(a / b), (_zero, _zero)),
-    Function.TRUNC_DIVIDE: _Operation(lambda a, b: np.trunc(a / b), (_zero, _zero)),
-    Function.TRUNC_REMAINDER: _Operation(
+    ArithmeticKind.ABS: _unary(np.abs, lambda x, z: np.sign(x)),
+    ArithmeticKind.SIGN: _Operation(np.sign, (_zero,)),
+    ArithmeticKind.NEGATE: _unary(np.negative, lambda x, z: -1.0),
+    ArithmeticKind.RECIPROCAL: _unary(lambda x: 1.0 / x, lambda x, z: -z * z),
+    ArithmeticKind.SQUARE: _unary(np.square, lambda x, z: 2.0 * x),
+    ArithmeticKind.FLOOR_DIVIDE: _Operation(lambda a, b: np.floor(a / b), (_zero, _zero)),
+    ArithmeticKind.TRUNC_DIVIDE: _Operation(lambda a, b: np.trunc(a / b), (_zero, _zero)),
+    ArithmeticKind.TRUNC_REMAINDER: _Operation(
         np.fmod,  # a - b*trunc(a/b) without its rounding errors
         (lambda dz, z, a, b: dz, lambda dz, z, a, b: -dz * np.trunc(a / b)),
     ),
-    Function.ERF: _unary(activation.erf, lambda x, z: activation.erf_slope(x)),
+    ArithmeticKind.ERF: _unary(activation.erf, lambda x, z: activation.erf_slope(x)),
 }
 
 

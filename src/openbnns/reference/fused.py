@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..parameters.activation import IDENTITY, Activation, Function
+from ..parameters.activation import IDENTITY, Activation, ActivationKind
 from ..parameters.convolution import Geometry, Size
 from ..parameters.normalization import Normalization
 from . import arithmetic, convolution, fully_connected, normalization
@@ -46,7 +46,7 @@ class FullyConnected:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """A function of arithmetic.Function; split_ties as in arithmetic.backward."""
+    """A function of ArithmeticKind; split_ties as in arithmetic.backward."""
 
     function: int
     f: Activation = IDENTITY
@@ -195,7 +195,7 @@ def _image_size(x: Array | None, shapes: Sequence[tuple[int, ...]] | None) -> Si
 
 
 def _refuse_activation(first: FirstLayer) -> None:
-    if first.f.function != Function.IDENTITY:
+    if first.f.function != ActivationKind.IDENTITY:
         raise ValueError(
             "fused: in training only the last layer has an activation; the first layer has function "
             f"{first.f.function} instead of Identity."

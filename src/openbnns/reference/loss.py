@@ -29,7 +29,7 @@ from typing import Final
 
 import numpy as np
 
-from ..parameters.loss import PER_SAMPLE, Function, Loss, Reduction, Yolo
+from ..parameters.loss import PER_SAMPLE, Loss, LossKind, Reduction, Yolo
 from .activation import Array, keep_nan, log_softmax, sigmoid, softplus, zero_wins
 
 
@@ -94,10 +94,10 @@ def _weights_of_losses(losses: Array, weights: Array | None) -> Array:
 
 
 def _unreduced(loss: Loss, x: Array, labels: Array, weights: Array | None) -> tuple[Array, Array]:
-    if loss.function == Function.YOLO:
+    if loss.function == LossKind.YOLO:
         return _yolo(loss, x, labels, weights)
     if loss.function not in _LOSSES:
-        raise ValueError(f"loss: there is no function {loss.function}; the functions are 1 to {max(Function)}.")
+        raise ValueError(f"loss: there is no function {loss.function}; the functions are 1 to {max(LossKind)}.")
     flat = np.asarray(x, dtype=np.float64).reshape(len(x), math.prod(x.shape[1:]))
     targets = np.asarray(labels, dtype=np.float64).reshape(flat.shape)
     return _LOSSES[loss.function](loss, flat, targets, _broadcast_weights(loss, flat.shape, weights))
@@ -108,7 +108,7 @@ def _broadcast_weights(loss: Loss, shape: tuple[int, ...], weights: Array | None
     if weights is None or weights.size == 0:
         return np.ones((1, 1))
     samples, width = shape
-    count = samples if loss.function == Function.SOFTMAX_CROSS_ENTROPY else samples * width
+    count = samples if loss.function == LossKind.SOFTMAX_CROSS_ENTROPY else samples * width
     if weights.size not in (1, count):
         raise ValueError(f"loss: {weights.size} weights given; pass none, 1 or {count}.")
     return weights.reshape((1, 1) if weights.size == 1 else (samples, count // samples))
@@ -186,15 +186,15 @@ def _categorical_cross_entropy(loss: Loss, x: Array, t: Array, w: Array) -> tupl
 
 
 _LOSSES: Final[dict[int, Callable[[Loss, Array, Array, Array], tuple[Array, Array]]]] = {
-    Function.SOFTMAX_CROSS_ENTROPY: _softmax_cross_entropy,
-    Function.SIGMOID_CROSS_ENTROPY: _sigmoid_cross_entropy,
-    Function.MEAN_SQUARE_ERROR: _mean_square_error,
-    Function.HUBER: _huber,
-    Function.LOG: _log,
-    Function.COSINE_DISTANCE: _cosine_distance,
-    Function.HINGE: _hinge,
-    Function.MEAN_ABSOLUTE_ERROR: _mean_absolute_error,
-    Function.CATEGORICAL_CROSS_ENTROPY: _categorical_cross_entropy,
+    LossKind.SOFTMAX_CROSS_ENTROPY: _softmax_cross_entropy,
+    LossKind.SIGMOID_CROSS_ENTROPY: _sigmoid_cross_entropy,
+    LossKind.MEAN_SQUARE_ERROR: _mean_square_error,
+    LossKind.HUBER: _huber,
+    LossKind.LOG: _log,
+    LossKind.COSINE_DISTANCE: _cosine_distance,
+    LossKind.HINGE: _hinge,
+    LossKind.MEAN_ABSOLUTE_ERROR: _mean_absolute_error,
+    LossKind.CATEGORICAL_CROSS_ENTROPY: _categorical_cross_entropy,
 }
 
 

@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 from ..parameters.moves import Operator, Shuffle
 
-Tensor = npt.NDArray[Any]
+AnyArray = npt.NDArray[Any]
 """An array of any type, which the result keeps."""
 
 
 Booleans = npt.NDArray[np.bool_]
 
 
-def transpose(x: Tensor, axis0: int, axis1: int) -> Tensor:
+def transpose(x: AnyArray, axis0: int, axis1: int) -> AnyArray:
     """y = x with two axes swapped; the gradient is the same function of dy."""
     return np.ascontiguousarray(np.swapaxes(x, axis0, axis1))
 
 
-def tile(x: Tensor, out_shape: tuple[int, ...], reversed_axes: bool = False) -> Tensor:
+def tile(x: AnyArray, out_shape: tuple[int, ...], reversed_axes: bool = False) -> AnyArray:
     """y(i_0, i_1, ...) = x(i_0 mod x.shape[0], i_1 mod x.shape[1], ...) of shape out_shape.
 
     With reversed_axes both tensors are read as if their sizes were listed in the opposite order: the same memory with
@@ -33,7 +33,7 @@ def tile(x: Tensor, out_shape: tuple[int, ...], reversed_axes: bool = False) -> 
     return np.tile(x, _repeats(x.shape, out_shape))
 
 
-def tile_backward(dy: Tensor, in_shape: tuple[int, ...]) -> Tensor:
+def tile_backward(dy: AnyArray, in_shape: tuple[int, ...]) -> AnyArray:
     """dx(j) = sum of dy over the copies of x(j), in the shape in_shape."""
     repeats = _repeats(in_shape, dy.shape)
     copies = dy.reshape([size for pair in zip(repeats, in_shape, strict=True) for size in pair])
@@ -47,14 +47,14 @@ def _repeats(in_shape: tuple[int, ...], out_shape: tuple[int, ...]) -> list[int]
     return [large // small for small, large in zip(in_shape, out_shape, strict=True)]
 
 
-def band_part(x: Tensor, lower: int, upper: int) -> Tensor:
+def band_part(x: AnyArray, lower: int, upper: int) -> AnyArray:
     """x(..., i, j) if i - j <= lower and j - i <= upper, else 0; a negative bound keeps that whole triangle."""
     i, j = np.arange(x.shape[-2])[:, np.newaxis], np.arange(x.shape[-1])
     keep = ((lower < 0) | (i - j <= lower)) & ((upper < 0) | (j - i <= upper))
     return np.where(keep, x, np.zeros_like(x))
 
 
-_OPERATORS: Final[dict[int, Callable[[Tensor, Tensor], Booleans]]] = {
+_OPERATORS: Final[dict[int, Callable[[AnyArray, AnyArray], Booleans]]] = {
     Operator.EQUAL: lambda a, b: a == b,
     Operator.LESS: lambda a, b: a < b,
     Operator.LESS_EQUAL: lambda a, b: a <= b,
@@ -70,7 +70,7 @@ _OPERATORS: Final[dict[int, Callable[[Tensor, Tensor], Booleans]]] = {
 }
 
 
-def compare(operator: int, a: Tensor, b: Tensor | None = None) -> Booleans:
+def compare(operator: int, a: AnyArray, b: AnyArray | None = None) -> Booleans:
     """a operator b for every pair of elements of two tensors of one shape; LogicalNOT reads a only.
 
     The logical operators take every number but 0 as true. A comparison with NaN is false, except for NotEqual.
@@ -86,7 +86,7 @@ def compare(operator: int, a: Tensor, b: Tensor | None = None) -> Booleans:
     return _OPERATORS[operator](a, b)
 
 
-def shuffle(kind: int, x: Tensor, block: int) -> Tensor:
+def shuffle(kind: int, x: AnyArray, block: int) -> AnyArray:
     """Channels to blocks of block * block pixels, or back; images (N, C, H, W), large image (N, C, H*block, W*block).
 
         PixelShuffle   large[n, c, h*block + i, w*block + j] = small[n, (c*block + i)*block + j, h, w]

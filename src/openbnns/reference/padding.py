@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..parameters.padding import Mode
-from ..parameters.reduction import Function as Reduction
+from ..parameters.reduction import ReductionKind
 from . import selection
 from .activation import Array
 
@@ -43,7 +43,7 @@ def backward(mode: int, dy: Array, widths: Widths) -> Array:
     dx = dy
     for axis, (before, after) in enumerate(widths):
         narrow = np.zeros((*dx.shape[:axis], shape[axis], *dx.shape[axis + 1 :]))
-        dx = selection.scatter(Reduction.SUM, dx, _mirror(mode, shape[axis], before, after), narrow, axis)
+        dx = selection.scatter(ReductionKind.SUM, dx, _mirror(mode, shape[axis], before, after), narrow, axis)
     return dx
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..parameters.activation import Activation
-from ..parameters.pooling import NO_CELL, Function, Geometry
+from ..parameters.pooling import NO_CELL, Geometry, PoolingKind
 from . import activation, convolution
 from .activation import Array
 
@@ -42,9 +42,9 @@ def forward(
     x (N, C, H, W), bias (C,) or None, y (N, C, *out_size). `indices` is an input of UnMax, of the shape of x, and
     returned for it unchanged; an index that occurs twice keeps the later value.
     """
-    if kind == Function.MAX:
+    if kind == PoolingKind.MAX:
         pooled, indices = _max_forward(x, geometry)
-    elif kind == Function.UN_MAX:
+    elif kind == PoolingKind.UN_MAX:
         pooled = _un_max_forward(x, _given(indices), geometry.out_size)
     else:
         pooled, indices = _sum_forward(kind, x, geometry), None
@@ -77,10 +77,10 @@ def backward(
     dz = activation.fused_backward(f, dy, y, z)
     gradients: dict[str, Array] = {}
     if "dx" in wanted:
-        if kind == Function.MAX:
+        if kind == PoolingKind.MAX:
             winners = indices if indices is not None else _max_forward(_needed(kind, x), geometry)[1]
             gradients["dx"] = _max_backward(dz, winners, in_shape)
-        elif kind == Function.UN_MAX:
+        elif kind == PoolingKind.UN_MAX:
             gradients["dx"] = _un_max_backward(dz, _given(indices))
         else:
             gradients["dx"] = _sum_backward(kind, x, dz, geometry, in_shape)
@@ -148,7 +148,7 @@ def _plane_indices(indices: Indices, cells: int) -> tuple[Indices, Indices]:
 
 def _sum_forward(kind: int, x: Array, geometry: Geometry) -> Array:
     zeros = np.zeros(x.shape[:2] + geometry.out_size)
-    if kind == Function.L2_NORM:
+    if kind == PoolingKind.L2_NORM:
         return np.sqrt(sum((cell * cell for cell in _taps(x, geometry)), start=zeros))
     return sum(_taps(x, geometry), start=zeros) / _divisor(kind, x.shape[2:], geometry)
 
@@ -157,7 +157,7 @@ def _sum_backward(
     kind: int, x: Array | None, dz: Array, geometry: Geometry, in_shape: tuple[int, int, int, int]
 ) -> Array:
     """Every cell of a window gets `share`, times its own value for L2Norm."""
-    if kind == Function.L2_NORM:
+    if kind == PoolingKind.L2_NORM:
         x = _needed(kind, x)
         norm = _sum_forward(kind, x, geometry)
         return x * _spread(np.where(norm == 0.0, 0.0, dz / norm), geometry, in_shape)
@@ -175,13 +175,13 @@ def _spread(share: Array, geometry: Geometry, in_shape: tuple[int, int, int, int
 def _divisor(kind: int, plane: tuple[int, ...], geometry: Geometry) -> Array:
     """How many cells an average divides by, (1, 1, *out_size) or a scalar; never 0."""
     match kind:
-        case Function.AVERAGE_COUNT_INCLUDE_PADDING:
+        case PoolingKind.AVERAGE_COUNT_INCLUDE_PADDING:
             return np.asarray(float(geometry.kernel[0] * geometry.kernel[1]))
-        case Function.AVERAGE_COUNT_EXCLUDE_PADDING:
+        case PoolingKind.AVERAGE_COUNT_EXCLUDE_PADDING:
             inside = sum(_taps(np.ones((1, 1, *plane)), geometry), start=np.zeros((1, 1, *geometry.out_size)))
             return np.maximum(inside, 1.0)
         case _:
-            raise ValueError(f"pooling: there is no function {kind}; the functions are 0 to {max(Function)}.")
+            raise ValueError(f"pooling: there is no function {kind}; the functions are 0 to {max(PoolingKind)}.")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -208,6 +208,6 @@ def _given(indices: Indices | None) -> Indices:
 
 def _needed(kind: int, x: Array | None) -> Array:
     if x is None:
-        needs = "the input x or the indices" if kind == Function.MAX else "the input x"
-        raise ValueError(f"pooling.backward: {Function(kind).name} needs {needs}; got None.")
+        needs = "the input x or the indices" if kind == PoolingKind.MAX else "the input x"
+        raise ValueError(f"pooling.backward: {PoolingKind(kind).name} needs {needs}; got None.")
     return x

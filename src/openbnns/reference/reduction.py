@@ -30,7 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from ..parameters.reduction import Function
+from ..parameters.reduction import ReductionKind
 from .activation import Array
 from .arithmetic import sum_to_shape
 
@@ -51,7 +51,7 @@ def forward(
     """
     axes = _normalized(axes, x.ndim)
     y = _formula(function, weights).value(_Rows(x, axes, weights, epsilon))
-    if last_axis and function in (Function.ARG_MAX, Function.ARG_MIN):
+    if last_axis and function in (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN):
         sizes = [x.shape[axis] for axis in axes if x.shape[axis] != 1]
         y = y % sizes[-1] if sizes else y
     return y.reshape(_reduced_shape(x.shape, axes))
@@ -76,12 +76,12 @@ def backward(
     gradients: dict[str, Array] = {}
     if "dx" in wanted:
         if formula.input_slope is None:
-            raise ValueError(f"reduction.backward: {Function(function).name} has no gradient.")
+            raise ValueError(f"reduction.backward: {ReductionKind(function).name} has no gradient.")
         gradients["dx"] = dy * rows.restore(formula.input_slope(rows))
     if "dw" in wanted:
         if formula.weights_slope is None or weights is None:
             raise ValueError(
-                f"reduction.backward: {Function(function).name} has no gradient of weights"
+                f"reduction.backward: {ReductionKind(function).name} has no gradient of weights"
                 f"{'' if formula.weights_slope is None else ' that were not given'}."
             )
         gradients["dw"] = sum_to_shape(dy * rows.restore(formula.weights_slope(rows)), x.shape, weights.shape)
@@ -145,7 +145,7 @@ def _formula(function: int, weights: Array | None) -> _Formula:
         known = ", ".join(str(int(number)) for number in sorted(_FORMULAS))
         raise ValueError(f"reduction: function {function} does not reduce; the functions that do are {known}.")
     if weights is not None and function not in WEIGHTED:
-        raise ValueError(f"reduction: {Function(function).name} has no summands to weigh; pass no weights.")
+        raise ValueError(f"reduction: {ReductionKind(function).name} has no summands to weigh; pass no weights.")
     return _FORMULAS[function]
 
 
@@ -204,42 +204,48 @@ def _product_of_others(rows: _Rows) -> Array:
 
 
 _FORMULAS: Final[dict[int, _Formula]] = {
-    Function.MAX: _Formula(lambda r: np.asarray(np.max(r.x, axis=-1)), lambda r: _position(np.argmax(r.x, axis=-1), r)),
-    Function.MIN: _Formula(lambda r: np.asarray(np.min(r.x, axis=-1)), lambda r: _position(np.argmin(r.x, axis=-1), r)),
-    Function.ARG_MAX: _Formula(lambda r: np.argmax(r.x, axis=-1).astype(np.float64)),
-    Function.ARG_MIN: _Formula(lambda r: np.argmin(r.x, axis=-1).astype(np.float64)),
-    Function.MEAN: _Formula(
+    ReductionKind.MAX: _Formula(
+        lambda r: np.asarray(np.max(r.x, axis=-1)), lambda r: _position(np.argmax(r.x, axis=-1), r)
+    ),
+    ReductionKind.MIN: _Formula(
+        lambda r: np.asarray(np.min(r.x, axis=-1)), lambda r: _position(np.argmin(r.x, axis=-1), r)
+    ),
+    ReductionKind.ARG_MAX: _Formula(lambda r: np.argmax(r.x, axis=-1).astype(np.float64)),
+    ReductionKind.ARG_MIN: _Formula(lambda r: np.argmin(r.x, axis=-1).astype(np.float64)),
+    ReductionKind.MEAN: _Formula(
         lambda r: _total(r.w * r.x)[..., 0] / r.n,
         lambda r: r.w / r.n,
         lambda r: r.x / r.n,
     ),
-    Function.MEAN_NON_ZERO: _Formula(
+    ReductionKind.MEAN_NON_ZERO: _Formula(
         _mean_non_zero,
         lambda r: r.w * _one_in_count(r),
         lambda r: np.where(r.w != 0.0, r.x * _one_in_count(r), 0.0),
     ),
-    Function.SUM: _Formula(lambda r: _total(r.w * r.x)[..., 0], lambda r: r.w, lambda r: r.x),
-    Function.SUM_SQUARE: _Formula(lambda r: _total(r.w * r.x**2)[..., 0], lambda r: 2.0 * r.w * r.x, lambda r: r.x**2),
-    Function.SUM_LOG: _Formula(
+    ReductionKind.SUM: _Formula(lambda r: _total(r.w * r.x)[..., 0], lambda r: r.w, lambda r: r.x),
+    ReductionKind.SUM_SQUARE: _Formula(
+        lambda r: _total(r.w * r.x**2)[..., 0], lambda r: 2.0 * r.w * r.x, lambda r: r.x**2
+    ),
+    ReductionKind.SUM_LOG: _Formula(
         lambda r: _total(r.w * np.log(r.x + r.epsilon))[..., 0],
         lambda r: r.w / (r.x + r.epsilon),
         lambda r: np.log(r.x + r.epsilon),
     ),
-    Function.L1_NORM: _Formula(
+    ReductionKind.L1_NORM: _Formula(
         lambda r: _total(r.w * np.abs(r.x))[..., 0], lambda r: r.w * np.sign(r.x), lambda r: np.abs(r.x)
     ),
-    Function.LOGICAL_OR: _Formula(lambda r: np.any(r.x != 0.0, axis=-1).astype(np.float64)),
-    Function.LOGICAL_AND: _Formula(lambda r: np.all(r.x != 0.0, axis=-1).astype(np.float64)),
-    Function.L2_NORM: _Formula(
+    ReductionKind.LOGICAL_OR: _Formula(lambda r: np.any(r.x != 0.0, axis=-1).astype(np.float64)),
+    ReductionKind.LOGICAL_AND: _Formula(lambda r: np.all(r.x != 0.0, axis=-1).astype(np.float64)),
+    ReductionKind.L2_NORM: _Formula(
         lambda r: _root_of_squares(r)[..., 0],
         lambda r: _over_norm(r.w * r.x, r),
         lambda r: _over_norm(0.5 * r.x**2, r),
     ),
-    Function.LOG_SUM_EXP: _Formula(
+    ReductionKind.LOG_SUM_EXP: _Formula(
         _log_sum_exp, lambda r: r.w * _share_of_exponentials(r), lambda r: _share_of_exponentials(r)
     ),
-    Function.PRODUCT: _Formula(lambda r: np.asarray(np.prod(r.x, axis=-1)), _product_of_others),
-    Function.LOG_SUM: _Formula(
+    ReductionKind.PRODUCT: _Formula(lambda r: np.asarray(np.prod(r.x, axis=-1)), _product_of_others),
+    ReductionKind.LOG_SUM: _Formula(
         lambda r: np.log(_total(r.w * r.x))[..., 0],
         lambda r: r.w / _total(r.w * r.x),
         lambda r: r.x / _total(r.w * r.x),

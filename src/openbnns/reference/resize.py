@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..parameters.reduction import Function as Reduction
+from ..parameters.reduction import ReductionKind
 from ..parameters.resize import Method
 from . import selection
 from .activation import Array
@@ -54,7 +54,7 @@ def backward(
         if dy.shape[axis] != size:
             spread = np.zeros((*dx.shape[:axis], size, *dx.shape[axis + 1 :]))
             for cell, weight in taps(method, size, dy.shape[axis], align_corners, asymmetric):
-                spread = selection.scatter(Reduction.SUM, _along(weight, axis, dy.ndim) * dx, cell, spread, axis)
+                spread = selection.scatter(ReductionKind.SUM, _along(weight, axis, dy.ndim) * dx, cell, spread, axis)
             dx = spread
     return dx
 

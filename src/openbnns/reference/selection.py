@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..parameters.reduction import Function as Reduction
-from .moves import Booleans, Tensor
+from ..parameters.reduction import ReductionKind
+from .moves import AnyArray, Booleans
 
 Indices = npt.NDArray[np.int64]
 
 
-def top_k(x: Tensor, k: int, axis: int) -> tuple[Tensor, Indices]:
+def top_k(x: AnyArray, k: int, axis: int) -> tuple[AnyArray, Indices]:
     """The k largest values along an axis in descending order, and their indices; the axis has size k in both.
 
     Of equal values the one with the lower index comes first. NaN is larger than every number.
@@ -29,7 +29,7 @@ def top_k(x: Tensor, k: int, axis: int) -> tuple[Tensor, Indices]:
     return np.take_along_axis(x, best, axis=axis), best.astype(np.int64)
 
 
-def in_top_k(x: Tensor, test_indices: Indices, k: int, axis: int) -> Booleans:
+def in_top_k(x: AnyArray, test_indices: Indices, k: int, axis: int) -> Booleans:
     """True where x at test_indices is one of the k largest values along the axis: fewer than k are larger.
 
     test_indices and the result have the shape of x without the axis. Ties at the boundary all count; NaN is larger
@@ -43,12 +43,12 @@ def in_top_k(x: Tensor, test_indices: Indices, k: int, axis: int) -> Booleans:
     return np.asarray(np.sum(larger, axis=axis) < k)
 
 
-def _check_k(x: Tensor, k: int, axis: int) -> None:
+def _check_k(x: AnyArray, k: int, axis: int) -> None:
     if not 1 <= k <= x.shape[axis]:
         raise ValueError(f"selection: K is {k}, but axis {axis} has {x.shape[axis]} elements; choose 1 to that many.")
 
 
-def gather(x: Tensor, indices: Indices, axis: int) -> Tensor:
+def gather(x: AnyArray, indices: Indices, axis: int) -> AnyArray:
     """Entries picked along one axis.
 
     indices (J,):                     y[.., j, ..] = x[.., indices[j], ..]
@@ -61,7 +61,7 @@ def gather(x: Tensor, indices: Indices, axis: int) -> Tensor:
     return np.take_along_axis(x, indices.astype(np.int64), axis=axis)
 
 
-def scatter(function: int, x: Tensor, indices: Indices, out: Tensor, axis: int) -> Tensor:
+def scatter(function: int, x: AnyArray, indices: Indices, out: AnyArray, axis: int) -> AnyArray:
     """`out` with the entries of x written (Reduction.NONE) or added (Reduction.SUM) at some indices along one axis.
 
     indices (J,):                     y[.., indices[j], ..] = op(out[..], x[.., j, ..])
@@ -79,7 +79,7 @@ def scatter(function: int, x: Tensor, indices: Indices, out: Tensor, axis: int) 
     return _combine("scatter", function, x, tuple(places), out)
 
 
-def gather_nd(x: Tensor, indices: Indices) -> Tensor:
+def gather_nd(x: AnyArray, indices: Indices) -> AnyArray:
     """Elements or slices picked by index vectors: y[i...] = x[indices[i..., 0], ..., indices[i..., L-1]].
 
     indices (..., L) with 1 <= L <= rank of x; y has shape indices.shape[:-1] + x.shape[L:].
@@ -87,7 +87,7 @@ def gather_nd(x: Tensor, indices: Indices) -> Tensor:
     return np.array(x[_vectors("gather_nd", indices, x.shape)])
 
 
-def scatter_nd(function: int, x: Tensor, indices: Indices, out: Tensor) -> Tensor:
+def scatter_nd(function: int, x: AnyArray, indices: Indices, out: AnyArray) -> AnyArray:
     """`out` with elements or slices of x written or added at index vectors: y[indices[i..., 0], ...] = op(.., x[i...]).
 
     indices (..., L), x of shape indices.shape[:-1] + out.shape[L:]; the rules of scatter hold.
@@ -99,12 +99,12 @@ def scatter_nd(function: int, x: Tensor, indices: Indices, out: Tensor) -> Tenso
     return _combine("scatter_nd", function, x, places, out)
 
 
-def _combine(name: str, function: int, x: Tensor, places: tuple[Any, ...], out: Tensor) -> Tensor:
-    y: Tensor = np.array(out)
+def _combine(name: str, function: int, x: AnyArray, places: tuple[Any, ...], out: AnyArray) -> AnyArray:
+    y: AnyArray = np.array(out)
     match function:
-        case Reduction.NONE:
+        case ReductionKind.NONE:
             y[places] = x
-        case Reduction.SUM:
+        case ReductionKind.SUM:
             np.add.at(y, places, x)
         case _:
             raise ValueError(f"selection.{name}: function {function} cannot scatter; Sum (6) and None (15) can.")
