@@ -48,8 +48,8 @@ def test_a_convolution_of_bytes_is_one_of_its_numbers() -> None:
     seen = np.pad(x, ((0, 0), (0, 0), (1, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(seen, 2, -1)  # (N, I, T, K)
     expected = np.einsum("nitk,oik->not", windows, held) + np.array([1, 200]).reshape(2, 1)
-    found = run(convolution_of_bytes(str(weights.tolist())), x=x)["y"]
-    np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+    actual = run(convolution_of_bytes(str(weights.tolist())), x=x)["y"]
+    np.testing.assert_allclose(actual, expected, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize(

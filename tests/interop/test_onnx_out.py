@@ -462,8 +462,8 @@ def test_nodes_of_old_opsets_are_written_in_their_newest_form(op: str, tmp_path:
     onnx.save(model, tmp_path / "old.onnx")
     net = nn.from_onnx(tmp_path / "old.onnx")
     net.to_onnx(tmp_path / "new.onnx")
-    for found, expected in zip(by_reference(tmp_path / "new.onnx", [x]), as_list(net(x)), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(by_reference(tmp_path / "new.onnx", [x]), as_list(net(x)), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_determinants_are_written(tmp_path: Path) -> None:

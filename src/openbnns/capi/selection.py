@@ -125,12 +125,12 @@ def BNNSDirectApplyInTopK(
     >>> import numpy as np
     >>> from openbnns import Shape
     >>> from openbnns.capi import *
-    >>> x, tested, found = np.float32([[3, 9, 5], [3, 9, 5]]), np.int32([[2], [0]]), np.zeros((2, 1), bool)
+    >>> x, tested, contained = np.float32([[3, 9, 5], [3, 9, 5]]), np.int32([[2], [0]]), np.zeros((2, 1), bool)
     >>> d = Shape.vector(1).descriptor
     >>> source = Shape.vector(3).descriptor(data=x)
-    >>> BNNSDirectApplyInTopK(2, 0, 2, source, 3, d(BNNSDataTypeInt32, tested), 1, d(BNNSDataTypeBoolean, found), 1)
+    >>> BNNSDirectApplyInTopK(2, 0, 2, source, 3, d(BNNSDataTypeInt32, tested), 1, d(BNNSDataTypeBoolean, contained), 1)
     0
-    >>> found.tolist()
+    >>> contained.tolist()
     [[True], [False]]
     """
     return _IN_TOP_K(
