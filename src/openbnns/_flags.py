@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
 def flag(value: Any, who: str) -> bool:
@@ -23,7 +23,7 @@ def optional_flag(value: Any, who: str) -> bool | None:
     return None if value is None else flag(value, who)
 
 
-def with_flags(body: Any, call: _Function) -> _Function:
+def with_flags(body: Any, call: _Callable) -> _Callable:
     """``call``, which has the arguments of ``body``: those that are True or False by default must be booleans."""
     places = _flags(body)
     if not places:

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
 # NumPy's words for what PyTorch calls otherwise.
@@ -93,17 +93,17 @@ def _takes(function: Callable[..., Any], method: bool, arguments: Iterable[Any])
     return True
 
 
-def elsewhere(**places: str) -> Callable[[_Function], _Function]:
+def elsewhere(**places: str) -> Callable[[_Callable], _Callable]:
     """A decorator below :func:`spelled`: where arguments go that are looked for here."""
 
-    def mark(function: _Function) -> _Function:
+    def mark(function: _Callable) -> _Callable:
         function._elsewhere = places  # type: ignore[attr-defined]
         return function
 
     return mark
 
 
-def spelled(function: _Function) -> _Function:
+def spelled(function: _Callable) -> _Callable:
     """A decorator: the error for an unknown keyword suggests the one that the function has."""
 
     @functools.wraps(function)

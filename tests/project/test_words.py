@@ -27,6 +27,13 @@ VAGUE = re.compile(r"found\d*")
 """Names that say nothing of what they hold: a result has a name of its own, in tests `actual` beside `expected`."""
 
 
+HOMES = {
+    "Function": {"nn/function.py", "interop/coreml/program.py"},
+    "Tensor": {"graph/tensor.py", "interop/coreml/builder.py"},
+}
+"""The files that may define what is called so: those of ours, and of what ML programs and Swift's builder call so."""
+
+
 def docstrings(text: str) -> Iterator[tuple[int, str]]:
     """Strings that are statements, with their lines: docstrings of modules, classes, functions and attributes."""
     for node in ast.walk(ast.parse(text)):
@@ -70,6 +77,19 @@ def test_names_say_what_they_hold() -> None:
     for path in [path for folder in (*FOLDERS, REPOSITORY / "tests") for path in sorted(folder.rglob("*.py"))]:
         vague = [place for place in names(path.read_text(encoding="utf-8")) if VAGUE.fullmatch(place[1])]
         assert not vague, f"{path.relative_to(REPOSITORY)}: {vague}: name the thing, or `actual` beside `expected`"
+
+
+def test_words_have_one_meaning() -> None:
+    """Classes, aliases and type variables; a leading underscore does not make another word of it."""
+    homes: dict[str, set[str]] = {name: set() for name in HOMES}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            defined = [target.id for target in targets if isinstance(target, ast.Name)]
+            defined += [node.name] if isinstance(node, ast.ClassDef) else []
+            for name in {name.lstrip("_") for name in defined} & homes.keys():
+                homes[name].add(path.relative_to(PACKAGE).as_posix())
+    assert homes == HOMES
 
 
 def test_docstrings_of_tests_say_what_they_are_about() -> None:

@@ -32,7 +32,7 @@ DECLARED = 0
 DRIVERS: dict[str, list[tuple[Callable[..., int], tuple[str, ...]]]] = {}
 """The functions that make each call of a filter, each with its arguments that are not tensors."""
 
-_Function = TypeVar("_Function", bound=Callable[..., int])
+_Callable = TypeVar("_Callable", bound=Callable[..., int])
 _ABSENT: Any = object()
 
 
@@ -42,7 +42,7 @@ def drives(
     chooses: str | tuple[str, ...] = (),
     among: Sequence[Hashable] = (),
     selecting: Callable[[Sequence[str]], Selecting] | None = None,
-) -> Callable[[_Function], _Function]:
+) -> Callable[[_Callable], _Callable]:
     """Turn a signature into a function of the C face that makes the named call of its filter.
 
     ``chooses`` are arguments that are not tensors but select a variant of the call, as ``training`` does; ``among`` lists
@@ -50,7 +50,7 @@ def drives(
     more arguments than its native calls, says from the argument names which of them to pass on.
     """
 
-    def decorate(function: _Function) -> _Function:
+    def decorate(function: _Callable) -> _Callable:
         entry = _Entry(function, call, (chooses,) if isinstance(chooses, str) else chooses, among, selecting)
         made = functools.wraps(function)(_function(entry))
         made.number = entry.number  # type: ignore[attr-defined]

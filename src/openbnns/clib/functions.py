@@ -11,7 +11,7 @@ from . import reading
 from .layouts import FUNCTIONS, STRUCTS
 from .reading import Address, descriptors, numbers32, pointers, reader, size_at, sizes
 
-Function = Callable[..., Any]
+CFunction = Callable[..., Any]
 
 _ARRAYS: dict[str, Callable[[Address, int], Any]] = {
     "void**": pointers, "BNNSNDArrayDescriptor**": descriptors, "size_t*": sizes,
@@ -19,7 +19,7 @@ _ARRAYS: dict[str, Callable[[Address, int], Any]] = {
 _COUNT = "number_of_inputs"  # of the entries of every array of a call
 
 
-def function(name: str, parameters: list[tuple[str, str]]) -> Function:
+def function(name: str, parameters: list[tuple[str, str]]) -> CFunction:
     """The function of this name; that of ``capi`` itself if it takes nothing but numbers and memory."""
     if name in _SPECIAL:
         return _SPECIAL[name]
@@ -31,7 +31,7 @@ def function(name: str, parameters: list[tuple[str, str]]) -> Function:
         from . import graph_builders
 
         return graph_builders.SPECIAL[name]
-    target: Function = getattr(capi, name)
+    target: CFunction = getattr(capi, name)
     names = [parameter for parameter, _ in parameters]
     structs: list[tuple[int, Callable[[Address], Any]]] = []
     arrays: list[tuple[int, Callable[[Address, int], Any]]] = []
@@ -128,8 +128,8 @@ _malloc = ctypes.CDLL(None).malloc
 _malloc.argtypes, _malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
 
 
-def _sparsify(name: str) -> Function:
-    target: Function = getattr(capi, name)
+def _sparsify(name: str) -> CFunction:
+    target: CFunction = getattr(capi, name)
 
     def run(*given: Any) -> int:
         """The caller provides the memory for packed weights, or releases it with ``free``."""
@@ -154,7 +154,7 @@ def _sparsify(name: str) -> Function:
     return run
 
 
-_SPECIAL: dict[str, Function] = {
+_SPECIAL: dict[str, CFunction] = {
     "BNNSFilterCreateLayerLoss": _create_loss,
     "BNNSFilterCreateFusedLayer": _create_fused,
     "BNNSFusedFilterApplyBackwardBatch": _fused_backward,
@@ -167,13 +167,13 @@ _SPECIAL: dict[str, Function] = {
 }
 
 
-class Functions(list[Function]):
+class Functions(list[CFunction]):
     """The functions in the order of the library. Each is created when first called: families load on demand."""
 
     def __init__(self) -> None:
         super().__init__(map(self._later, range(len(FUNCTIONS))))
 
-    def _later(self, number: int) -> Function:
+    def _later(self, number: int) -> CFunction:
         def run(*arguments: Any) -> Any:
             name, _, parameters = FUNCTIONS[number]
             self[number] = function(name, parameters)

@@ -46,7 +46,7 @@ def function(
     """
 
     def decorate(body: Callable[Concatenate[Caller, _Parameters], _Result]) -> Callable[_Parameters, _Result]:
-        return _Function(body, names, writes, decides or {}).made
+        return _FastFunction(body, names, writes, decides or {}).made
 
     return decorate
 
@@ -60,7 +60,7 @@ def function_with_constants(
     def decorate(
         body: Callable[Concatenate[Caller, list[Any], _Parameters], _Result],
     ) -> Callable[_Parameters, _Result]:
-        return _Function(body, names, writes, decides or {}, has_constants=True).made
+        return _FastFunction(body, names, writes, decides or {}, has_constants=True).made
 
     return decorate
 
@@ -75,12 +75,12 @@ def call(
     def decorate(
         body: Callable[Concatenate[_Self, Caller, _Parameters], _Result],
     ) -> Callable[Concatenate[_Self, _Parameters], _Result]:
-        return _Function(body, names, "", {}, of_class=True).made
+        return _FastFunction(body, names, "", {}, of_class=True).made
 
     return decorate
 
 
-class _Function:
+class _FastFunction:
     def __init__(
         self, body: Callable[..., Any], names: Mapping[str, str], writes: str, decides: _Decides, *,
         of_class: bool = False, has_constants: bool = False,

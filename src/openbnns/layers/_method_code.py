@@ -34,7 +34,7 @@ import numpy as np
 from ._ports import Delta, skip
 
 if TYPE_CHECKING:
-    from ._methods import Method, Tensor
+    from ._methods import Method, TensorArgument
 
 
 def compiled(method: Method) -> Callable[..., Any]:
@@ -106,7 +106,7 @@ def _attempt(method: Method) -> list[str]:
     ]
 
 
-def _one(tensor: Tensor, method: Method) -> tuple[list[str], list[str]]:
+def _one(tensor: TensorArgument, method: Method) -> tuple[list[str], list[str]]:
     """The lookups of a tensor, in the order of ``Prepared.settle``, and the lines that check and make it."""
     from ._methods import Role
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DECLARED = NotImplementedError("a declared method is replaced by the code that makes its call")
 """The error in the written body of a declared method, which never runs."""
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 # What the arguments of methods are called in C, unless a method says otherwise.
 _TENSORS = {
@@ -64,7 +64,7 @@ class Role(enum.Enum):
     GRADIENTS = "a list of gradients that are written"
 
 
-class Tensor(NamedTuple):
+class TensorArgument(NamedTuple):
     """A tensor among the arguments of a method."""
 
     name: str
@@ -80,7 +80,7 @@ class Tensor(NamedTuple):
 def method(
     call: str, *, returns: type[Any] | None = None, chooses: tuple[str, type[enum.Enum]] | None = None, name: str = "",
     passes: Mapping[str, str] | None = None, leading: Sequence[str] = (), **c_names: str,
-) -> Callable[[_Function], _Function]:  # fmt: skip
+) -> Callable[[_Callable], _Callable]:  # fmt: skip
     """Make a method that makes the named call of the layer's filter.
 
     ``c_names`` says what the call calls an argument, where that does not follow from its name. ``returns`` is the type of
@@ -89,7 +89,7 @@ def method(
     layer. The arrays of ``leading`` tell the shapes of all others. Messages call the method ``name``.
     """
 
-    def decorate(function: _Function) -> _Function:
+    def decorate(function: _Callable) -> _Callable:
         return Method(function, call, returns, chooses, name, passes or {}, leading, c_names).made  # type: ignore[return-value]
 
     return decorate
@@ -123,7 +123,7 @@ class Method:
     def forward(self) -> bool:
         return not self.call.startswith("apply_backward")
 
-    def _tensor(self, name: str, c_names: Mapping[str, str]) -> Tensor:
+    def _tensor(self, name: str, c_names: Mapping[str, str]) -> TensorArgument:
         role = Role.INPUT
         if name.startswith("generating_"):
             role = Role.GRADIENTS if name.endswith("gradients") else Role.GRADIENT
@@ -133,7 +133,7 @@ class Method:
             role = Role.OUTPUT
         elif f"broadcasts_{name}" in self.arguments:
             role = Role.COUNTED
-        return Tensor(name, c_names.get(name) or _TENSORS.get(name, name), role)
+        return TensorArgument(name, c_names.get(name) or _TENSORS.get(name, name), role)
 
     def _argument_of(self, field: str) -> str | None:
         """The argument behind a field of the result; ``None`` if this method does not compute it."""
@@ -247,17 +247,17 @@ class Prepared:
                 yield f"{t.c_name}_size"
         yield from self.method.passes
 
-    def argument(self, t: Tensor) -> Argument | None:
+    def argument(self, t: TensorArgument) -> Argument | None:
         """The record of an argument; ``None`` if the call of the filter does not take it."""
         return None if self.record is None else self.record.by_name.get(self.names[t.name])
 
-    def _port(self, layer: Layer, t: Tensor, forward: Call | None) -> Port | None:
+    def _port(self, layer: Layer, t: TensorArgument, forward: Call | None) -> Port | None:
         argument = self.argument(t)
         if (argument is None or argument.tensor is None) and t.role is Role.INPUT and forward is not None:
             argument = forward.by_name.get(self.names[t.name])  # checked, though it has no effect
         return _port_of(argument, layer._array_shapes.get(t.described))
 
-    def _list_of(self, layer: Layer, t: Tensor) -> list[tuple[str, Port | None]]:
+    def _list_of(self, layer: Layer, t: TensorArgument) -> list[tuple[str, Port | None]]:
         assert self.record is not None
         labels = layer._entries_of(t.name)
         items = self.record.items(t.c_name)
@@ -376,7 +376,7 @@ class _CheckedCall:
 
     # Taking what was given.
 
-    def _take(self, t: Tensor) -> Any:
+    def _take(self, t: TensorArgument) -> Any:
         value = self.converted[t.name]
         if t.role is Role.GRADIENTS:
             entries = self._entries(t, value)
@@ -418,7 +418,7 @@ class _CheckedCall:
             return value  # the filter checks it, as gradients may have strides of their own
         return self.arguments.take(name, port, value, output=True)
 
-    def _entries(self, t: Tensor, value: Any) -> list[Any]:
+    def _entries(self, t: TensorArgument, value: Any) -> list[Any]:
         """One entry for each of a list of gradients."""
         labels = [label for label, _ in self.prepared.lists[t.name]]
         if value is None or value is skip:
@@ -438,7 +438,7 @@ class _CheckedCall:
 
     # Passing it on.
 
-    def _give(self, t: Tensor, taken: Any) -> None:
+    def _give(self, t: TensorArgument, taken: Any) -> None:
         c_name, port, value = self.prepared.names[t.name], self.prepared.ports.get(t.name), self.values[t.name]
         if t.role is Role.GRADIENTS:
             given = [

@@ -24,16 +24,16 @@ from ..errors import BNNSError, LayerApplyError, Problem, as_exception, problem_
 MISUSE_ERRORS = (TypeError, ValueError, AttributeError, LookupError, OverflowError, MemoryError)
 """Errors that code raises for an object it was not made for."""
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
-def reports_misuse(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], _Function]:
+def reports_misuse(family: type[BNNSError] = LayerApplyError) -> Callable[[_Callable], _Callable]:
     """A decorator: an argument of a wrong type becomes an exception of ``family`` that names it.
 
     If a constructor refuses its arguments, it is tried with likely corrections.
     """
 
-    def decorate(function: _Function) -> _Function:
+    def decorate(function: _Callable) -> _Callable:
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
             try:

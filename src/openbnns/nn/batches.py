@@ -466,7 +466,7 @@ class BatchStream:
     def __init__(
         self,
         source: Source,
-        changes: Sequence[transforms.Function] = (),
+        changes: Sequence[transforms.TransformFunction] = (),
         *,
         seed: int,
         training: bool,

@@ -383,7 +383,7 @@ def _backward(program: Program, cotangents: Sequence[Array | None]) -> tuple[dic
 
 
 @dataclass
-class _Tensor:
+class _CheckedTensor:
     """An input or a parameter, where a program reads it, and its gradient."""
 
     name: str
@@ -485,7 +485,9 @@ class _Check:
         paths = shared_names({path: one for path, one in self.owner.named_state() if isinstance(one, Parameter)})
         return {identity: " = ".join(names) for identity, names in paths.items()}
 
-    def _tensors(self, program: Program, gradients: tuple[dict[int, Array], list[Array | None]]) -> list[_Tensor]:
+    def _tensors(
+        self, program: Program, gradients: tuple[dict[int, Array], list[Array | None]]
+    ) -> list[_CheckedTensor]:
         """The tensors that have a gradient, which is zero where the result does not depend on them."""
         of_parameters, of_inputs = gradients
         tensors = []
@@ -493,20 +495,27 @@ class _Check:
             if value.dtype == FLOAT32:
                 memory, gradient = program.inputs[i], of_inputs[i]
                 tensors.append(
-                    _Tensor(self.names[i], value, memory, np.zeros(memory.shape) if gradient is None else gradient)
+                    _CheckedTensor(
+                        self.names[i], value, memory, np.zeros(memory.shape) if gradient is None else gradient
+                    )
                 )
         names = self._names()
         for parameter in program.graph.parameters:
             if id(parameter) in names and parameter.requires_grad:
                 gradient = of_parameters.get(id(parameter))
                 gradient = np.zeros(parameter.shape) if gradient is None else gradient
-                tensors.append(_Tensor(names[id(parameter)], parameter, parameter.data, gradient))
+                tensors.append(_CheckedTensor(names[id(parameter)], parameter, parameter.data, gradient))
         return tensors
 
     # Rows.
 
     def _rows(
-        self, point: Point, tensors: list[_Tensor], slopes: Slopes, samples: int | None, on_engine: Mapping[str, Array]
+        self,
+        point: Point,
+        tensors: list[_CheckedTensor],
+        slopes: Slopes,
+        samples: int | None,
+        on_engine: Mapping[str, Array],
     ) -> tuple[list[GradientRow], list[str]]:
         forward = sum(
             count_work(operation, point.program.sizes).forward for operation in point.program.graph.operations
@@ -543,7 +552,7 @@ class _Check:
         return shown, notes
 
     def _through_network(
-        self, point: Point, tensors: list[_Tensor], slopes: Slopes, samples: int
+        self, point: Point, tensors: list[_CheckedTensor], slopes: Slopes, samples: int
     ) -> dict[str, Finding]:
         findings = {}
         # From the last operation to the first, so that what lies before is always that of the point itself.
@@ -552,7 +561,7 @@ class _Check:
             findings[tensor.name] = slopes.examine(tensor.memory, tensor.gradient, samples, run)
         return findings
 
-    def _within_layers(self, point: Point, tensors: list[_Tensor], samples: int) -> dict[str, Finding]:
+    def _within_layers(self, point: Point, tensors: list[_CheckedTensor], samples: int) -> dict[str, Finding]:
         """Every parameter in the operations that use it, each between the values that it has at the point."""
         names = {int(tensor.memory.ctypes.data): tensor.name for tensor in tensors}
         findings: dict[str, Finding] = {}

@@ -181,7 +181,9 @@ class Trainer(Listed):
         self.quiet = quiet or not self._is_first
         self.say: Callable[[str], None] = (lambda text: None) if self.quiet else say
         self.history = History()
-        self.transforms: list[_transforms.Function] = []  # transforms of fit, which evaluate and predict apply as well
+        self.transforms: list[
+            _transforms.TransformFunction
+        ] = []  # transforms of fit, which evaluate and predict apply as well
         self._validation_split: float | None = None
         self._stop_reason: str | None = None
         self.base_learning_rate = self.optimizer.learning_rate
@@ -219,7 +221,7 @@ class Trainer(Listed):
         resume: bool | Literal["override"] = False,
         class_weights: Mapping[int, float] | Sequence[float] | Array | Literal["balanced"] | None = None,
         sample_weights: Any = None,
-        transforms: _transforms.Function | Sequence[_transforms.Function] | None = None,
+        transforms: _transforms.TransformFunction | Sequence[_transforms.TransformFunction] | None = None,
         callbacks: Any = None,
     ) -> History:
         """Train for so many epochs in all; gives the history, one record per epoch.

@@ -97,7 +97,7 @@ class Draws:
         return np.random.RandomState(words.astype(np.uint32))
 
 
-Function = Callable[[Any, Any, Draws], tuple[Any, Any]]
+TransformFunction = Callable[[Any, Any, Draws], tuple[Any, Any]]
 """(samples, targets, draws) -> (samples, targets); targets are None when there are none, as in ``predict``."""
 
 
@@ -414,7 +414,7 @@ class Mixup(Transform):
         return mixed.astype(np.float32, copy=False)
 
 
-def check(given: Any) -> list[Function]:
+def check(given: Any) -> list[TransformFunction]:
     """Transforms from what ``fit(transforms=...)`` takes: one, or a sequence of them."""
     if given is None:
         return []
@@ -429,12 +429,12 @@ def check(given: Any) -> list[Function]:
     return listed
 
 
-def describe(transforms: Sequence[Function]) -> list[str]:
+def describe(transforms: Sequence[TransformFunction]) -> list[str]:
     """The transforms as a checkpoint records them."""
     return [repr(t) if isinstance(t, Transform) else getattr(t, "__qualname__", type(t).__name__) for t in transforms]
 
 
-def apply(transforms: Sequence[Function], x: Any, y: Any, draws: Callable[[int], Draws]) -> tuple[Any, Any]:
+def apply(transforms: Sequence[TransformFunction], x: Any, y: Any, draws: Callable[[int], Draws]) -> tuple[Any, Any]:
     """Apply transforms one after the other; ``draws`` gives the numbers of the transform at a position."""
     for position, transform in enumerate(transforms):
         changed = transform(x, y, draws(position))

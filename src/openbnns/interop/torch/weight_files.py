@@ -60,7 +60,7 @@ class _Storage:
 
 
 @dataclass(frozen=True)
-class _Tensor:
+class _StoredTensor:
     storage: _Storage
     offset: int
     shape: tuple[int, ...]
@@ -106,13 +106,13 @@ class _Reading:
 
     def state(self) -> dict[str, Array]:
         held = followed(self._member(f"{self.folder}data.pkl", _LARGEST_PICKLE))
-        if isinstance(held, Mapping) and not any(isinstance(one, _Tensor) for one in held.values()):
+        if isinstance(held, Mapping) and not any(isinstance(one, _StoredTensor) for one in held.values()):
             held = next((held[key] for key in _CHECKPOINTS if isinstance(held.get(key), Mapping)), held)
         if not isinstance(held, Mapping):
             raise DamagedFile(
                 f"{self.path}: holds a {_named(held)}, not a state_dict. Save torch.save(module.state_dict(), path)."
             )
-        others = [f"{name} is a {_named(one)}" for name, one in held.items() if not isinstance(one, _Tensor)]
+        others = [f"{name} is a {_named(one)}" for name, one in held.items() if not isinstance(one, _StoredTensor)]
         if others:
             raise DamagedFile(
                 f"{self.path}: holds no state_dict, since {', '.join(others[:3])}{' ...' * (len(others) > 3)}. Save "
@@ -120,7 +120,7 @@ class _Reading:
             )
         return {str(name): self._array(tensor, f"{self.path}: {name}") for name, tensor in held.items()}
 
-    def _array(self, tensor: _Tensor, who: str) -> Array:
+    def _array(self, tensor: _StoredTensor, who: str) -> Array:
         numbers = self._numbers(tensor.storage)
         shape, strides = tensor.shape, tensor.strides
         sizes = (tensor.offset, *shape, *strides)
@@ -316,7 +316,7 @@ def _called(function: str, given: Any) -> Any:
         storage, offset, shape, strides = given[:4]
         if not isinstance(storage, _Storage):
             raise ValueError("its pickle has a tensor without numbers")
-        return _Tensor(storage, offset, tuple(shape), tuple(strides))
+        return _StoredTensor(storage, offset, tuple(shape), tuple(strides))
     if function in ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state", "torch.Size"):
         return given[0]
     return _Thing(function)

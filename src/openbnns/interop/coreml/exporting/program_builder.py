@@ -41,17 +41,17 @@ _SHAPED_LIKE = {"scatter": "data"}  # operations that cannot be recorded: the in
 _FLOAT32 = {"lstm"}  # operations that take no half precision before iOS 17
 _HALF = float(np.finfo(np.float16).max), 2.0**-24  # the largest and the smallest number above 0
 
-_Function = TypeVar("_Function", bound=Callable[..., None])
+_Writer = TypeVar("_Writer", bound=Callable[..., None])
 
 
 class Refused(Exception):
     """The reason why an operation cannot be part of an ML program."""
 
 
-def writes(kind: type[GraphOperation]) -> Callable[[_Function], _Function]:
+def writes(kind: type[GraphOperation]) -> Callable[[_Writer], _Writer]:
     """Enter a function that writes operations of this kind."""
 
-    def decorate(function: _Function) -> _Function:
+    def decorate(function: _Writer) -> _Writer:
         _WRITERS[kind] = function
         return function
 

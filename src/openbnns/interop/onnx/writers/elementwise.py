@@ -18,14 +18,14 @@ from ..operators.sampling import Determinant
 from ..tensor import ByNumpy, Recipe
 from ._registry import NoForm, writes
 
-_Function = Callable[[GraphFile, str, ActivationFunction], str]
+_ActivationWriter = Callable[[GraphFile, str, ActivationFunction], str]
 
 
-def _named(op: str) -> _Function:
+def _named(op: str) -> _ActivationWriter:
     return lambda file, x, f: file.node(op, x)
 
 
-def _with_alpha(op: str) -> _Function:
+def _with_alpha(op: str) -> _ActivationWriter:
     return lambda file, x, f: file.node(op, x, alpha=float(f.alpha))
 
 
@@ -69,11 +69,11 @@ def _clamped_leaky(file: GraphFile, x: str, f: ActivationFunction) -> str:
     return file.node("Min", file.node("LeakyRelu", x, alpha=float(f.alpha)), file.number(f.beta))
 
 
-def _gated(factor: float) -> _Function:
+def _gated(factor: float) -> _ActivationWriter:
     return lambda file, x, f: file.node("Mul", x, file.node("Sigmoid", _scaled(file, x, factor)))
 
 
-_ACTIVATIONS: dict[str, _Function] = {
+_ACTIVATIONS: dict[str, _ActivationWriter] = {
     "identity": _named("Identity"), "rectified_linear": _named("Relu"), "leaky_rectified_linear": _with_alpha("LeakyRelu"),
     "sigmoid": _named("Sigmoid"), "tanh": _named("Tanh"), "abs": _named("Abs"), "softsign": _named("Softsign"),
     "log_sigmoid": lambda file, x, f: file.node("Neg", file.node("Softplus", file.node("Neg", x))),
