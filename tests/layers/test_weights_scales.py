@@ -47,14 +47,14 @@ def check(make: Any, x: Array, expected: Array, shape: bn.Shape, out_zero: int) 
     for result in (None, described(shape, OUT_SCALE, out_zero)):
         wanted = expected.astype(np.float32) if result is None else as_bytes(expected, out_zero)
         layer = make(shape.descriptor() if result is None else result)
-        found = []
+        results = []
         for threads in (1, 2, 3):
             bn.set_num_threads(threads)
             y = np.zeros_like(wanted)
             layer.apply(x, y)
-            found.append(y)
+            results.append(y)
         bn.set_num_threads(0)
-        assert all(np.array_equal(y, wanted) for y in found), np.abs(found[0].astype(float) - wanted).max()
+        assert all(np.array_equal(y, wanted) for y in results), np.abs(results[0].astype(float) - wanted).max()
         assert wanted.dtype == np.float32 or len(np.unique(wanted)) > 10
 
 

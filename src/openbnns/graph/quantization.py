@@ -36,12 +36,12 @@ _LONGEST_SUM = 65536  # of products of bytes
 
 def candidates(operations: Iterable[Operation]) -> list[Operation]:
     """The operations whose products can be those of bytes, in their order."""
-    found = []
+    listed = []
     for operation in operations:
         given = weights_of(operation)
         if given is not None and 0 < given[0][0].size <= _LONGEST_SUM and operation.inputs[0].dtype == FLOAT32:
-            found.append(operation)
-    return found
+            listed.append(operation)
+    return listed
 
 
 class Ranges:

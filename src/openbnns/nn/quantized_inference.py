@@ -199,12 +199,12 @@ class _Samples:
 
     def outputs(self, program: Program) -> list[Array]:
         """The outputs for all samples, where their first axis counts them; others for each batch."""
-        found: list[list[Array]] = []
+        batches: list[list[Array]] = []
         for ready in self.filled(program):
             ready.forward()
-            found.append([np.array(output, np.float64) for output in ready.outputs])
-        whole = [np.concatenate([np.atleast_1d(batch[i]) for batch in found]) for i in range(len(found[0]))]
-        return [output[: self.count] if len(output) == len(found) * self._size else output for output in whole]
+            batches.append([np.array(output, np.float64) for output in ready.outputs])
+        whole = [np.concatenate([np.atleast_1d(batch[i]) for batch in batches]) for i in range(len(batches[0]))]
+        return [output[: self.count] if len(output) == len(batches) * self._size else output for output in whole]
 
 
 def _numbers(given: Any, index: int) -> Array:
@@ -223,9 +223,9 @@ def _numbers(given: Any, index: int) -> Array:
     return array
 
 
-def _chosen(found: Sequence[Operation], kept: str) -> list[Operation]:
+def _chosen(operations: Sequence[Operation], kept: str) -> list[Operation]:
     first, last = kept in ("first", "both"), kept in ("last", "both")
-    return list(found[int(first) : len(found) - int(last)])
+    return list(operations[int(first) : len(operations) - int(last)])
 
 
 def _difference(outputs: Sequence[Array], wanted: Sequence[Array]) -> float:
@@ -242,15 +242,15 @@ def _agreement(outputs: Sequence[Array], wanted: Sequence[Array]) -> float | Non
 
 def _times(*programs: Program) -> list[float]:
     """Medians of the seconds that runs of programs take, by turns."""
-    found: list[list[float]] = [[] for _ in programs]
+    times: list[list[float]] = [[] for _ in programs]
     weights = [_version() for _ in programs]
     for turn in range(_TIMED + 2):
-        for program, version, seconds in zip(programs, weights, found, strict=True):
+        for program, version, seconds in zip(programs, weights, times, strict=True):
             began = perf_counter()
             program.forward(version)
             if turn >= 2:  # the first ones prepare what others use
                 seconds.append(perf_counter() - began)
-    return [median(seconds) for seconds in found]
+    return [median(seconds) for seconds in times]
 
 
 def _version() -> int:
