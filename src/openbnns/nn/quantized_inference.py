@@ -79,8 +79,8 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
     """The graph of a frozen network on bytes, and the report."""
     samples = _Samples(network, batch_size, calibration)
     graph = recording_of(network, False).graph
-    found = candidates(graph.operations)
-    if not found:
+    quantizable = candidates(graph.operations)
+    if not quantizable:
         raise ValueError(
             f"{_WHO}: nothing of {type(network).__name__} can be computed from bytes: it has no linear layer, no convolution "
             "and no product with a constant matrix. Use precision='float32'."
@@ -96,7 +96,7 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
     wanted = samples.outputs(exact)
     best: tuple[float, list[Operation], Graph, Program, list[Array]] | None = None
     for kept in ("none", "first", "last", "both") if float32_layers == "auto" else (float32_layers,):
-        chosen = _chosen(found, kept)
+        chosen = _chosen(quantizable, kept)
         if not chosen and best is not None:
             continue
         operations = quantized(graph.operations, graph.outputs, chosen, ranges)
@@ -112,13 +112,13 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
     difference, chosen, tried, program, outputs = best
     if not chosen:
         raise ValueError(
-            f"{_WHO}: float32_layers is {float32_layers!r}, which leaves none of the {plural(len(found), 'layer')} that "
+            f"{_WHO}: float32_layers is {float32_layers!r}, which leaves none of the {plural(len(quantizable), 'layer')} that "
             "could be computed from bytes. Pass float32_layers='none', or use precision='float32'."
         )
-    names = step_names(network, found)
+    names = step_names(network, quantizable)
     layers = [
         LayerPrecision(name.path, name.kind, "int8" if op in chosen else "float32")
-        for op, name in zip(found, names, strict=True)
+        for op, name in zip(quantizable, names, strict=True)
     ]
     seconds = _times(exact, program)
     agreement = _agreement(outputs, wanted)
