@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from onnx import helper
 from onnx_networks import FLOAT, INT64, RANDOM, by_reference, floats, make, node, write
 from openbnns import nn
 from openbnns.cli import main
+from openbnns.interop.converted.tensors import ForeignTensor
+from openbnns.interop.onnx._operator import OPERATORS, Operator
 from openbnns.interop.onnx._supported import table
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
@@ -428,6 +431,37 @@ def test_nothing_is_imported_before_it_is_used() -> None:
 
 def test_the_documentation_lists_what_is_supported() -> None:
     assert table() in PAGE.read_text(encoding="utf-8"), "the operators have changed: python tools/operator_table.py"
+
+
+def test_an_operator_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how numbers are recorded and whole ones computed, which inputs are no weights, and which attributes say nothing."""
+
+    def record(call: Any, x: ForeignTensor, factor: ForeignTensor) -> ForeignTensor:
+        return ForeignTensor(nn.functional.mul(x.numbers, factor.numbers))
+
+    def compute(call: Any, x: Any, factor: Any) -> Any:
+        return x * factor
+
+    entry = Operator("shapes", record, compute, by_element=True, settings=(1,), ignores=("note",))
+    monkeypatch.setitem(OPERATORS, "own.Scale", entry)
+    assert "own.Scale" in nn.onnx.supported()["shapes"]
+    nodes = [
+        node("Scale", "x factor", "y", domain="own", note=1), node("Scale", "i whole", "j", domain="own"),
+        node("Scale", "half whole", "shape", domain="own"), node("Reshape", "y shape", "z"),
+    ]  # fmt: skip
+    weights = {"factor": floats(6), "whole": np.array([1, 2]), "half": np.array([-1, 3])}
+    inputs = {"x": ["N", 4, 6], "i": ["N", 2]}
+    path = write(tmp_path / "m.onnx", nodes, inputs, ["z", "j"], weights, kinds={"i": INT64, "j": INT64})
+    net, x, i = nn.from_onnx(path, batch_axis=None), floats(3, 4, 6), np.array([[2**40, 1]] * 3)
+    z, j = net(x, i)
+    np.testing.assert_allclose(z, (x * weights["factor"]).reshape(-1, 6), 1e-6)
+    np.testing.assert_array_equal(j, i * weights["whole"])
+    assert not list(net.named_parameters())
+    monkeypatch.setitem(OPERATORS, "own.Scale", replace(entry, settings=()))
+    assert [name for name, _ in nn.from_onnx(path, batch_axis=None).named_parameters()] == ["factor"]
+    monkeypatch.setitem(OPERATORS, "own.Scale", replace(entry, ignores=()))
+    with pytest.raises(nn.onnx.Unsupported, match="its attribute 'note' has no counterpart here"):
+        nn.from_onnx(path, batch_axis=None)
 
 
 def test_sizes_that_only_some_numbers_fit_are_found(tmp_path: Path) -> None:

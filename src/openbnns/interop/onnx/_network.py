@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,48 +18,13 @@ from ...nn.files import memory_limit
 from ...nn.recording import Recording, Shapes, recorded_graph, recording_of
 from ..converted.control import Steps
 from ..converted.tensors import NODE_ERRORS, ForeignTensor, Misfit, TensorList, without_elements
-from . import _numpy
 from ._call import Call
 from ._file import Graph, Node, Port
+from ._operator import OPERATORS
 from ._weights import Weights
+from .apply import result_of
 from .errors import all_refused
-from .operators import OPERATORS
-from .tensor import by_numpy, check_memory, constant_of
-
-# Operators whose handlers take whole numbers as well.
-_TAKES_ALL = {
-    "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Shape", "Size", "Identity", "Cast", "CastLike", "ConstantOfShape", "OneHot",
-    "Dropout", "MaxPool", "MaxUnpool", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Range", "MelWeightMatrix",
-    "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf",
-    "HannWindow", "HammingWindow", "BlackmanWindow", "BitShift", "BitwiseNot",
-}  # fmt: skip
-# Attributes that say nothing, or nothing that matters here.
-_NO_DIFFERENCE: dict[str, tuple[str, ...]] = {
-    "MaxPool": ("storage_order",), "Dropout": ("seed", "ratio", "is_test"), "Cast": ("saturate", "round_mode"),
-    "LayerNormalization": ("stash_type",),
-    "GroupNormalization": ("stash_type",), "RMSNormalization": ("stash_type",), "CastLike": ("saturate", "round_mode"),
-    "BatchNormalization": ("momentum", "training_mode", "spatial", "is_test"), "Gemm": ("broadcast",),
-    "Reshape": ("allowzero",), "GRU": ("linear_before_reset", "layout"),
-    "LSTM": ("input_forget",), "Split": ("num_outputs",), "ConvTranspose": ("auto_pad", "pads", "output_padding"),
-    "Resize": (
-        "extrapolation_value", "cubic_coeff_a", "exclude_outside", "nearest_mode", "antialias", "keep_aspect_ratio_policy",
-        "coordinate_transformation_mode",
-    ),
-    "Upsample": ("cubic_coeff_a",),
-    "Unique": ("axis", "sorted"), "NonMaxSuppression": ("center_point_box",),
-    "Attention": ("q_num_heads", "kv_num_heads"), "AveragePool": ("count_include_pad",),
-    "com.microsoft.QLinearAveragePool": ("count_include_pad",), "Hardmax": ("axis",),
-}  # fmt: skip
-_FILLING = {"Expand", "Tile", "ConstantOfShape", "Range"}  # whose result may have a free size
-# Inputs by place that shapes of results follow from: whole numbers, which are read if a run computes them.
-_SHAPING: dict[str, tuple[int, ...]] = {
-    "Reshape": (1,), "Expand": (1,), "Tile": (1,), "Slice": (1, 2, 3, 4), "Pad": (1, 3), "Split": (1,), "Squeeze": (1,),
-    "Unsqueeze": (1,), "ConstantOfShape": (0,), "OneHot": (1,), "TopK": (1,), "CumSum": (1,), "Trilu": (1,), "Resize": (3,),
-} | {
-    f"Reduce{name}": (1,)
-    for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp")
-}  # fmt: skip
-_NEVER_FOLDED = {"MaxPool", "MaxUnpool", "Dropout", "Compress", "Unique"}
+from .tensor import check_memory
 
 BATCH = "N"  # the first axis of an input without a shape
 SOME_SAMPLES = 7  # to record with where the number is not known: one that other sizes rarely have
@@ -240,7 +204,7 @@ class Network(OnnxPart):
             tensors.pop()
         with graph.calling(function=node.name or node.op):
             results = tuple(map(without_elements, result_of(call, tensors)))
-        call.ignored(*_NO_DIFFERENCE.get(node.op, ()))
+        call.ignored(*OPERATORS[node.op].ignores)
         call.require_all_asked()
         for name, tensor in zip(node.outputs, results, strict=False):
             if name:
@@ -289,60 +253,3 @@ def _input(port: Port, value: Any, who: str) -> ForeignTensor:
 def shown_shape(shape: Sequence[Any]) -> str:
     """A shape for people; sizes that have no name are shown as ?."""
     return f"({', '.join('?' if n is None else str(n) for n in shape)})"
-
-
-def result_of(call: Call, tensors: list[ForeignTensor | None]) -> tuple[ForeignTensor, ...]:
-    """The results of an operator on tensors: folded, computed in NumPy, or recorded."""
-    _require(call, tensors)
-    for place in _SHAPING.get(call.op, ()):
-        x = tensors[place] if place < len(tensors) else None
-        if x is not None and not x.constant:
-            tensors[place] = ForeignTensor(constant_of(x, f"input {place}"))
-    given = [x for x in tensors if x is not None]
-    by_size = call.op in _FILLING and any(x.constant and x.held.dtype == object for x in given)
-    if call.op in _numpy.TABLE and call.op not in _NEVER_FOLDED and all(x.constant for x in given) and not by_size:
-        return tuple(map(ForeignTensor, _folded(call, [None if x is None else x.held for x in tensors])))
-    changing = {x.kind for x in given if not x.constant}
-    of_numbers = any(x.kind == "f" for x in given[: 3 if call.op == "Where" else 1])
-    if (
-        call.op in _numpy.TABLE
-        and call.op not in _TAKES_ALL
-        and changing
-        and changing <= {"i", "b"}
-        and not (
-            call.op in ("Gather", "Where", "GatherElements", "GatherND", "ScatterND", "ScatterElements") and of_numbers
-        )
-    ):
-        return by_numpy(call, tensors)
-    results = OPERATORS[call.op](call, *tensors)
-    return results if isinstance(results, tuple) else (results,)
-
-
-def _folded(call: Call, arrays: list[Array | None]) -> tuple[Array, ...]:
-    """The results of an operator on constants: arrays that nothing writes to, unless they are one of these."""
-    results = _numpy.compute(call, arrays)
-    for result in results:
-        if result.base is None and not any(result is array for array in arrays):
-            result.flags.writeable = False
-    return results
-
-
-@cache
-def _arity(op: str) -> tuple[int, float, tuple[int, ...]]:
-    """How many inputs an operator needs, and takes; and which of the first ones must not be left out."""
-    parameters = list(inspect.signature(OPERATORS[op]).parameters.values())[1:]
-    there = tuple(
-        i
-        for i, p in enumerate(parameters)
-        if p.default is p.empty and "None" not in str(p.annotation) and not (i and p.kind is p.VAR_POSITIONAL)
-    )
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        free = op in ("Constant", "EyeLike", "Loop", "SequenceConstruct", "SequenceEmpty")
-        return 0 if free else 1, float("inf"), () if free else there
-    return sum(p.default is p.empty for p in parameters), float(len(parameters)), there
-
-
-def _require(call: Call, tensors: list[ForeignTensor | None]) -> None:
-    least, most, there = _arity(call.op)
-    if len(tensors) < least or len(tensors) > most or any(tensors[i] is None for i in there):
-        raise Misfit(f"has {plural(len(tensors), 'input')}, or one of them left out, but needs {least}")

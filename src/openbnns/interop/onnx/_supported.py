@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from . import operators  # noqa: F401  (which fill the table)
 from ._file import COMPOSED
-from .operators import GROUPS
+from ._operator import OPERATORS
 
 _ORDER = (
     "convolutions and poolings", "normalizations", "products", "sequences", "activations", "arithmetic", "reductions", "shapes",
@@ -19,7 +20,8 @@ def supported() -> dict[str, tuple[str, ...]]:
     >>> "LSTM" in nn.onnx.supported()["sequences"], "Loop" in nn.onnx.supported()["control flow"]
     (True, True)
     """
-    return {group: tuple(sorted(GROUPS[group])) for group in _ORDER} | {"made of others": COMPOSED}
+    kinds = {kind: tuple(sorted(name for name, known in OPERATORS.items() if known.group == kind)) for kind in _ORDER}
+    return kinds | {"made of others": COMPOSED}
 
 
 def table() -> str:

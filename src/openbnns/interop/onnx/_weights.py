@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,28 +11,12 @@ import numpy as np
 from ..._plural import plural
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array
-from ..converted.tensors import Misfit
-from . import _numpy
+from ..converted.tensors import NODE_ERRORS, ForeignTensor, Misfit
 from ._call import Call
 from ._file import Model, Node, nested
-from .operators.cells import GATES, ORDERS, Cells, directions
-
-# Inputs of operators that are settings rather than weights, by place.
-_SETTINGS = {
-    "Resize": (1, 2), "Upsample": (1,),
-    "Clip": (1, 2), "Pad": (2,), "Dropout": (1, 2), "OneHot": (1, 2), "Pow": (1,), "Range": (0, 1, 2),
-    "QLinearConv": (1, 2, 4, 5, 6, 7), "QLinearMatMul": (1, 2, 4, 5, 6, 7), "com.microsoft.QLinearConv": (1, 2, 4, 5, 6, 7),
-    "com.microsoft.MatMulIntegerToFloat": (2, 3, 4, 5), "com.microsoft.DynamicQuantizeMatMul": (2, 3),
-    "com.microsoft.QGemm": (1, 2, 4, 5, 7, 8), "com.microsoft.QLinearAdd": (1, 2, 4, 5, 6, 7),
-    "com.microsoft.QLinearMul": (1, 2, 4, 5, 6, 7), "com.microsoft.QLinearConcat": tuple(range(1000)),
-    "com.microsoft.QLinearWhere": (2, 3, 5, 6, 7, 8), "com.microsoft.QAttention": (3, 4, 6, 7),
-    "com.microsoft.DynamicQuantizeLSTM": (8, 9, 10, 11), "com.microsoft.MatMulNBits": (1, 2, 3),
-    "com.microsoft.RotaryEmbedding": (2, 3), "RoiAlign": (1, 2), "com.microsoft.GroupQueryAttention": (7, 8),
-} | {
-    f"com.microsoft.QLinear{name}": (1, 2, 3, 4)
-    for name in ("Sigmoid", "LeakyRelu", "GlobalAveragePool", "AveragePool", "Softmax")
-}  # fmt: skip
-_STATISTICS = (3, 4)  # of a batch normalization
+from ._operator import OPERATORS
+from .apply import result_of
+from .operators.cells import CELLS, Cells, directions
 
 
 @dataclass
@@ -59,16 +44,16 @@ def sorted_out(model: Model, frozen: set[str]) -> Weights:
         if not uses and name not in results:
             continue
         array = _in_float32(array)
-        statistics = any(node.op == "BatchNormalization" and place in _STATISTICS for node, place in uses)
+        statistics = any(place in OPERATORS[node.op].statistics for node, place in uses)
         if statistics and array.dtype.kind == "f":
             weights.buffers[name] = np.array(array, order="C")
-        elif _is_weight(array) and not all(place in _SETTINGS.get(node.op, ()) for node, place in uses):
+        elif _is_weight(array) and not all(place in OPERATORS[node.op].settings for node, place in uses):
             weights.parameters[name] = Parameter.owning(array, requires_grad=name not in frozen)
         else:
             array.flags.writeable = False
             weights.constants[name] = array
     for node in nested(model.nodes):
-        if node.op in GATES:
+        if node.op in CELLS:
             made = cells.of(node, weights.parameters)
             if made is not None:
                 weights.cells[node.index] = made
@@ -121,10 +106,15 @@ class _Tracing:
         if places[0] is None or places[1] is None or (names[2] and places[2] is None):
             return None
         w, r, b = places
-        count, gates, order = len(directions(call)), GATES[node.op], ORDERS[node.op]
+        count, order = len(directions(call)), CELLS[node.op].order
         hidden = r.shape[-1] if r is not None and r.ndim == 3 else 0
-        fits = w is not None and r is not None and w.ndim == 3 and w.shape[:2] == r.shape[:2] == (count, gates * hidden)
-        if not fits or not hidden or (b is not None and b.shape != (count, 2 * gates * hidden)):
+        fits = (
+            w is not None
+            and r is not None
+            and w.ndim == 3
+            and w.shape[:2] == r.shape[:2] == (count, len(order) * hidden)
+        )
+        if not fits or not hidden or (b is not None and b.shape != (count, 2 * len(order) * hidden)):
             raise Misfit(
                 f"weights {[None if p is None else p.shape for p in places]} do not fit {plural(count, 'direction')}"
             )
@@ -170,7 +160,7 @@ class _Tracing:
     def _moved(self, node: Node, name: str) -> Array | None:
         if node.op == "Constant":
             return self._from_constant(node, name)
-        if node.op not in _numpy.MOVES:
+        if not OPERATORS[node.op].moves:
             return None
         data = node.inputs if node.op == "Concat" else node.inputs[:1]
         given: list[Any] = [self.places(one) for one in data]
@@ -182,8 +172,8 @@ class _Tracing:
         if node.op == "Cast":
             return given[0]  # type: ignore[no-any-return]
         try:
-            return _numpy.compute(call, given)[node.outputs.index(name)]
-        except Misfit:
+            return _held(call, given)[node.outputs.index(name)]
+        except NODE_ERRORS:
             return None
 
     def _from_constant(self, node: Node, name: str) -> Array | None:
@@ -202,4 +192,9 @@ class _Tracing:
         node = self.makers.get(name)
         if node is None or node.op != "Constant":
             return None
-        return _numpy.compute(Call(node, self.model.opset), [])[0]
+        return _held(Call(node, self.model.opset), [])[0]
+
+
+def _held(call: Call, arrays: Sequence[Array | None]) -> list[Array]:
+    """The results of an operator on constants."""
+    return [x.held for x in result_of(call, [None if array is None else ForeignTensor(array) for array in arrays])]

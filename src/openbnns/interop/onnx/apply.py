@@ -1,15 +1,22 @@
-"""ONNX's operators on tensors, for other formats whose operations are the same: constants are folded, all else is recorded."""
+"""ONNX's operators on tensors, for files and for other formats: constants are folded, all else is recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
+from ..._plural import plural
 from ...graph.sizes import Size
-from ..converted.tensors import ForeignTensor
+from ...graph.tensor import Array
+from ..converted.tensors import ForeignTensor, Misfit
+from . import operators  # noqa: F401  (which fill the table)
 from ._call import Call
 from ._file import NEWEST, Node
-from ._network import result_of
+from ._numpy import compute, frozen
+from ._operator import OPERATORS, Operator
+from .tensor import by_numpy, constant_of
 
 
 def apply(
@@ -28,3 +35,52 @@ def apply(
     node = Node("", op, ("x",) * len(given), tuple(map(str, range(outputs))), held, 0)
     results = result_of(Call(node, NEWEST, freed or {}, cells), given)
     return results[0] if outputs == 1 else results[:outputs]
+
+
+def result_of(call: Call, tensors: Sequence[ForeignTensor | None]) -> tuple[ForeignTensor, ...]:
+    """The results of an operator on tensors: folded, computed in NumPy, or recorded."""
+    operator, tensors = OPERATORS[call.op], list(tensors)
+    _require(call, tensors)
+    for place in operator.shaping:
+        x = tensors[place] if place < len(tensors) else None
+        if x is not None and not x.constant:
+            tensors[place] = ForeignTensor(constant_of(x, f"input {place}"))
+    given = [x for x in tensors if x is not None]
+    if operator.compute is not None and _is_folded(operator, given):
+        return tuple(map(ForeignTensor, _folded(operator, call, [None if x is None else x.held for x in tensors])))
+    changing = {x.kind for x in given if not x.constant}
+    of_numbers = any(x.kind == "f" for x in given[:3])  # that whole numbers or a mask choose from
+    whole = changing and changing <= {"i", "b"} and not of_numbers
+    if operator.compute is not None and whole and not operator.records_whole:
+        return by_numpy(call, tensors)
+    results = operator.record(call, *tensors)
+    return results if isinstance(results, tuple) else (results,)
+
+
+def _is_folded(operator: Operator, given: Sequence[ForeignTensor]) -> bool:
+    return all(x.constant and (operator.folds_sizes or x.held.dtype != object) for x in given)
+
+
+def _folded(operator: Operator, call: Call, arrays: list[Array | None]) -> tuple[Array, ...]:
+    """The results of an operator on constants; arrays that others may hold stay as they are."""
+    results = compute(operator.compute, call, arrays)
+    for result in results:
+        if result.base is None and not any(result is array for array in arrays):
+            frozen(result)
+    return results
+
+
+@cache
+def _arity(op: str) -> tuple[int, float, tuple[int, ...]]:
+    """How many inputs an operator needs, and takes; and which of the first ones must not be left out."""
+    parameters = list(inspect.signature(OPERATORS[op].record).parameters.values())[1:]
+    any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    named = [p for p in parameters if p.kind is not p.VAR_POSITIONAL] or parameters
+    there = tuple(i for i, p in enumerate(named) if p.default is p.empty and "None" not in str(p.annotation))
+    return sum(p.default is p.empty for p in named), float("inf") if any_number else float(len(named)), there
+
+
+def _require(call: Call, tensors: Sequence[ForeignTensor | None]) -> None:
+    least, most, there = _arity(call.op)
+    if len(tensors) < least or len(tensors) > most or any(tensors[i] is None for i in there):
+        raise Misfit(f"has {plural(len(tensors), 'input')}, or one of them left out, but needs {least}")

@@ -14,8 +14,8 @@ from ...graph.tensor import Array
 from ...nn.files.checked_json import ModelError, Said
 from ._file import Graph, Node, Port
 from ._network import Network
+from ._operator import OPERATORS
 from ._weights import Weights
-from .operators import OPERATORS
 from .operators.cells import Cells
 
 _TYPES = (

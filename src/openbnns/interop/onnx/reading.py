@@ -17,10 +17,10 @@ from ..converted.tensors import NODE_ERRORS, Misfit
 from ._file import Model, Node, Port, nested, read
 from ._metadata import FROZEN, card_of
 from ._network import BATCH, SOME_SAMPLES, Network, shown_shape
+from ._operator import OPERATORS
 from ._patterns import with_layers
 from ._weights import Weights, sorted_out
 from .errors import OnnxError, Unsupported, all_refused
-from .operators import OPERATORS
 from .operators.products import LINEAR
 
 

@@ -14,9 +14,11 @@ from ...graph.tensor import FLOAT32, INT64, Tensor
 from ...nn.files import memory_limit
 from ...nn.function import Function
 from ..converted.control import read_numbers, sized_by_data
+from ..converted.registry import Handler
 from ..converted.tensors import ForeignTensor, Misfit, kind_of, sizes_array
-from . import _numpy
 from ._call import Call
+from ._numpy import compute
+from ._operator import OPERATORS
 
 
 def constant_of(x: ForeignTensor | None, what: str) -> Any:
@@ -81,7 +83,7 @@ class ByNumpy(Function):
     def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
         """Results that lie element by element under the operands have their shape; others are tried."""
         recipe, graph = arguments[-1], inputs[0].graph
-        if recipe.call.op in _numpy.BY_ELEMENT:
+        if OPERATORS[recipe.call.op].by_element:
             computed = cls.trial(arguments, graph.sizes.numbers)
             shape = broadcast_shape([x.shape for x in recipe.tensors if x is not None])
             return [Tensor(graph, shape, FLOAT32 if computed.dtype.kind == "f" else INT64)], False
@@ -99,8 +101,9 @@ class ByNumpy(Function):
 class Recipe:
     """A node that acts on arrays in place of its tensors, except for constants."""
 
-    def __init__(self, call: Call, tensors: Sequence[ForeignTensor | None]) -> None:
+    def __init__(self, call: Call, tensors: Sequence[ForeignTensor | None], body: Handler | None) -> None:
         self.call, self.tensors = call, [None if x is None else _settled(x) for x in tensors]
+        self.body = OPERATORS[call.op].compute if body is None else body
         self.kinds: list[str] = []
 
     @property
@@ -110,7 +113,7 @@ class Recipe:
     def run(self, arrays: Sequence[Any]) -> Any:
         given = iter(arrays)
         held = [None if x is None else x.held if x.constant else _typed(next(given), x.kind) for x in self.tensors]
-        results = _numpy.compute(self.call, held)
+        results = compute(self.body, self.call, held)
         self.kinds = [kind_of(y.dtype) for y in results]
         return results if len(results) > 1 else results[0]
 
@@ -124,9 +127,11 @@ def _typed(array: Any, kind: str) -> Any:
     return array != 0 if kind == "b" and array.dtype != np.bool_ else array
 
 
-def by_numpy(call: Call, tensors: Sequence[ForeignTensor | None]) -> tuple[ForeignTensor, ...]:
-    """The results of a node that is computed in NumPy."""
-    recipe = Recipe(call, tensors)
+def by_numpy(
+    call: Call, tensors: Sequence[ForeignTensor | None], body: Handler | None = None
+) -> tuple[ForeignTensor, ...]:
+    """The results of a node that is computed in NumPy, by its operator unless a body is given."""
+    recipe = Recipe(call, tensors, body)
     for value in recipe.values:
         check_memory(value.shape)
     assert current_graph() is not None
@@ -136,8 +141,9 @@ def by_numpy(call: Call, tensors: Sequence[ForeignTensor | None]) -> tuple[Forei
 
 
 def by_data(
-    call: Call, tensors: Sequence[ForeignTensor | None], shapes: Sequence[Sequence[Any]], kind: str = "i"
-) -> tuple[ForeignTensor, ...]:
+    call: Call, tensors: Sequence[ForeignTensor | None], shapes: Sequence[Sequence[Any]], kind: str = "i", body: Handler | None =
+    None,
+) -> tuple[ForeignTensor, ...]:  # fmt: skip
     """Whole numbers, or others, that a node gives in NumPy, where text in the shapes names sizes that depend on numbers."""
-    recipe = Recipe(call, tensors)
+    recipe = Recipe(call, tensors, body)
     return sized_by_data(ByNumpy, *recipe.values, recipe, shapes=shapes, kinds=kind * len(shapes))

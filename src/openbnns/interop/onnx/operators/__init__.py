@@ -17,9 +17,8 @@ from . import (
     signals,
     windows,
 )  # fmt: skip
-from ._registry import GROUPS, OPERATORS
 
 __all__ = [
-    "GROUPS", "OPERATORS", "attention", "cells", "control", "data_sizes", "elementwise", "fused", "normalizations", "products",
-    "quantized", "reductions", "resize", "sampling", "shapes", "signals", "windows",
+    "attention", "cells", "control", "data_sizes", "elementwise", "fused", "normalizations", "products", "quantized",
+    "reductions", "resize", "sampling", "shapes", "signals", "windows",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from ....nn import functional as F
 from ...converted.functions import Compare, Forbid
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
-from ._registry import operator
+from .._operator import operator
 from .cells import SEQUENCES
 
 
@@ -32,7 +32,7 @@ class _Heads:
         self.value = value
 
 
-@operator(SEQUENCES, "Attention")
+@operator(SEQUENCES, "Attention", ignores=("q_num_heads", "kv_num_heads", "softmax_precision"))
 def attention(
     call: Call, query: ForeignTensor, key: ForeignTensor, value: ForeignTensor, mask: ForeignTensor | None = None, past_key:
     ForeignTensor | None = None, past_value: ForeignTensor | None = None, lengths: ForeignTensor | None = None,
@@ -48,7 +48,6 @@ def attention(
         raise Misfit(f"query {query.shape}, key {key.shape} and value {value.shape} do not fit together")
     if groups > 1:
         keys, values = (_repeated(x, groups) for x in (keys, values))
-    call.ignored("softmax_precision")
     scale, softcap = call.number("scale", 1 / math.sqrt(q.value.shape[3])), call.number("softcap", 0.0)
     plain_causal = call.integer("is_causal", 0) and not (before or mask or lengths or softcap or call.outputs > 3)
     windows = call.integer("left_window_size", -1), call.integer("right_window_size", -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,14 +16,23 @@ from ....graph.tensor import Tensor
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
-from ._registry import operator
+from .._operator import operator
 
 SEQUENCES = "sequences"
-GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-ORDERS = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
-"""Which gate of ONNX stands at each place here: input, forget, cell, output; reset, update, candidate."""
-_USUAL = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh"), "RNN": ("tanh",)}
 _MOST_STEPS = 4096  # of cells that are written out step by step
+
+
+class CellKind(NamedTuple):
+    """The gate of ONNX at each place here (input, forget, cell, output; reset, update, candidate), and the usual activations."""
+
+    order: tuple[int, ...]
+    usual: tuple[str, ...]
+
+
+CELLS = {
+    "LSTM": CellKind((0, 2, 3, 1), ("sigmoid", "tanh", "tanh")), "GRU": CellKind((1, 0, 2), ("sigmoid", "tanh")),
+    "RNN": CellKind((0,), ("tanh",)),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,11 +108,10 @@ class _Sequence:
 def _check(call: Call, x: ForeignTensor, count: int) -> None:
     if call.cells is None:
         raise Misfit("its weights must be initializers or constants of the model")
-    call.ignored("hidden_size", "activation_alpha", "activation_beta")
     if call.has("clip") and call.number("clip", 0.0):
         raise Misfit("clip has no counterpart here")
     given = call.attribute("activations")
-    usual = _USUAL[call.op] * count
+    usual = CELLS[call.op].usual * count
     if given is not None and call.op != "RNN" and tuple(str(name).lower() for name in given) != usual:
         raise Misfit(f"activations={given!r} have no counterpart here")
     call.only(input_forget=0)
@@ -117,7 +125,10 @@ def _results(sequence: _Sequence, call: Call, outputs: list[list[Tensor]]) -> tu
     return (y, *states)[: max(1, call.outputs)]
 
 
-@operator(SEQUENCES, "LSTM")
+IGNORED = ("hidden_size", "activation_alpha", "activation_beta")
+
+
+@operator(SEQUENCES, "LSTM", ignores=IGNORED)
 def lstm(
     call: Call, x: ForeignTensor, weight: ForeignTensor, recurrent: ForeignTensor, bias: ForeignTensor | None = None, lengths:
     ForeignTensor | None = None, hidden: ForeignTensor | None = None, cell: ForeignTensor | None = None, peepholes: ForeignTensor
@@ -149,7 +160,7 @@ def _begin(value: Tensor, states: list[Tensor | None], hidden: int) -> list[Init
     return [InitialState(zeros if state is None else state, None) for state in states]
 
 
-@operator(SEQUENCES, "GRU", "RNN")
+@operator(SEQUENCES, "GRU", "RNN", ignores=IGNORED)
 def recurrent(
     call: Call, x: ForeignTensor, weight: ForeignTensor, recurrent: ForeignTensor, bias: ForeignTensor | None = None, lengths:
     ForeignTensor | None = None, hidden: ForeignTensor | None = None,

@@ -10,11 +10,11 @@ import numpy as np
 from ....nn import functional as F
 from ...converted.control import branch, holds
 from ...converted.tensors import ForeignTensor, Misfit, TensorList
-from .. import _numpy
 from .._call import Call
 from .._file import Graph, Port
+from .._numpy import limited
+from .._operator import operator
 from ..tensor import plain_numbers
-from ._registry import operator
 from .shapes import concat, in_shape
 
 CONTROL = "control flow"
@@ -42,10 +42,9 @@ def choose(call: Call, condition: ForeignTensor) -> Any:
 
 
 @operator(CONTROL, "Loop")
-def repeat(call: Call, *given: Any) -> Any:
+def repeat(call: Call, most: Any = None, condition: Any = None, *state: Any) -> Any:
     """Unrolled, step by step."""
     body = call.graph("body")
-    most, condition, *state = [*given, None, None][: max(2, len(given))]
     steps = _UNLIMITED if most is None else (plain_numbers(most, "the number of steps") or [0])[0]
     carried, collected = list(state), [list[ForeignTensor]() for _ in body.outputs[1 + len(state) :]]
     if len(body.inputs) != 2 + len(state) or len(body.outputs) <= len(state):
@@ -111,7 +110,7 @@ def _stacked(parts: Sequence[ForeignTensor], axis: int, port: Port) -> ForeignTe
         if port.shape is None or not all(isinstance(n, int) for n in port.shape):
             raise Misfit(f"it does nothing here, and the file does not say which shape {port.name!r} has")
         dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[port.kind]
-        return ForeignTensor(np.zeros(_numpy.limited((0, *port.shape)), dtype), port.kind)
+        return ForeignTensor(np.zeros(limited((0, *port.shape)), dtype), port.kind)
     if all(x.constant for x in parts):
         return ForeignTensor(np.stack([x.held for x in parts], axis), parts[0].kind)
     values = [x.numbers if x.kind == "f" else x.value for x in parts]
@@ -134,9 +133,13 @@ def _place(given: ForeignTensor | None, count: int, default: int, most: int) -> 
     return place + count if place < 0 else place
 
 
-@operator(LISTS, "SequenceEmpty", "SequenceConstruct")
+@operator(LISTS, "SequenceEmpty", ignores=("dtype",))
+def empty(call: Call) -> TensorList:
+    return TensorList(())
+
+
+@operator(LISTS, "SequenceConstruct")
 def construct(call: Call, *given: ForeignTensor) -> TensorList:
-    call.ignored("dtype")
     return TensorList(given)
 
 

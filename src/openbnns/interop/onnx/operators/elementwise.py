@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,16 @@ import numpy as np
 from .... import ActivationFunction
 from ....graph import operations
 from ....graph.parameter import Parameter
-from ....graph.sizes import is_same_shape
-from ....graph.tensor import Tensor
+from ....graph.sizes import Size, is_same_shape
+from ....graph.tensor import Array, Tensor
 from ....nn import functional as F
+from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from .._call import Call
-from .._file import kind_of_type
+from .._file import kind_of_type, numpy_type
+from .._numpy import limited
+from .._operator import add, operator
 from ..tensor import broadcast_shape, by_numpy, constant_of
-from ._registry import add, operator
 
 ARITHMETIC = "arithmetic"
 ACTIVATIONS = "activations"
@@ -31,31 +34,51 @@ def operand(x: ForeignTensor, rank: int) -> Any:
     return x.numbers
 
 
-# Functions of one tensor.
+def _by_element(function: Any) -> Handler:
+    """A function of arrays in NumPy whose results have the type of the first."""
 
-_UNARY: dict[str, Any] = {
-    "Abs": F.abs, "Neg": F.neg, "Exp": F.exp, "Log": F.log, "Sqrt": F.sqrt, "Reciprocal": F.reciprocal, "Sin": F.sin,
-    "Cos": F.cos, "Tan": F.tan, "Asin": F.asin, "Acos": F.acos, "Atan": F.atan, "Sinh": F.sinh, "Cosh": F.cosh,
-    "Asinh": F.asinh, "Acosh": F.acosh, "Atanh": F.atanh, "Erf": F.erf, "Floor": F.floor, "Ceil": F.ceil,
-    "Round": F.round, "Sign": F.sign,
+    def compute(call: Call, *arrays: Array) -> Any:
+        limited(np.broadcast_shapes(*(a.shape for a in arrays)))
+        result, kind = function(*arrays), arrays[0].dtype
+        if isinstance(result, (Size, int)):  # of sizes
+            return result
+        whole = kind.kind in "fiu" and result.dtype.kind in "fiu" and result.dtype != kind
+        return result.astype(kind) if whole else result
+
+    return compute
+
+
+# Functions of one tensor: recorded, and in NumPy where constants need it.
+
+_UNARY: dict[str, tuple[Any, ...]] = {
+    "Abs": (F.abs, np.abs), "Neg": (F.neg, np.negative), "Exp": (F.exp, np.exp), "Log": (F.log, np.log),
+    "Sqrt": (F.sqrt, np.sqrt), "Reciprocal": (F.reciprocal, lambda x: 1 / x), "Sin": (F.sin, np.sin), "Cos": (F.cos, np.cos),
+    "Tan": (F.tan, np.tan), "Asin": (F.asin,), "Acos": (F.acos,), "Atan": (F.atan,), "Sinh": (F.sinh,), "Cosh": (F.cosh,),
+    "Asinh": (F.asinh,), "Acosh": (F.acosh,), "Atanh": (F.atanh,), "Erf": (F.erf,), "Floor": (F.floor, np.floor),
+    "Ceil": (F.ceil, np.ceil), "Round": (F.round, np.round), "Sign": (F.sign, np.sign),
 }  # fmt: skip
-_PLAIN: dict[str, Any] = {
-    "Relu": F.relu, "Sigmoid": F.sigmoid, "Tanh": F.tanh, "Softplus": F.softplus, "Softsign": F.softsign,
-    "HardSwish": F.hardswish, "Mish": F.mish,
+_PLAIN: dict[str, tuple[Any, ...]] = {
+    "Relu": (F.relu, lambda x: np.maximum(x, 0)), "Sigmoid": (F.sigmoid, lambda x: 0.5 * (1 + np.tanh(0.5 * x))),
+    "Tanh": (F.tanh, np.tanh), "Softplus": (F.softplus,), "Softsign": (F.softsign,), "HardSwish": (F.hardswish,),
+    "Mish": (F.mish,),
 }  # fmt: skip
 
 
-def _unary(function: Any) -> Any:
-    def handler(call: Call, x: ForeignTensor) -> ForeignTensor:
+def _unary(function: Any) -> Handler:
+    def record(call: Call, x: ForeignTensor) -> ForeignTensor:
         return ForeignTensor(function(x.numbers))
 
-    return handler
+    return record
 
 
-for _name, _function in _UNARY.items():
-    add(ARITHMETIC, _name, _unary(_function))
-for _name, _function in _PLAIN.items():
-    add(ACTIVATIONS, _name, _unary(_function))
+def _add(group: str, name: str, record: Handler, *in_numpy: Any) -> None:
+    facts = {"compute": _by_element(*in_numpy), "by_element": True} if in_numpy else {}
+    add(group, name, record, **facts)
+
+
+for _group, _functions in ((ARITHMETIC, _UNARY), (ACTIVATIONS, _PLAIN)):
+    for _name, (_function, *_others) in _functions.items():
+        _add(_group, _name, _unary(_function), *_others)
 
 
 @operator(ACTIVATIONS, "LeakyRelu")
@@ -145,8 +168,8 @@ def _aligned(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(reshaped(b, (*b.shape, *[1] * behind)), b.kind)
 
 
-def _binary(function: Any) -> Any:
-    def handler(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
+def _binary(function: Any) -> Handler:
+    def record(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
         b = _aligned(call, a, b)
         rank = len(broadcast_shape([a.shape, b.shape]))
         exact = call.op == "Div"  # a division, not a product with the reciprocal, which is rounded
@@ -156,31 +179,77 @@ def _binary(function: Any) -> Any:
         y = function(left, right)
         return ForeignTensor(y if y.ndim == rank else y.reshape((*[1] * (rank - y.ndim), *y.shape)))
 
-    return handler
+    return record
 
 
-for _name, _function in (("Add", F.add), ("Sub", F.sub), ("Mul", F.mul), ("Div", F.div), ("Pow", F.pow)):
-    add(ARITHMETIC, _name, _binary(_function))
+def _rounded_to_zero(a: Any, b: Any) -> Any:
+    return a // b if (a < 0) is (b < 0) else -(-a // b)
 
 
-def _several(function: Any, mean: bool = False) -> Any:
-    def handler(call: Call, *given: ForeignTensor) -> ForeignTensor:
+_quotient = np.frompyfunc(_rounded_to_zero, 2, 1)  # of sizes
+
+
+def _divided(a: Array, b: Array) -> Any:
+    if a.dtype == object or b.dtype == object:
+        return _quotient(a, b)
+    if a.dtype.kind == "f":
+        return a / b
+    quotient = np.abs(a.astype(np.int64)) // np.abs(b.astype(np.int64))
+    return quotient * np.sign(a.astype(np.int64)) * np.sign(b.astype(np.int64))
+
+
+_BINARY: dict[str, tuple[Any, Any]] = {
+    "Add": (F.add, np.add), "Sub": (F.sub, np.subtract), "Mul": (F.mul, np.multiply), "Div": (F.div, _divided),
+}  # fmt: skip
+for _name, (_function, _in_numpy) in _BINARY.items():
+    _add(ARITHMETIC, _name, _binary(_function), _in_numpy)
+
+
+def _raised(call: Call, a: Array, b: Array) -> Any:
+    limited(np.broadcast_shapes(a.shape, b.shape))
+    if a.dtype.kind in "iu":
+        return np.power(a.astype(np.float64), b).astype(a.dtype)
+    return np.power(a, b).astype(a.dtype)
+
+
+@operator(ARITHMETIC, "Pow", compute=_raised, by_element=True, settings=(1,))
+def power(call: Call, a: ForeignTensor, b: ForeignTensor) -> Any:
+    if not {x.kind for x in (a, b) if not x.constant} - {"i", "b"}:  # beside a constant of another type
+        return by_numpy(call, [a, b])
+    return _binary(F.pow)(call, a, b)
+
+
+def _several(function: Any, mean: bool = False) -> Handler:
+    def record(call: Call, *given: ForeignTensor) -> ForeignTensor:
         broadcast_shape([x.shape for x in given])
         value: Any = given[0].numbers
         for x in given[1:]:
             value = function(value, x.numbers)
         return ForeignTensor(F.div(value, len(given)) if mean and len(given) > 1 else value)
 
-    return handler
+    return record
 
 
-add(ARITHMETIC, "Max", _several(F.maximum))
-add(ARITHMETIC, "Min", _several(F.minimum))
-add(ARITHMETIC, "Sum", _several(F.add))
+def _folded(function: Any) -> Any:
+    def several(*arrays: Array) -> Any:
+        return reduce(function, arrays)
+
+    return several
+
+
+_SEVERAL: dict[str, tuple[Any, Any]] = {
+    "Max": (F.maximum, np.maximum), "Min": (F.minimum, np.minimum), "Sum": (F.add, np.add),
+}  # fmt: skip
+for _name, (_function, _in_numpy) in _SEVERAL.items():
+    _add(ARITHMETIC, _name, _several(_function), _folded(_in_numpy))
 add(ARITHMETIC, "Mean", _several(F.add, mean=True))
 
 
-@operator(ARITHMETIC, "Mod")
+def _rest(call: Call, a: Array, b: Array) -> Any:
+    return np.fmod(a, b) if call.integer("fmod", 0) else np.mod(a, b)
+
+
+@operator(ARITHMETIC, "Mod", compute=_rest, by_element=True)
 def mod(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     broadcast_shape([a.shape, b.shape])
     left, right = a.numbers, b.numbers
@@ -193,7 +262,14 @@ def mod(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(rest)
 
 
-@operator(ARITHMETIC, "Clip")
+def _clipped(call: Call, x: Array, low: Array | None = None, high: Array | None = None) -> Any:
+    least: Any = call.number("min", 0.0) if call.has("min") else low
+    most: Any = call.number("max", 0.0) if call.has("max") else high
+    x = x if least is None else np.maximum(x, least)
+    return x if most is None else np.minimum(x, most)
+
+
+@operator(ARITHMETIC, "Clip", compute=_clipped, by_element=True, settings=(1, 2))
 def clip(
     call: Call, x: ForeignTensor, low: ForeignTensor | None = None, high: ForeignTensor | None = None
 ) -> ForeignTensor:
@@ -210,7 +286,16 @@ def clip(
     return ForeignTensor(value if ends[1] is None else F.minimum(value, ends[1]))
 
 
-@operator(ARITHMETIC, "CumSum")
+def _cumulated(call: Call, x: Array, axis: Array) -> Any:
+    place = int(axis.item())
+    turned = np.flip(x, place) if call.integer("reverse", 0) else x
+    total = np.cumsum(turned, place, dtype=x.dtype)
+    if call.integer("exclusive", 0):
+        total = total - turned
+    return np.flip(total, place) if call.integer("reverse", 0) else total
+
+
+@operator(ARITHMETIC, "CumSum", compute=_cumulated, by_element=True, shaping=(1,))
 def cumsum(call: Call, x: ForeignTensor, axis: ForeignTensor) -> ForeignTensor:
     place, value = x.axis(int(constant_of(axis, "axis").item())), x.numbers
     reverse = call.integer("reverse", 0)
@@ -249,26 +334,40 @@ def along(value: Tensor, axis: int, matrix: Any) -> Tensor:
 # Masks and types.
 
 
-COMPARISONS: dict[str, Any] = {
-    "Equal": F.eq, "Less": F.lt, "LessOrEqual": F.le, "Greater": F.gt, "GreaterOrEqual": F.ge, "And": F.logical_and,
-    "Or": F.logical_or, "Xor": F.logical_xor, "Not": F.logical_not, "IsNaN": F.isnan,
+_COMPARISONS: dict[str, tuple[Any, Any]] = {
+    "Equal": (F.eq, np.equal), "Less": (F.lt, np.less), "LessOrEqual": (F.le, np.less_equal), "Greater": (F.gt, np.greater),
+    "GreaterOrEqual": (F.ge, np.greater_equal), "And": (F.logical_and, np.logical_and), "Or": (F.logical_or, np.logical_or),
+    "Xor": (F.logical_xor, np.logical_xor), "Not": (F.logical_not, np.logical_not), "IsNaN": (F.isnan, np.isnan),
 }  # fmt: skip
 
 
-def _mask(function: Any) -> Any:
-    def handler(call: Call, x: ForeignTensor, *others: ForeignTensor) -> ForeignTensor:
+def _mask(function: Any) -> Handler:
+    def record(call: Call, x: ForeignTensor, *others: ForeignTensor) -> ForeignTensor:
         given = [x, *(_aligned(call, x, other) for other in others)]
         broadcast_shape([x.shape for x in given])
         return ForeignTensor(function(*(x.elements for x in given)), "b")
 
-    return handler
+    return record
 
 
-for _name, _function in COMPARISONS.items():
-    add(MASKS, _name, _mask(_function))
+def _compared(function: Any) -> Handler:
+    def compute(call: Call, *arrays: Array) -> Any:
+        limited(np.broadcast_shapes(*(a.shape for a in arrays)))
+        return np.asarray(function(*arrays), np.bool_)
+
+    return compute
 
 
-@operator(MASKS, "IsInf")
+for _name, (_function, _in_numpy) in _COMPARISONS.items():
+    add(MASKS, _name, _mask(_function), compute=_compared(_in_numpy), records_whole=True)
+
+
+def _infinite(call: Call, x: Array) -> Any:
+    up, down = call.integer("detect_positive", 1), call.integer("detect_negative", 1)
+    return (np.isposinf(x) & bool(up)) | (np.isneginf(x) & bool(down))
+
+
+@operator(MASKS, "IsInf", compute=_infinite, records_whole=True)
 def is_infinite(call: Call, x: ForeignTensor) -> ForeignTensor:
     up, down, value = call.integer("detect_positive", 1), call.integer("detect_negative", 1), x.numbers
     if up and down:
@@ -280,25 +379,63 @@ def _without_gradient(call: Call, *given: ForeignTensor) -> Any:
     return by_numpy(call, given)
 
 
-for _name in ("Hardmax", "BitwiseAnd", "BitwiseOr", "BitwiseXor"):
-    add(MASKS, _name, _without_gradient)
+for _name, _in_numpy in (("BitwiseAnd", np.bitwise_and), ("BitwiseOr", np.bitwise_or), ("BitwiseXor", np.bitwise_xor)):
+    _add(MASKS, _name, _without_gradient, _in_numpy)
 
 
-@operator(MASKS, "BitShift", "BitwiseNot")
+def _largest(call: Call, x: Array) -> Any:
+    axis = call.integer("axis", -1 if call.opset >= 13 else 1)
+    if call.opset < 13:  # over all axes from this one on
+        rows = x.reshape(int(np.prod(x.shape[: axis % x.ndim])), -1)
+        return (np.arange(rows.shape[1]) == np.argmax(rows, 1)[:, None]).astype(x.dtype).reshape(x.shape)
+    result = np.zeros_like(x)
+    np.put_along_axis(result, np.expand_dims(np.argmax(x, axis), axis), 1, axis)
+    return result
+
+
+add(MASKS, "Hardmax", _without_gradient, compute=_largest, by_element=True)
+
+
+def _bits(call: Call, a: Array, b: Array | None = None) -> Any:
+    if b is None:
+        return np.invert(a)
+    limited(np.broadcast_shapes(a.shape, b.shape))
+    direction = call.text("direction", "")
+    if direction not in ("LEFT", "RIGHT"):
+        raise Misfit(f"direction={direction!r} has no counterpart here")
+    return np.left_shift(a, b) if direction == "LEFT" else np.right_shift(a, b)
+
+
+@operator(MASKS, "BitShift", "BitwiseNot", compute=_bits, records_whole=True, by_element=True)
 def bits(call: Call, *given: ForeignTensor) -> Any:
     if call.op == "BitwiseNot" or call.text("direction", "") == "LEFT":
         raise Misfit("whole numbers that are computed have 64 bits here, so that other types would give other results")
     return by_numpy(call, given)
 
 
-@operator(MASKS, "Where")
+def _chosen(call: Call, condition: Array, a: Array, b: Array) -> Any:
+    limited(np.broadcast_shapes(condition.shape, a.shape, b.shape))
+    return np.where(condition, a, b)
+
+
+@operator(MASKS, "Where", compute=_chosen, by_element=True)
 def where(call: Call, condition: ForeignTensor, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     broadcast_shape([condition.shape, a.shape, b.shape])
     chosen: Any = (condition.held != 0).astype(np.float32) if condition.constant else condition.numbers
     return ForeignTensor(F.where(chosen, a.numbers, b.numbers))
 
 
-@operator(MASKS, "Cast", "CastLike")
+def _of_type(call: Call, x: Array, like: Array | None = None) -> Any:
+    wanted = numpy_type(call.integer("to")) if like is None else like.dtype
+    if wanted is None:
+        raise Misfit(f"to={call.integer('to')} is a type that networks do not compute with")
+    return x if x.dtype == object and wanted.kind in "iuO" else x.astype(wanted)
+
+
+@operator(MASKS, "CastLike", compute=_of_type, records_whole=True, by_element=True, ignores=("saturate", "round_mode"))
+@operator(
+    MASKS, "Cast", compute=_of_type, records_whole=True, by_element=True, moves=True, ignores=("saturate", "round_mode")
+)
 def cast(call: Call, x: ForeignTensor, other: ForeignTensor | None = None) -> Any:
     kind = kind_of_type(call.integer("to")) if other is None else other.kind
     if kind is None:
@@ -308,12 +445,16 @@ def cast(call: Call, x: ForeignTensor, other: ForeignTensor | None = None) -> An
     return x if kind == x.kind else by_numpy(call, [x] if other is None else [x, other])
 
 
-@operator(MASKS, "Identity")
+@operator(MASKS, "Identity", moves=True)
 def identity(call: Call, x: ForeignTensor) -> ForeignTensor:
     return x
 
 
-@operator(MASKS, "Dropout")
+def _kept(call: Call, x: Array) -> Any:
+    return x, np.ones(x.shape, np.bool_)
+
+
+@operator(MASKS, "Dropout", settings=(1, 2), ignores=("seed", "ratio", "is_test"))
 def dropout(
     call: Call, x: ForeignTensor, ratio: ForeignTensor | None = None, training: ForeignTensor | None = None
 ) -> Any:
@@ -321,5 +462,5 @@ def dropout(
     if call.outputs > 1:
         if rate and training is not None and constant_of(training, "training_mode").item():
             raise Misfit("the mask of a dropout in training has no counterpart here")
-        return x, by_numpy(call, [x])[1]  # a model that uses the mask is taken at its word: nothing is dropped
+        return x, by_numpy(call, [x], _kept)[1]  # a model that uses the mask is taken at its word: nothing is dropped
     return ForeignTensor(F.dropout(x.numbers, rate)) if rate else x

@@ -19,7 +19,7 @@ from ...converted.functions import Compare
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
-from ._registry import add, operator
+from .._operator import add, operator
 from .normalizations import layer_normalization, rms_normalization
 from .products import gemm
 from .windows import convolution
@@ -28,9 +28,9 @@ FUSED = "onnxruntime's own"
 _DOMAIN = "com.microsoft."
 
 
-def fused(*names: str) -> Callable[[Handler], Handler]:
-    """Marks a handler of an operator of onnxruntime."""
-    return operator(FUSED, *(f"{_DOMAIN}{name}" for name in names))
+def fused(*names: str, **facts: Any) -> Callable[[Handler], Handler]:
+    """Marks what records an operator of onnxruntime."""
+    return operator(FUSED, *(f"{_DOMAIN}{name}" for name in names), **facts)
 
 
 # Layers with an activation.
@@ -125,9 +125,8 @@ def bias_add(call: Call, x: ForeignTensor, bias: ForeignTensor, skip: ForeignTen
 add(FUSED, f"{_DOMAIN}LayerNormalization", layer_normalization)
 
 
-@operator(FUSED, "SimplifiedLayerNormalization", f"{_DOMAIN}SimplifiedLayerNormalization")
+@operator(FUSED, "SimplifiedLayerNormalization", f"{_DOMAIN}SimplifiedLayerNormalization", ignores=("stash_type",))
 def simplified(call: Call, x: ForeignTensor, scale: ForeignTensor) -> ForeignTensor:
-    call.ignored("stash_type")
     normalized: ForeignTensor = rms_normalization(call, x, scale)
     return normalized
 
@@ -167,14 +166,13 @@ def _scaled(y: Any, scale: ForeignTensor, shift: ForeignTensor | None) -> Tensor
     return scaled
 
 
-@fused("EmbedLayerNormalization")
+@fused("EmbedLayerNormalization", ignores=("mask_index_type",))
 def embed(
     call: Call, ids: ForeignTensor, segments: ForeignTensor | None, words: ForeignTensor, positions: ForeignTensor, kinds:
     ForeignTensor | None, scale: ForeignTensor, shift: ForeignTensor, mask: ForeignTensor | None = None, places: ForeignTensor |
     None = None,
 ) -> Any:  # fmt: skip
     """Words, positions and segments looked up and normalized; and how many words of each sample a mask leaves."""
-    call.ignored("mask_index_type")
     length = ids.shape[1]
     whole = F.embedding(ids.value, _rows(words))
     if places is None:
@@ -258,13 +256,12 @@ def _masked(mask: ForeignTensor, k: Tensor, lowest: float, lengths_alone: bool) 
     return F.mul(F.sub(1.0, seen), lowest)
 
 
-@fused("Attention")
+@fused("Attention", ignores=("rotary_embedding_dim",))
 def attention(
     call: Call, x: ForeignTensor, weights: ForeignTensor, bias: ForeignTensor | None = None, mask: ForeignTensor | None = None,
     past: ForeignTensor | None = None, added: ForeignTensor | None = None,
 ) -> Any:  # fmt: skip
     call.only(do_rotary=0, past_present_share_buffer=0)
-    call.ignored("rotary_embedding_dim")
     return self_attention(call, F.matmul(x.numbers, weights.numbers), weights, bias, mask, past, added)
 
 
@@ -324,12 +321,11 @@ def multi_head(
     return (y, ForeignTensor(k), ForeignTensor(v))[: max(1, call.outputs)]
 
 
-@fused("RotaryEmbedding")
+@fused("RotaryEmbedding", settings=(2, 3), ignores=("num_heads",))
 def rotary(
     call: Call, x: ForeignTensor, places: ForeignTensor, cosines: ForeignTensor, sines: ForeignTensor
 ) -> ForeignTensor:
     call.only(is_packed_batching=0, scale=1.0)
-    call.ignored("num_heads")
     half = int(cosines.shape[1])
     count = call.integer("num_heads", 0)
     flat = x.rank == 3
@@ -388,7 +384,11 @@ class WholeLength(Function):
         return [Tensor(inputs[0].graph, inputs[0].shape, FLOAT32)], False
 
 
-@fused("GroupQueryAttention")
+@fused(
+    "GroupQueryAttention",
+    settings=(7, 8),
+    ignores=("kv_cache_bit_width", "sliding_window_cache", "qk_norm_epsilon", "k_quant_type", "v_quant_type"),
+)
 def grouped(
     call: Call, query: ForeignTensor, key: ForeignTensor | None, value: ForeignTensor | None, past_key: ForeignTensor | None,
     past_value: ForeignTensor | None, ends: ForeignTensor, total: ForeignTensor, cosines: ForeignTensor | None = None, sines:
@@ -397,7 +397,6 @@ def grouped(
     """Causal attention with fewer keys than queries, behind a past of the same length for all samples; ``ends`` are the last
     keys that samples have."""
     call.only(local_window_size=-1, softcap=0.0, smooth_softmax=0, rotary_interleaved=0, qk_output=0, causal=1)
-    call.ignored("kv_cache_bit_width", "sliding_window_cache", "qk_norm_epsilon", "k_quant_type", "v_quant_type")
     count, fewer = call.integer("num_heads"), call.integer("kv_num_heads")
     if count < 1 or fewer < 1 or count % fewer:
         raise Misfit(f"{count} heads of queries do not share {fewer} of keys")
@@ -444,13 +443,12 @@ def _turned_by(value: Tensor, cosines: ForeignTensor, sines: ForeignTensor, firs
 # Weights of a few bits.
 
 
-@fused("MatMulNBits")
+@fused("MatMulNBits", settings=(1, 2, 3), ignores=("accuracy_level",))
 def few_bits(
     call: Call, x: ForeignTensor, weight: ForeignTensor, scales: ForeignTensor, zeros: ForeignTensor | None = None, order:
     ForeignTensor | None = None, bias: ForeignTensor | None = None,
 ) -> ForeignTensor:  # fmt: skip
     """A product with weights in blocks of ``block_size`` along the inputs, each with a scale."""
-    call.ignored("accuracy_level")
     call.only(weight_prepacked=0)
     inputs, outputs, bits, size = (call.integer(name) for name in ("K", "N", "bits", "block_size"))
     blocks = -(-inputs // size) if size > 0 else 0

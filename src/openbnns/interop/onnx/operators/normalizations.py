@@ -12,8 +12,8 @@ from ....graph.tensor import FLOAT32, Tensor
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
+from .._operator import operator
 from ..tensor import broadcast_shape
-from ._registry import operator
 
 NORMALIZATIONS = "normalizations"
 
@@ -57,7 +57,7 @@ def _image(value: Tensor) -> Tensor:
     return value.reshape((*value.shape[:2], product(value.shape[2:-1]), value.shape[-1]))
 
 
-@operator(NORMALIZATIONS, "BatchNormalization")
+@operator(NORMALIZATIONS, "BatchNormalization", statistics=(3, 4), ignores=("training_mode", "is_test"))
 def batch_normalization(
     call: Call,
     x: ForeignTensor,
@@ -118,7 +118,7 @@ def _is_plain(weight: ForeignTensor | None, shape: tuple[Any, ...]) -> bool:
     return weight is None or (_is_held(weight) and is_same_shape(weight.shape, shape))
 
 
-@operator(NORMALIZATIONS, "LayerNormalization")
+@operator(NORMALIZATIONS, "LayerNormalization", ignores=("stash_type",))
 def layer_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias: ForeignTensor | None = None) -> Any:
     axes, eps = _last(call, x), call.number("epsilon", 1e-5)
     shape = x.shape[axes[0] :]
@@ -132,7 +132,7 @@ def layer_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias
     return (ForeignTensor(y), ForeignTensor(mean), ForeignTensor(factor))[: call.outputs]
 
 
-@operator(NORMALIZATIONS, "RMSNormalization")
+@operator(NORMALIZATIONS, "RMSNormalization", ignores=("stash_type",))
 def rms_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor) -> ForeignTensor:
     axes, eps = _last(call, x), call.number("epsilon", 1e-5)
     shape = x.shape[axes[0] :]
@@ -144,7 +144,7 @@ def rms_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor) -> For
     return ForeignTensor(F.mul(F.mul(value, factor), scale.numbers))
 
 
-@operator(NORMALIZATIONS, "GroupNormalization")
+@operator(NORMALIZATIONS, "GroupNormalization", ignores=("stash_type",))
 def group_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias: ForeignTensor) -> ForeignTensor:
     groups, eps, channels = call.integer("num_groups"), call.number("epsilon", 1e-5), _channels(x)
     if groups < 1 or channels % groups:

@@ -6,22 +6,29 @@ import numpy as np
 
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape
+from ....graph.tensor import Array
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
-from .. import _numpy
 from .._call import Call
+from .._numpy import limited
+from .._operator import operator
 from ..tensor import broadcast_shape
-from ._registry import OPERATORS, operator
 
 PRODUCTS = "products"
 
 
-@operator(PRODUCTS, "MatMul")
+def _product(call: Call, a: Array, b: Array) -> Array:
+    limited(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + a.shape[-2:-1] + b.shape[-1:])
+    product: Array = np.matmul(a, b)
+    return product
+
+
+@operator(PRODUCTS, "MatMul", compute=_product)
 def matmul(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(F.matmul(a.numbers, b.numbers))
 
 
-@operator(PRODUCTS, "Gemm")
+@operator(PRODUCTS, "Gemm", ignores=("broadcast",))
 def gemm(call: Call, a: ForeignTensor, b: ForeignTensor, c: ForeignTensor | None = None) -> ForeignTensor:
     alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
     turn_a, turn_b = call.integer("transA", 0), call.integer("transB", 0)
@@ -47,15 +54,15 @@ def gemm(call: Call, a: ForeignTensor, b: ForeignTensor, c: ForeignTensor | None
     return ForeignTensor(product)
 
 
+LINEAR = "MatMul and Add"
+
+
+@operator("", LINEAR)  # which no file has under this name
 def linear(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor) -> ForeignTensor:
     """A product with a transposed weight and the sum behind it, which are one layer here."""
     if x.rank < 1 or x.shape[-1] != weight.shape[1] or bias.shape != weight.shape[:1]:
         raise Misfit(f"{x.shape}, a weight {weight.shape} and a bias {bias.shape} do not fit")
     return ForeignTensor(F.linear(x.numbers, weight.held, bias.held))
-
-
-LINEAR = "MatMul and Add"
-OPERATORS[LINEAR] = linear  # which no file has under this name
 
 
 @operator(PRODUCTS, "Einsum")
@@ -93,7 +100,7 @@ def _diagonal(x: ForeignTensor, letters: str) -> tuple[ForeignTensor, str]:
             continue
         if x.shape[first] != n:
             raise Misfit(f"there is no diagonal along axes {first} and {second} of {x.shape}")
-        n, _ = _numpy.limited((n, n))
+        n, _ = limited((n, n))
         here = np.eye(n, dtype=np.float32).reshape([n if i in (first, second) else 1 for i in range(x.rank)])
         y = ForeignTensor(F.sum(F.where(here, x.numbers, 0.0), [second], False))
         return _diagonal(y, letters[:second] + letters[second + 1 :])

@@ -16,13 +16,14 @@ from ....nn import functional as F
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
+from .._operator import operator
 from ..tensor import constant_of
-from ._registry import operator
-from .cells import ORDERS, Cells, lstm
+from .cells import CELLS, IGNORED, Cells, lstm
 from .fused import self_attention
 from .windows import average_pool, convolution
 
 QUANTIZED = "quantized numbers"
+_SCALES_OF_TWO = (1, 2, 4, 5, 6, 7)
 _LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767)}
 
 
@@ -40,16 +41,16 @@ def _per_axis(call: Call, x: ForeignTensor, given: ForeignTensor) -> Any:
     return given.numbers.reshape((given.shape[0], *[1] * (x.rank - 1 - axis)))
 
 
-@operator(QUANTIZED, "DequantizeLinear", "com.microsoft.DequantizeLinear")
+@operator(QUANTIZED, "DequantizeLinear", "com.microsoft.DequantizeLinear", ignores=("output_dtype",))
 def dequantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: ForeignTensor | None = None) -> ForeignTensor:
-    call.ignored("output_dtype")
     shifted = x.numbers if zero is None else F.sub(x.numbers, _per_axis(call, x, zero))
     return ForeignTensor(F.mul(shifted, _per_axis(call, x, scale)))
 
 
-@operator(QUANTIZED, "QuantizeLinear", "com.microsoft.QuantizeLinear")
+@operator(
+    QUANTIZED, "QuantizeLinear", "com.microsoft.QuantizeLinear", ignores=("saturate", "output_dtype", "precision")
+)
 def quantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: ForeignTensor | None = None) -> ForeignTensor:
-    call.ignored("saturate", "output_dtype", "precision")
     low, high = _limits(zero)
     steps = F.round(F.div(x.numbers, _per_axis(call, x, scale)))
     shifted = steps if zero is None else F.add(steps, _per_axis(call, x, zero))
@@ -166,7 +167,7 @@ def _factor(scale: ForeignTensor, other: ForeignTensor, result: ForeignTensor | 
     return np.float32(factor) if factor.ndim == 0 else factor.astype(np.float32)
 
 
-@operator(QUANTIZED, "QLinearConv", "com.microsoft.QLinearConv")
+@operator(QUANTIZED, "QLinearConv", "com.microsoft.QLinearConv", settings=_SCALES_OF_TWO)
 def linear_convolution(
     call: Call, x: ForeignTensor, x_scale: ForeignTensor, x_zero: ForeignTensor, weight: ForeignTensor, w_scale: ForeignTensor,
     w_zero: ForeignTensor, y_scale: ForeignTensor, y_zero: ForeignTensor, bias: ForeignTensor | None = None,
@@ -179,7 +180,7 @@ def linear_convolution(
     return ForeignTensor(F.movedim(y.numbers, 1, -1)) if last else y
 
 
-@operator(QUANTIZED, "QLinearMatMul")
+@operator(QUANTIZED, "QLinearMatMul", settings=_SCALES_OF_TWO)
 def linear_product(
     call: Call, a: ForeignTensor, a_scale: ForeignTensor, a_zero: ForeignTensor, b: ForeignTensor, b_scale: ForeignTensor, b_zero:
     ForeignTensor, y_scale: ForeignTensor, y_zero: ForeignTensor,
@@ -187,12 +188,12 @@ def linear_product(
     return _in_steps(_product(a, a_zero, b, b_zero), _factor(a_scale, b_scale, y_scale), y_zero)
 
 
-def microsoft(*names: str) -> Callable[[Handler], Handler]:
-    """Marks a handler of a quantized operator of onnxruntime."""
-    return operator(QUANTIZED, *(f"com.microsoft.{name}" for name in names))
+def microsoft(*names: str, **facts: Any) -> Callable[[Handler], Handler]:
+    """Marks what records a quantized operator of onnxruntime."""
+    return operator(QUANTIZED, *(f"com.microsoft.{name}" for name in names), **facts)
 
 
-@microsoft("MatMulIntegerToFloat")
+@microsoft("MatMulIntegerToFloat", settings=(2, 3, 4, 5))
 def product_to_numbers(
     call: Call, a: ForeignTensor, b: ForeignTensor, a_scale: ForeignTensor, b_scale: ForeignTensor, a_zero: ForeignTensor | None =
     None, b_zero: ForeignTensor | None = None, bias: ForeignTensor | None = None,
@@ -201,7 +202,7 @@ def product_to_numbers(
     return ForeignTensor(y if bias is None else F.add(y, bias.numbers))
 
 
-@microsoft("DynamicQuantizeMatMul")
+@microsoft("DynamicQuantizeMatMul", settings=(2, 3))
 def product_by_range(
     call: Call,
     a: ForeignTensor,
@@ -214,7 +215,7 @@ def product_by_range(
     return product_to_numbers(call, steps, b, scale, b_scale, zero, b_zero, bias)  # type: ignore[no-any-return]
 
 
-@microsoft("QGemm")
+@microsoft("QGemm", settings=(1, 2, 4, 5, 7, 8))
 def linear_gemm(
     call: Call, a: ForeignTensor, a_scale: ForeignTensor, a_zero: ForeignTensor | None, b: ForeignTensor, b_scale: ForeignTensor,
     b_zero: ForeignTensor | None, c: ForeignTensor | None = None, y_scale: ForeignTensor | None = None, y_zero: ForeignTensor |
@@ -274,17 +275,17 @@ def _softmax(call: Call, value: Any) -> Any:
 
 
 for _name, _function in (("Add", F.add), ("Mul", F.mul)):
-    microsoft(f"QLinear{_name}")(_of_two(_function))
+    microsoft(f"QLinear{_name}", settings=_SCALES_OF_TWO)(_of_two(_function))
 _OF_ONE: dict[str, Any] = {
     "Sigmoid": lambda call, x: F.sigmoid(x), "LeakyRelu": lambda call, x: F.leaky_relu(x, call.number("alpha", 0.01)),
     "GlobalAveragePool": _channels_in_front(lambda call, x: F.mean(x, list(range(2, x.ndim)), True)),
     "AveragePool": _channels_in_front(lambda call, x: average_pool(call, ForeignTensor(x)).numbers), "Softmax": _softmax,
 }  # fmt: skip
 for _name, _function in _OF_ONE.items():
-    microsoft(f"QLinear{_name}")(_of_one(_function))
+    microsoft(f"QLinear{_name}", settings=(1, 2, 3, 4))(_of_one(_function))
 
 
-@microsoft("QLinearConcat")
+@microsoft("QLinearConcat", settings=range(1000))
 def linear_concat(call: Call, y_scale: ForeignTensor, y_zero: ForeignTensor, *given: ForeignTensor) -> ForeignTensor:
     if len(given) % 3 or not given:
         raise Misfit("each of its tensors has a scale and a zero point")
@@ -292,7 +293,7 @@ def linear_concat(call: Call, y_scale: ForeignTensor, y_zero: ForeignTensor, *gi
     return _requantized(F.cat(parts, ForeignTensor(parts[0]).axis(call.integer("axis"))), y_scale, y_zero)
 
 
-@microsoft("QLinearWhere")
+@microsoft("QLinearWhere", settings=(2, 3, 5, 6, 7, 8))
 def linear_where(
     call: Call, condition: ForeignTensor, a: ForeignTensor, a_scale: ForeignTensor, a_zero: ForeignTensor, b: ForeignTensor,
     b_scale: ForeignTensor, b_zero: ForeignTensor, y_scale: ForeignTensor, y_zero: ForeignTensor,
@@ -301,7 +302,7 @@ def linear_where(
     return _requantized(chosen, y_scale, y_zero)
 
 
-@microsoft("QAttention")
+@microsoft("QAttention", settings=(3, 4, 6, 7))
 def linear_attention(
     call: Call, x: ForeignTensor, weights: ForeignTensor, bias: ForeignTensor, x_scale: ForeignTensor, w_scale: ForeignTensor,
     mask: ForeignTensor | None = None, x_zero: ForeignTensor | None = None, w_zero: ForeignTensor | None = None, past:
@@ -312,7 +313,7 @@ def linear_attention(
     return self_attention(call, projected, weights, bias, mask, past, None)
 
 
-@microsoft("DynamicQuantizeLSTM")
+@microsoft("DynamicQuantizeLSTM", settings=(8, 9, 10, 11), ignores=IGNORED)
 def quantized_lstm(
     call: Call, x: ForeignTensor, weight: ForeignTensor, recurrent: ForeignTensor, bias: ForeignTensor | None = None, lengths:
     ForeignTensor | None = None, hidden: ForeignTensor | None = None, cell: ForeignTensor | None = None, peepholes: ForeignTensor
@@ -324,7 +325,7 @@ def quantized_lstm(
     numbers = None if bias is None else bias.held.data if isinstance(bias.held, Parameter) else bias.held
     cells = []
     for i, (w, r) in enumerate(zip(*held, strict=True)):
-        rows = np.concatenate([np.arange(g * len(r), (g + 1) * len(r)) for g in ORDERS["LSTM"]])
+        rows = np.concatenate([np.arange(g * len(r), (g + 1) * len(r)) for g in CELLS["LSTM"].order])
         biases = () if numbers is None else tuple(half[rows] for half in np.split(numbers[i], 2))
         arrays = [w.T[rows], r.T[rows], *biases]
         parts = [Parameter.owning(np.array(a, np.float32, order="C"), requires_grad=False) for a in arrays]

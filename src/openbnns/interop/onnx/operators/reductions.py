@@ -4,28 +4,69 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....graph.sizes import product
+import numpy as np
+
+from ....graph.sizes import Size, product
+from ....graph.tensor import Array
 from ....nn import functional as F
+from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
-from .. import _numpy
 from .._call import Call
+from .._numpy import listed
+from .._operator import add, operator
 from ..tensor import by_numpy, plain_numbers
-from ._registry import add, operator
 
 REDUCTIONS = "reductions"
 
 
-def _reduction(function: Any) -> Any:
-    def handler(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
-        chosen = _numpy.axes_of(call, x.rank, plain_numbers(axes, "axes"))
+def _axes_of(call: Call, rank: int, axes: list[int] | None) -> tuple[int, ...] | None:
+    """The axes that a reduction is over; none of them means that it does nothing."""
+    given = call.integers("axes", ()) if axes is None else tuple(axes)
+    if not given:
+        return () if call.integer("noop_with_empty_axes", 0) else None
+    return tuple(sorted(_one_axis(axis, rank) for axis in given))
+
+
+def _one_axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise Misfit(f"axis {axis} is not one of {rank}")
+    return axis % rank
+
+
+def _recorded(function: Any) -> Handler:
+    def record(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
+        chosen = _axes_of(call, x.rank, plain_numbers(axes, "axes"))
         keep = bool(call.integer("keepdims", 1))
-        call.ignored("noop_with_empty_axes", "axes")
         if chosen == ():
             return ForeignTensor(_of_nothing(call, x))
         every = list(range(x.rank)) if chosen is None else list(chosen)
         return ForeignTensor(function(x.numbers, every, keep) if every else _of_nothing(call, x))
 
-    return handler
+    return record
+
+
+def _in_numpy(function: Any) -> Handler:
+    def compute(call: Call, x: Array, axes: Array | None = None) -> Any:
+        chosen = _axes_of(call, x.ndim, listed(axes))
+        if chosen == () and x.ndim and call.op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
+            return x
+        result = function(x, axis=chosen, keepdims=bool(call.integer("keepdims", 1)))
+        return result if isinstance(result, Size) else np.asarray(result).astype(x.dtype)
+
+    return compute
+
+
+def _extreme(function: Any, end: int) -> Any:
+    """The largest or smallest number; of none, the first or last that there is."""
+
+    def reduce(x: Any, **options: Any) -> Any:
+        if x.size or x.dtype == object:
+            return function(x, **options)
+        whole = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
+        ends = (whole.min, whole.max) if whole else (False, True) if x.dtype == np.bool_ else (-np.inf, np.inf)
+        return function(x, initial=ends[end], **options)
+
+    return reduce
 
 
 def _of_nothing(call: Call, x: ForeignTensor) -> Any:
@@ -38,17 +79,32 @@ def _of_nothing(call: Call, x: ForeignTensor) -> Any:
     return F.log(value) if call.op == "ReduceLogSum" else value
 
 
-_FUNCTIONS: dict[str, Any] = {
-    "ReduceSum": F.sum, "ReduceMean": F.mean, "ReduceMax": F.amax, "ReduceMin": F.amin, "ReduceProd": F.prod,
-    "ReduceL1": lambda x, dim, keep: F.norm(x, 1, dim, keep), "ReduceL2": lambda x, dim, keep: F.norm(x, 2, dim, keep),
-    "ReduceLogSum": lambda x, dim, keep: F.log(F.sum(x, dim, keep)), "ReduceLogSumExp": F.logsumexp,
-    "ReduceSumSquare": lambda x, dim, keep: F.sum(F.square(x), dim, keep),
+_REDUCTIONS: dict[str, tuple[Any, Any]] = {
+    "ReduceSum": (F.sum, np.sum), "ReduceMean": (F.mean, np.mean), "ReduceMax": (F.amax, _extreme(np.max, 0)),
+    "ReduceMin": (F.amin, _extreme(np.min, 1)), "ReduceProd": (F.prod, np.prod),
+    "ReduceL1": (lambda x, dim, keep: F.norm(x, 1, dim, keep), lambda x, **o: np.sum(np.abs(x), **o)),
+    "ReduceL2": (lambda x, dim, keep: F.norm(x, 2, dim, keep), lambda x, **o: np.sqrt(np.sum(np.square(x), **o))),
+    "ReduceLogSum": (lambda x, dim, keep: F.log(F.sum(x, dim, keep)), lambda x, **o: np.log(np.sum(x, **o))),
+    "ReduceLogSumExp": (F.logsumexp, lambda x, **o: np.log(np.sum(np.exp(x), **o))),
+    "ReduceSumSquare": (lambda x, dim, keep: F.sum(F.square(x), dim, keep), lambda x, **o: np.sum(np.square(x), **o)),
 }  # fmt: skip
-for _name, _function in _FUNCTIONS.items():
-    add(REDUCTIONS, _name, _reduction(_function))
+for _name, (_function, _of_arrays) in _REDUCTIONS.items():
+    add(
+        REDUCTIONS, _name, _recorded(_function), compute=_in_numpy(_of_arrays), shaping=(1,),
+        ignores=("noop_with_empty_axes", "axes"),
+    )  # fmt: skip
 
 
-@operator(REDUCTIONS, "ArgMax", "ArgMin")
+def _place(call: Call, x: Array) -> Any:
+    axis, find = call.integer("axis", 0), np.argmax if call.op == "ArgMax" else np.argmin
+    if call.integer("select_last_index", 0):
+        places = x.shape[axis] - 1 - find(np.flip(x, axis), axis)
+    else:
+        places = find(x, axis)
+    return np.expand_dims(places, axis) if call.integer("keepdims", 1) else places
+
+
+@operator(REDUCTIONS, "ArgMax", "ArgMin", compute=_place)
 def position(call: Call, x: ForeignTensor) -> Any:
     axis, keep = x.axis(call.integer("axis", 0)), bool(call.integer("keepdims", 1))
     if call.integer("select_last_index", 0):

@@ -14,10 +14,10 @@ from ....graph.sizes import Size, are_at_least, is_same
 from ....graph.tensor import Array
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
-from .. import _numpy
 from .._call import Call
+from .._numpy import limited
+from .._operator import operator
 from ..tensor import check_memory, constant_of, numbers_of
-from ._registry import operator
 from .elementwise import along
 from .shapes import PARTS
 
@@ -60,7 +60,7 @@ class _Axis:
         return replace(self, old=old, new=new, scale=new / old if self.scale is None else self.scale)
 
 
-@operator(PARTS, "Upsample")
+@operator(PARTS, "Upsample", settings=(1,), ignores=("cubic_coeff_a",))
 def upsample(call: Call, x: ForeignTensor, scales: ForeignTensor | None = None) -> ForeignTensor:
     """The form of old versions, in which the first version of Resize is as well."""
     if scales is None:
@@ -70,7 +70,12 @@ def upsample(call: Call, x: ForeignTensor, scales: ForeignTensor | None = None) 
     return resized
 
 
-@operator(PARTS, "Resize")
+@operator(
+    PARTS, "Resize", shaping=(3,), settings=(1, 2), ignores=(
+        "extrapolation_value", "cubic_coeff_a", "exclude_outside", "nearest_mode", "antialias", "keep_aspect_ratio_policy",
+        "coordinate_transformation_mode",
+    ),
+)  # fmt: skip
 def resize(
     call: Call,
     x: ForeignTensor,
@@ -248,7 +253,7 @@ def _nearest(call: Call, axis: _Axis) -> Array:
 def _weights(call: Call, axis: _Axis, mode: str) -> tuple[Array, Array]:
     """How much every new entry takes of every old one, (new, old); and which new ones lie outside."""
     n, m = axis.old, axis.new
-    _numpy.limited((m, n))
+    limited((m, n))
     positions = _positions(call, axis)
     outside = np.zeros(m, np.bool_)
     if _coordinates(call) == "tf_crop_and_resize":

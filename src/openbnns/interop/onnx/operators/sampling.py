@@ -13,10 +13,10 @@ from ....nn import functional as F
 from ....nn.function import Function
 from ...converted.functions import Compare
 from ...converted.tensors import ForeignTensor, Misfit
-from .. import _numpy
 from .._call import Call
+from .._numpy import limited
+from .._operator import operator
 from ..tensor import plain_numbers
-from ._registry import operator
 
 SAMPLES = "samples of images"
 RANDOM = "random numbers"
@@ -198,7 +198,7 @@ def _cells(box: Any, image: Any, options: Any) -> tuple[Any, Any, Any]:
     return np.stack([r for r, _ in corners], -1), np.stack([c for _, c in corners], -1), np.stack(weights, -1)
 
 
-@operator(SAMPLES, "RoiAlign")
+@operator(SAMPLES, "RoiAlign", settings=(1, 2))
 def region_align(call: Call, x: ForeignTensor, boxes: ForeignTensor, images: ForeignTensor) -> ForeignTensor:
     mode = call.text("coordinate_transformation_mode", "half_pixel" if call.opset >= 16 else "output_half_pixel")
     options: dict[str, Any] = {
@@ -276,10 +276,9 @@ def determinant(call: Call, x: ForeignTensor) -> ForeignTensor:
 # Random numbers, which every pass draws anew.
 
 
-@operator(RANDOM, "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+@operator(RANDOM, "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", ignores=("seed", "dtype"))
 def random(call: Call, x: ForeignTensor | None = None) -> ForeignTensor:
-    call.ignored("seed", "dtype")
-    shape = _numpy.limited(call.integers("shape")) if x is None else x.shape
+    shape = limited(call.integers("shape")) if x is None else x.shape
     if "Normal" in call.op:
         mean, spread = call.number("mean", 0.0), call.number("scale", 1.0)
         return ForeignTensor(F.add(F.mul(F.randn(*shape), spread), mean))
@@ -287,16 +286,14 @@ def random(call: Call, x: ForeignTensor | None = None) -> ForeignTensor:
     return ForeignTensor(F.add(F.mul(F.rand(*shape), high - low), low))
 
 
-@operator(RANDOM, "Bernoulli")
+@operator(RANDOM, "Bernoulli", ignores=("seed", "dtype"))
 def bernoulli(call: Call, x: ForeignTensor) -> ForeignTensor:
-    call.ignored("seed", "dtype")
     return ForeignTensor(F.bernoulli(x.numbers))
 
 
-@operator(RANDOM, "Multinomial")
+@operator(RANDOM, "Multinomial", ignores=("seed", "dtype"))
 def multinomial(call: Call, x: ForeignTensor) -> ForeignTensor:
     """Numbers of classes, drawn by logarithms of probabilities (N, classes)."""
-    call.ignored("seed", "dtype")
     count = call.integer("sample_size", 1)
     if x.rank != 2 or count < 1:
         raise Misfit(f"{count} samples cannot be drawn from {x.shape}")

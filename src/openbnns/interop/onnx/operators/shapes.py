@@ -11,13 +11,14 @@ import numpy as np
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
-from ....graph.tensor import INT64, Tensor, filled
+from ....graph.tensor import INT64, Array, Tensor, filled
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit, kind_of, reshaped, sizes_array
-from .. import _numpy
 from .._call import Call
+from .._file import numpy_type
+from .._numpy import frozen, limited, listed
+from .._operator import operator
 from ..tensor import broadcast_shape, by_numpy, check_memory, constant_of, numbers_of, plain_numbers
-from ._registry import operator
 
 SHAPES = "shapes"
 PARTS = "parts and joints"
@@ -28,7 +29,7 @@ PARTS = "parts and joints"
 
 @operator(SHAPES, "Shape")
 def shape_of(call: Call, x: ForeignTensor) -> ForeignTensor:
-    return ForeignTensor(sizes_array(_numpy.part_of_shape(call, x.shape)))
+    return ForeignTensor(sizes_array(x.shape[call.integer("start", 0) : call.integer("end", x.rank)]))
 
 
 @operator(SHAPES, "Size")
@@ -40,7 +41,7 @@ def in_shape(x: ForeignTensor, shape: Sequence[Any]) -> ForeignTensor:
     return ForeignTensor(reshaped(x, shape), x.kind)
 
 
-@operator(SHAPES, "Reshape")
+@operator(SHAPES, "Reshape", moves=True, shaping=(1,))
 def reshape(call: Call, x: ForeignTensor, shape: ForeignTensor) -> ForeignTensor:
     sizes = numbers_of(shape, "shape") or []
     if not call.integer("allowzero", 0):
@@ -66,13 +67,16 @@ def _with_freed(call: Call, x: ForeignTensor, sizes: list[Any]) -> list[Any]:
     return sizes
 
 
-@operator(SHAPES, "Flatten")
+@operator(SHAPES, "Flatten", moves=True)
 def flatten(call: Call, x: ForeignTensor) -> ForeignTensor:
-    axis = _numpy.flat_axis(call, x.rank)
+    axis = call.integer("axis", 1)
+    if not -x.rank <= axis <= x.rank:
+        raise Misfit(f"axis {axis} is not one of {x.rank}")
+    axis = axis + x.rank if axis < 0 else axis
     return in_shape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
 
 
-@operator(SHAPES, "Squeeze")
+@operator(SHAPES, "Squeeze", moves=True, shaping=(1,))
 def squeeze(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
     given = call.optional_integers("axes") if axes is None else plain_numbers(axes, "axes")
     chosen = [i for i, n in enumerate(x.shape) if n == 1] if given is None else [x.axis(axis) for axis in given]
@@ -81,7 +85,7 @@ def squeeze(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> 
     return in_shape(x, [n for i, n in enumerate(x.shape) if i not in chosen])
 
 
-@operator(SHAPES, "Unsqueeze")
+@operator(SHAPES, "Unsqueeze", moves=True, shaping=(1,))
 def unsqueeze(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
     given = list(call.integers("axes")) if axes is None else plain_numbers(axes, "axes") or []
     rank = x.rank + len(given)
@@ -92,7 +96,11 @@ def unsqueeze(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -
     return in_shape(x, [1 if i in places else next(rest) for i in range(rank)])
 
 
-@operator(SHAPES, "Transpose")
+def _transposed(call: Call, x: Array) -> Any:
+    return np.transpose(x, call.integers("perm", tuple(range(x.ndim))[::-1]))
+
+
+@operator(SHAPES, "Transpose", compute=_transposed, moves=True)
 def transpose(call: Call, x: ForeignTensor) -> ForeignTensor:
     order = call.integers("perm", tuple(range(x.rank))[::-1])
     if sorted(order) != list(range(x.rank)):
@@ -100,7 +108,11 @@ def transpose(call: Call, x: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(F.permute(x.numbers, *order))
 
 
-@operator(SHAPES, "Expand")
+def _repeated(call: Call, x: Array, shape: Array) -> Any:
+    return np.array(np.broadcast_to(x, limited(np.broadcast_shapes(x.shape, limited(shape)))), order="C")
+
+
+@operator(SHAPES, "Expand", compute=_repeated, folds_sizes=False, shaping=(1,))
 def expand(call: Call, x: ForeignTensor, shape: ForeignTensor) -> ForeignTensor:
     sizes = numbers_of(shape, "shape") or []
     own = dict(enumerate(x.shape, len(sizes) - x.rank))
@@ -129,11 +141,11 @@ def expanded(x: ForeignTensor, shape: Sequence[AnySize]) -> ForeignTensor:
     """Repeated to a shape."""
     check_memory(tuple(shape))
     if x.constant and not any(isinstance(n, Size) for n in shape):
-        return ForeignTensor(np.array(np.broadcast_to(x.held, _numpy.limited(shape)), order="C"), x.kind)
+        return ForeignTensor(frozen(np.array(np.broadcast_to(x.held, limited(shape)), order="C")), x.kind)
     if is_same_shape(x.shape, shape):
         return x
     if x.kind != "f" and x.constant:
-        return ForeignTensor(np.array(np.broadcast_to(x.held, _numpy.limited(shape)), order="C"), x.kind)
+        return ForeignTensor(frozen(np.array(np.broadcast_to(x.held, limited(shape)), order="C")), x.kind)
     return ForeignTensor(F.expand(x.numbers, *shape))
 
 
@@ -143,7 +155,12 @@ def _for_samples(x: ForeignTensor, axis: int, size: Size) -> ForeignTensor:
     return x if one is x else expanded(one, [*x.shape[:axis], size, *x.shape[axis + 1 :]])
 
 
-@operator(SHAPES, "Tile")
+def _tiled(call: Call, x: Array, repeats: Array) -> Any:
+    limited([n * int(r) for n, r in zip(x.shape, repeats, strict=True)])
+    return np.tile(x, [int(r) for r in repeats])
+
+
+@operator(SHAPES, "Tile", compute=_tiled, folds_sizes=False, shaping=(1,))
 def tile(call: Call, x: ForeignTensor, repeats: ForeignTensor) -> ForeignTensor:
     copies = numbers_of(repeats, "repeats") or []
     if len(copies) != x.rank:
@@ -154,21 +171,36 @@ def tile(call: Call, x: ForeignTensor, repeats: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(F.repeat(x.numbers, *copies))
 
 
-@operator(SHAPES, "ConstantOfShape")
+@operator(SHAPES, "ConstantOfShape", shaping=(0,))
 def constant_of_shape(call: Call, shape: ForeignTensor) -> ForeignTensor:
-    """With free sizes."""
     value = call.tensor("value")
     filling = np.zeros(1, np.float32) if value is None else value
     sizes = numbers_of(shape, "shape") or []
     return expanded(ForeignTensor(filling.reshape([1] * len(sizes)), kind_of(filling.dtype)), sizes)
 
 
-@operator(SHAPES, "Constant", "EyeLike")
-def known(call: Call, *given: ForeignTensor) -> Any:
-    if call.op == "EyeLike" and given:
-        dtype = np.bool_ if given[0].kind == "b" else np.float32 if given[0].kind == "f" else np.int64
-        return ForeignTensor(_numpy.compute(call, [np.zeros(_numpy.limited(given[0].shape), dtype)])[0])
-    raise Misfit("it must not depend on the inputs")
+@operator(SHAPES, "Constant")
+def constant(call: Call) -> ForeignTensor:
+    names = [name for name in call.node.attributes if name.startswith("value")]
+    kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
+    if len(names) != 1:
+        raise Misfit("a constant has one value")
+    if names[0] != "value" and names[0] not in kinds:
+        raise Misfit(f"{names[0]} is not a constant of numbers")
+    array: Any = call.tensor("value") if names[0] == "value" else np.array(call.attribute(names[0]), kinds[names[0]])
+    return ForeignTensor(frozen(array))
+
+
+def _eye(call: Call, x: Array) -> Any:
+    wanted = (numpy_type(call.integer("dtype")) if call.has("dtype") else None) or x.dtype
+    rows, columns = limited(x.shape)
+    return np.eye(rows, columns, k=call.integer("k", 0), dtype=wanted)
+
+
+@operator(SHAPES, "EyeLike", compute=_eye)
+def eye_like(call: Call, x: ForeignTensor) -> ForeignTensor:
+    dtype = np.bool_ if x.kind == "b" else np.float32 if x.kind == "f" else np.int64
+    return ForeignTensor(_eye(call, np.zeros(limited(x.shape), dtype)))
 
 
 @operator(SHAPES, "DepthToSpace", "SpaceToDepth")
@@ -196,18 +228,49 @@ def blocks(call: Call, x: ForeignTensor) -> ForeignTensor:
 
 # Parts.
 
+_FAR = 2**31 - 1  # from here on, the end of a slice is that of the axis
+
+
+def _slices(
+    shape: Sequence[Any], starts: list[Any] | None, ends: list[Any] | None, axes: list[int] | None = None,
+    steps: list[int] | None = None,
+) -> tuple[slice, ...]:  # fmt: skip
+    """The part of a tensor that a node takes, as slices of all axes."""
+    if starts is None or ends is None:
+        raise Misfit("starts and ends are needed")
+    axes = list(range(len(starts))) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise Misfit("starts, ends, axes and steps differ in number")
+    cuts = [slice(None)] * len(shape)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if not -len(shape) <= axis < len(shape) or step == 0:
+            raise Misfit(f"axis {axis} or step {step} is not possible for {tuple(shape)}")
+        if isinstance(shape[axis], Size) and step > 0:
+            cuts[axis] = slice(start, None if isinstance(end, int) and end >= _FAR else end, step)
+            continue
+        size, start, end = int(shape[axis]), int(start), int(end)
+        first, last, _ = slice(start, max(end, -(2**62)), step).indices(size)
+        cuts[axis] = slice(first, None if step < 0 and last < 0 else last, step)
+    return tuple(cuts)
+
+
+def _part(call: Call, x: Array, *bounds: Array | None) -> Any:
+    given = [listed(bound) for bound in bounds] or [call.optional_integers(name) for name in ("starts", "ends", "axes")]
+    return x[_slices(x.shape, *given)]
+
 
 def _nothing(x: ForeignTensor, shape: Sequence[Any]) -> ForeignTensor:
     """A part without elements."""
     dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[x.kind]
-    return ForeignTensor(np.zeros(_numpy.limited(shape), dtype), x.kind)
+    return ForeignTensor(np.zeros(limited(shape), dtype), x.kind)
 
 
 def _is_empty(x: ForeignTensor) -> bool:
     return any(isinstance(n, int) and n == 0 for n in x.shape)
 
 
-@operator(PARTS, "Slice")
+@operator(PARTS, "Slice", compute=_part, moves=True, shaping=(1, 2, 3, 4))
 def take_slice(
     call: Call, x: ForeignTensor, starts: ForeignTensor | None = None, ends: ForeignTensor | None = None, axes: ForeignTensor |
     None = None, steps: ForeignTensor | None = None,
@@ -216,7 +279,7 @@ def take_slice(
     first, last = numbers_of(starts, "starts"), numbers_of(ends, "ends")
     if starts is None:
         first, last, chosen = (call.optional_integers(name) for name in ("starts", "ends", "axes"))
-    keys = list(_numpy.slices(x.shape, first, last, chosen, strides))
+    keys = list(_slices(x.shape, first, last, chosen, strides))
     for axis, key in enumerate(keys):
         size = x.shape[axis]
         freed = call.freed.get(key.stop) if isinstance(key.stop, int) else None
@@ -227,11 +290,33 @@ def take_slice(
     return ForeignTensor(F.index(x.numbers, tuple(keys)))
 
 
-@operator(PARTS, "Split")
+def _sizes_of_parts(call: Call, total: Any, sizes: list[int] | None) -> list[Any]:
+    """How long the parts are that a tensor is split into."""
+    if sizes is not None:
+        if sum(sizes) != total or min(sizes, default=0) < 0:
+            raise Misfit(f"parts of {sizes} do not make up {total}")
+        return sizes
+    count = call.integer("num_outputs", len(call.node.outputs))
+    if count < 1 or (count != len(call.node.outputs)):
+        raise Misfit(f"num_outputs is {count}, but there are {len(call.node.outputs)}")
+    if isinstance(total, Size) and total % count == 0:
+        return [total // count] * count
+    total = int(total)
+    size = -(-total // count)
+    return [max(0, min(size, total - i * size)) for i in range(count)]
+
+
+def _parts(call: Call, x: Array, sizes: Array | None = None) -> Any:
+    axis = call.integer("axis", 0)
+    parts = _sizes_of_parts(call, x.shape[axis], call.optional_integers("split") if sizes is None else listed(sizes))
+    return tuple(np.split(x, np.cumsum(parts)[:-1], axis))
+
+
+@operator(PARTS, "Split", compute=_parts, moves=True, shaping=(1,), ignores=("num_outputs",))
 def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> Any:
     axis = x.axis(call.integer("axis", 0))
     given = call.optional_integers("split") if sizes is None else plain_numbers(sizes, "split")
-    parts = _numpy.split_sizes(call, x.shape[axis], given)
+    parts = _sizes_of_parts(call, x.shape[axis], given)
     shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in parts]
     if any(isinstance(n, Size) for n in parts):
         pieces = iter([F.narrow(x.numbers, axis, i * n, n) for i, n in enumerate(parts)])
@@ -240,7 +325,13 @@ def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> A
     return tuple(ForeignTensor(next(pieces)) if n else _nothing(x, s) for n, s in zip(parts, shapes, strict=True))
 
 
-@operator(PARTS, "Gather")
+def _taken(call: Call, x: Array, indices: Array) -> Any:
+    axis = call.integer("axis", 0)
+    limited((*x.shape[:axis], *indices.shape, *x.shape[axis % x.ndim + 1 :]))
+    return np.take(x, indices.astype(np.int64), axis)
+
+
+@operator(PARTS, "Gather", compute=_taken, moves=True)
 def gather(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
     axis = x.axis(call.integer("axis", 0))
     if not indices.constant:
@@ -277,21 +368,42 @@ def _looked_up(x: ForeignTensor, indices: ForeignTensor, axis: int) -> ForeignTe
     return in_shape(ForeignTensor(part), (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-@operator(PARTS, "OneHot")
+def _one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Any:
+    count, axis = int(depth.item()), call.integer("axis", -1)
+    limited((*indices.shape, count))
+    numbers = indices.astype(np.int64)
+    inside = (numbers >= -count) & (numbers < count)
+    places = np.where(inside, numbers % count, count)  # what is out of range is nowhere
+    rows = np.full((count + 1, count), values[0], values.dtype)
+    np.fill_diagonal(rows, values[1])
+    return np.moveaxis(rows[places], -1, axis)
+
+
+@operator(PARTS, "OneHot", compute=_one_hot, records_whole=True, shaping=(1,), settings=(1, 2))
 def one_hot(call: Call, indices: ForeignTensor, depth: ForeignTensor, values: ForeignTensor) -> Any:
     constant_of(depth, "depth"), constant_of(values, "values")
     return by_numpy(call, [indices, depth, values])
 
 
-@operator(PARTS, "Trilu")
+def _triangle(call: Call, x: Array, k: Array | None = None) -> Any:
+    offset = 0 if k is None else int(k.item())
+    return np.triu(x, offset) if call.integer("upper", 1) else np.tril(x, offset)
+
+
+@operator(PARTS, "Trilu", compute=_triangle, by_element=True, shaping=(1,))
 def trilu(call: Call, x: ForeignTensor, k: ForeignTensor | None = None) -> ForeignTensor:
     offset = 0 if k is None else int(constant_of(k, "k").item())
-    mask = np.ones(_numpy.limited(x.shape[-2:]), np.float32)
+    mask = np.ones(limited(x.shape[-2:]), np.float32)
     mask = np.triu(mask, offset) if call.integer("upper", 1) else np.tril(mask, offset)
     return ForeignTensor(F.where(mask, x.numbers, 0.0))
 
 
-@operator(PARTS, "GatherElements")
+def _taken_along(call: Call, x: Array, indices: Array) -> Any:
+    axis = call.integer("axis", 0)
+    return np.take_along_axis(x, indices % x.shape[axis], axis)
+
+
+@operator(PARTS, "GatherElements", compute=_taken_along)
 def gather_elements(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
     if x.kind != "f":
         return by_numpy(call, [x, indices])
@@ -310,7 +422,22 @@ def _from_front(x: ForeignTensor, indices: ForeignTensor, axis: int) -> Tensor:
     return ForeignTensor(numbers.astype(np.int64)).value
 
 
-@operator(PARTS, "ScatterElements", "Scatter")
+_REDUCED: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _put_along(call: Call, x: Array, indices: Array, updates: Array) -> Any:
+    axis = call.integer("axis", 0) % max(1, x.ndim)
+    result, how = x.copy(), call.text("reduction", "none")
+    places = list(np.indices(indices.shape))
+    places[axis] = indices % x.shape[axis]
+    if how in _REDUCED:
+        _REDUCED[how].at(result, tuple(places), updates)
+    else:
+        result[tuple(places)] = updates
+    return result
+
+
+@operator(PARTS, "ScatterElements", "Scatter", compute=_put_along)
 def scatter_elements(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor) -> ForeignTensor:
     axis, how = x.axis(call.integer("axis", 0)), call.text("reduction", "none")
     if how in ("mul", "max", "min"):
@@ -321,7 +448,14 @@ def scatter_elements(call: Call, x: ForeignTensor, indices: ForeignTensor, updat
     return ForeignTensor(function(x.numbers, axis, _from_front(x, indices, axis), updates.numbers))
 
 
-@operator(PARTS, "GatherND")
+def _taken_apart(call: Call, x: Array, indices: Array) -> Any:
+    batch = call.integer("batch_dims", 0)
+    grids = np.indices(indices.shape[:-1])[:batch]
+    places = (*grids, *np.moveaxis(indices, -1, 0))
+    return x[places]
+
+
+@operator(PARTS, "GatherND", compute=_taken_apart)
 def gather_nd(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
     batch = call.integer("batch_dims", 0)
     width = int(indices.shape[-1]) if indices.rank else 0
@@ -357,7 +491,16 @@ def _flat_places(x: ForeignTensor, indices: ForeignTensor, batch: int, width: in
     return flat
 
 
-@operator(PARTS, "ScatterND")
+def _put(call: Call, x: Array, indices: Array, updates: Array) -> Any:
+    result, how, places = x.copy(), call.text("reduction", "none"), tuple(np.moveaxis(indices, -1, 0))
+    if how in _REDUCED:
+        _REDUCED[how].at(result, places, updates)
+    else:
+        result[places] = updates
+    return result
+
+
+@operator(PARTS, "ScatterND", compute=_put)
 def scatter_nd(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor) -> Any:
     width, how = int(indices.shape[-1]) if indices.rank else 0, call.text("reduction", "none")
     behind = x.shape[width:]
@@ -380,10 +523,9 @@ def scatter_nd(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: Fo
     return ForeignTensor(changed.reshape(x.shape), x.kind)
 
 
-@operator(PARTS, "TopK")
+@operator(PARTS, "TopK", shaping=(1,), ignores=("sorted",))
 def topk(call: Call, x: ForeignTensor, k: ForeignTensor | None = None) -> Any:
     count = call.integer("k") if k is None else (plain_numbers(k, "k") or [0])[0]
-    call.ignored("sorted")
     values, places = F.topk(x.numbers, count, x.axis(call.integer("axis", -1)), bool(call.integer("largest", 1)))
     return ForeignTensor(values), ForeignTensor(places, "i")
 
@@ -391,7 +533,11 @@ def topk(call: Call, x: ForeignTensor, k: ForeignTensor | None = None) -> Any:
 # Joints.
 
 
-@operator(PARTS, "Concat")
+def _joined(call: Call, *arrays: Array) -> Any:
+    return np.concatenate(arrays, call.integer("axis"))
+
+
+@operator(PARTS, "Concat", compute=_joined, moves=True)
 def concat(call: Call, *given: ForeignTensor) -> ForeignTensor:
     rank = given[0].rank
     axis = given[0].axis(call.integer("axis"))
@@ -405,7 +551,31 @@ def concat(call: Call, *given: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(F.cat([x.numbers for x in given], axis))
 
 
-@operator(PARTS, "Pad")
+def _pad_widths(rank: int, pads: list[int], axes: list[int] | None) -> list[tuple[int, int]]:
+    """(in front, behind) of all axes."""
+    chosen = list(range(rank)) if axes is None else [axis % rank for axis in axes]
+    if len(pads) != 2 * len(chosen):
+        raise Misfit(f"pads {pads} are not two for each of the axes {chosen}")
+    pairs = [(0, 0)] * rank
+    for i, axis in enumerate(chosen):
+        pairs[axis] = (pads[i], pads[i + len(chosen)])
+    return pairs
+
+
+def _padded(
+    call: Call, x: Array, pads: Array | None = None, value: Array | None = None, axes: Array | None = None
+) -> Any:
+    pairs = _pad_widths(x.ndim, (call.optional_integers("pads") if pads is None else listed(pads)) or [], listed(axes))
+    limited([n + a + b for n, (a, b) in zip(x.shape, pairs, strict=True)])
+    if min(map(min, pairs)) < 0:
+        raise Misfit("negative pads of constants have no counterpart here")
+    mode = call.text("mode", "constant")
+    filling = call.number("value", 0.0) if value is None else value.item()
+    options = {"constant_values": filling} if mode == "constant" else {}
+    return np.pad(x, pairs, mode, **options)  # type: ignore[call-overload]
+
+
+@operator(PARTS, "Pad", compute=_padded, shaping=(1, 3), settings=(2,))
 def pad(
     call: Call,
     x: ForeignTensor,
@@ -414,7 +584,7 @@ def pad(
     axes: ForeignTensor | None = None,
 ) -> ForeignTensor:
     given = (call.optional_integers("pads") if pads is None else plain_numbers(pads, "pads")) or []
-    widths = _numpy.pad_widths(x.rank, given, plain_numbers(axes, "axes"))
+    widths = _pad_widths(x.rank, given, plain_numbers(axes, "axes"))
     modes = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
     mode = call.text("mode", "constant")
     if mode not in modes:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from ....graph.sizes import is_same
-from ....graph.tensor import Tensor
+from ....graph.tensor import Array, Tensor
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit
-from .. import _numpy
 from .._call import Call
+from .._numpy import compute, limited
+from .._operator import OPERATORS, add, operator
 from ..tensor import constant_of, plain_numbers
-from ._registry import operator
 
 SIGNALS = "signals"
 
@@ -66,22 +70,44 @@ def short_transform(
     return ForeignTensor(F.narrow(whole, 2, 0, size // 2 + 1) if half else whole)
 
 
-@operator(SIGNALS, "MelWeightMatrix")
-def mel_matrix(
-    call: Call,
-    bands: ForeignTensor,
-    length: ForeignTensor,
-    rate: ForeignTensor,
-    low: ForeignTensor,
-    high: ForeignTensor,
-) -> ForeignTensor:
-    call.ignored("output_datatype")
-    return ForeignTensor(
-        _numpy.compute(call, [constant_of(x, "a setting") for x in (bands, length, rate, low, high)])[0]
-    )
+def _of_settings(call: Call, *given: ForeignTensor) -> Any:
+    """A constant, made from numbers that must be known."""
+    body = OPERATORS[call.op].compute
+    return ForeignTensor(compute(body, call, [constant_of(x, "a setting") for x in given])[0])
 
 
-@operator(SIGNALS, "HannWindow", "HammingWindow", "BlackmanWindow")
-def window_of(call: Call, size: ForeignTensor) -> ForeignTensor:
-    call.ignored("output_datatype")
-    return ForeignTensor(_numpy.compute(call, [constant_of(size, "size")])[0])
+def _mel_weights(call: Call, bands: Array, length: Array, rate: Array, low: Array, high: Array) -> Any:
+    """Triangles over the bins of a Fourier transform, whose corners are evenly spaced in mel."""
+    count, bins = int(bands.item()), int(length.item()) // 2 + 1
+    limited((bins, count))
+    ends = 2595 * np.log10(1 + np.array([low.item(), high.item()], np.float64) / 700)
+    mels = ends[0] + np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2))
+    corners = ((length.item() + 1) * (700 * (10 ** (mels / 2595) - 1)) / rate.item()).astype(np.int64)
+    result = np.zeros((bins, count), np.float32)
+    for band, (left, middle, right) in enumerate(zip(corners, corners[1:], corners[2:], strict=False)):
+        if middle == left:
+            result[middle, band] = 1
+        else:
+            result[left : middle + 1, band] = np.arange(middle - left + 1) / (middle - left)
+        if right > middle:
+            result[middle:right, band] = (right - np.arange(middle, right)) / (right - middle)
+    return result
+
+
+add(SIGNALS, "MelWeightMatrix", _of_settings, compute=_mel_weights, records_whole=True, ignores=("output_datatype",))
+
+_WINDOWS = {
+    "HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08),
+}  # fmt: skip
+
+
+def _window(call: Call, size: Array) -> Any:
+    """a - b cos(t) + c cos(2 t) for t around a circle."""
+    (count,) = limited([int(size.item())])
+    turn = 2 * np.pi * np.arange(count) / max(1, count if call.integer("periodic", 1) else count - 1)
+    a, b, c = _WINDOWS[call.op]
+    return (a - b * np.cos(turn) + c * np.cos(2 * turn)).astype(np.float32)
+
+
+for _name in _WINDOWS:
+    add(SIGNALS, _name, _of_settings, compute=_window, records_whole=True, ignores=("output_datatype",))

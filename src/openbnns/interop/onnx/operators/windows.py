@@ -15,12 +15,12 @@ from ...._plural import plural
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Shape, are_at_least, is_same, is_same_shape, product
-from ....graph.tensor import Tensor
+from ....graph.tensor import Array, Tensor
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit, as_parameter
 from .._call import Call
+from .._operator import add, operator
 from ..tensor import by_numpy, plain_numbers
-from ._registry import add, operator
 
 LAYERS = "convolutions and poolings"
 
@@ -269,7 +269,7 @@ def _behind(n: AnySize, m: AnySize, extent: int, s: int, front: int, behind: int
     return int(max(behind, (m - 1) * s + extent - n - front))
 
 
-@operator(LAYERS, "MaxPool")
+@operator(LAYERS, "MaxPool", ignores=("storage_order",))
 def max_pool(call: Call, x: ForeignTensor) -> Any:
     value, windows, shape = _pooled(call, x)
     if call.outputs > 1:
@@ -285,15 +285,35 @@ def _largest(value: Tensor, windows: Windows, shape: Shape) -> Tensor:
     return value.graph.append(operations.Pooling(value, kind, shape, window))
 
 
+# Where maxima are: here in their plane, in ONNX in the whole tensor.
+
+
+def _whole_places(call: Call, places: Array, shape: Array) -> Any:
+    plane = int(np.prod(shape[2:]))
+    numbers = np.arange(math.prod(places.shape[:2])).reshape(places.shape[:2])
+    offsets = numbers[(...,) + (None,) * (places.ndim - 2)] * plane
+    if call.integer("storage_order", 0) and len(shape) == 4:
+        height, width = int(shape[2]), int(shape[3])
+        places = places % width * height + places // width
+    return places + offsets
+
+
+def _plane_places(call: Call, indices: Array, sizes: Array) -> Any:
+    own, larger = np.split(sizes, 2)
+    places = indices % int(np.prod(own))
+    if len(own) == 1:
+        return places
+    return places // own[1] * larger[1] + places % own[1]
+
+
 def _with_indices(call: Call, x: ForeignTensor, value: Tensor, windows: Windows, shape: Shape) -> Any:
-    """ONNX numbers the elements of the whole tensor."""
     if len(shape) > 4:
         raise Misfit("indices of maxima of volumes have no counterpart here")
     operation = operations.MaxPoolingWithIndices(value, shape, windows.for_layer())
     value.graph.append(operation)
     largest, places = operation.outputs
     image = np.array([0, 0, *map(int, x.shape[2:])])
-    return ForeignTensor(largest), by_numpy(call, [ForeignTensor(places, "i"), ForeignTensor(image)])[0]
+    return ForeignTensor(largest), by_numpy(call, [ForeignTensor(places, "i"), ForeignTensor(image)], _whole_places)[0]
 
 
 @operator(LAYERS, "AveragePool")
@@ -400,6 +420,6 @@ def max_unpool(
     larger = sizes if given is None else given[2:]
     if len(larger) != axes or min(*sizes, *larger) < 1 or not is_same_shape(indices.shape, x.shape):
         raise Misfit(f"output_shape {given} does not fit {x.shape}")
-    places = by_numpy(call, [indices, ForeignTensor(np.array([*sizes, *larger]))])[0]
+    places = by_numpy(call, [indices, ForeignTensor(np.array([*sizes, *larger]))], _plane_places)[0]
     value = x.numbers
     return ForeignTensor(value.graph.append(operations.MaxUnpooling(value, places.value, (*x.shape[:2], *larger))))

@@ -13,13 +13,13 @@ from ....graph.operations import InitialState, Part
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, is_same
 from .._graph_file import GraphFile
-from ..operators.cells import ORDERS
+from ..operators.cells import CELLS
 from ._registry import writes
 
 
 def _gates(file: GraphFile, parameter: Parameter, op: str) -> str:
     """A weight with its gates in ONNX's order."""
-    order = np.argsort(ORDERS[op])
+    order = np.argsort(CELLS[op].order)
     if len(order) == 1:
         return file.leaf(parameter)
     hidden = parameter.shape[0] // len(order)

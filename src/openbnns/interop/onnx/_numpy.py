@@ -1,41 +1,27 @@
-"""The one table of operators in NumPy, and what calls them."""
+"""Operators in NumPy: for constants, which are computed once, and for whole numbers and masks, which have no gradient."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ....graph.sizes import Size
-from ....graph.tensor import Array
-from ....nn.files import memory_limit
-from ...converted.tensors import Misfit
-from .._call import Call
-
-Body = Callable[..., Any]
-
-TABLE: dict[str, Body] = {}
-
-BY_ELEMENT = {
-    "Hardmax", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift", "Add", "Sub",
-    "Mul", "Div", "Neg", "Abs", "Sign", "Max", "Min", "Sum", "Pow", "Mod",
-    "Where", "Identity", "Cast", "CastLike", "Clip", "CumSum", "Relu", "Trilu",
-}  # fmt: skip
-"""Operators whose results have the broadcast shape of the operands."""
-
-MOVES = {
-    "Identity", "Cast", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Concat", "Slice", "Gather", "Split",
-}  # fmt: skip
-"""Operators that put elements in other places and leave them as they are."""
+from ...graph.sizes import Size
+from ...graph.tensor import Array
+from ...nn.files import memory_limit
+from ..converted.registry import Handler
+from ..converted.tensors import Misfit
+from ._call import Call
 
 
-def compute(call: Call, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
+def compute(body: Handler | None, call: Call, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
     """The results of an operator on arrays."""
+    assert body is not None
     try:
         with np.errstate(all="ignore"):
-            results = TABLE[call.op](call, *arrays)
+            results = body(call, *arrays)
     except Misfit:
         raise
     except (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, AttributeError) as error:
@@ -70,10 +56,11 @@ def limited(shape: Iterable[Any]) -> tuple[int, ...]:
     return numbers
 
 
-def register(*names: str) -> Callable[[Body], Body]:
-    def decorate(body: Body) -> Body:
-        for name in names:
-            TABLE[name] = body
-        return body
+def listed(array: Array | None) -> list[int] | None:
+    return None if array is None else [int(n) for n in array.ravel()]
 
-    return decorate
+
+def frozen(array: Array) -> Array:
+    """An array that nothing writes to from now on, so that what follows from it is computed once."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,57 @@
+"""The one table of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Any
+
+from ..converted.registry import Handler
+
+
+@dataclass(frozen=True)
+class Operator:
+    """All that is known of an operator. Places are those of its inputs."""
+
+    group: str
+    record: Handler
+    """Takes the call and its tensors, None for those left out, and gives one or several."""
+    compute: Handler | None = None
+    """The same on arrays in NumPy: for constants, which are computed once, and for whole numbers and masks, which have no
+    gradient. Sizes that are free stand in arrays of objects."""
+    records_whole: bool = False
+    """True if ``record`` takes whole numbers and masks that a run computes; else ``compute`` does, if there is one."""
+    folds_sizes: bool = True
+    """False if the shape of its result follows from constants, so that ``compute`` cannot take free sizes."""
+    by_element: bool = False
+    """True if results of ``compute`` have the broadcast shape of the operands."""
+    moves: bool = False
+    """True if it puts elements in other places and leaves them as they are."""
+    shaping: tuple[int, ...] = ()
+    """Whole numbers that shapes of results follow from, which are read if a run computes them."""
+    settings: Container[int] = ()
+    """Initializers that are constants rather than weights."""
+    statistics: Container[int] = ()
+    """Initializers that training changes without a gradient: buffers."""
+    ignores: tuple[str, ...] = ()
+    """Attributes that say nothing, or nothing that matters here."""
+
+
+OPERATORS: dict[str, Operator] = {}
+"""By name; operators of other domains than ONNX's own have the domain in front."""
+
+
+def add(group: str, name: str, record: Handler, **facts: Any) -> None:
+    assert name not in OPERATORS, name
+    OPERATORS[name] = Operator(group, record, **facts)
+
+
+def operator(group: str, *names: str, **facts: Any) -> Callable[[Handler], Handler]:
+    """Marks what records operators of these names; the facts are fields of :class:`Operator`."""
+
+    def decorate(record: Handler) -> Handler:
+        for name in names:
+            add(group, name, record, **facts)
+        return record
+
+    return decorate
