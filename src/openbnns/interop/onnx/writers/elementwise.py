@@ -1,4 +1,4 @@
-"""Activations, arithmetic, reductions, products, types."""
+"""Activations, arithmetic and other functions of elements, reductions, products, types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from ....graph import operations
-from ....graph.tensor import Tensor
+from ....graph.operations import MASKS, Elementwise
+from ....graph.tensor import FLOAT32, Tensor
 from ...converted.functions import Compare, Forbid, Not
 from .._call import Call
 from .._graph_file import GraphFile
@@ -103,36 +104,46 @@ def activation(file: GraphFile, operation: operations.Activation) -> str:
 
 # Arithmetic.
 
+_Writer = Callable[..., str]
+"""Takes the file and the names of the operands."""
+
+
+def _nodes(op: str, *behind: str, **options: Any) -> _Writer:
+    def write(file: GraphFile, *given: str) -> str:
+        y = file.node(op, *given, **options)
+        for other in behind:
+            y = file.node(other, y)
+        return y
+
+    return write
+
+
+def _selected(file: GraphFile, condition: str, a: str, b: str) -> str:
+    return file.node("Where", file.node("Not", file.node("Equal", condition, file.number(0))), a, b)
+
+
 _ONE, _TWO, _THREE = ArithmeticUnaryFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction
-_SIMPLE: dict[Any, str] = {
-    _ONE.ABS: "Abs", _ONE.ACOS: "Acos", _ONE.ACOSH: "Acosh", _ONE.ASIN: "Asin", _ONE.ASINH: "Asinh", _ONE.ATAN: "Atan",
-    _ONE.ATANH: "Atanh", _ONE.CEIL: "Ceil", _ONE.COS: "Cos", _ONE.COSH: "Cosh", _ONE.ERF: "Erf", _ONE.EXP: "Exp",
-    _ONE.FLOOR: "Floor", _ONE.LOG: "Log", _ONE.NEGATE: "Neg", _ONE.RECIPROCAL: "Reciprocal", _ONE.ROUND: "Round",
-    _ONE.SIGN: "Sign", _ONE.SIN: "Sin", _ONE.SINH: "Sinh", _ONE.SQUARE_ROOT: "Sqrt", _ONE.TAN: "Tan", _ONE.TANH: "Tanh",
-    _TWO.ADD: "Add", _TWO.SUBTRACT: "Sub", _TWO.MULTIPLY: "Mul", _TWO.DIVIDE: "Div", _TWO.POW: "Pow", _TWO.MAX: "Max",
-    _TWO.MIN: "Min",
+_ARITHMETIC: dict[Any, _Writer] = {
+    _ONE.ABS: _nodes("Abs"), _ONE.ACOS: _nodes("Acos"), _ONE.ACOSH: _nodes("Acosh"), _ONE.ASIN: _nodes("Asin"),
+    _ONE.ASINH: _nodes("Asinh"), _ONE.ATAN: _nodes("Atan"), _ONE.ATANH: _nodes("Atanh"), _ONE.CEIL: _nodes("Ceil"),
+    _ONE.COS: _nodes("Cos"), _ONE.COSH: _nodes("Cosh"), _ONE.ERF: _nodes("Erf"), _ONE.EXP: _nodes("Exp"),
+    _ONE.EXP2: lambda file, x: file.node("Pow", file.number(2), x), _ONE.FLOOR: _nodes("Floor"), _ONE.LOG: _nodes("Log"),
+    _ONE.LOG2: lambda file, x: _scaled(file, file.node("Log", x), 1 / math.log(2)), _ONE.NEGATE: _nodes("Neg"),
+    _ONE.RECIPROCAL: _nodes("Reciprocal"), _ONE.ROUND: _nodes("Round"), _ONE.SIGN: _nodes("Sign"), _ONE.SIN: _nodes("Sin"),
+    _ONE.RECIPROCAL_SQUARE_ROOT: lambda file, x: file.node("Pow", x, file.number(-0.5)), _ONE.SINH: _nodes("Sinh"),
+    _ONE.SQUARE: lambda file, x: file.node("Pow", x, file.number(2)), _ONE.SQUARE_ROOT: _nodes("Sqrt"),
+    _ONE.TAN: _nodes("Tan"), _ONE.TANH: _nodes("Tanh"), _TWO.ADD: _nodes("Add"), _TWO.SUBTRACT: _nodes("Sub"),
+    _TWO.MULTIPLY: _nodes("Mul"), _TWO.DIVIDE: _nodes("Div"), _TWO.POW: _nodes("Pow"), _TWO.MAX: _nodes("Max"),
+    _TWO.MIN: _nodes("Min"), _THREE.SELECT: _selected,
+    _THREE.MULTIPLY_ADD: lambda file, a, b, c: file.node("Add", file.node("Mul", a, b), c),
 }  # fmt: skip
 
 
 @writes(operations.Arithmetic)
 def arithmetic(file: GraphFile, operation: operations.Arithmetic) -> str:
-    given, f = [file.use(x) for x in operation.inputs], operation.function
-    if f in _SIMPLE:
-        return file.node(_SIMPLE[f], *given)
-    if f is _ONE.SQUARE:
-        return file.node("Pow", given[0], file.number(2))
-    if f is _ONE.RECIPROCAL_SQUARE_ROOT:
-        return file.node("Pow", given[0], file.number(-0.5))
-    if f is _ONE.EXP2:
-        return file.node("Pow", file.number(2), given[0])
-    if f is _ONE.LOG2:
-        return _scaled(file, file.node("Log", given[0]), 1 / math.log(2))
-    if f is _THREE.SELECT:
-        zero = file.node("Equal", given[0], file.number(0))
-        return file.node("Where", file.node("Not", zero), given[1], given[2])
-    if f is _THREE.MULTIPLY_ADD:
-        return file.node("Add", file.node("Mul", given[0], given[1]), given[2])
-    raise NoForm(f"the function {f.name} has no form in ONNX")
+    if operation.function not in _ARITHMETIC:
+        raise NoForm(f"the function {operation.function.name} has no form in ONNX")
+    return _ARITHMETIC[operation.function](file, *map(file.use, operation.inputs))
 
 
 _REDUCTIONS = {
@@ -175,12 +186,78 @@ def contraction(file: GraphFile, operation: operations.Contraction) -> str:
     return file.node("Einsum", *(file.use(x) for x in operation.inputs), equation=equation)
 
 
-# Types and masks.
+# Functions of elements that no layer computes.
 
-_COMPARISONS = {
-    "eq": ("Equal",), "ne": ("Equal", "Not"), "lt": ("Less",), "le": ("LessOrEqual",), "gt": ("Greater",),
-    "ge": ("GreaterOrEqual",), "logical_and": ("And",), "logical_or": ("Or",), "logical_xor": ("Xor",),
+
+def _truncated(file: GraphFile, x: str) -> str:
+    return file.node("Mul", file.node("Sign", x), file.node("Floor", file.node("Abs", x)))
+
+
+def _remainder(file: GraphFile, a: str, b: str) -> str:
+    return file.node("Sub", a, file.node("Mul", b, file.node("Floor", file.node("Div", a, b))))
+
+
+def _sinc(file: GraphFile, x: str) -> str:
+    angle = file.node("Mul", x, file.number(math.pi))
+    zero = file.node("Equal", x, file.number(0))
+    apart = file.node("Where", zero, file.number(1), angle)
+    return file.node("Where", zero, file.number(1), file.node("Div", file.node("Sin", apart), apart))
+
+
+def _log_add_exp(file: GraphFile, a: str, b: str) -> str:
+    apart = file.node("Neg", file.node("Abs", file.node("Sub", a, b)))
+    return file.node("Add", file.node("Max", a, b), file.node("Softplus", apart))
+
+
+def _hypotenuse(file: GraphFile, a: str, b: str) -> str:
+    return file.node("Sqrt", file.node("Add", file.node("Mul", a, a), file.node("Mul", b, b)))
+
+
+def _of_logic(op: str) -> _Writer:
+    def write(file: GraphFile, *given: str) -> str:
+        return file.node(op, *(file.node("Cast", x, to=file.onnx.TensorProto.BOOL) for x in given))
+
+    return write
+
+
+def _finite(file: GraphFile, x: str) -> str:
+    return file.node("Not", file.node("Or", file.node("IsNaN", x), file.node("IsInf", x)))
+
+
+_FUNCTIONS: dict[str, _Writer] = {
+    "gt": _nodes("Greater"), "ge": _nodes("GreaterOrEqual"), "lt": _nodes("Less"), "le": _nodes("LessOrEqual"),
+    "eq": _nodes("Equal"), "ne": _nodes("Equal", "Not"), "logical_and": _of_logic("And"), "logical_or": _of_logic("Or"),
+    "logical_xor": _of_logic("Xor"), "logical_not": _of_logic("Not"), "isnan": _nodes("IsNaN"), "isinf": _nodes("IsInf"),
+    "isfinite": _finite, "floor_divide": _nodes("Div", "Floor"), "trunc": _truncated,
+    "frac": lambda file, x: file.node("Sub", x, _truncated(file, x)), "remainder": _remainder,
+    "fmod": _nodes("Mod", fmod=1), "log1p": lambda file, x: file.node("Log", file.node("Add", x, file.number(1))),
+    "expm1": lambda file, x: file.node("Sub", file.node("Exp", x), file.number(1)),
+    "log10": lambda file, x: file.node("Mul", file.node("Log", x), file.number(1 / math.log(10))),
+    "erfc": lambda file, x: file.node("Sub", file.number(1), file.node("Erf", x)), "sinc": _sinc,
+    "hypot": _hypotenuse, "logaddexp": _log_add_exp,
 }  # fmt: skip
+
+
+@writes(Elementwise)
+def elementwise(file: GraphFile, operation: Elementwise) -> str:
+    if operation.function not in _FUNCTIONS:
+        raise NoForm(f"the function {operation.function} has no form in ONNX")
+    kinds = {x.dtype for x in operation.inputs}
+    plain = len(kinds) == 1 and operation.function in MASKS
+    given = [_as(file, x, next(iter(kinds)) if plain else FLOAT32) for x in operation.inputs]
+    y = _FUNCTIONS[operation.function](file, *given)
+    return file.node("Cast", y, to=file.kind(operation.output)) if operation.function in MASKS else y
+
+
+def _as(file: GraphFile, x: Tensor, dtype: np.dtype[Any]) -> str:
+    name = file.use(x)
+    if x.dtype == dtype:
+        return name
+    types = file.onnx.TensorProto
+    return file.node("Cast", name, to=types.FLOAT if dtype == FLOAT32 else types.INT64)
+
+
+# Types and masks.
 
 
 @writes(operations.CustomFunction)
@@ -202,13 +279,7 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
         a, b = (
             next(names) if hasattr(x, "storage") else file.constant(np.asarray(x, np.float32)) for x in arguments[:2]
         )
-        first, *rest = _COMPARISONS[arguments[2]]
-        if arguments[2].startswith("logical"):
-            a, b = (file.node("Cast", x, to=kinds.BOOL) for x in (a, b))
-        y = file.node(first, a, b)
-        for op in rest:
-            y = file.node(op, y)
-        return file.node("Cast", y, to=kinds.INT64)
+        return file.node("Cast", _FUNCTIONS[arguments[2]](file, a, b), to=kinds.INT64)
     raise NoForm("a function that is written in NumPy has no form in ONNX")
 
 

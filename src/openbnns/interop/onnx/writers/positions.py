@@ -1,19 +1,15 @@
-"""Whole numbers, what they find and move, order, Fourier transforms, and functions of elements that no layer computes."""
+"""Whole numbers, what they find and move, order, Fourier transforms."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ....graph.operations import (
-    MASKS,
     AddEntries,
     Convert,
     Cumulative,
-    Elementwise,
     FlatIndex,
     FourierTransform,
     PutAlong,
@@ -26,89 +22,6 @@ from ....graph.sizes import AnySize
 from ....graph.tensor import FLOAT32, Tensor
 from .._graph_file import GraphFile
 from ._registry import NoForm, writes
-
-# Functions of elements.
-
-
-def _truncated(file: GraphFile, x: str) -> str:
-    return file.node("Mul", file.node("Sign", x), file.node("Floor", file.node("Abs", x)))
-
-
-def _remainder(file: GraphFile, a: str, b: str) -> str:
-    return file.node("Sub", a, file.node("Mul", b, file.node("Floor", file.node("Div", a, b))))
-
-
-def _sinc(file: GraphFile, x: str) -> str:
-    angle = file.node("Mul", x, file.number(math.pi))
-    zero = file.node("Equal", x, file.number(0))
-    apart = file.node("Where", zero, file.number(1), angle)
-    return file.node("Where", zero, file.number(1), file.node("Div", file.node("Sin", apart), apart))
-
-
-def _log_add_exp(file: GraphFile, a: str, b: str) -> str:
-    apart = file.node("Neg", file.node("Abs", file.node("Sub", a, b)))
-    return file.node("Add", file.node("Max", a, b), file.node("Softplus", apart))
-
-
-def _hypotenuse(file: GraphFile, a: str, b: str) -> str:
-    return file.node("Sqrt", file.node("Add", file.node("Mul", a, a), file.node("Mul", b, b)))
-
-
-def _of_logic(op: str) -> Callable[..., str]:
-    def write(file: GraphFile, *given: str) -> str:
-        return file.node(op, *(file.node("Cast", x, to=file.onnx.TensorProto.BOOL) for x in given))
-
-    return write
-
-
-def _named(op: str, *behind: str, **options: Any) -> Callable[..., str]:
-    def write(file: GraphFile, *given: str) -> str:
-        y = file.node(op, *given, **options)
-        for other in behind:
-            y = file.node(other, y)
-        return y
-
-    return write
-
-
-def _finite(file: GraphFile, x: str) -> str:
-    return file.node("Not", file.node("Or", file.node("IsNaN", x), file.node("IsInf", x)))
-
-
-_FUNCTIONS: dict[str, Callable[..., str]] = {
-    "gt": _named("Greater"), "ge": _named("GreaterOrEqual"), "lt": _named("Less"), "le": _named("LessOrEqual"),
-    "eq": _named("Equal"), "ne": _named("Equal", "Not"), "logical_and": _of_logic("And"), "logical_or": _of_logic("Or"),
-    "logical_xor": _of_logic("Xor"), "logical_not": _of_logic("Not"), "isnan": _named("IsNaN"), "isinf": _named("IsInf"),
-    "isfinite": _finite, "floor_divide": _named("Div", "Floor"), "trunc": _truncated,
-    "frac": lambda file, x: file.node("Sub", x, _truncated(file, x)), "remainder": _remainder,
-    "fmod": _named("Mod", fmod=1), "log1p": lambda file, x: file.node("Log", file.node("Add", x, file.number(1))),
-    "expm1": lambda file, x: file.node("Sub", file.node("Exp", x), file.number(1)),
-    "log10": lambda file, x: file.node("Mul", file.node("Log", x), file.number(1 / math.log(10))),
-    "erfc": lambda file, x: file.node("Sub", file.number(1), file.node("Erf", x)), "sinc": _sinc,
-    "hypot": _hypotenuse, "logaddexp": _log_add_exp,
-}  # fmt: skip
-
-
-@writes(Elementwise)
-def elementwise(file: GraphFile, operation: Elementwise) -> str:
-    if operation.function not in _FUNCTIONS:
-        raise NoForm(f"the function {operation.function} has no form in ONNX")
-    kinds = {x.dtype for x in operation.inputs}
-    plain = len(kinds) == 1 and operation.function in MASKS
-    given = [_as(file, x, next(iter(kinds)) if plain else FLOAT32) for x in operation.inputs]
-    y = _FUNCTIONS[operation.function](file, *given)
-    return file.node("Cast", y, to=file.kind(operation.output)) if operation.function in MASKS else y
-
-
-def _as(file: GraphFile, x: Tensor, dtype: np.dtype[Any]) -> str:
-    name = file.use(x)
-    if x.dtype == dtype:
-        return name
-    types = file.onnx.TensorProto
-    return file.node("Cast", name, to=types.FLOAT if dtype == FLOAT32 else types.INT64)
-
-
-# Whole numbers.
 
 
 @writes(Convert)
