@@ -289,6 +289,17 @@ def test_a_family_takes_ten_files_and_three_edits() -> None:
     assert [path for path in code if naming.search(path.read_text(encoding="utf-8"))] == []
 
 
+def test_an_activation_takes_eight_files() -> None:
+    """Snake, with which CONTRIBUTING.md begins; and Softmin, for one that is there: no other module here has to know it."""
+    guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    walk = guide[guide.index("## Your first change") : guide.index("## Where things are")]
+    files = set(re.findall(r"`((?:src|tests|docs|changes)/[\w/.-]+\.(?:py|md))`", walk))
+    assert len(files) == 8
+    code = [path for path in ROOT.rglob("*.py") if "interop" not in path.parts]
+    naming = {path for path in code if re.search(r"\bsoftmin\b", path.read_text(encoding="utf-8"), re.IGNORECASE)}
+    assert {path.relative_to(REPOSITORY).as_posix() for path in naming} == {name for name in files if "src/" in name}
+
+
 def test_what_tests_share_is_in_modules_beside_them() -> None:
     """No test file imports another one but as a member of its folder, to run its tests again through another face."""
     files = sorted((REPOSITORY / "tests").rglob("*.py"))
