@@ -14,6 +14,9 @@ from onnx import helper
 import openbnns
 from onnx_networks import BOOL, FLOAT, INT64, branching, by_reference, floats, graph, info, looping, node, write
 from openbnns import nn
+from openbnns.graph.program import Program
+from openbnns.graph.segments import _MET, Guards
+from openbnns.graph.sizes import FreeSizes
 from openbnns.nn.recording import recording_of
 
 
@@ -76,6 +79,51 @@ def test_a_branch_is_part_of_a_program(tmp_path: Path) -> None:
         net.eval()
     assert "Branch" in str(net.program(4, training=False).describe())
     assert "If_y" in net.profile(x, repeats=1).rows[-1].layer
+
+
+def test_a_branch_keeps_prepared_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program is told the version of the parameters, which is another one once any of them has changed."""
+    net, x, told = nn.from_onnx(branching(tmp_path / "m.onnx", True)), np.abs(floats(4, 3)), list[int]()
+    run = Program.forward
+
+    def noted(program: Program, weights: int = 0) -> Any:
+        told.append(weights)
+        return run(program, weights)
+
+    monkeypatch.setattr(Program, "forward", noted)
+    for _ in range(4):
+        before = net(x)
+    (recording,) = net._recordings
+    assert told[-1] == told[-2] == recording.weights_version() != 0
+    for parameter in net.parameters():
+        parameter.data *= 2
+        after = net(x)
+        assert told[-1] == 0 or told[-1] != told[-2]  # 0 while there is a view to write through
+    assert not np.array_equal(before, after)
+    check(tmp_path / "m.onnx", -x, net=nn.from_onnx(tmp_path / "m.onnx"))
+
+
+def test_weights_out_of_constants_are_prepared_once(tmp_path: Path) -> None:
+    """Nothing else can write to them, so their version is known."""
+    kernel = node("Constant", "", "k", value=onnx.numpy_helper.from_array(floats(4, 2, 3)))
+    path = write(tmp_path / "m.onnx", [kernel, node("Conv", "x k", "y")], {"x": ["N", 2, 9]}, ["y"], {})
+    net = check(path, floats(2, 2, 9))
+    (recording,) = net._recordings
+    assert recording.graph.parameters
+    assert recording.weights_version() != 0
+
+
+def test_guards_remember_numbers_that_meet_them() -> None:
+    """As many as a bound says; numbers that do not meet them are never remembered."""
+    free = FreeSizes({"N": 4, "M": 7})
+    assert free.size("N") < 20
+    assert free.size("M") != free.size("N")
+    guards, random = Guards(free.guards), np.random.RandomState(2)
+    for _ in range(2):
+        for n, m in random.randint(1, 30, (500, 2)):
+            sizes = {"M": int(m), "N": int(n), "other": 1}
+            assert guards.are_met(sizes) is guards.are_met(sizes) is bool(n < 20 and m != n)
+    assert 0 < len(guards._met) <= _MET
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -28,6 +28,10 @@ class NumpyCall(partial[object]):
     """Work of Python on arrays that stay where they are: it ends a run of native calls."""
 
 
+class NestedCall(NumpyCall):
+    """The run of another program, which is told the version of all parameters (:meth:`CallList.run`)."""
+
+
 Call = PlanCall | NumpyCall
 Calls = Call | Sequence[Any]
 """A call, or several, one after the other, also inside each other."""
@@ -190,7 +194,8 @@ class CallList:
     def _go_on(self, native: Any, calls: list[Callable[[], object]], done: int, weights: int = 0) -> None:
         """Make the calls that are not done yet, one that has declined first."""
         while done < len(calls):
-            calls[done]()
+            call = calls[done]
+            call(weights) if isinstance(call, NestedCall) else call()
             done = done + 1 if native is None else native.run(done + 1, weights)
 
     def _place(self) -> None:

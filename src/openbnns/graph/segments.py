@@ -9,7 +9,7 @@ recording, in which they are the examples: a condition that comes out differentl
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +22,13 @@ from .operation import Operation
 from .operations.custom_function import FunctionContext, SizedByData
 from .parameter import Parameter
 from .program import Program, TimedCall
-from .sizes import Size
+from .sizes import Guard, Size
 from .tensor import FLOAT32, Array, Tensor
 
 _PROGRAMS = 8  # of one segment, each for other sizes, that are kept
 _PATHS = 32  # recordings for other numbers that are kept
 _MOST_TRIES = 10_000  # recordings that one run may ask for
+_MET = 64  # numbers that guards are known to be met for
 
 
 class OtherNumbers(Exception):
@@ -36,6 +37,26 @@ class OtherNumbers(Exception):
     def __init__(self, numbers: list[int]) -> None:
         super().__init__(numbers)
         self.numbers = numbers
+
+
+class Guards:
+    """Some guards of a recording, which remember numbers that meet them."""
+
+    def __init__(self, guards: Sequence[Guard]) -> None:
+        self.guards = guards
+        self.names = sorted({name for guard in guards for name in guard.names()})
+        self._met: dict[tuple[int, ...], None] = {}
+
+    def are_met(self, sizes: Mapping[str, int]) -> bool:
+        numbers = tuple([sizes[name] for name in self.names])
+        if numbers in self._met:
+            return True
+        if not all(guard.is_met(sizes) for guard in self.guards):
+            return False
+        if len(self._met) == _MET:
+            self._met.clear()
+        self._met[numbers] = None
+        return True
 
 
 class Segment(NamedTuple):
@@ -78,6 +99,8 @@ class Path:
         self._wanted = self._with_gradient(input_gradients) if training else set()
         self._latest: list[tuple[Program | None, FunctionContext | None, list[Array]]] = []
         self._sizes: dict[str, int] = {}
+        self._guards: list[Guards] = []  # of each segment: those that its sizes are the last to decide
+        self._guarded = -1  # guards of the recording when they were sorted
 
     def _with_gradient(self, input_gradients: bool) -> set[Tensor]:
         wanted = {v for v in self.graph.inputs if input_gradients and v.dtype == FLOAT32}
@@ -97,7 +120,9 @@ class Path:
         self._sizes = known = dict(sizes)
         self._latest = []
         self.graph.read_arrays()
-        for segment in self.segments:
+        if self._guarded != len(self.graph.sizes.guards):
+            self._sort_guards(known)
+        for segment, guards in zip(self.segments, self._guards, strict=True):
             program: Program | None = None
             context: FunctionContext | None = None
             results: list[Array] = []
@@ -113,13 +138,22 @@ class Path:
                 arrays = [self._array(v, held, known) for v in segment.following.inputs]
                 results, numbers, context = segment.following.run(arrays, self.training)
                 known |= numbers
-                if self.graph.sizes.failing(known):
+                if not guards.are_met(known):
                     raise OtherNumbers([known[name] for name in self.graph.sizes.computed if name in known])
                 held.update(zip(segment.following.outputs, results, strict=True))
             self._latest.append((program, context, results))
         if self.graph.unfinished is not None:
             raise OtherNumbers([known[name] for name in self.graph.sizes.computed])
         return [self._array(v, held, known) for v in self.graph.outputs]
+
+    def _sort_guards(self, known: Iterable[str]) -> None:
+        """Let each guard wait for the segment behind which all sizes that it compares are known."""
+        left = [(guard, guard.names()) for guard in self.graph.sizes.guards]
+        self._guarded, names, self._guards = len(left), set(known), []
+        for segment in self.segments:
+            names.update(() if segment.following is None else segment.following.sizes)
+            self._guards.append(Guards([guard for guard, needed in left if needed <= names]))
+            left = [(guard, needed) for guard, needed in left if not needed <= names]
 
     def _program(self, segment: Segment, known: Mapping[str, int]) -> Program:
         assert segment.graph is not None

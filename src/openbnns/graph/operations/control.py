@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...tensors import wide
-from ..calls import Calls, NumpyCall, clearing, copying
+from ..calls import Calls, NestedCall, NumpyCall, clearing, copying
 from ..graph import Graph
 from ..operation import Operation
 from ..program import Program
@@ -64,17 +64,17 @@ class Branch(Operation):
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         program_of = self._programs(training)
 
-        def call() -> None:
+        def call(weights: int = 0) -> None:
             program = program_of(0 if x[0].reshape(-1)[0] else 1)
             for target, given in zip(program.inputs, x[1:], strict=True):
                 np.copyto(target, given.reshape(target.shape), casting="unsafe")
-            program.forward()
+            program.forward(weights)
             for target, result in zip(y, program.outputs, strict=True):
                 np.copyto(target, result.reshape(target.shape), casting="unsafe")
             if training:
                 self._taken[y[0].ctypes.data] = program
 
-        return NumpyCall(call)
+        return NestedCall(call)
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]

@@ -180,7 +180,7 @@ def as_parameter(given: Any) -> Parameter | None:
     if given is None:
         return None
     if not isinstance(given, Parameter):
-        return Parameter(given, requires_grad=False)
+        return Parameter.owning(np.array(given, np.float32), requires_grad=False)
     graph = current_graph()
     assert graph is not None
     graph.parameter(given)  # refuses those that the network does not know of

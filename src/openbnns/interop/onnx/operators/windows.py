@@ -95,7 +95,7 @@ def _weights(weight: ForeignTensor, bias: ForeignTensor | None) -> tuple[Any, An
     given = [weight, bias]
     if all(x is None or x.constant or isinstance(x.held, Parameter) for x in given):
         held = [None if x is None else x.held for x in given]
-        return tuple(as_parameter(x.astype(np.float32) if isinstance(x, np.ndarray) else x) for x in held)  # type: ignore[return-value]
+        return tuple(map(as_parameter, held))  # type: ignore[return-value]
     return weight.numbers, None if bias is None else bias.numbers
 
 
