@@ -338,3 +338,29 @@ def test_training_on_sequences_of_many_lengths() -> None:
             optimizer.step()
     for a, b in zip(one.parameters(), other.parameters(), strict=True):
         np.testing.assert_allclose(a.data, b.data, rtol=1e-5, atol=1e-6)
+
+
+def test_constants_in_other_orders_are_read_by_native_calls() -> None:
+    """Views of the same memory in the same order are one contiguous constant; one that a module holds is followed."""
+    table, held = some(5, 7), some(7, 7)
+
+    class Turned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("held", held)
+
+        def forward(self, x: Any) -> Any:
+            y = x @ table[:, ::-1][:3].T @ table[:, ::-1][:3]
+            return (x @ table[:, ::-1][:3].T @ table[:3]) * y @ self.held.T
+
+    net, x = Turned().build((7,)).eval(), some(4, 7)
+    for _ in range(4):
+        a = x @ table[:3, ::-1].T
+        np.testing.assert_allclose(net(x), (a @ table[:3]) * (a @ table[:3, ::-1]) @ net.held.T, 1e-4, 1e-4)
+        net.held *= 0.5
+    program = net.program(4, training=False)
+    assert "0 of them by Python" in str(program.describe())
+    leaves = {id(v.storage.leaf): v.storage.leaf for op in program.graph.operations for v in op.inputs}
+    constants = [leaf for leaf in leaves.values() if isinstance(leaf, np.ndarray)]
+    assert all(leaf.flags.c_contiguous for leaf in constants)
+    assert sorted(leaf.shape for leaf in constants) == [(3, 7), (3, 7), (7, 3), (7, 7)]

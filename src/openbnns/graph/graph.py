@@ -69,7 +69,9 @@ class Graph:
         self._calls = count()
         # The maker of a replacement for batch normalizations, if any.
         self.batch_normalization: Callable[..., Operation] | None = None
-        self._leaves: dict[int, tuple[object, Tensor]] = {}  # parameters and constants as values, by identity
+        self._leaves: dict[
+            object, tuple[object, Tensor]
+        ] = {}  # parameters and constants as values, by identity or place
         self._held: set[int] | None = None  # arrays that modules hold, and what was made of them, by identity
         self.followed: list[tuple[Array, Array, Callable[[Array], Array]]] = []
 
@@ -210,12 +212,17 @@ class Graph:
         return self._leaves[id(parameter)][1]
 
     def constant(self, array: Any) -> Tensor:
-        """An array as a value; contiguous float32 arrays, such as buffers, are read where they lie."""
+        """An array as a value; contiguous float32 arrays, such as buffers, are read where they lie.
+
+        Views of the same memory in the same order are one value.
+        """
         given = np.asarray(array)
-        if id(given) not in self._leaves:
-            numbers = given if given.dtype in (FLOAT32, INT64) else self.following(given, _plain)
-            self._leaves[id(given)] = given, Tensor(self, numbers.shape, numbers.dtype, leaf=numbers)
-        return self._leaves[id(given)][1]
+        contiguous = given.flags.c_contiguous
+        key = id(given) if contiguous else (given.ctypes.data, given.shape, given.strides, given.dtype)
+        if key not in self._leaves:
+            numbers = given if contiguous and given.dtype in (FLOAT32, INT64) else self.following(given, _plain)
+            self._leaves[key] = given, Tensor(self, numbers.shape, numbers.dtype, leaf=numbers)
+        return self._leaves[key][1]
 
     def own_constant(self, array: Array) -> Tensor:
         """An array that nothing else has, and that never changes, as a value."""

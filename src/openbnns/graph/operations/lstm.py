@@ -150,8 +150,7 @@ class _Kept:
         calls = [_later(self._sort, x[-1], steps)] if self.sorts else []
         calls.append(self.from_steps(x[0], self.sequence))
         for state, array, to in zip(self.operation.initial, x[1:], self.states, strict=False):
-            whole = np.empty_like(to[0, 0])
-            calls += [_later(state.read, array, whole), self.from_samples(whole, to[0, 0])]
+            calls.append(self.from_samples(state.view(array, to[0, 0].shape), to[0, 0]))
         return calls
 
     def running(self, method: Any, given: dict[str, Any]) -> Call:

@@ -38,9 +38,10 @@ class InitialState:
         part: Array = array if self.index is None else array[..., self.index, :]
         return part
 
-    def read(self, array: Array, to: Array) -> None:
-        """Copy the state to (N, H)."""
-        np.copyto(to, self._part(array))
+    def view(self, array: Array, shape: tuple[int, ...]) -> Array:
+        """The state (N, H) in the array of the value, which is read where it lies."""
+        view: Array = np.broadcast_to(self._part(array), shape)
+        return view
 
     def write(self, gradient: Array, to: Array) -> None:
         """Write a gradient (N, H) to where that of the value belongs; what else the value holds has none."""
@@ -163,7 +164,7 @@ class Recurrent(Operation):
                 np.copyto(sequence, x[0])
                 sequence[np.arange(steps) >= lengths[:, None]] = 0
             for state, array in zip(self.initial, x[1:], strict=False):
-                state.read(array, tensors[_H0])
+                np.copyto(tensors[_H0], state.view(array, tensors[_H0].shape))
             self.layer.apply(sequence.reshape(-1, inputs), z.reshape(-1, z.shape[-1]))
             if engines.is_native():
                 engines._core.run(self._plan(steps), False, len(z), native, training=training)
@@ -195,7 +196,7 @@ class Recurrent(Operation):
 
         def call() -> None:
             for state, array in zip(self.initial, x[1:], strict=False):
-                state.read(array, tensors[_H0])
+                np.copyto(tensors[_H0], state.view(array, tensors[_H0].shape))
             if engines.is_native():
                 engines._core.run(self._plan(steps), True, len(z), native)
             else:
