@@ -374,7 +374,8 @@ def _tensors(torch: Any, result: Any, structure: Any) -> Iterator[tuple[Any, Ref
         yield result, structure
     elif isinstance(structure, dict):
         for name, part in structure.items():
-            yield from _tensors(torch, result[name], part)
+            held = result[name] if isinstance(result, Mapping) else getattr(result, name)  # of a dictionary or a dataclass
+            yield from _tensors(torch, held, part)
     elif isinstance(structure, (tuple, list)):
         for each, part in zip(result, structure, strict=True):
             yield from _tensors(torch, each, part)

@@ -10,7 +10,6 @@ from ...nn import activation, convolution, layers, normalization, padding, pooli
 from ...nn.module import Module
 from ..converted.tensors import Misfit
 from .operations.elementwise import check_threshold
-from .operations.layers import check_padding_row
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,6 @@ def _softplus(module: Any) -> None:
 def _named_axis(module: Any) -> None:
     if module.dim is None:
         raise Misfit("dim is None. Give the axis")
-
-
-def _padding_row(module: Any) -> None:
-    check_padding_row(module.weight.detach().cpu().numpy(), module.padding_idx)
 
 
 def _whole_axes(module: Any) -> None:
@@ -179,7 +174,7 @@ KINDS: dict[str, Kind] = {
     "Dropout2d": Kind(layers.Dropout2d, "plain", ("p",)),
     "Flatten": Kind(layers.Flatten, "plain", ("start_dim", "end_dim")),
     "Unflatten": Kind(layers.Unflatten, "plain", ("dim", "unflattened_size"), check=_whole_axes),
-    "Embedding": Kind(layers.Embedding, "plain", _TABLE, _PLAIN_ROWS, check=_padding_row),
+    "Embedding": Kind(layers.Embedding, "rows", _TABLE, _PLAIN_ROWS),
     "EmbeddingBag": Kind(layers.EmbeddingBag, "bag", (*_TABLE, "mode"), {**_PLAIN_ROWS, "include_last_offset": (False,)}),
     "LSTM": Kind(sequences.LSTM, "sequence", _RECURRENT, {"proj_size": (0,)}),
     "GRU": Kind(sequences.GRU, "sequence", _RECURRENT),

@@ -19,7 +19,7 @@ from ..converted.functions import SampleNumbers
 from ..converted.tensors import ForeignTensor, Misfit
 from . import _running
 from ._layers import KINDS
-from ._recording import Record, Ref
+from ._recording import Record, Ref, full_name
 from ._steps import BATCH, refs
 from .errors import Unsupported, problem, refusal
 from .operations import FUNCTIONS, OF_COMPLEX, Call
@@ -171,13 +171,6 @@ def described(step: Record, kinds: Mapping[str, str]) -> str:
     if step.kind == "module":
         return f"nn.{kinds.get(step.target, 'Module')}"
     return full_name(step.target)
-
-
-def full_name(name: str) -> str:
-    """The name of a function or method as it is written: ``F.relu``, ``torch.fft_fft``, ``x[...]``."""
-    if name.startswith("F."):
-        return f"torch.nn.functional.{name[2:]}"
-    return f"Tensor.{name}" if name.startswith("__") or name.endswith("_") else f"torch.{name}"
 
 
 def _flat(results: Any) -> Iterator[Any]:

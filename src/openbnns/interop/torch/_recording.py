@@ -17,11 +17,13 @@ import traceback
 import types
 from collections.abc import Callable, Container, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
+from ..converted.tensors import Misfit
+from .compositions import COMPOSITIONS
 from .errors import Place, Unsupported, refusal
 
 # Operators that change their first argument.
@@ -38,16 +40,21 @@ BY_SIZE = {
 # Functions that go by another name inside PyTorch than in people's code.
 WRITTEN = {
     "F._threshold": "F.threshold", "log_sigmoid": "F.logsigmoid", "special_expit": "special.expit",
-    "linalg_norm": "linalg.norm", "linalg_vector_norm": "linalg.vector_norm",
+    **{f"linalg_{kind}": f"linalg.{kind}" for kind in ("norm", "vector_norm", "matrix_norm", "vecdot")},
+    "special_logit": "logit", "special_xlogy": "xlogy",
     **{f"fft_{kind}{axes}": f"fft.{kind}{axes}" for kind in ("fft", "ifft", "rfft", "irfft") for axes in ("", "2", "n")},
 }  # fmt: skip
+NUMPY = {"axis": "dim", "keepdims": "keepdim"}  # arguments by NumPy's name, which PyTorch takes as well
 # Functions that say whether there are infinities, or NaN, and what is said about that.
 FINITE = {"isfinite", "isinf", "isnan"}
 LOGIC = {"any", "all", "logical_not", "logical_or", "logical_and", "__invert__", "__or__", "__and__"}
 # Functions whose result may share the memory of their first argument.
 RESHAPES = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as"}
 VIEWS = {"__getitem__", "transpose", "permute", "select", "narrow", *RESHAPES}
-FILLING = {"bernoulli_", "uniform_", "normal_"}  # a tensor, whatever was in it
+FILLING = {"bernoulli_", "uniform_", "normal_", "exponential_"}  # a tensor, whatever was in it
+OVERWRITING = {"copy_", "zero_", "fill_"}
+EMPTY = {"empty", "empty_like", "new_empty"}  # which hold any numbers, and zeros here
+TURNING = {"t", "swapaxes", "swapdims"}  # which change the shape of a tensor, as t_
 RANDOM = {"randn", "rand", "randn_like", "rand_like", "bernoulli", "normal", "randint", "randperm", *FILLING}
 
 
@@ -167,6 +174,8 @@ class Recorder:
             return self._ref(given)
         if isinstance(given, Mapping):
             return {key: self._result(part, f"{name}[{key!r}]", left_out) for key, part in given.items()}
+        if is_dataclass(given) and not isinstance(given, type):
+            return {part.name: self._result(getattr(given, part.name), f"{name}.{part.name}", left_out) for part in fields(given)}
         if isinstance(given, (tuple, list)):
             parts = [self._result(part, f"{name}[{i}]", left_out) for i, part in enumerate(given)]
             return parts if isinstance(given, list) else tuple(parts)
@@ -203,6 +212,11 @@ class Recorder:
             return original(module, *args, **kwargs)
         self._stack.append(module)
         try:
+            if isinstance(module, self.torch.jit.ScriptModule):
+                raise refusal(
+                    f"{getattr(module, 'original_name', 'a part')} is compiled by torch.jit, whose steps cannot be seen",
+                    self.place(), "Use the module as it is without torch.jit.script or torch.jit.trace.",
+                )  # fmt: skip
             if id(module) not in self._paths or not self.leaf(module):
                 return original(module, *args, **kwargs)
             record = Record("module", self._paths[id(module)])
@@ -223,17 +237,16 @@ class Recorder:
         if self._paused or threading.get_ident() != self._thread:
             return function(*args, **kwargs)
         name = self._name(function)
+        kwargs = {NUMPY.get(key, key): value for key, value in kwargs.items()}
         if function is self.torch.Tensor.where:  # whose condition comes second
             function, args = (
                 self.torch.where,
                 (args[1], args[0], *args[2:]) if len(args) > 1 else (kwargs.pop("condition"), *args),
             )
-        if name not in self.steps and self._is_in_python(function) and self._any_live((args, kwargs)):
+        others = None if name in self.steps or not self._any_live((args, kwargs)) else self._others(name, function, args)
+        if others is not None:
             with self._mode:  # which PyTorch switches off while we are called
-                return _without_dispatch(function)(*args, **kwargs)
-        if name == "as_strided" and self._any_live(args):
-            with self._mode:
-                return self._strided(*args, **kwargs)
+                return others(*args, **kwargs)
         self._paused += 1
         try:
             bare = name.removeprefix("F.")
@@ -250,13 +263,15 @@ class Recorder:
             above = self._above(args[0]) if changes else []
             record, error = Record("function", name), None
             try:
-                given = args[1:] if bare in FILLING else args
+                given = args[1:] if bare in FILLING or bare in OVERWRITING else args
                 record.args, record.kwargs = self._encode(given), self._encode(kwargs)
             except Unsupported as problem:  # which does not matter to a function that looks at sizes alone
                 error = problem
             if name == "__iter__":  # which hides its tensors
                 record.target, function = "unbind", self.torch.Tensor.unbind
             result = function(*args, **kwargs)
+            if bare in EMPTY:
+                result.zero_()
             made = args[0] if name == "__setitem__" else result  # which changes a tensor and gives nothing
             if bare not in BY_SIZE and self._has_tensor(made):
                 if error is not None:
@@ -271,10 +286,44 @@ class Recorder:
         finally:
             self._paused -= 1
 
-    def _is_in_python(self, function: Any) -> bool:
-        """True for functions that PyTorch makes of others."""
+    def _others(self, name: str, function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+        """What does the same as a function by other ones, which are recorded in its place."""
+        if name in COMPOSITIONS:
+            return lambda *args, **kwargs: self._composed(name, *args, **kwargs)
+        if name == "as_strided":
+            return self._strided
+        if name == "__setitem__" and self._is_mask(args[1]):
+            return self._set_where
+        if name == "__getitem__" and any(map(self._is_mask, args[1] if isinstance(args[1], tuple) else args[1:])):
+            raise refusal(
+                "the size of x[mask] depends on numbers; what depends on a mask is chosen with torch.where", self.place()
+            )
+        changed = name[:-1] if name.endswith("_") and not name.endswith("__") else ""
+        if changed in COMPOSITIONS or (changed in self.steps and changed not in TURNING):
+            return lambda x, *args, **kwargs: x.copy_(getattr(self.torch.Tensor, changed)(x, *args, **kwargs))
         modules = (self.torch.nn.functional.__name__, self.torch.functional.__name__)
-        return isinstance(function, types.FunctionType) and function.__module__ in modules
+        in_python = isinstance(function, types.FunctionType) and function.__module__ in modules
+        return _without_dispatch(function) if in_python else None
+
+    def _composed(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return COMPOSITIONS[name](self.torch, *args, **kwargs)
+        except (Misfit, TypeError) as error:
+            raise refusal(f"{full_name(name)}: {str(error).rstrip('.')}", self.place()) from error
+
+    def _is_mask(self, key: Any) -> bool:
+        """True for booleans that depend on numbers."""
+        return isinstance(key, self.torch.Tensor) and key.dtype == self.torch.bool and self._is_live(key)
+
+    def _set_where(self, x: Any, mask: Any, value: Any) -> None:
+        """``x[mask] = value``."""
+        rest = x.dim() - mask.dim()
+        if isinstance(value, self.torch.Tensor) and value.dim() > rest:
+            raise refusal(
+                "x[mask] = y takes as many numbers as the mask has places, which is not known before there are numbers",
+                self.place(), "Use torch.where(mask, y, x), with y of the shape of x.",
+            )  # fmt: skip
+        x.copy_(self.torch.where(mask.reshape([*mask.shape, *[1] * rest]), value, x))
 
     def _strided(self, x: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
         """``as_strided``, which numbers places in memory, by numbers along axes: those that lie in memory as one are made one."""
@@ -338,6 +387,8 @@ class Recorder:
 
     def _note_constant(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
         """Remember how a constant was made, in case that it changes with the size of the batch."""
+        if name in EMPTY:
+            name, result = name.replace("empty", "zeros"), result.zero_()
         changed = isinstance(result, self.torch.Tensor) and any(result is x for x in args)
         if isinstance(result, self.torch.Tensor) and not changed:
             self._made[id(result)] = result, _version(result), name, args, kwargs
@@ -543,12 +594,6 @@ class Recorder:
                     self.place(),
                     "Write that change without the underscore, x = x.add(...), or join parts with torch.cat.",
                 )
-            if known.detached and tensor.requires_grad:
-                raise refusal(
-                    "a torch.autograd.Function has a backward pass of its own, which cannot be taken over",
-                    self.place(),
-                    "Write it with operations of PyTorch, or as an nn.Function here.",
-                )
             return known.ref
         for kind, names in (("parameter", self._parameters), ("buffer", self._buffers)):
             if id(tensor) in names:
@@ -641,6 +686,13 @@ class Recorder:
         path = self._paths.get(id(module), "")
         shown = f"{path} ({type(module).__name__})" if path else type(module).__name__
         return Place(shown, file, line, linecache.getline(file, line).strip() if file else "")
+
+
+def full_name(name: str) -> str:
+    """The name of a function or method as it is written: ``F.relu``, ``torch.fft_fft``, ``x[...]``."""
+    if name.startswith("F."):
+        return f"torch.nn.functional.{name[2:]}"
+    return f"Tensor.{name}" if name.startswith("__") or name.endswith("_") else f"torch.{name}"
 
 
 def array_of(tensor: Any) -> Any:

@@ -12,6 +12,7 @@ from ...nn.padding import Pad
 from ..converted.tensors import ForeignTensor, Misfit
 from ._layers import Kind
 from .operations import Call
+from .operations.layers import looked_up
 
 
 def run(kind: Kind, layer: Module, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], first: bool) -> Any:
@@ -31,6 +32,10 @@ def _plain(layer: Any, call: Call, first: bool, *inputs: Any, output_size: Any =
     if not type(layer).__name__.startswith("MaxUnpool"):
         raise Misfit("output_size has no counterpart here. Use output_padding")
     return layer(*values, output_size=[int(n) for n in list(size)[-(values[0].ndim - 2) :]])
+
+
+def _rows(layer: Any, call: Call, first: bool, input: ForeignTensor) -> Any:
+    return layer(input.value) if layer.padding_idx is None else looked_up(input.value, layer.weight, layer.padding_idx)
 
 
 def _is_size(x: Any) -> bool:
@@ -96,4 +101,4 @@ def _mask(x: ForeignTensor) -> Any:
     return x.held if isinstance(x.held, np.ndarray) and x.constant else x.value
 
 
-_RUNS = {"plain": _plain, "bag": _bag, "sequence": _sequence, "cell": _cell, "attention": _attention}
+_RUNS = {"plain": _plain, "rows": _rows, "bag": _bag, "sequence": _sequence, "cell": _cell, "attention": _attention}

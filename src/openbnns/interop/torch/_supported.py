@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._layers import KINDS
+from .compositions import COMPOSED
 from .operations import GROUPS
 
 
@@ -17,7 +18,8 @@ def supported() -> dict[str, tuple[str, ...]]:
     (True, True)
     """
     modules = tuple(f"nn.{name}" for name in sorted([*KINDS, "Sequential", "ModuleList", "ModuleDict"]))
-    return {"modules": modules, **{group: tuple(sorted(names)) for group, names in GROUPS.items()}}
+    names = {group: tuple(sorted([*names, *COMPOSED.get(group, ())])) for group, names in GROUPS.items()}
+    return {"modules": modules, **names}
 
 
 def table() -> str:

@@ -251,19 +251,17 @@ def embedding(
 ) -> Any:  # fmt: skip
     refuse_unless("max_norm", max_norm, None)
     refuse_unless("scale_grad_by_freq", scale_grad_by_freq, False)
-    table = held_parameter(weight)
-    index = None if padding_idx is None else plain(padding_idx, "padding_idx") % weight.shape[0]
-    check_padding_row(table if isinstance(table, np.ndarray) else table.data, index)
-    return F.embedding(whole(input), table, index)
+    row = None if padding_idx is None else plain(padding_idx, "padding_idx") % weight.shape[0]
+    return looked_up(whole(input), held_parameter(weight), row)
 
 
-def check_padding_row(table: Any, padding_idx: int | None) -> None:
-    """The row of the padding reads as zeros here, and as whatever it holds in PyTorch."""
-    if padding_idx is not None and np.any(table[padding_idx]):
-        raise Misfit(
-            f"row padding_idx={padding_idx} of an embedding is not zero, but reads as zeros here. Set it to zero, or leave "
-            "padding_idx out"
-        )
+def looked_up(index: Tensor, table: Any, padding_row: int | None) -> Tensor:
+    """Rows of a table, where that of the padding gets no gradient; in layers here it also reads as zeros, in PyTorch it does not."""
+    rows: Tensor = F.embedding(index, table)
+    if padding_row is None or rows.graph.own_mode is False:
+        return rows
+    chosen: Tensor = F.where(F.unsqueeze(F.eq(index, padding_row), -1), F.detach(rows), rows)
+    return chosen
 
 
 @operation(LAYERS, "F.one_hot")
@@ -374,6 +372,12 @@ def uniform(call: Call, low: Any = 0.0, high: Any = 1.0, *, generator: Any = Non
     _refuse_generator(generator)
     first, last = plain(named.get("from", low), "from"), plain(named.get("to", high), "to")
     return F.add(F.mul(_drawn(call, normal=False), last - first), first)
+
+
+@operation(RANDOM, "exponential_")
+def exponential(call: Call, lambd: Any = 1.0, *, generator: Any = None) -> Any:
+    _refuse_generator(generator)
+    return F.div(F.log(F.sub(1.0, _drawn(call, normal=False))), -plain(lambd, "lambd"))
 
 
 @operation(RANDOM, "normal_")

@@ -44,5 +44,12 @@ def accumulated(call: Call, input: ForeignTensor, dim: Any, *, dtype: Any = None
 
 
 @operation(POSITIONS, "copy_")
-def copy(call: Call, input: ForeignTensor, src: ForeignTensor, non_blocking: bool = False) -> Any:
-    return F.expand(src.elements, *call.shape)
+def copy(call: Call, src: ForeignTensor, non_blocking: bool = False) -> Any:
+    return F.expand(ForeignTensor(src.elements, src.kind).numbers if call.kinds[0] == "f" else src.elements, *call.shape)
+
+
+@operation(POSITIONS, "fill_", "zero_")
+def fill(call: Call, value: Any = 0.0) -> Any:
+    if isinstance(value, ForeignTensor):
+        return F.expand(value.numbers, *call.shape)
+    return F.full(call.shape, plain(value, "value"))

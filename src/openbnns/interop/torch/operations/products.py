@@ -9,7 +9,7 @@ import numpy as np
 
 from ....graph.parameter import Parameter
 from ....nn import functional as F
-from ...converted.functions import Forbid
+from ...converted.functions import Compare, Forbid
 from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._steps import ByMode
 from ._registry import Call, adapted, add, operation, plain
@@ -95,17 +95,27 @@ def attention(
         raise Misfit(
             "dropout_p acts in evaluation too, where nothing is dropped here. Pass p if self.training else 0.0"
         )
-    return F.scaled_dot_product_attention(
-        query.numbers, keys, values, None if attn_mask is None else _added(attn_mask), float(rate),
-        bool(is_causal), None if scale is None else plain(scale, "scale"),
-    )  # fmt: skip
+    mask, sees = (None, None) if attn_mask is None else _added(attn_mask)
+    y = F.scaled_dot_product_attention(
+        query.numbers, keys, values, mask, float(rate), bool(is_causal), None if scale is None else plain(scale, "scale")
+    )
+    return y if sees is None else F.mul(y, sees)
 
 
-def _added(mask: ForeignTensor) -> Any:
-    """A mask as numbers to add to scores: a mask of booleans says what takes part."""
-    if mask.kind == "f":
-        return mask.broadcast
+def _added(mask: ForeignTensor) -> tuple[Any, Any]:
+    """A mask as numbers to add to scores, and 1 for each row that sees something, if there are others: these give zeros.
+
+    A mask of booleans says what takes part.
+    """
     if isinstance(mask.held, np.ndarray):
-        allowed = np.where(mask.held != 0, np.float32(0), np.float32(-np.inf))
-        return allowed[0] if allowed.ndim == 4 and len(allowed) == 1 else allowed
-    return Forbid.apply(mask.broadcast)
+        added = mask.held if mask.kind == "f" else np.where(mask.held != 0, np.float32(0), np.float32(-np.inf))
+        sees = np.isfinite(added.max(-1, keepdims=True))
+        if not sees.all():
+            return np.where(sees, added, np.float32(0)), sees.astype(np.float32)
+        return added[0] if added.ndim == 4 and len(added) == 1 else added, None
+    given = mask.broadcast
+    if mask.kind == "f":
+        seen = Compare.apply(F.amax(F.detach(given), -1, True), np.float32(-np.inf), "gt").float()
+        return F.where(seen, given, 0.0), seen
+    seen = F.amax(given, -1, True)
+    return Forbid.apply(F.add(given, F.sub(1.0, seen))), seen

@@ -29,7 +29,7 @@ def reshape(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> An
     return reshaped(input, call.shape)
 
 
-@operation(SHAPES, "contiguous", "clone", "data", "detach", "detach_", "positive")
+@operation(SHAPES, "contiguous", "clone", "cpu", "data", "detach", "detach_", "positive")
 def same(call: Call, input: ForeignTensor, **named: Any) -> Any:
     stops = call.name in ("data", "detach", "detach_")
     return F.detach(input.numbers) if stops and input.kind == "f" else input
@@ -95,7 +95,7 @@ def repeat(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any
 
 
 @operation(SHAPES, "repeat_interleave")
-def repeat_interleave(call: Call, input: ForeignTensor, repeats: Any, dim: Any = None) -> Any:
+def repeat_interleave(call: Call, input: ForeignTensor, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
     count, value = plain(repeats, "repeats"), input.elements
     axis = 0 if dim is None else input.axis(dim)
     value = value.reshape((value.count,)) if dim is None else value
