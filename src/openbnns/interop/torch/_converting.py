@@ -119,7 +119,8 @@ def _batch(torch: Any, given: list[Any], size: int) -> list[Any]:
     """So many samples, of those that there are; numbers are results, not leaves, so that they may be changed in place."""
     made = []
     for x in given:
-        rows = x[torch.arange(size, device=x.device) % len(x)].clone()
+        # In order, so that samples that are sorted by their lengths stay so.
+        rows = x[(torch.arange(size, device=x.device) % len(x)).sort()[0]].clone()
         made.append(rows.requires_grad_().clone() if rows.is_floating_point() else rows)
     return made
 

@@ -45,6 +45,7 @@ WRITTEN = {
     **{f"fft_{kind}{axes}": f"fft.{kind}{axes}" for kind in ("fft", "ifft", "rfft", "irfft") for axes in ("", "2", "n")},
 }  # fmt: skip
 NUMPY = {"axis": "dim", "keepdims": "keepdim"}  # arguments by NumPy's name, which PyTorch takes as well
+PACKING = ("_pack_padded_sequence", "_pad_packed_sequence")
 # Functions that say whether there are infinities, or NaN, and what is said about that.
 FINITE = {"isfinite", "isinf", "isnan"}
 LOGIC = {"any", "all", "logical_not", "logical_or", "logical_and", "__invert__", "__or__", "__and__"}
@@ -147,6 +148,7 @@ class Recorder:
         self._made: dict[int, tuple[Any, int, str, Any, Any]] = {}  # constants that were computed
         self._views: dict[int, _View] = {}
         self._about_infinities: set[int] = set()
+        self._packed: dict[int, tuple[Any, tuple[int, ...]]] = {}  # numbers of packed sequences, and the shape of the samples
         self._mode: Any = None
         self._sources: dict[str, Ref] = {}  # parameters and buffers that were used
         self._stack: list[Any] = [root]
@@ -227,6 +229,10 @@ class Recorder:
                 result = original(module, *args, **kwargs)
             finally:
                 self._paused -= 1
+            if isinstance(result, tuple) and isinstance(result[0], self.torch.nn.utils.rnn.PackedSequence):
+                packed, states = result
+                self._finish_packed(record, (packed.data, states), (*self._packed[id(args[0].data)][1][:2], packed.data.shape[-1]))
+                return result
             return self._finish(record, result) if self._has_tensor(result) else result
         finally:
             self._stack.pop()
@@ -267,6 +273,8 @@ class Recorder:
                 record.args, record.kwargs = self._encode(given), self._encode(kwargs)
             except Unsupported as problem:  # which does not matter to a function that looks at sizes alone
                 error = problem
+            if bare in PACKING:
+                return self._pack(record, function, args) if bare == PACKING[0] else self._unpack(record, function, args)
             if name == "__iter__":  # which hides its tensors
                 record.target, function = "unbind", self.torch.Tensor.unbind
             result = function(*args, **kwargs)
@@ -382,6 +390,37 @@ class Recorder:
         )
         if about:
             self._about_infinities.update(record.shapes)
+
+    # Packed sequences, which are recorded as samples with the steps that they have, and with zeros behind their lengths.
+
+    def _pack(self, record: Record, function: Any, args: tuple[Any, ...]) -> Any:
+        """The steps of all samples one behind the other, and how many samples take part in each: here the samples, and their lengths."""
+        samples, lengths, batch_first = args
+        shape = samples.shape if batch_first else (samples.shape[1], samples.shape[0], *samples.shape[2:])
+        result = function(*args)
+        self._finish_packed(record, result, shape)
+        record.shapes[record.outputs[1].index] = tuple(int(n) for n in lengths.shape)
+        return result
+
+    def _unpack(self, record: Record, function: Any, args: tuple[Any, ...]) -> Any:
+        data, counts, batch_first, value, total = args
+        frame: Any = sys._getframe()
+        while frame is not None and frame.f_code is not self.torch.nn.utils.rnn.pad_packed_sequence.__code__:
+            frame = frame.f_back
+        steps = self._packed[id(data)][1][1] if id(data) in self._packed else None
+        if steps is None or frame is None or frame.f_locals.get("total_length") != steps:
+            raise refusal(
+                "pad_packed_sequence gives as many steps as the longest sample has, which is not known before there are numbers",
+                self.place(), f"Pass total_length={steps or 'T'}, the number of steps in front of pack_padded_sequence.",
+            )  # fmt: skip
+        return self._finish(record, function(*args))
+
+    def _finish_packed(self, record: Record, result: Any, shape: tuple[Any, ...]) -> None:
+        """Take down a step that gives packed numbers, whose record has the shape of the samples."""
+        self._finish(record, result)
+        first = record.outputs[0].index
+        record.shapes[first] = tuple(int(n) for n in shape)
+        self._packed[id(result[0])] = result[0], record.shapes[first]
 
     # Constants, and tensors that share memory.
 

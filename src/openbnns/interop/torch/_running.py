@@ -59,21 +59,27 @@ def _turned(x: ForeignTensor, first: bool) -> Any:
     return x.numbers if first else F.transpose(x.numbers, 0, 1)
 
 
-def _sequence(layer: Any, call: Call, first: bool, input: ForeignTensor, hx: Any = None) -> Any:
+def _sequence(layer: Any, call: Call, first: bool, input: Any, hx: Any = None) -> Any:
+    lengths = order = back = None
+    if isinstance(input, tuple):  # packed, perhaps in the order of the lengths, in which states are not
+        input, lengths, order, back = input
+        first = True
     state = None
     if hx is not None:
-        state = tuple(map(_state, hx)) if isinstance(hx, (tuple, list)) else _state(hx)
-    output, rest = layer(_turned(input, first), state)
+        state = tuple(_state(x, order) for x in hx) if isinstance(hx, (tuple, list)) else _state(hx, order)
+    output, rest = layer(_turned(input, first), state, None if lengths is None else lengths.elements)
     states = [F.stack(list(each), 0) for each in (rest if len(layer.state_names) > 1 else (rest,))]
+    if back is not None:
+        states = [F.index_select(each, 1, back.elements) for each in states]
     output = output if first else F.transpose(output, 0, 1)
     return output, (tuple(states) if len(states) > 1 else states[0])
 
 
-def _state(x: ForeignTensor) -> Any:
+def _state(x: ForeignTensor, order: ForeignTensor | None) -> Any:
     """(layers, N, H) as one value (N, H) for every layer and direction."""
     if x.rank != 3:
         raise Misfit(f"an initial state is {x.shape}, but must be (layers, N, hidden)")
-    return tuple(F.unbind(x.numbers, 0))
+    return tuple(F.unbind(x.numbers if order is None else F.index_select(x.numbers, 1, order.elements), 0))
 
 
 def _cell(layer: Any, call: Call, first: bool, input: ForeignTensor, hx: Any = None) -> Any:

@@ -296,6 +296,23 @@ def dropout(
     return F.dropout(input.numbers, rate)
 
 
+# Packed sequences: the samples, and the lengths of which each takes part.
+
+
+@operation(LAYERS, "_pack_padded_sequence")
+def pack(call: Call, input: ForeignTensor, lengths: ForeignTensor, batch_first: bool) -> Any:
+    return (input.numbers if batch_first else F.transpose(input.numbers, 0, 1)), lengths.elements
+
+
+@operation(LAYERS, "_pad_packed_sequence")
+def unpack(
+    call: Call, data: ForeignTensor, lengths: ForeignTensor, batch_first: bool, padding_value: float, total_length: int
+) -> Any:
+    known = F.lt(F.arange(total_length), F.unsqueeze(lengths.elements, 1))
+    y = F.where(F.unsqueeze(known, -1), data.numbers, float(padding_value))
+    return (y if batch_first else F.transpose(y, 0, 1)), lengths.elements
+
+
 # Losses.
 
 
