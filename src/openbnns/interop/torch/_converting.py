@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._plural import plural
 from ...graph.parameter import Parameter
 from ...nn.containers import ModuleDict, ModuleList, Sequential, hold
 from ...nn.module import Module
@@ -18,7 +19,7 @@ from ..converted.tensors import Misfit
 from ._layers import kind_of
 from ._network import Network, Part, Signature, described
 from ._recording import RANDOM, Record, Recorder, Ref, Trace, array_of
-from ._steps import SIZES, for_all_batches, for_both_modes
+from ._steps import SIZES, for_all_batches, for_both_modes, refs
 from .errors import Unsupported, problem, refusal, require_torch
 from .operations import FUNCTIONS
 
@@ -61,6 +62,12 @@ def from_torch(module: Any, example: Any) -> Network:
         )  # fmt: skip
     if steps.left_out:
         _warn_of(steps.left_out)
+    if steps.changed:
+        warnings.warn(
+            f"from_torch: forward changes {plural(len(steps.changed), 'buffer')} ({', '.join(steps.changed)}). The network leaves "
+            "them as they are: change them in the loop that trains it, by net.load_state_dict, if they matter.",
+            stacklevel=2,
+        )  # fmt: skip
     network = _built(torch, module, steps, result, names, given)
     with _untouched(torch, module):
         _compare(torch, module, network, names if by_name else (), given, steps)
@@ -160,8 +167,11 @@ def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any])
         recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None, FUNCTIONS)
         samples = _batch(torch, given, size)
         named = dict(zip(names, samples, strict=bool(names)))
+        before = {name: buffer.clone() for name, buffer in module.named_buffers()}
         try:
-            return recorder.run(() if named else tuple(samples), named)
+            trace = recorder.run(() if named else tuple(samples), named)
+            trace.changed = _changed(torch, module, before, trace.records)
+            return trace
         except Unsupported:
             raise
         except Exception as error:  # of the module, or of PyTorch in it
@@ -180,9 +190,34 @@ def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any])
         ):  # a module may do something in its first run alone, such as making tables or scaling weights
             return for_all_batches([run(mode, size) for size in SIZES], FUNCTIONS)
 
-    training, evaluation = steps(True), steps(False)
+    start = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    training = steps(True)
+    with torch.no_grad():
+        for name in training.changed:
+            module.get_buffer(name).copy_(start[name])
+    evaluation = steps(False)
     parts = dict(module.named_modules())
     return for_both_modes(training, evaluation, lambda path: bool(getattr(parts[path], "track_running_stats", False)))
+
+
+def _changed(torch: Any, module: Any, before: dict[str, Any], records: list[Record]) -> tuple[str, ...]:
+    """The buffers that a run has changed, but for the statistics of layers and of ``F.batch_norm``."""
+    parts = dict(module.named_modules())
+    sources = {record.outputs.index: record.target for record in records if record.kind == "buffer"}
+    kept = {
+        sources.get(ref.index) for record in records if record.target == "F.batch_norm"
+        for ref in refs((record.args, record.kwargs))
+    }  # fmt: skip
+    now = dict(module.named_buffers())
+    return tuple(
+        name
+        for name, buffer in before.items()
+        if name not in kept
+        and not name.endswith("num_batches_tracked")
+        and kind_of(torch, parts[name.rpartition(".")[0]]) is None
+        and name in now
+        and not torch.equal(buffer, now[name])
+    )
 
 
 def _run_alone(module: Any, names: tuple[str, ...], samples: list[Any]) -> None:

@@ -108,7 +108,7 @@ class Network(Part):
                 results = self._called(step, call, args, kwargs, parts)
                 for ref, x, shape, kind in zip(made, _flat(results), shapes, kinds, strict=False):
                     if step.detached and kind == "f":
-                        x = F.detach(x)
+                        x = F.detach(x.numbers if isinstance(x, ForeignTensor) else x)
                     if x is not None:
                         held[ref.index] = _of_shape(x, shape, kind)
             except (Misfit, ValueError, TypeError) as error:

@@ -108,6 +108,7 @@ class Trace:
     records: list[Record]
     result: Any
     left_out: dict[str, str] = field(default_factory=dict)  # parts of the result other than tensors: names and classes
+    changed: tuple[str, ...] = ()  # buffers that the run has changed, other than the statistics of layers
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,7 @@ class Recorder:
                 self.torch.where,
                 (args[1], args[0], *args[2:]) if len(args) > 1 else (kwargs.pop("condition"), *args),
             )
-        others = None if name in self.steps or not self._any_live((args, kwargs)) else self._others(name, function, args)
+        others = self._others(name, function, args, kwargs) if self._any_live((args, kwargs)) else None
         if others is not None:
             with self._mode:  # which PyTorch switches off while we are called
                 return others(*args, **kwargs)
@@ -294,18 +295,24 @@ class Recorder:
         finally:
             self._paused -= 1
 
-    def _others(self, name: str, function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    def _others(
+        self, name: str, function: Any, args: tuple[Any, ...], given: dict[str, Any]
+    ) -> Callable[..., Any] | None:
         """What does the same as a function by other ones, which are recorded in its place."""
         if name in COMPOSITIONS:
             return lambda *args, **kwargs: self._composed(name, *args, **kwargs)
         if name == "as_strided":
             return self._strided
+        if given.get("out") is not None:
+            return lambda *args, out, **kwargs: out.copy_(function(*args, **kwargs))
         if name == "__setitem__" and self._is_mask(args[1]):
             return self._set_where
         if name == "__getitem__" and any(map(self._is_mask, args[1] if isinstance(args[1], tuple) else args[1:])):
             raise refusal(
                 "the size of x[mask] depends on numbers; what depends on a mask is chosen with torch.where", self.place()
             )
+        if name in self.steps:
+            return None
         changed = name[:-1] if name.endswith("_") and not name.endswith("__") else ""
         if changed in COMPOSITIONS or (changed in self.steps and changed not in TURNING):
             return lambda x, *args, **kwargs: x.copy_(getattr(self.torch.Tensor, changed)(x, *args, **kwargs))
