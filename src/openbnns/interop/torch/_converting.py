@@ -64,8 +64,8 @@ def from_torch(module: Any, example: Any) -> Network:
         _warn_of(steps.left_out)
     if steps.changed:
         warnings.warn(
-            f"from_torch: forward changes {plural(len(steps.changed), 'buffer')} ({', '.join(steps.changed)}). The network leaves "
-            "them as they are: change them in the loop that trains it, by net.load_state_dict, if they matter.",
+            f"from_torch: forward changes {plural(len(steps.changed), 'buffer')} ({', '.join(steps.changed)}). The network "
+            "leaves them as they are: change them in the loop that trains it, by net.load_state_dict, if they matter.",
             stacklevel=2,
         )  # fmt: skip
     network = _built(torch, module, steps, result, names, given)
@@ -410,7 +410,9 @@ def _tensors(torch: Any, result: Any, structure: Any) -> Iterator[tuple[Any, Ref
         yield result, structure
     elif isinstance(structure, dict):
         for name, part in structure.items():
-            held = result[name] if isinstance(result, Mapping) else getattr(result, name)  # of a dictionary or a dataclass
+            held = (
+                result[name] if isinstance(result, Mapping) else getattr(result, name)
+            )  # of a dictionary or a dataclass
             yield from _tensors(torch, held, part)
     elif isinstance(structure, (tuple, list)):
         for each, part in zip(result, structure, strict=True):

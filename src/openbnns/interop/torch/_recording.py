@@ -149,7 +149,9 @@ class Recorder:
         self._made: dict[int, tuple[Any, int, str, Any, Any]] = {}  # constants that were computed
         self._views: dict[int, _View] = {}
         self._about_infinities: set[int] = set()
-        self._packed: dict[int, tuple[Any, tuple[int, ...]]] = {}  # numbers of packed sequences, and the shape of the samples
+        self._packed: dict[
+            int, tuple[Any, tuple[int, ...]]
+        ] = {}  # numbers of packed sequences, and the shape of the samples
         self._mode: Any = None
         self._sources: dict[str, Ref] = {}  # parameters and buffers that were used
         self._stack: list[Any] = [root]
@@ -178,7 +180,10 @@ class Recorder:
         if isinstance(given, Mapping):
             return {key: self._result(part, f"{name}[{key!r}]", left_out) for key, part in given.items()}
         if is_dataclass(given) and not isinstance(given, type):
-            return {part.name: self._result(getattr(given, part.name), f"{name}.{part.name}", left_out) for part in fields(given)}
+            return {
+                part.name: self._result(getattr(given, part.name), f"{name}.{part.name}", left_out)
+                for part in fields(given)
+            }
         if isinstance(given, (tuple, list)):
             parts = [self._result(part, f"{name}[{i}]", left_out) for i, part in enumerate(given)]
             return parts if isinstance(given, list) else tuple(parts)
@@ -232,7 +237,9 @@ class Recorder:
                 self._paused -= 1
             if isinstance(result, tuple) and isinstance(result[0], self.torch.nn.utils.rnn.PackedSequence):
                 packed, states = result
-                self._finish_packed(record, (packed.data, states), (*self._packed[id(args[0].data)][1][:2], packed.data.shape[-1]))
+                self._finish_packed(
+                    record, (packed.data, states), (*self._packed[id(args[0].data)][1][:2], packed.data.shape[-1])
+                )
                 return result
             return self._finish(record, result) if self._has_tensor(result) else result
         finally:
@@ -275,7 +282,9 @@ class Recorder:
             except Unsupported as problem:  # which does not matter to a function that looks at sizes alone
                 error = problem
             if bare in PACKING:
-                return self._pack(record, function, args) if bare == PACKING[0] else self._unpack(record, function, args)
+                return (
+                    self._pack(record, function, args) if bare == PACKING[0] else self._unpack(record, function, args)
+                )
             if name == "__iter__":  # which hides its tensors
                 record.target, function = "unbind", self.torch.Tensor.unbind
             result = function(*args, **kwargs)
@@ -309,7 +318,8 @@ class Recorder:
             return self._set_where
         if name == "__getitem__" and any(map(self._is_mask, args[1] if isinstance(args[1], tuple) else args[1:])):
             raise refusal(
-                "the size of x[mask] depends on numbers; what depends on a mask is chosen with torch.where", self.place()
+                "the size of x[mask] depends on numbers; what depends on a mask is chosen with torch.where",
+                self.place(),
             )
         if name in self.steps:
             return None
@@ -401,7 +411,7 @@ class Recorder:
     # Packed sequences, which are recorded as samples with the steps that they have, and with zeros behind their lengths.
 
     def _pack(self, record: Record, function: Any, args: tuple[Any, ...]) -> Any:
-        """The steps of all samples one behind the other, and how many samples take part in each: here the samples, and their lengths."""
+        """The steps of all samples one behind the other, and how many samples have each: here the samples and their lengths."""
         samples, lengths, batch_first = args
         shape = samples.shape if batch_first else (samples.shape[1], samples.shape[0], *samples.shape[2:])
         result = function(*args)
@@ -410,7 +420,7 @@ class Recorder:
         return result
 
     def _unpack(self, record: Record, function: Any, args: tuple[Any, ...]) -> Any:
-        data, counts, batch_first, value, total = args
+        data = args[0]
         frame: Any = sys._getframe()
         while frame is not None and frame.f_code is not self.torch.nn.utils.rnn.pad_packed_sequence.__code__:
             frame = frame.f_back

@@ -44,7 +44,9 @@ def for_all_batches(traces: Sequence[Trace], functions: Container[str]) -> Trace
     made = 1 + max((index for record in traces[0].records for index in record.shapes), default=-1)
     constants = _Constants(functions, itertools.count(made))
     records = [record for same in _matched(traces) for record in _of_all_sizes(same, constants)]
-    return Trace(records, _joined([trace.result for trace in traces], _by_size(None)), traces[0].left_out, traces[-1].changed)
+    return Trace(
+        records, _joined([trace.result for trace in traces], _by_size(None)), traces[0].left_out, traces[-1].changed
+    )
 
 
 def for_both_modes(training: Trace, evaluation: Trace, keeps_statistics: Callable[[str], bool]) -> Trace:

@@ -123,7 +123,9 @@ def kron(torch: Any, input: Any, other: Any) -> Any:
 def tensordot(torch: Any, a: Any, b: Any, dims: Any = 2, dims_b: Any = None, out: Any = None) -> Any:
     if isinstance(dims, int):
         dims = list(range(a.dim() - dims, a.dim())), list(range(dims))
-    first, second = ([d % x.dim() for d in axes] for x, axes in zip((a, b), (dims, dims_b) if dims_b else dims, strict=True))
+    first, second = (
+        [d % x.dim() for d in axes] for x, axes in zip((a, b), (dims, dims_b) if dims_b else dims, strict=True)
+    )
     rest = [[d for d in range(x.dim()) if d not in axes] for x, axes in ((a, first), (b, second))]
     count = math.prod(a.shape[d] for d in first)
     left = a.permute(*rest[0], *first).reshape(-1, count)
@@ -137,7 +139,7 @@ def vecdot(torch: Any, x: Any, y: Any, *, dim: int = -1) -> Any:
 
 
 @composition(PRODUCTS, "linalg.matrix_norm")
-def matrix_norm(torch: Any, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Any:  # noqa: N803
+def matrix_norm(torch: Any, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Any:
     if ord != "fro":  # codespell:ignore fro
         raise Misfit(f"ord={ord!r} has no counterpart here, only that of Frobenius")
     return torch.linalg.vector_norm(A, 2, dim, keepdim)
@@ -151,7 +153,9 @@ REDUCTIONS = "reductions"
 def _over(function: str) -> Callable[..., Any]:
     """A spread beside the mean, with the same arguments."""
 
-    def both(torch: Any, input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+    def both(
+        torch: Any, input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    ) -> Any:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         taken = 1 if correction is None else correction
@@ -178,7 +182,9 @@ def count_nonzero(torch: Any, input: Any, dim: Any = None) -> Any:
 
 def _in_order(torch: Any, kind: str, input: Any, number: int, dim: int, keepdim: bool) -> Any:
     values, indices = (x.narrow(dim, number, 1) for x in torch.sort(input, dim))
-    return getattr(torch.return_types, kind)((values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim)))
+    return getattr(torch.return_types, kind)(
+        (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+    )
 
 
 @composition(REDUCTIONS, "median")
@@ -261,7 +267,9 @@ def searchsorted(
 
 
 @composition(POSITIONS, "scatter_reduce")
-def scatter_reduce(torch: Any, input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+def scatter_reduce(
+    torch: Any, input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Any:
     if reduce not in ("sum", "mean"):
         raise Misfit(f"reduce={reduce!r} has no counterpart here, only 'sum' and 'mean'")
     counts = torch.zeros_like(input).scatter_add(dim, index, torch.ones_like(src))

@@ -14,6 +14,7 @@ from ....graph.sizes import Size
 from ....graph.tensor import Tensor
 from ....nn import functional as F
 from ...converted.functions import Compare
+from ...converted.sampling import sampled_at
 from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._recording import Kind
 from .._steps import BY_MODE, ByMode
@@ -161,6 +162,15 @@ def interpolate(
     )  # fmt: skip
 
 
+@operation(LAYERS, "F.grid_sample")
+def grid_sample(
+    call: Call, input: ForeignTensor, grid: ForeignTensor, mode: str = "bilinear", padding_mode: str = "zeros",
+    align_corners: Any = None,
+) -> Any:  # fmt: skip
+    kind = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    return sampled_at(input, grid, kind, padding_mode, bool(align_corners))
+
+
 for _name, _option in (
     ("pixel_shuffle", "upscale_factor"), ("pixel_unshuffle", "downscale_factor"), ("channel_shuffle", "groups"),
 ):  # fmt: skip
@@ -256,7 +266,7 @@ def embedding(
 
 
 def looked_up(index: Tensor, table: Any, padding_row: int | None) -> Tensor:
-    """Rows of a table, where that of the padding gets no gradient; in layers here it also reads as zeros, in PyTorch it does not."""
+    """Rows of a table, where that of the padding gets no gradient; in ``nn.Embedding`` here it also reads as zeros."""
     rows: Tensor = F.embedding(index, table)
     if padding_row is None or rows.graph.own_mode is False:
         return rows

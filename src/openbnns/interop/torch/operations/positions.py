@@ -45,7 +45,9 @@ def accumulated(call: Call, input: ForeignTensor, dim: Any, *, dtype: Any = None
 
 @operation(POSITIONS, "copy_")
 def copy(call: Call, src: ForeignTensor, non_blocking: bool = False) -> Any:
-    return F.expand(ForeignTensor(src.elements, src.kind).numbers if call.kinds[0] == "f" else src.elements, *call.shape)
+    return F.expand(
+        ForeignTensor(src.elements, src.kind).numbers if call.kinds[0] == "f" else src.elements, *call.shape
+    )
 
 
 @operation(POSITIONS, "fill_", "zero_")

@@ -97,7 +97,13 @@ def attention(
         )
     mask, sees = (None, None) if attn_mask is None else _added(attn_mask)
     y = F.scaled_dot_product_attention(
-        query.numbers, keys, values, mask, float(rate), bool(is_causal), None if scale is None else plain(scale, "scale")
+        query.numbers,
+        keys,
+        values,
+        mask,
+        float(rate),
+        bool(is_causal),
+        None if scale is None else plain(scale, "scale"),
     )
     return y if sees is None else F.mul(y, sees)
 

@@ -95,7 +95,9 @@ def repeat(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any
 
 
 @operation(SHAPES, "repeat_interleave")
-def repeat_interleave(call: Call, input: ForeignTensor, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
+def repeat_interleave(
+    call: Call, input: ForeignTensor, repeats: Any, dim: Any = None, *, output_size: Any = None
+) -> Any:
     count, value = plain(repeats, "repeats"), input.elements
     axis = 0 if dim is None else input.axis(dim)
     value = value.reshape((value.count,)) if dim is None else value
