@@ -8,6 +8,8 @@ enum ScratchUse {
   kMatrixB,
   kOutputTile,    // a tile of output in blocks of 16 channels, before it goes to planes
   kWeights,       // packed weights, shared by all threads of a call
+  kWeightsBlock,  // of 16 output channels, before two channels become one
+  kSampleBands,   // packed rows of two images, before they become one
   kBias,          // bias padded to whole blocks, shared
   kInputBand,     // packed rows of the input image
   kGradientBand,  // packed rows of the output gradient

@@ -12,8 +12,9 @@ constexpr bool kHasBFloat16Pairs = true;
 constexpr bool kHasBFloat16Pairs = false;
 #endif
 
-// A step is a pair of numbers in 32 bits; `blocks` and `rows` as those of TileForm::Product.
-TileKernel bfloat16_sums_kernel(int blocks, int rows);
+// As tile_kernel(), for the forms of matrix products and direct convolutions: Product, Edge, Pair and Pixels. A number
+// of a tile is a pair in 32 bits.
+TileKernel bfloat16_tile_kernel(TileForm form, int blocks, int rows);
 // Whether there are such kernels and the CPU can run them.
 bool has_bfloat16_sums();
 

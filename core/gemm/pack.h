@@ -9,26 +9,33 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-// Columns of a row-major source of up to 16 rows, each written as 16 consecutive values (missing rows as zeros) where
-// place(column) says. source: [rows][row_stride], columns of it used. kAnyOrder: place() may be called for the columns
-// in any order and more than once, which avoids the slow path for the last few.
-template <bool kAnyOrder = false, class Place>
-OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int rows, int64_t columns, Place place) {
+struct PlainRows {
+  const float* from;
+  int64_t stride;
+  OPENBNNS_INLINE Vec read(int row, int64_t column) const { return load(from + row * stride + column); }
+  OPENBNNS_INLINE Vec read(int row, int64_t column, int64_t count) const {
+    return load_partial(from + row * stride + column, count);
+  }
+};
+
+// Columns of a source of up to 16 rows, each written as 16 consecutive values (missing rows as zeros) where
+// place(column) says. kAnyOrder: place() may be called for the columns in any order and more than once, which avoids
+// the slow path for the last few.
+template <bool kAnyOrder = false, class Source, class Place>
+OPENBNNS_INLINE void transpose_rows(const Source& source, int rows, int64_t columns, Place place) {
   for (int part = 0; part < kBlock; part += kWidth) {
     int have_rows = std::max(0, std::min(rows - part, kWidth));
-    const float* from = source + part * row_stride;
     for (int64_t j = 0; j < columns; j += kWidth) {
       Vec r[kWidth];
       int have_columns = static_cast<int>(std::min<int64_t>(columns - j, kWidth));
       if (have_rows == kWidth && (kAnyOrder ? columns >= kWidth : have_columns == kWidth)) {
         const int64_t first = kAnyOrder ? std::min(j, columns - kWidth) : j;
-        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(from + i * row_stride + first);
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = source.read(part + i, first);
         transpose(r);
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(place(first + i) + part, r[i]);
       } else {
         float square[kWidth * kWidth] = {};
-        for (int i = 0; i < have_rows; i++)
-          store(square + i * kWidth, load_partial(from + i * row_stride + j, have_columns));
+        for (int i = 0; i < have_rows; i++) store(square + i * kWidth, source.read(part + i, j, have_columns));
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(square + i * kWidth);
         transpose(r);
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(square + i * kWidth, r[i]);
@@ -36,6 +43,12 @@ OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int
       }
     }
   }
+}
+
+// The same of [rows][row_stride].
+template <bool kAnyOrder = false, class Place>
+OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int rows, int64_t columns, Place place) {
+  transpose_rows<kAnyOrder>(PlainRows{source, row_stride}, rows, columns, place);
 }
 
 // blocks[row / 16][column][row % 16] = source[row][column], blocks `block_stride` apart, the last one zero-filled.

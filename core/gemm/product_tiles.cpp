@@ -11,7 +11,7 @@ namespace {
 TileKernel kernel_of(const MatrixProduct& p, int blocks, int rows) {
   if (on_matrix_unit(p.sums)) return matrix_unit()->kernel(p.sums, blocks, rows);
   if (p.sums == SumKind::kFloats) return tile_kernel(TileForm::Product, blocks, rows);
-  if (p.sums == SumKind::kBFloat16Pairs) return bfloat16_sums_kernel(blocks, rows);
+  if (p.sums == SumKind::kBFloat16Pairs) return bfloat16_tile_kernel(TileForm::Product, blocks, rows);
   return p.sums == SumKind::kBytePairs ? pair_sums_kernel(blocks, rows) : quad_sums_kernel(blocks, rows);
 }
 

@@ -1,7 +1,9 @@
 // Convolution and transposed convolution against naive float64 loops: random shapes, strides, dilations, paddings and
-// groups, poisoned outputs and scratch, 1 to 3 threads bitwise equal. Compiled once per instruction set.
+// groups, poisoned outputs and scratch, 1 to 3 threads bitwise equal. Where operands may be rounded to BFloat16, they
+// are such numbers, so that the results are the same. Compiled once per instruction set.
 #include <cstdlib>
 
+#include "common/stored_rows.h"
 #include "kernels/activation/activation.h"
 #include "kernels/convolution/kernels.h"
 #include "kernels/kernels.h"
@@ -29,11 +31,11 @@ struct Case {
   std::string name() const {
     char text[256];
     std::snprintf(text, sizeof text,
-                  "%s n%d c%d h%d w%d k%d oh%d ow%d r%dx%d stride%dx%d dilation%dx%d pad%d,%d groups%d f%d",
+                  "%s n%d c%d h%d w%d k%d oh%d ow%d r%dx%d stride%dx%d dilation%dx%d pad%d,%d groups%d f%d%s",
                   transposed ? "transposed" : "conv", int(batch), int(s.in_channels), int(s.in_height), int(s.in_width),
                   int(s.out_channels), int(s.out_height), int(s.out_width), int(s.kernel_height), int(s.kernel_width),
                   int(s.stride_y), int(s.stride_x), int(s.dilation_y), int(s.dilation_x), int(s.pad_up),
-                  int(s.pad_left), int(s.groups), f.function);
+                  int(s.pad_left), int(s.groups), f.function, s.bfloat16 ? " bfloat16" : "");
     return text;
   }
 };
@@ -64,6 +66,13 @@ Floats gathered(const Floats& v, int64_t batch, int64_t stride, int64_t count) {
   return out;
 }
 
+float rounded_to_bfloat16(float v) {
+  uint16_t stored;
+  encode(Element{ElementType::kBFloat16}, &v, 1, &stored);
+  decode(Element{ElementType::kBFloat16}, &stored, 1, &v);
+  return v;
+}
+
 void check(Counts& counts, Random& random, const Case& c) {
   const ConvolutionShape& s = c.s;
   int64_t xs = c.transposed ? c.small() : c.large(), ys = c.transposed ? c.large() : c.small();
@@ -74,6 +83,9 @@ void check(Counts& counts, Random& random, const Case& c) {
   bool has_bias = random.chance(70);
   Floats x = random.reals(c.batch * x_stride), w = random.reals(c.weights()), b = random.reals(channels),
          dy = random.reals(c.batch * dy_stride);
+  if (s.bfloat16)
+    for (Floats* numbers : {&x, &w, &dy})
+      for (float& v : *numbers) v = rounded_to_bfloat16(v);
   Floats dx0 = random.reals(c.batch * dx_stride), dw0 = random.reals(c.weights()), db0 = random.reals(channels);
 
   Doubles z(c.batch * ys);
@@ -198,6 +210,7 @@ Case random_case(Random& random) {
     const int functions[] = {0, 0, 0, 1, 4, 11};
     c.f.function = functions[random.integer(0, 5)];
     c.transposed = random.chance(30);
+    if (is_identity(c.f)) s.bfloat16 = random.chance(50);  // else the output gradient is computed, and then rounded
     return c;
   }
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -88,6 +89,105 @@ def test_pointwise_convolution() -> None:
     assert close(y, np.einsum("oc,nchw->nohw", rounded(w), rounded(x)) + b[:, None, None])
     dy = rng.standard_normal(y.shape, dtype=np.float32)
     assert close(net.backward(dy), np.einsum("oc,nohw->nchw", rounded(w), rounded(dy)))
+
+
+class Spatial(NamedTuple):
+    """A convolution: x has (batch, channels, height, width)."""
+
+    x: tuple[int, int, int, int]
+    outputs: int
+    kernel: tuple[int, int] = (3, 3)
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    def build(self) -> nn.Module:
+        net = nn.Conv2d(
+            self.outputs,
+            self.kernel,
+            stride=self.stride,
+            padding=self.padding,
+            dilation=self.dilation,
+            groups=self.groups,
+        )
+        return bfloat16(net).build(self.x[1:], seed=11).train()
+
+    def taps(self, padded: Array, height: int, width: int) -> Iterator[tuple[int, int, Array]]:
+        """For each tap the cells of the padded input that the outputs meet with it, a view."""
+        (sy, sx), (dy, dx) = self.stride, self.dilation
+        for r in range(self.kernel[0]):
+            for q in range(self.kernel[1]):
+                rows = slice(r * dy, r * dy + sy * (height - 1) + 1, sy)
+                columns = slice(q * dx, q * dx + sx * (width - 1) + 1, sx)
+                yield r, q, padded[:, :, rows, columns]
+
+    def padded(self, x: Array) -> Array:
+        (up, left) = self.padding
+        return np.pad(x, ((0, 0), (0, 0), (up, up), (left, left)))
+
+    def grouped(self, a: Array) -> Array:
+        """Channels as (groups, channels of one)."""
+        return a.reshape(a.shape[0], self.groups, -1, *a.shape[2:])
+
+    def forward(self, x: Array, w: Array, like: Array) -> Array:
+        y = np.zeros(like.shape)
+        for r, q, cells in self.taps(self.padded(x), *like.shape[2:]):
+            taps = w[:, :, r, q].reshape(self.groups, -1, w.shape[1])
+            y += np.einsum("goc,ngchw->ngohw", taps, self.grouped(cells)).reshape(y.shape)
+        return y
+
+    def input_gradient(self, dy: Array, w: Array) -> Array:
+        padded = self.padded(np.zeros(self.x))
+        for r, q, cells in self.taps(padded, *dy.shape[2:]):
+            taps = w[:, :, r, q].reshape(self.groups, -1, w.shape[1])
+            cells += np.einsum("goc,ngohw->ngchw", taps, self.grouped(dy)).reshape(cells.shape)
+        (up, left), (_, _, height, width) = self.padding, self.x
+        return padded[:, :, up : up + height, left : left + width]
+
+    def weights_gradient(self, x: Array, dy: Array, like: Array) -> Array:
+        dw = np.zeros(like.shape)
+        for r, q, cells in self.taps(self.padded(x), *dy.shape[2:]):
+            dw[:, :, r, q] = np.einsum("ngohw,ngchw->goc", self.grouped(dy), self.grouped(cells)).reshape(dw.shape[:2])
+        return dw
+
+
+# Convolutions that no transform suits (Winograd): strides, dilations, groups, other kernels, small images.
+SPATIAL = [
+    Spatial((3, 12, 9, 11), 21, stride=(2, 2), padding=(1, 1)),
+    Spatial((2, 37, 4, 4), 40, padding=(1, 1)),
+    Spatial((5, 16, 3, 5), 33, padding=(1, 1)),
+    Spatial((4, 9, 13, 8), 18, kernel=(1, 1), stride=(2, 2)),
+    Spatial((2, 33, 5, 7), 27, kernel=(1, 1)),
+    Spatial((3, 11, 14, 10), 17, dilation=(2, 3), padding=(2, 3)),
+    Spatial((3, 20, 10, 9), 30, kernel=(2, 5), stride=(1, 3), padding=(1, 2), groups=2),
+    Spatial((1, 70, 17, 6), 26, kernel=(7, 1), padding=(3, 0)),
+]
+
+
+@pytest.mark.parametrize("c", SPATIAL)
+def test_convolution(c: Spatial) -> None:
+    rng = np.random.default_rng(12)
+    x = rng.standard_normal(c.x, dtype=np.float32)
+    net = c.build()
+    y = net(x)
+    w, b = net.weight.data, net.bias.data
+    dy = rng.standard_normal(y.shape, dtype=np.float32)
+    dx = net.backward(dy)
+    assert close(y, c.forward(rounded(x), rounded(w), y) + b[:, None, None])
+    assert close(dx, c.input_gradient(rounded(dy), rounded(w)))
+    assert close(net.weight.grad, c.weights_gradient(rounded(x), rounded(dy), w))
+    assert close(net.bias.grad, dy.astype(np.float64).sum((0, 2, 3)))
+
+
+def test_convolution_under_an_activation_rounds_the_gradient_behind_it() -> None:
+    c = Spatial((3, 12, 9, 11), 21, stride=(2, 2), padding=(1, 1))
+    rng = np.random.default_rng(13)
+    x = rng.standard_normal(c.x, dtype=np.float32)
+    net = bfloat16(nn.Sequential(nn.Conv2d(21, 3, stride=2, padding=1), nn.ReLU())).build(c.x[1:], seed=11).train()
+    y = net(x)
+    dy = rng.standard_normal(y.shape, dtype=np.float32)
+    assert close(net.backward(dy), c.input_gradient(rounded(np.where(y > 0, dy, 0)), rounded(net[0].weight.data)))
 
 
 def _network() -> nn.Module:

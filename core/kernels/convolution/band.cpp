@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "common/scratch_uses.h"
+#include "gemm/bfloat16_kernel.h"
 #include "gemm/pack.h"
 #include "kernels/activation/activation.h"
 #include "runtime/scratch.h"
+#include "simd/stored_numbers.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -23,6 +25,20 @@ void add_cells(const float* block, const int32_t* places, int64_t count, float* 
   }
 }
 
+// Row i: rows 2 i and 2 i + 1 of those of a block, rounded to BFloat16.
+struct RoundedRowPairs {
+  PlainRows rows;
+  int count;
+  OPENBNNS_INLINE Vec read(int row, int64_t column) const {
+    const Vec second = 2 * row + 1 < count ? rows.read(2 * row + 1, column) : Vec{};
+    return from_bits(round_to_bfloat16_pairs({rows.read(2 * row, column), second}));
+  }
+  OPENBNNS_INLINE Vec read(int row, int64_t column, int64_t columns) const {
+    const Vec second = 2 * row + 1 < count ? rows.read(2 * row + 1, column, columns) : Vec{};
+    return from_bits(round_to_bfloat16_pairs({rows.read(2 * row, column, columns), second}));
+  }
+};
+
 // [remainder]: whether some tap meets cells that lie low + remainder + a multiple of the stride.
 std::vector<bool> used_remainders(const Axis& axis) {
   std::vector<bool> used(axis.in_step, false);
@@ -33,8 +49,9 @@ std::vector<bool> used_remainders(const Axis& axis) {
 
 }  // namespace
 
-Band::Band(const Axis& rows, const Axis& columns, int out_rows)
-    : step_(columns.in_step),
+Band::Band(const Axis& rows, const Axis& columns, int out_rows, SumKind sums)
+    : pairs_(sums == SumKind::kBFloat16Pairs),
+      step_(columns.in_step),
       first_column_(columns.low),
       rows_(rows.span(out_rows)),
       image_width_(columns.in_size),
@@ -66,14 +83,15 @@ void Band::pack(const ImageSource& image, int64_t n, int64_t channel, int64_t ch
   int image_rows = static_cast<int>(image.plane / image_width_);
   auto inside = [&](int r) { return first_row + r >= 0 && first_row + r < image_rows; };
   auto used = [&](int r) { return row_used_[r % row_used_.size()]; };
-  for (int64_t c = 0; c < channels; c += kBlock) {
-    float* block = out + c / kBlock * plane();
-    int lanes = static_cast<int>(std::min<int64_t>(kBlock, channels - c));
+  const int64_t together = pairs_ ? 2 * kBlock : kBlock;  // channels of a block
+  for (int64_t c = 0; c < channels; c += together) {
+    float* block = out + c / together * plane();
+    const int have = static_cast<int>(std::min(together, channels - c));
     for (int r = 0; r < rows;) {
       int end = r + 1;
       if (used(r) && inside(r)) {
         while (end < rows && used(end) && inside(end)) end++;
-        pack_rows(image, n, channel + c, lanes, first_row + r, first_row + end, block + r * row(),
+        pack_rows(image, n, channel + c, have, first_row + r, first_row + end, block + r * row(),
                   sums ? sums + c : nullptr);
       } else if (used(r)) {
         std::fill_n(block + r * row(), row(), 0.f);
@@ -83,20 +101,24 @@ void Band::pack(const ImageSource& image, int64_t n, int64_t channel, int64_t ch
   }
 }
 
-// Image rows [y0, y1) of up to 16 channels.
-void Band::pack_rows(const ImageSource& image, int64_t n, int64_t channel, int lanes, int y0, int y1, float* out,
+// Image rows [y0, y1) of the channels of a block.
+void Band::pack_rows(const ImageSource& image, int64_t n, int64_t channel, int channels, int y0, int y1, float* out,
                      float* sums) const {
   const int32_t* places = places_.data();
   float unused[kBlock];
   float* dump = unused;
   int64_t count = int64_t{y1 - y0} * image_width_, plane_stride;
-  const float* pixels = image.pixels(n, channel, lanes, int64_t{y0} * image_width_, count, &plane_stride);
+  const float* pixels = image.pixels(n, channel, channels, int64_t{y0} * image_width_, count, &plane_stride);
   for (int r = 0; r < y1 - y0; r++)
     for (int32_t cell : border_) std::fill_n(out + r * row() + cell, kBlock, 0.f);
-  transpose_rows(pixels, plane_stride, lanes, count, [=](int64_t j) {
+  const auto place_of = [=](int64_t j) {
     int32_t place = places[j];
     return place < 0 ? dump : out + place;
-  });
+  };
+  if (kHasBFloat16Pairs && pairs_)
+    transpose_rows(RoundedRowPairs{{pixels, plane_stride}, channels}, (channels + 1) / 2, count, place_of);
+  else
+    transpose_rows(pixels, plane_stride, channels, count, place_of);
   if (sums) add_cells(out, places, count, sums);
 }
 

@@ -6,7 +6,7 @@
 // channels; what a tile sums over is a table of offsets into the packed input and the packed weights.
 //
 // Exact sums of bytes work the same way: two or four input channels are one group of integers in 32 bits, which counts
-// as a channel, and results are int32.
+// as a channel, and results are int32. So do sums of pairs of BFloat16, which are floats.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -16,6 +16,7 @@
 #include "common/kept_weights.h"
 #include "common/pieces.h"
 #include "common/scratch_uses.h"
+#include "gemm/bfloat16_kernel.h"
 #include "gemm/gemm.h"
 #include "gemm/integer_kernel.h"
 #include "gemm/pack.h"
@@ -67,27 +68,28 @@ struct Phase {
 
 class Direct : public ImageKernel {
  public:
-  [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward, SumKind sums = SumKind::kFloats)
+  [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward, SumKind sums)
       : backward_(backward),
         sums_(sums),
         weights_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width, s.w},
         groups_(s.groups),
         kernel_width_(static_cast<int>(s.kernel_width)),
-        in_channels_(backward ? weights_.out_channels : groups_of(weights_.in_channels, sums)),
+        in_numbers_(backward ? weights_.out_channels : weights_.in_channels),
+        in_channels_(groups_of(in_numbers_, sums)),
         out_channels_(backward ? weights_.in_channels : weights_.out_channels),
         rows_(backward ? backward_rows(s) : forward_rows(s)),
         columns_(backward ? backward_columns(s) : forward_columns(s)),
         band_rows_(rows_per_band()),
-        band_(rows_, columns_, band_rows_ / rows_.out_step),
+        band_(rows_, columns_, band_rows_ / rows_.out_step, sums),
         flops_(flops(s)),
-        pairs_(2 * columns_.most_outputs() <= kWideRows && !integers()) {
+        pairs_(2 * columns_.most_outputs() <= kWideRows && !is_exact(sums)) {
     for (size_t r = 0; r < rows_.phases.size(); r++)
       for (size_t c = 0; c < columns_.phases.size(); c++)
         phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));
     for (const Phase& phase : phases_)
       for (const auto& tables : phase.tables)
         for (const TapTable& table : tables) entries_ = std::max(entries_, static_cast<int>(table.input.size()));
-    chain_ = s.exact && !integers() ? std::min(entries_, kChainEntries) : entries_;
+    chain_ = s.exact && !is_exact(sums) ? std::min(entries_, kChainEntries) : entries_;
   }
 
   void run(const ImageCall& call) const override {
@@ -115,7 +117,8 @@ class Direct : public ImageKernel {
     bool split_channels;
   };
 
-  bool integers() const { return sums_ != SumKind::kFloats; }
+  // Of the image as it is given: bytes come as groups.
+  int64_t band_channels() const { return is_exact(sums_) ? in_channels_ : in_numbers_; }
   int64_t out_blocks() const { return blocks_of(out_channels_); }
   int64_t in_blocks() const { return blocks_of(in_channels_); }
   int64_t block_weights() const { return in_blocks() * weights_.taps * kBlock * kBlock; }  // of 16 output channels
@@ -254,12 +257,10 @@ class Direct : public ImageKernel {
         const int64_t first = item / out_blocks() * weights_.count();
         const float* w = moved(call.w, weights_.element, first);
         float* to = made + item * block_weights();
-        if (integers())
+        if (is_exact(sums_))
           pack_weight_groups(weights_, sums_, reinterpret_cast<const uint8_t*>(w), item % out_blocks(), to);
-        else if (backward_)
-          pack_weights_by_input(weights_, w, item % out_blocks(), to);
         else
-          pack_weights_by_output(weights_, w, item % out_blocks(), to);
+          pack_weights(w, item % out_blocks(), to);
       });
     });
     if (!call.bias) return {packed, nullptr};
@@ -269,6 +270,17 @@ class Direct : public ImageKernel {
       for (int64_t k = 0; k < padded; k++)
         bias[g * padded + k] = k < out_channels_ ? call.bias[g * out_channels_ + k] : 0.f;
     return {packed, bias};
+  }
+
+  void pack_weights(const float* w, int64_t block, float* to) const {
+    const bool pairs = sums_ == SumKind::kBFloat16Pairs;
+    const int64_t floats = blocks_of(in_numbers_) * weights_.taps * kBlock * kBlock;
+    float* packed = pairs ? scratch(kWeightsBlock, static_cast<size_t>(floats)) : to;
+    if (backward_)
+      pack_weights_by_input(weights_, w, block, packed);
+    else
+      pack_weights_by_output(weights_, w, block, packed);
+    if (pairs) join_row_pairs(packed, in_numbers_, weights_.taps, to);
   }
 
   int64_t row_units() const { return (rows_.out_size + rows_.out_step - 1) / rows_.out_step; }
@@ -302,7 +314,7 @@ class Direct : public ImageKernel {
       int first = row / rows_.out_step * rows_.in_step + rows_.low;
       int outputs = (end - row + rows_.out_step - 1) / rows_.out_step;
       for (int i = 0; i < images; i++)
-        band_.pack(call.in, n + i, group * in_channels_, in_channels_, first, rows_.span(outputs),
+        band_.pack(call.in, n + i, group * band_channels(), band_channels(), first, rows_.span(outputs),
                    input + i * band_floats, nullptr);
       for (int64_t block = block0; block < block1;) {
         int blocks = std::min<int>(kWideBlocks, static_cast<int>(block1 - block));
@@ -348,7 +360,7 @@ class Direct : public ImageKernel {
     t.c_pair = block_pixels * blocks;
     t.b = shared.weights + (group * out_blocks() + block) * block_weights();
     t.bias = shared.bias && first == 0 ? shared.bias + (group * out_blocks() + block) * kBlock : kNoBias;
-    t.write = integers() ? Write::Set : Write::ColumnBias;
+    t.write = is_exact(sums_) ? Write::Set : Write::ColumnBias;
     for (const Phase& phase : phases_) {
       for (int row = row0 + phase.first_row, i = row0 / rows_.out_step; row < row1; row += rows_.out_step, i++) {
         const auto& tables = phase.tables_of(i);
@@ -373,7 +385,9 @@ class Direct : public ImageKernel {
   TileKernel kernel(int images, int blocks, int rows) const {
     if (sums_ == SumKind::kByteQuads) return quad_sums_edge_kernel(blocks, rows);
     if (sums_ == SumKind::kBytePairs) return pair_sums_edge_kernel(blocks, rows);
-    return tile_kernel(images == 2 ? TileForm::Pair : TileForm::Edge, blocks, rows);
+    const TileForm form = images == 2 ? TileForm::Pair : TileForm::Edge;
+    return sums_ == SumKind::kBFloat16Pairs ? bfloat16_tile_kernel(form, blocks, rows)
+                                            : tile_kernel(form, blocks, rows);
   }
 
   void write_tile(const ImageCall& call, int64_t n, int images, int64_t group, int64_t block, int blocks, int row0,
@@ -400,7 +414,7 @@ class Direct : public ImageKernel {
   const WeightsLayout weights_;
   const int64_t groups_;
   const int kernel_width_;
-  const int64_t in_channels_, out_channels_;  // per group, as this direction sees them
+  const int64_t in_numbers_, in_channels_, out_channels_;  // per group, as this direction sees them
   const Axis rows_, columns_;
   const int band_rows_;  // output rows of a band
   const Band band_;
@@ -423,12 +437,17 @@ bool offsets_fit(const ConvolutionShape& s) {
          wide * static_cast<double>(s.in_channels + s.out_channels + 32) < kLimit;
 }
 
+// Of an image with so many channels: the products of up to kDepth of them take as long as those of their pairs.
+SumKind sums_of(const ConvolutionShape& s, int64_t channels) {
+  return channels / s.groups > kDepth ? sums_of_rounded(s.bfloat16) : SumKind::kFloats;
+}
+
 }  // namespace
 
 bool has_direct_forward(const ConvolutionShape& s) { return offsets_fit(s); }
 std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s) {
   if (!offsets_fit(s)) return nullptr;
-  return std::make_unique<Direct>(s, false);
+  return std::make_unique<Direct>(s, false, sums_of(s, s.in_channels));
 }
 
 std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, SumKind sums) {
@@ -437,7 +456,7 @@ std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, SumKi
 
 std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s) {
   if (!offsets_fit(s)) return nullptr;
-  return std::make_unique<Direct>(s, true);
+  return std::make_unique<Direct>(s, true, sums_of(s, s.out_channels));
 }
 
 }  // namespace OPENBNNS_ISA

@@ -89,7 +89,7 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);
-// Blocks of 16 channels: the general fast kernels.
+// Blocks of 16 channels: the general fast kernels, of floats or of pairs of BFloat16.
 [[gnu::cold]] bool has_direct_forward(const ConvolutionShape& s);  // unless the shape is too large
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s);

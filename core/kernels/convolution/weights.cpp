@@ -5,16 +5,22 @@
 //
 // Tiles are 8 input channels x 32 output channels of one tap; the sum runs over long lists of pixels. The batch is cut
 // into parts, a number that depends on the shape alone; each part has its own sum, and they are added in order.
+//
+// Sums of pairs of BFloat16 work the same way: the pixels of two samples, rounded, lie in the 32 bits of one, so that
+// two samples count as one.
 #include <algorithm>
 
 #include "common/scratch_uses.h"
+#include "gemm/bfloat16_kernel.h"
 #include "gemm/gemm.h"
 #include "gemm/pack.h"
+#include "gemm/stored_product.h"
 #include "kernels/convolution/band.h"
 #include "kernels/convolution/weights_layout.h"
 #include "kernels/convolution/weights_splits.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
+#include "simd/stored_numbers.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -41,7 +47,8 @@ struct PixelList {
 class DirectWeights : public WeightsKernel {
  public:
   explicit DirectWeights(const ConvolutionShape& s)
-      : layout_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width},
+      : sums_(sums_of_rounded(s.bfloat16)),
+        layout_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width},
         groups_(s.groups),
         kernel_width_(static_cast<int>(s.kernel_width)),
         rows_(forward_rows(s)),
@@ -67,7 +74,7 @@ class DirectWeights : public WeightsKernel {
 
   void run(const WeightsCall& call) const override {
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
-    const Work work = share_out(call.batch);
+    const Work work = share_out(groups_of(call.batch, sums_));
     float* sums = scratch(kPartialSums, static_cast<size_t>(work.parts * work.part_floats));
     const WeightsSplits splits = split(groups_ * work.parts, threads);
     dynamic_items(threads, groups_ * work.parts * splits.count(), [&](int64_t item) {
@@ -81,7 +88,7 @@ class DirectWeights : public WeightsKernel {
   }
 
  private:
-  // Parts cut the units (bands of samples).
+  // Parts cut the units (bands of samples, or of pairs of them).
   struct Work {
     int64_t bands, rows, units, parts, part_floats;
   };
@@ -193,11 +200,11 @@ class DirectWeights : public WeightsKernel {
       for (int i = 0; i < images; i++) {
         int64_t n = unit / work.bands + i;
         if (call.dw)
-          x_band_.pack(call.x, n, group * layout_.in_channels + in.channel(), in_channels,
-                       row0 * rows_.in_step + rows_.low, rows_.span(rows), x + i * x_image, nullptr);
+          pack(x_band_, call.x, n, call.batch, group * layout_.in_channels + in.channel(), in_channels,
+               row0 * rows_.in_step + rows_.low, rows_.span(rows), x + i * x_image, nullptr);
         if (call.dw || db)
-          dy_band_.pack(call.dy, n, group * layout_.out_channels + out.channel(), out.channels(layout_.out_channels),
-                        row0, rows, dy + i * dy_image(), call.db ? db : nullptr);
+          pack(dy_band_, call.dy, n, call.batch, group * layout_.out_channels + out.channel(),
+               out.channels(layout_.out_channels), row0, rows, dy + i * dy_image(), call.db ? db : nullptr);
       }
       for (int64_t block = 0; call.dw && block < out.count; block += kWideBlocks) {
         int blocks = std::min<int>(kWideBlocks, static_cast<int>(out.count - block));
@@ -206,6 +213,21 @@ class DirectWeights : public WeightsKernel {
                      dw + block * block_floats());
       }
     }
+  }
+
+  // As Band::pack, of a sample or of a pair of them.
+  void pack(const Band& band, const ImageSource& image, int64_t n, int64_t batch, int64_t channel, int64_t channels,
+            int first_row, int rows, float* out, float* sums) const {
+    if (sums_ == SumKind::kFloats) return band.pack(image, n, channel, channels, first_row, rows, out, sums);
+    const int64_t floats = blocks_of(channels) * band.plane();
+    float* first = scratch(kSampleBands, static_cast<size_t>(2 * floats));
+    float* second = first + floats;
+    band.pack(image, 2 * n, channel, channels, first_row, rows, first, sums);
+    const bool alone = 2 * n + 1 == batch;
+    if (!alone) band.pack(image, 2 * n + 1, channel, channels, first_row, rows, second, sums);
+    for (int64_t block = 0; block < blocks_of(channels); block++)
+      for (int64_t i = block * band.plane(), end = i + rows * band.row(); i < end; i += kWidth)
+        store(out + i, from_bits(round_to_bfloat16_pairs({load(first + i), alone ? Vec{} : load(second + i)})));
   }
 
   // dw: [blocks][in_channels / 16][taps][16 in][16 out] += products of `images` samples of `rows` output rows.
@@ -256,7 +278,8 @@ class DirectWeights : public WeightsKernel {
       for (int m = 0; m < channels; m += kWeightRows) {
         t.a = line + x_band_.place(column_tap.offset) + m;
         t.c = dw + (channel / kBlock * layout_.taps + tap) * kBlock * kBlock + m * kBlock;
-        tile_kernel(form, blocks, std::min(kWeightRows, channels - m))(t);
+        const int rows = std::min(kWeightRows, channels - m);
+        (sums_ == SumKind::kFloats ? tile_kernel(form, blocks, rows) : bfloat16_tile_kernel(form, blocks, rows))(t);
       }
     }
   }
@@ -278,6 +301,7 @@ class DirectWeights : public WeightsKernel {
     }
   }
 
+  const SumKind sums_;
   const WeightsLayout layout_;
   const int64_t groups_;
   const int kernel_width_;

@@ -5,6 +5,7 @@
 #include "gemm/pack.h"
 #include "kernels/convolution/byte_groups.h"
 #include "runtime/scratch.h"
+#include "simd/stored_numbers.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -90,6 +91,17 @@ void pack_weights_by_input(const WeightsLayout& layout, const float* w, int64_t 
       }
     }
   }
+}
+
+void join_row_pairs(const float* packed, int64_t rows, int64_t taps, float* pairs) {
+  if (rows % (2 * kBlock) != 0) std::fill_n(pairs + rows / (2 * kBlock) * taps * kSquare, taps * kSquare, 0.f);
+  for (int64_t row = 0; row < rows; row += 2)
+    for (int64_t t = 0; t < taps; t++) {
+      const float* from = packed + (row / kBlock * taps + t) * kSquare + row % kBlock * kBlock;
+      float* to = pairs + (row / 2 / kBlock * taps + t) * kSquare + row / 2 % kBlock * kBlock;
+      for (int part = 0; part < kBlock; part += kWidth)  // the row behind the last is zero
+        store(to + part, from_bits(round_to_bfloat16_pairs({load(from + part), load(from + kBlock + part)})));
+    }
 }
 
 void unpack_weights(const WeightsLayout& layout, const float* packed, int parts, int64_t part_stride, int64_t block,

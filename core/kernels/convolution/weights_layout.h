@@ -24,6 +24,10 @@ void pack_weight_groups(const WeightsLayout& layout, SumKind sums, const uint8_t
 // floats.
 void pack_weights_by_input(const WeightsLayout& layout, const float* w, int64_t block, float* packed);
 
+// Either of the two with pairs of BFloat16: two neighbouring rows [16 out], or [16 in], become one, rounded, so that
+// there are half as many blocks. packed: [blocks][taps][16][16] of `rows` rows.
+void join_row_pairs(const float* packed, int64_t rows, int64_t taps, float* pairs);
+
 // dw (+)= sum over g < parts of packed + g * part_stride, for output channels [block * 16, ...), input channels
 // [in_block * 16, ...) and the form of pack_weights_by_output; the parts are added in order.
 void unpack_weights(const WeightsLayout& layout, const float* packed, int parts, int64_t part_stride, int64_t block,
